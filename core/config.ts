@@ -1,0 +1,161 @@
+import { readFileSync } from "node:fs";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { ConfigurationError } from "./errors.ts";
+
+/** One configuration variable: its name in the environment, its type with default, and what it is for. */
+interface Variable<S extends TSchema = TSchema> {
+  name: string;
+  schema: S;
+  about: string;
+  /** Masked wherever it is shown; `<name>_FILE` may name a file that holds the value instead. */
+  secret: boolean;
+}
+
+function variable<S extends TSchema>(name: string, schema: S, about: string): Variable<S> {
+  return { name, schema, about, secret: false };
+}
+
+function secret<S extends TSchema>(name: string, schema: S, about: string): Variable<S> {
+  return { name, schema, about, secret: true };
+}
+
+const url = (options = {}) => Type.String({ pattern: "^https?://[^\\s/]+", ...options });
+const seconds = (value: number, minimum = 1) => Type.Integer({ default: value, minimum });
+const oneOf = <T extends string>(values: readonly T[], value: T) =>
+  Type.Union(
+    values.map((v) => Type.Literal(v)),
+    { default: value },
+  ) as unknown as TSchema & { static: T };
+const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...options }));
+
+/**
+ * Every variable that the service reads. The documentation's table, `.env.example` and `svc server config` are made
+ * from this list, so a variable that is not here does not exist.
+ */
+export const variables = {
+  databaseUrl: secret(
+    "SVC_DATABASE_URL",
+    Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })),
+    "PostgreSQL: postgres://user:password@host:5432/name",
+  ),
+  databasePoolSize: variable(
+    "SVC_DATABASE_POOL_SIZE",
+    Type.Integer({ default: 10, minimum: 2, maximum: 500 }),
+    "Connections to PostgreSQL that one process may open, beside the one that listens",
+  ),
+  publicUrl: variable(
+    "SVC_PUBLIC_URL",
+    url({ default: "http://127.0.0.1:8000" }),
+    "The address that people and clients use; every URL that the service hands out starts with it",
+  ),
+  domain: variable(
+    "SVC_DOMAIN",
+    optional({ pattern: "^[A-Za-z0-9.-]+$" }),
+    "Completes a bare user name: with example.com, `alice` is alice@example.com",
+  ),
+  adminGroup: variable("SVC_ADMIN_GROUP", Type.String({ default: "admin" }), "The group whose members are admins"),
+  challengeLifetime: variable("SVC_CHALLENGE_LIFETIME", seconds(120), "Seconds that a sign-in request stays open"),
+  challengeInterval: variable("SVC_CHALLENGE_INTERVAL", seconds(2), "Seconds between two polls of a client"),
+  challengeLegacy: variable(
+    "SVC_CHALLENGE_LEGACY",
+    oneOf(["allow", "same_ip", "deny"], "same_ip"),
+    "Clients without a verifier: from anywhere, from one address only, or not at all",
+  ),
+  rateGenerate: variable(
+    "SVC_RATE_GENERATE",
+    Type.Integer({ default: 60, minimum: 1 }),
+    "Sign-in requests that one address may start in a minute",
+  ),
+  ratePoll: variable(
+    "SVC_RATE_POLL",
+    Type.Integer({ default: 6000, minimum: 1 }),
+    "Polls that one address may send in a minute; a whole office may share one address",
+  ),
+  sso: variable("SVC_SSO", oneOf(["oidc", "proxy"], "oidc"), "Who signs people in: an OIDC issuer, or a proxy in front"),
+  oidcIssuer: variable("SVC_OIDC_ISSUER", Type.Optional(url()), "The OIDC issuer, as in its discovery document"),
+  oidcClientId: variable("SVC_OIDC_CLIENT_ID", Type.String({ default: "svc" }), "Our client id at the issuer"),
+  oidcClientSecret: secret("SVC_OIDC_CLIENT_SECRET", optional(), "Our client secret; none for a public client"),
+  oidcScope: variable("SVC_OIDC_SCOPE", Type.String({ default: "openid email profile" }), "Scopes to ask for"),
+  oidcUserClaim: variable("SVC_OIDC_USER_CLAIM", Type.String({ default: "email" }), "The claim that names the user"),
+  oidcGroupsClaim: variable("SVC_OIDC_GROUPS_CLAIM", Type.String({ default: "groups" }), "The claim that lists groups"),
+  proxyHeader: variable(
+    "SVC_PROXY_HEADER",
+    Type.String({ default: "x-forwarded-assertion", pattern: "^[A-Za-z0-9-]+$" }),
+    "SVC_SSO=proxy: the header in which the proxy puts its signed assertion (a JWT)",
+  ),
+  proxyJwksUrl: variable("SVC_PROXY_JWKS_URL", Type.Optional(url()), "SVC_SSO=proxy: the proxy's public keys"),
+  proxyIssuer: variable("SVC_PROXY_ISSUER", optional(), "SVC_SSO=proxy: `iss` that an assertion must have"),
+  proxyAudience: variable("SVC_PROXY_AUDIENCE", optional(), "SVC_SSO=proxy: `aud` that an assertion must have"),
+  sessionLifetime: variable("SVC_SESSION_LIFETIME", seconds(43_200, 60), "Seconds that a browser stays signed in"),
+  tokenLifetime: variable("SVC_TOKEN_LIFETIME", seconds(3600, 60), "Seconds that an access token is good for"),
+  tokenAudience: variable("SVC_TOKEN_AUDIENCE", Type.String({ default: "svc", minLength: 1 }), "`aud` of our tokens"),
+  tokenAlgorithm: variable("SVC_TOKEN_ALGORITHM", oneOf(["ES256", "Ed25519"], "ES256"), "How tokens are signed"),
+  tokenKeyFiles: variable(
+    "SVC_TOKEN_KEY_FILES",
+    optional(),
+    "Private keys (PKCS #8 PEM), comma-separated; the first signs, all verify. Without it keys live in the database",
+  ),
+  keySecret: secret(
+    "SVC_KEY_SECRET",
+    Type.Optional(Type.String({ minLength: 32 })),
+    "Encrypts the signing keys in the database: 32 characters or more, e.g. of `openssl rand -base64 48`",
+  ),
+  keyRotation: variable(
+    "SVC_KEY_ROTATION",
+    Type.Integer({ default: 30, minimum: 2 }),
+    "Days after which a new signing key takes over",
+  ),
+  trustedProxies: variable(
+    "SVC_FORWARDED_ALLOW_IPS",
+    Type.String({ default: "127.0.0.1,::1" }),
+    "Proxies whose X-Forwarded-For is believed under --proxy-headers: addresses and networks, comma-separated",
+  ),
+  logLevel: variable(
+    "SVC_LOG_LEVEL",
+    oneOf(["trace", "debug", "info", "warn", "error", "fatal"], "info"),
+    "The least severe log line that is written",
+  ),
+} satisfies Record<string, Variable>;
+
+type Variables = typeof variables;
+export type Config = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Reads the whole configuration once. An empty variable counts as not set.
+ * @throws ConfigurationError with every fault at once, never with a secret's value.
+ */
+export function readConfig(environment: Environment): Config {
+  const faults: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [key, { name, schema, secret }] of Object.entries<Variable>(variables)) {
+    let text = environment[name]?.trim() || undefined;
+    const file = secret ? environment[`${name}_FILE`] : undefined;
+    if (text === undefined && file) {
+      try {
+        text = readFileSync(file, "utf8").trim();
+      } catch {
+        faults.push(`${name}_FILE: cannot read ${file}`);
+        continue;
+      }
+    }
+    const value = text === undefined ? Value.Default(schema, undefined) : Value.Convert(schema, text);
+    const optionalAndMissing = value === undefined && schema[Symbol.for("TypeBox.Optional")] !== undefined;
+    if (optionalAndMissing || Value.Check(schema, value)) values[key] = value;
+    else faults.push(`${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema)}`);
+  }
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  const config = values as Config;
+  return Object.freeze({ ...config, publicUrl: config.publicUrl.replace(/\/+$/, "") });
+}
+
+function expectation(schema: TSchema): string {
+  if (schema.anyOf) return `is none of ${schema.anyOf.map((s: TSchema) => s.const).join(", ")}`;
+  if (schema.type === "integer") {
+    const { minimum, maximum } = schema;
+    return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
+  }
+  if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
+  return `does not look like ${schema.pattern}`;
+}

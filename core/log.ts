@@ -1,0 +1,29 @@
+import pino from "pino";
+
+/** Where an operator reads what happened: JSON lines, one object a line. */
+export type Log = pino.Logger;
+
+/**
+ * A logger that writes JSON lines to `destination` (standard error unless told).
+ *
+ * Secrets are kept out by what callers pass: identifiers and hashes, never a header, a query or a database error
+ * (its message holds the parameters). `err` is reduced to class, message and stack by `describeError`.
+ */
+export function createLog(level: string, destination: pino.DestinationStream = pino.destination(2)): Log {
+  return pino(
+    { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } },
+    destination,
+  );
+}
+
+/** What may be logged of an error: a database error's message and parameters may hold a secret, its SQLSTATE cannot. */
+export function describeError(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {};
+  const code = "code" in error ? { code: error.code } : {};
+  if (error.name === "DrizzleQueryError" || error.name === "PostgresError") {
+    const frames = error.stack?.split("\n").filter((line) => line.startsWith("    at "));
+    return { type: error.name, ...code, ...cause, stack: frames?.join("\n") };
+  }
+  return { type: error.name, message: error.message, ...code, ...cause, stack: error.stack };
+}

@@ -1,0 +1,48 @@
+import { sql } from "drizzle-orm";
+import { check, index, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { session } from "./session.ts";
+import { bytes, instant } from "./types.ts";
+
+/**
+ * One request of a terminal to be signed in (spec 2.1). The challenge token itself is never stored, only its SHA-256;
+ * `id` is the name that pages, events and other tables use for it.
+ *
+ * The state is derived from the times: collected, denied, expired (`expires_at` has come), approved, pending.
+ */
+export const challenge = pgTable(
+  "challenge",
+  {
+    id: uuid("id").primaryKey(),
+    tokenHash: bytes("token_hash").notNull().unique(),
+    /** Canonical: see core/user/name.ts. */
+    userName: text("user_name").notNull(),
+    /** What terminal and page both show (RFC 8628, 5.4). */
+    userCode: text("user_code").notNull(),
+    /** base64url SHA-256 of the client's verifier (RFC 7636); null for a legacy client. */
+    codeChallenge: text("code_challenge"),
+    requestAddress: text("request_address").notNull(),
+    client: text("client").notNull(),
+    createdAt: instant("created_at").notNull(),
+    expiresAt: instant("expires_at").notNull(),
+    /** The first browser session that opened the challenge; no other one may decide. */
+    sessionHash: bytes("session_hash").references(() => session.idHash, {
+      onDelete: "set null",
+      onUpdate: "cascade",
+    }),
+    boundAt: instant("bound_at"),
+    approvedAt: instant("approved_at"),
+    deniedAt: instant("denied_at"),
+    /** Groups of the user at the moment of approval: they go into the token. */
+    groups: text("groups").array().notNull().default(sql`'{}'`),
+    collectedAt: instant("collected_at"),
+    /** First poll without the right verifier, so that a flood of them is one audit event. */
+    wrongVerifierAt: instant("wrong_verifier_at"),
+  },
+  (table) => [
+    index("challenge_expires_at_idx").on(table.expiresAt),
+    index("challenge_session_hash_idx").on(table.sessionHash),
+    check("challenge_one_decision", sql`approved_at is null or denied_at is null`),
+    check("challenge_approved_by_a_browser", sql`approved_at is null or bound_at is not null`),
+    check("challenge_collected_after_approval", sql`collected_at is null or approved_at is not null`),
+  ],
+);

@@ -1,0 +1,33 @@
+import { sql } from "drizzle-orm";
+import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { challenge } from "./challenge.ts";
+import { bytes, instant } from "./types.ts";
+
+/** An access token that was issued: its claims, never the token. */
+export const token = pgTable(
+  "token",
+  {
+    jti: uuid("jti").primaryKey(),
+    challengeId: uuid("challenge_id")
+      .unique()
+      .references(() => challenge.id, { onDelete: "set null" }),
+    userName: text("user_name").notNull(),
+    groups: text("groups").array().notNull().default(sql`'{}'`),
+    issuedAt: instant("issued_at").notNull(),
+    expiresAt: instant("expires_at").notNull(),
+    revokedAt: instant("revoked_at"),
+  },
+  (table) => [index("token_expires_at_idx").on(table.expiresAt)],
+);
+
+/** A key that signs access tokens. It verifies from creation to `expires_at` and signs from `active_at` on. */
+export const signingKey = pgTable("signing_key", {
+  kid: text("kid").primaryKey(),
+  algorithm: text("algorithm").notNull(),
+  publicJwk: jsonb("public_jwk").$type<JsonWebKey>().notNull(),
+  /** AES-256-GCM of the private JWK: 12 bytes nonce, ciphertext, 16 bytes tag; `kid` is the associated data. */
+  privateKey: bytes("private_key").notNull(),
+  createdAt: instant("created_at").notNull(),
+  activeAt: instant("active_at").notNull(),
+  expiresAt: instant("expires_at"),
+});

@@ -1,0 +1,11 @@
+import { customType, timestamp } from "drizzle-orm/pg-core";
+
+/** A point in time; PostgreSQL keeps microseconds, we write milliseconds. */
+export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+
+/** Raw bytes: hashes and ciphertext. */
+export const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({
+  dataType: () => "bytea",
+  toDriver: (value) => Buffer.from(value),
+  fromDriver: (value) => new Uint8Array(value),
+});
