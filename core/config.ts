@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Static, type TSchema, Type } from "@sinclair/typebox";
+import { OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ConfigurationError } from "./errors.ts";
 
@@ -22,11 +22,13 @@ function secret<S extends TSchema>(name: string, schema: S, about: string): Vari
 
 const url = (options = {}) => Type.String({ pattern: "^https?://[^\\s/]+", ...options });
 const seconds = (value: number, minimum = 1) => Type.Integer({ default: value, minimum });
-const oneOf = <T extends string>(values: readonly T[], value: T) =>
-  Type.Union(
-    values.map((v) => Type.Literal(v)),
-    { default: value },
-  ) as unknown as TSchema & { static: T };
+const oneOf = <const T extends string>(values: readonly T[], value: NoInfer<T>) =>
+  Type.Unsafe<T>(
+    Type.Union(
+      values.map((v) => Type.Literal(v)),
+      { default: value },
+    ),
+  );
 const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...options }));
 
 /**
@@ -106,6 +108,11 @@ export const variables = {
     Type.Integer({ default: 30, minimum: 2 }),
     "Days after which a new signing key takes over",
   ),
+  proxyHeaders: variable(
+    "SVC_PROXY_HEADERS",
+    Type.Boolean({ default: false }),
+    "Whether X-Forwarded-For is believed (--proxy-headers)",
+  ),
   trustedProxies: variable(
     "SVC_FORWARDED_ALLOW_IPS",
     Type.String({ default: "127.0.0.1,::1" }),
@@ -141,7 +148,7 @@ export function readConfig(environment: Environment): Config {
       }
     }
     const value = text === undefined ? Value.Default(schema, undefined) : Value.Convert(schema, text);
-    const optionalAndMissing = value === undefined && schema[Symbol.for("TypeBox.Optional")] !== undefined;
+    const optionalAndMissing = value === undefined && OptionalKind in schema;
     if (optionalAndMissing || Value.Check(schema, value)) values[key] = value;
     else faults.push(`${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema)}`);
   }
@@ -156,6 +163,7 @@ function expectation(schema: TSchema): string {
     const { minimum, maximum } = schema;
     return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
   }
+  if (schema.type === "boolean") return "is neither true nor false";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   return `does not look like ${schema.pattern}`;
 }

@@ -1,0 +1,88 @@
+import { lt } from "drizzle-orm";
+import { challenge, session, signIn, token } from "../../drizzle/schema/index.ts";
+import { audit } from "../audit.ts";
+import { after } from "../clock.ts";
+import type { Context } from "../context.ts";
+import { Forbidden, InvalidInput } from "../errors.ts";
+import { looksLikeSecret, newSecret, newUserCode, sha256 } from "../secret.ts";
+import { canonicalUserName } from "../user/name.ts";
+
+export interface NewChallenge {
+  /** T itself: leaves this process in the answer and is kept nowhere. */
+  token: string;
+  userCode: string;
+  bound: boolean;
+}
+
+/**
+ * Opens a challenge for a user name, known or not: the answer never tells which (spec 4.1, generator).
+ *
+ * @param request.codeChallenge base64url SHA-256 of the client's verifier; none for a legacy client
+ * @param request.address of the client; `request.client` is what it calls itself
+ * @throws InvalidInput for a user name or a code challenge that cannot be
+ * @throws Forbidden when legacy clients are not let in
+ */
+export async function createChallenge(
+  { db, clock, config }: Context,
+  request: {
+    userName: string;
+    codeChallenge?: string;
+    codeChallengeMethod?: string;
+    address: string;
+    client: string;
+  },
+): Promise<NewChallenge> {
+  const userName = canonicalUserName(request.userName, config.domain);
+  const codeChallenge = checkedCodeChallenge(request.codeChallenge, request.codeChallengeMethod);
+  if (codeChallenge === null && config.challengeLegacy === "deny") {
+    throw new Forbidden("This server signs in only clients that send a code_challenge: please update your client");
+  }
+  const now = clock.now();
+  const secret = newSecret();
+  const row = {
+    id: Bun.randomUUIDv7(),
+    tokenHash: sha256(secret),
+    userName,
+    userCode: newUserCode(),
+    codeChallenge,
+    requestAddress: request.address,
+    client: printable(request.client),
+    createdAt: now,
+    expiresAt: after(now, config.challengeLifetime),
+  };
+  await db.transaction(async (tx) => {
+    await tx.insert(challenge).values(row);
+    await audit(tx, {
+      at: now,
+      actor: "client",
+      action: "challenge.created",
+      address: request.address,
+      subject: row.id,
+      data: { user: userName, bound: codeChallenge !== null },
+    });
+  });
+  return { token: secret, userCode: row.userCode, bound: codeChallenge !== null };
+}
+
+function checkedCodeChallenge(codeChallenge?: string, method?: string): string | null {
+  if (codeChallenge === undefined && method === undefined) return null;
+  if (method !== "S256") throw new InvalidInput("code_challenge_method", "The code_challenge_method must be S256");
+  if (!codeChallenge || !looksLikeSecret(codeChallenge)) {
+    throw new InvalidInput("code_challenge", "The code_challenge must be a base64url SHA-256: 43 characters");
+  }
+  return codeChallenge;
+}
+
+/** What a client calls itself is shown to the user: one short line without control or direction characters. */
+function printable(client: string): string {
+  return client.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "").slice(0, 120) || "unknown";
+}
+
+/** How long a finished challenge is kept, so that a late poll is still told what became of it. */
+const keepSeconds = 24 * 3600;
+
+/** Deletes what has been over for a day: challenges, sessions, sign-ins, tokens. The audit log stays. */
+export async function deleteExpired({ db, clock }: Context): Promise<void> {
+  const before = after(clock.now(), -keepSeconds);
+  for (const table of [signIn, token, challenge, session]) await db.delete(table).where(lt(table.expiresAt, before));
+}

@@ -1,0 +1,199 @@
+import { openSql, type Sql } from "../../drizzle/client.ts";
+import type { Log } from "../log.ts";
+
+/** What a process may remember of a pending challenge. */
+export interface PendingFacts {
+  id: string;
+  codeChallenge: string | null;
+  /** The address scope that a legacy client must poll from; null where any will do. */
+  scope: string | null;
+  expiresAt: Date;
+}
+
+export type WaitEnd = "news" | "timeout" | "gone";
+
+interface Waiter {
+  key: string;
+  end(reason: WaitEnd): void;
+}
+
+const channel = "svc_challenge";
+const heartbeatSeconds = 5;
+const heartbeatPatienceSeconds = 3;
+const recheckSeconds = 1;
+const rememberedAtMost = 200_000;
+const waitersOfOneChallenge = 2;
+
+/**
+ * Hears of decided challenges from PostgreSQL (NOTIFY), whichever process took the decision.
+ *
+ * It lets a process remember `pending` and hold a poll back. Both lean on the connection that listens: when that is
+ * lost, everything remembered is forgotten, nothing new is remembered, and held polls look for themselves once a
+ * second until it is back. A heartbeat finds a connection that died without a word.
+ */
+export class ChallengeWatch {
+  readonly #remembered = new Map<string, PendingFacts>();
+  readonly #waiters = new Map<string, Set<Waiter>>();
+  #listening = false;
+  #stopped = false;
+  #sequence = 0;
+  #sql: Sql | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #wake = () => {};
+
+  constructor(
+    private readonly url: string,
+    private readonly log: Log,
+  ) {}
+
+  /** Connects, and connects again for as long as it is not stopped. @returns once it listens or has failed once */
+  start(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#running = this.#run(resolve);
+    return promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#lost();
+    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.end("timeout");
+    this.#wake();
+    await this.#sql?.end({ timeout: 0 });
+    await this.#running;
+  }
+
+  /** Counts what was heard; what was read before a message came must not be remembered after it. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  recall(key: string): PendingFacts | undefined {
+    return this.#remembered.get(key);
+  }
+
+  /** Remembers a challenge that was pending in a read that began at `sequence`. */
+  remember(key: string, facts: PendingFacts, sequence: number): void {
+    if (!this.#listening || sequence !== this.#sequence) return;
+    if (this.#remembered.size >= rememberedAtMost) {
+      this.#remembered.delete(this.#remembered.keys().next().value as string);
+    }
+    this.#remembered.set(key, facts);
+  }
+
+  forget(key: string): void {
+    this.#remembered.delete(key);
+  }
+
+  /**
+   * Waits for news of one challenge: `news` (look again), `timeout`, or `gone` when `signal` says that nobody waits
+   * for the answer any more. A third wait for one challenge ends the oldest: its client has come back.
+   */
+  next(key: string, milliseconds: number, signal?: AbortSignal): { happened: Promise<WaitEnd>; cancel(): void } {
+    const { promise, resolve } = Promise.withResolvers<WaitEnd>();
+    const waiters = this.#waiters.get(key) ?? new Set();
+    const recheck = !this.#listening && milliseconds > recheckSeconds * 1000;
+    const timer = setTimeout(
+      () => waiter.end(recheck ? "news" : "timeout"),
+      recheck ? recheckSeconds * 1000 : Math.max(0, milliseconds),
+    );
+    const leave = () => waiter.end("gone");
+    const waiter: Waiter = {
+      key,
+      end: (reason) => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", leave);
+        waiters.delete(waiter);
+        if (waiters.size === 0 && this.#waiters.get(key) === waiters) this.#waiters.delete(key);
+        resolve(reason);
+      },
+    };
+    this.#waiters.set(key, waiters.add(waiter));
+    if (waiters.size > waitersOfOneChallenge) waiters.values().next().value?.end("timeout");
+    if (this.#stopped) waiter.end("timeout");
+    else if (signal?.aborted) leave();
+    else signal?.addEventListener("abort", leave);
+    return { happened: promise, cancel: () => waiter.end("timeout") };
+  }
+
+  #heard(key: string): void {
+    this.#sequence += 1;
+    this.#remembered.delete(key);
+    for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
+  }
+
+  #lost(): void {
+    this.#listening = false;
+    this.#sequence += 1;
+    this.#remembered.clear();
+  }
+
+  /** Everybody looks again: what was decided while nobody listened was announced to nobody. */
+  #wakeAll(): void {
+    for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end("news");
+  }
+
+  async #run(ready: () => void): Promise<void> {
+    let pause = 100;
+    while (!this.#stopped) {
+      try {
+        await this.#listen(() => {
+          pause = 100;
+          ready();
+        });
+      } catch (error) {
+        if (!this.#stopped) this.log.warn({ err: error }, "the database connection that listens was lost");
+      }
+      this.#lost();
+      this.#wakeAll();
+      ready();
+      if (this.#stopped) return;
+      await this.#sleep(pause);
+      pause = Math.min(pause * 2, 5000);
+    }
+  }
+
+  /** One connection's life. postgres.js's own listen() would reconnect silently: we must know when we are deaf. */
+  async #listen(ready: () => void): Promise<void> {
+    const closed = Promise.withResolvers<never>();
+    closed.promise.catch(() => {});
+    const options = {
+      max: 1,
+      idle_timeout: undefined,
+      max_lifetime: null,
+      fetch_types: false,
+      onclose: () => closed.reject(new Error("connection closed")),
+      onnotify: (_channel: string, key: string) => this.#heard(key),
+    };
+    const sql = openSql(this.url, options);
+    this.#sql = sql;
+    try {
+      await Promise.race([sql.unsafe(`listen ${channel}`), closed.promise]);
+      this.#sequence += 1;
+      this.#listening = true;
+      this.#wakeAll();
+      ready();
+      while (!this.#stopped) {
+        await Promise.race([this.#sleep(heartbeatSeconds * 1000), closed.promise]);
+        if (this.#stopped) return;
+        const late = Bun.sleep(heartbeatPatienceSeconds * 1000).then(() => {
+          throw new Error("no heartbeat");
+        });
+        late.catch(() => {});
+        await Promise.race([sql`select 1`, closed.promise, late]);
+      }
+    } finally {
+      this.#listening = false;
+      await sql.end({ timeout: 0 }).catch(() => {});
+    }
+  }
+
+  #sleep(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds);
+    this.#wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+}

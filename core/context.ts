@@ -1,0 +1,27 @@
+import type { Database, Transaction } from "../drizzle/client.ts";
+import type { Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import type { Log } from "./log.ts";
+
+/** What every verb of core is handed: where things are kept, what time it is, how we are set up, where to tell. */
+export interface Context {
+  db: Database | Transaction;
+  clock: Clock;
+  config: Config;
+  log: Log;
+}
+
+/** A person, as vouched for by single sign-on. */
+export interface Identity {
+  /** Canonical user name. */
+  user: string;
+  groups: string[];
+}
+
+/** Who acts: the bearer of an access token. */
+export interface Actor extends Identity {
+  kind: "user";
+  admin: boolean;
+  tokenId: string;
+  expiresAt: Date;
+}

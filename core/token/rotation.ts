@@ -1,0 +1,39 @@
+import { after } from "../clock.ts";
+
+export type Algorithm = "ES256" | "Ed25519";
+
+interface KeyTimes {
+  kid: string;
+  algorithm: string;
+  activeAt: Date;
+  expiresAt: Date | null;
+}
+
+const daySeconds = 24 * 3600;
+/** Clocks differ, and a verifier may keep our JWKS for a while. */
+const overlapSeconds = 3600;
+
+/**
+ * Which key signs now, and whether the next one must be made.
+ *
+ * A key is published a day before it signs, so that verifiers have it by then, and verifies until the last token that
+ * it can have signed is over. The very first key (or the first of another algorithm) signs at once.
+ *
+ * @param keys those that still verify
+ */
+export function planRotation(
+  keys: readonly KeyTimes[],
+  policy: { algorithm: Algorithm; rotationDays: number; tokenLifetime: number },
+  now: Date,
+): { signing?: string; create?: { activeAt: Date; othersExpireAt: Date } } {
+  const ours = keys
+    .filter((key) => key.algorithm === policy.algorithm)
+    .sort((a, b) => b.activeAt.getTime() - a.activeAt.getTime());
+  const signing = ours.find((key) => key.activeAt <= now);
+  const newest = ours[0];
+  const due = newest && after(newest.activeAt, (policy.rotationDays - 1) * daySeconds) <= now;
+  if (signing && !due) return { signing: signing.kid };
+  const activeAt = signing ? after(now, daySeconds) : now;
+  const othersExpireAt = after(activeAt, policy.tokenLifetime + overlapSeconds);
+  return { signing: signing?.kid, create: { activeAt, othersExpireAt } };
+}

@@ -1,0 +1,253 @@
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, existsSync, openSync } from "node:fs";
+import { chown, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { dirname, join, resolve } from "node:path";
+import postgres from "postgres";
+import { type Account, assertReachable, chooseAccount, handOver } from "./embedded/account.ts";
+import { type Binaries, findBinaries } from "./embedded/binaries.ts";
+import { EmbeddedPostgresError } from "./embedded/error.ts";
+import { stopLeftover, waitUntilReady } from "./embedded/postmaster.ts";
+
+export { EmbeddedPostgresError };
+
+export interface EmbeddedPostgresOptions {
+  /** Kept between starts: `data/`, `password`, `postgres.log`. */
+  directory: string;
+  /** 0 or none: any free one. */
+  port?: number;
+  /** false: fast and not crash-safe, for tests. */
+  durable?: boolean;
+  /** Remove `directory` when it stops, also when this process was killed. For tests. */
+  temporary?: boolean;
+  log?: (line: string) => void;
+}
+
+export interface EmbeddedPostgres {
+  /** The superuser's address of the database `svc`. Holds the password. */
+  url: string;
+  port: number;
+  /** PostgreSQL's own log. */
+  logFile: string;
+  /** Settles when PostgreSQL has ended, whoever ended it. */
+  exited: Promise<void>;
+  stop(): Promise<void>;
+}
+
+const user = "svc";
+const database = "svc";
+const stopSeconds = 20;
+
+/**
+ * Starts a real PostgreSQL of its own on 127.0.0.1, from the binaries that npm brought (no library class: it can start
+ * one only where root has a user `postgres`, writes the password to /tmp and leaves a server behind when it is killed).
+ * PostgreSQL ends when this process ends, in whatever way.
+ *
+ * @throws EmbeddedPostgresError, one line with the fix
+ */
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const directory = resolve(options.directory);
+  const data = join(directory, "data");
+  const binaries = await findBinaries();
+  const account = chooseAccount();
+  // Only the last one is closed: the account may be another user, who has to pass those above.
+  await mkdir(dirname(directory), { recursive: true });
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  await handOver(directory, account);
+  assertReachable(account, [binaries.postgres, directory]);
+  await stopLeftover(data);
+  const password = await readOrMakePassword(directory, account, existsSync(data));
+  if (!existsSync(data)) {
+    options.log?.("creating the database cluster");
+    await initialise(binaries, account, directory, options.durable ?? true);
+  }
+  const logFile = join(directory, "postgres.log");
+  const server = await startServer(binaries, account, { ...options, directory, data, logFile });
+  const url = (name: string) => `postgres://${user}:${password}@127.0.0.1:${server.port}/${name}`;
+  await createDatabase(url("postgres")).catch(async (cause) => {
+    await server.stop();
+    throw new EmbeddedPostgresError(`The embedded PostgreSQL in ${directory} refuses us: see ${logFile}`, {
+      cause,
+    });
+  });
+  return { url: url(database), logFile, ...server };
+}
+
+async function readOrMakePassword(
+  directory: string,
+  account: Account,
+  initialised: boolean,
+): Promise<string> {
+  const file = join(directory, "password");
+  if (existsSync(file)) return (await readFile(file, "utf8")).trim();
+  if (initialised) {
+    throw new EmbeddedPostgresError(
+      `${file} is missing: put it back, or remove ${directory} and all data with it`,
+    );
+  }
+  const password = randomBytes(24).toString("hex");
+  await writeFile(file, `${password}\n`, { mode: 0o600 });
+  if (account.owner) await chown(file, account.owner.uid, account.owner.gid);
+  return password;
+}
+
+/** Into a directory beside, renamed when complete: an interrupted start leaves nothing that looks like a cluster. */
+async function initialise(
+  binaries: Binaries,
+  account: Account,
+  directory: string,
+  durable: boolean,
+): Promise<void> {
+  const unfinished = join(directory, "data.unfinished");
+  await rm(unfinished, { recursive: true, force: true });
+  const args = [
+    ...["--pgdata", unfinished, "--username", user, "--pwfile", join(directory, "password")],
+    ...[
+      "--auth",
+      "scram-sha-256",
+      "--encoding",
+      "UTF8",
+      "--locale-provider",
+      "builtin",
+      "--locale",
+      "C.UTF-8",
+    ],
+    ...["--no-instructions", ...(durable ? [] : ["--no-sync"])],
+  ];
+  const child = run(binaries.initdb, args, account, ["ignore", "pipe", "pipe"]);
+  let output = "";
+  child.stdout?.on("data", (chunk) => (output += chunk));
+  child.stderr?.on("data", (chunk) => (output += chunk));
+  const code = await new Promise((settle) => child.on("close", settle).on("error", settle));
+  if (code !== 0) {
+    const reason =
+      output
+        .trim()
+        .split("\n")
+        .findLast((line) => line.includes("rror")) ?? String(code);
+    throw new EmbeddedPostgresError(`initdb could not create ${directory}: ${reason}`);
+  }
+  await rename(unfinished, join(directory, "data"));
+}
+
+interface ServerOptions extends EmbeddedPostgresOptions {
+  data: string;
+  logFile: string;
+}
+
+async function startServer(binaries: Binaries, account: Account, options: ServerOptions) {
+  for (let attempt = 1; ; attempt++) {
+    const port = options.port || (await freePort());
+    const failure = await tryStart(binaries, account, options, port).then(
+      (server) => ({ server }),
+      (error: unknown) => ({ error: error as Error }),
+    );
+    if ("server" in failure) return failure.server;
+    // Somebody took the free port before PostgreSQL did, or the last backend of a killed server is just ending.
+    const again = /Address already in use|shared memory block .* still in use/.test(failure.error.message);
+    if (!again || attempt === 5 || (options.port && failure.error.message.includes("Address")))
+      throw failure.error;
+    await Bun.sleep(200);
+  }
+}
+
+async function tryStart(binaries: Binaries, account: Account, options: ServerOptions, port: number) {
+  const settings: Record<string, string> = {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: "",
+    max_connections: "200",
+    log_timezone: "UTC",
+    timezone: "UTC",
+    ...(options.durable === false ? fastSettings : {}),
+  };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  const offset = (await stat(options.logFile).catch(() => undefined))?.size ?? 0;
+  const log = openSync(options.logFile, "a", 0o600);
+  // A file, not a pipe: PostgreSQL must be able to shut down and say so when we are gone.
+  const child = run(binaries.postgres, ["-D", options.data, "-p", String(port), ...flags], account, [
+    "ignore",
+    log,
+    log,
+  ]);
+  closeSync(log);
+  const exited = new Promise<void>((settle) =>
+    child.once("exit", () => settle()).once("error", () => settle()),
+  );
+  const watchdog = startWatchdog(child.pid!, options.temporary ? options.directory : "");
+  exited.then(() => watchdog.dismiss());
+  await waitUntilReady(options.data, child.pid!, exited, async () =>
+    (await readFile(options.logFile)).subarray(offset).toString(),
+  );
+  options.log?.(`PostgreSQL listens on 127.0.0.1:${port}`);
+  const stop = async () => {
+    // SIGINT: fast shutdown. SIGQUIT: at once, with recovery at the next start.
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGINT");
+    const timer = setTimeout(() => child.kill("SIGQUIT"), stopSeconds * 1000);
+    await exited;
+    clearTimeout(timer);
+    await watchdog.ended;
+  };
+  return { port, exited, stop };
+}
+
+const fastSettings = {
+  fsync: "off",
+  synchronous_commit: "off",
+  full_page_writes: "off",
+  wal_level: "minimal",
+  max_wal_senders: "0",
+};
+
+/** In a session of its own: Ctrl-C on the terminal is for the starter, who stops PostgreSQL after its clients. */
+function run(command: string, args: string[], account: Account, stdio: StdioOptions): ChildProcess {
+  const [program, ...rest] = [...account.prefix, command, ...args];
+  const environment = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC", SystemRoot: process.env.SystemRoot };
+  return spawn(program!, rest, {
+    ...account.spawn,
+    stdio,
+    env: environment,
+    detached: true,
+    windowsHide: true,
+  });
+}
+
+/**
+ * A shell that reads from us: a line means that all is well, end of file that we are gone, and PostgreSQL goes too.
+ * It removes the directory of a temporary one in either case.
+ */
+function startWatchdog(pid: number, remove: string): { dismiss(): void; ended: Promise<void> } {
+  if (process.platform === "win32") return { dismiss() {}, ended: Promise.resolve() };
+  const script = `trap '' INT TERM HUP
+    read -r _ || kill -INT "$1" 2>/dev/null
+    [ -n "$2" ] || exit 0
+    n=0; while [ $n -lt 100 ] && [ -e "$2/data/postmaster.pid" ]; do sleep 0.1; n=$((n + 1)); done
+    rm -rf "$2"`;
+  const child = spawn("sh", ["-c", script, "svc-watchdog", String(pid), remove], {
+    stdio: ["pipe", "ignore", "ignore"],
+    cwd: "/",
+    detached: true,
+  });
+  child.unref();
+  child.stdin.on("error", () => {});
+  const ended = new Promise<void>((settle) => child.once("exit", () => settle()));
+  return { dismiss: () => child.stdin.end("\n"), ended };
+}
+
+async function createDatabase(url: string): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    const found = await sql`select from pg_database where datname = ${database}`;
+    if (found.length === 0) await sql`create database ${sql(database)}`;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((settle, reject) => server.once("error", reject).listen(0, "127.0.0.1", settle));
+  const { port } = server.address() as { port: number };
+  await new Promise((settle) => server.close(settle));
+  return port;
+}

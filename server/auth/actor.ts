@@ -1,0 +1,40 @@
+import { Elysia } from "elysia";
+import type { Actor } from "../../core/context.ts";
+import { Forbidden, Unauthenticated } from "../../core/errors.ts";
+import { verifyToken } from "../../core/token/verify.ts";
+import type { Deps } from "../deps.ts";
+import { readCookie } from "./cookie.ts";
+
+/** The cookie in which a client may present its access token. It opens the API, never the pages. */
+export const tokenCookie = "svc_auth";
+
+/**
+ * `{ actor: true }` on a route: it is only for the holder of a good access token, and its handler gets that `actor`.
+ * A macro, because an Elysia hook of one plugin leaves routes of the next one open.
+ */
+export const actorMacro = (deps: Deps) =>
+  new Elysia({ name: "actor" }).macro({
+    actor: {
+      async resolve({ request }): Promise<{ actor: Actor }> {
+        return { actor: await verifyToken(deps, presentedToken(deps, request)) };
+      },
+    },
+  });
+
+function presentedToken(deps: Deps, request: Request): string {
+  const authorization = request.headers.get("authorization");
+  if (authorization !== null) {
+    const [, token] = authorization.match(/^Bearer +([\w.~+/-]+=*)$/i) ?? [];
+    if (!token) throw new Unauthenticated("The Authorization header is not `Bearer <access token>`");
+    return token;
+  }
+  const cookie = readCookie(request, tokenCookie);
+  if (!cookie) throw new Unauthenticated();
+  // A browser sends a cookie wherever a page of another site points it to; a program sends no Origin.
+  const origin = request.headers.get("origin");
+  const reads = request.method === "GET" || request.method === "HEAD";
+  if (!reads && origin !== null && origin !== new URL(deps.config.publicUrl).origin) {
+    throw new Forbidden("This request was sent from another site");
+  }
+  return cookie;
+}

@@ -1,0 +1,138 @@
+import { Elysia, t } from "elysia";
+import { decideChallenge } from "../../core/challenge/decide.ts";
+import { findOpened, openChallenge } from "../../core/challenge/open.ts";
+import { type Challenge, stateOf } from "../../core/challenge/state.ts";
+import { Conflict, Forbidden, NotFound } from "../../core/errors.ts";
+import {
+  findSession,
+  isCsrfToken,
+  isSignedIn,
+  type Session,
+  type SignedInSession,
+  signInSession,
+  signOutSession,
+} from "../../core/session/session.ts";
+import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
+import { requireOwnOrigin } from "../auth/origin.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { redirect } from "../page/page.ts";
+import { pageErrors } from "../page/errors.ts";
+import { approvePage, endPage, otherUserPage, unknownPage } from "./pages.ts";
+
+/** A browser at a challenge that it opened. */
+interface Visit {
+  sessionId: string;
+  session: Session;
+  challenge: Challenge;
+  address: string;
+}
+
+const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"), t.Literal("deny")]) });
+const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
+
+/**
+ * The browser's side of a challenge (spec 4.1, validator): T is used once, to bind the challenge to this browser;
+ * from then on the address is `/approve/<id>`, which opens nothing without the session's cookie.
+ */
+export function browserRoutes(deps: Deps) {
+  const { config, clock, sso } = deps;
+
+  async function visit(id: string, request: Request, address: string): Promise<Visit | undefined> {
+    const sessionId = readCookie(request, sessionCookieName(config));
+    const session = sessionId && (await findSession(deps, sessionId));
+    if (!session) return undefined;
+    const challenge = await findOpened(deps, { id, session, address });
+    return challenge && { sessionId, session, challenge, address };
+  }
+
+  /** Leads to somebody being signed in: by the issuer, or at once by the proxy's header. */
+  async function signIn({ session, challenge, address }: Visit, request: Request): Promise<Response> {
+    const returnTo = `/approve/${challenge.id}`;
+    if (sso.kind === "header") {
+      const identity = await sso.identify(request);
+      const id = await signInSession(deps, { session, identity, address });
+      return redirect(returnTo, { "set-cookie": sessionCookie(config, id) });
+    }
+    const again = new URL(request.url).searchParams.get("prompt") === "login";
+    const url = await sso.begin({ session, returnTo, userHint: challenge.userName, again });
+    return redirect(url.href);
+  }
+
+  /** Behind a proxy the header speaks for each request: a session of somebody else is not theirs. */
+  async function stillTheSame(request: Request, session: SignedInSession): Promise<boolean> {
+    return sso.kind === "redirect" || (await sso.identify(request)).user === session.userName;
+  }
+
+  async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {
+    requireOwnOrigin(config, request);
+    const visited = await visit(id, request, address);
+    if (!visited) throw new NotFound("There is no such sign-in request for this browser");
+    const { session } = visited;
+    if (!isCsrfToken(csrf, visited.sessionId, name)) {
+      throw new Forbidden("This form is not from this browser: reload the page and try again");
+    }
+    if (!isSignedIn(session) || !(await stillTheSame(request, session))) {
+      throw new Forbidden("Nobody is signed in to this browser any more: reload the page");
+    }
+    return { ...visited, session };
+  }
+
+  return new Elysia({ name: "challenge pages" })
+    .use(pageErrors(deps))
+    .get("/:validator/:challengeToken", async ({ params, request, server }) => {
+      const literal = params.validator === "challenge_validator" || params.validator === "challenge:validator";
+      if (!literal) throw new NotFound("There is nothing at this address");
+      // A look ahead must not bind the challenge to whatever looks.
+      const ahead = /prefetch/i.test(request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "");
+      if (request.method !== "GET" || ahead) return unknownPage();
+      const address = addressOf(deps, request, server);
+      const sessionId = readCookie(request, sessionCookieName(config));
+      const opened = await openChallenge(deps, { token: params.challengeToken, sessionId, address });
+      if (!opened) return unknownPage();
+      const cookie = opened.newSessionId ? { "set-cookie": sessionCookie(config, opened.newSessionId) } : undefined;
+      return redirect(`/approve/${opened.challenge.id}`, cookie);
+    })
+    .get(
+      "/approve/:id",
+      async ({ params, request, server }) => {
+        const visited = await visit(params.id, request, addressOf(deps, request, server));
+        if (!visited) return unknownPage();
+        const { session, challenge, sessionId } = visited;
+        const now = clock.now();
+        if (stateOf(challenge, now) !== "pending") return endPage(challenge, now);
+        if (!isSignedIn(session) || !(await stillTheSame(request, session))) return signIn(visited, request);
+        const facts = { challenge, sessionId, signedInAs: session.userName, now };
+        return session.userName === challenge.userName ? approvePage(facts) : otherUserPage(facts);
+      },
+      { params: uuid },
+    )
+    .post(
+      "/approve/:id",
+      async ({ params, body, request, server }) => {
+        const address = addressOf(deps, request, server);
+        const { session, challenge } = await checkedForm(params.id, body.csrf, params.id, request, address);
+        try {
+          await decideChallenge(deps, { id: challenge.id, decision: body.decision, session, address });
+        } catch (error) {
+          // Decided or over meanwhile: the page says what it came to.
+          if (!(error instanceof Conflict)) throw error;
+          const now = await findOpened(deps, { id: challenge.id, session, address });
+          return now ? endPage(now, clock.now(), 409) : unknownPage();
+        }
+        return redirect(`/approve/${challenge.id}`);
+      },
+      { params: uuid, body: form, type: "urlencoded" },
+    )
+    .post(
+      "/approve/:id/switch",
+      async ({ params, body, request, server }) => {
+        const address = addressOf(deps, request, server);
+        const name = `switch ${params.id}`;
+        const { session, challenge } = await checkedForm(params.id, body.csrf, name, request, address);
+        await signOutSession(deps, { session, address });
+        // By way of our own page: `form-action` would stop a form that is led to the issuer.
+        return redirect(`/approve/${challenge.id}?prompt=login`);
+      },
+      { params: uuid, body: t.Object({ csrf: t.String() }), type: "urlencoded" },
+    );
+}

@@ -1,0 +1,41 @@
+import { t } from "elysia";
+
+/** Answers of the generator and poller, as in login.md "On the wire". `status` is text in each of them: Weep reads it. */
+export const generated = t.Object({
+  challenge_url: t.String(),
+  polling_url: t.String(),
+  /** Seconds until the challenge is over. */
+  expires_in: t.Integer(),
+  /** Seconds between two polls. */
+  interval: t.Integer(),
+  /** What a bound client shows beside the page's own; a legacy client has nobody to show it to. */
+  user_code: t.Optional(t.String()),
+  binding: t.Optional(t.Literal("S256")),
+});
+
+export const pending = t.Object({ status: t.Literal("pending") });
+export const unknown = t.Object({ status: t.Literal("unknown") });
+export const expired = t.Object({ status: t.Literal("expired") });
+export const denied = t.Object({ status: t.Literal("denied") });
+
+export const success = t.Object({
+  status: t.Literal("success"),
+  encoded_jwt: t.String(),
+  cookie_name: t.String(),
+  /** Unix seconds. */
+  expiration: t.Integer(),
+  user: t.String(),
+  secure: t.Optional(t.Boolean()),
+  http_only: t.Optional(t.Boolean()),
+  /** As in Go's net/http, which Weep hands it to: 2 is Lax. */
+  same_site: t.Optional(t.Integer()),
+});
+
+/** A request that cannot be: `status` names it in one word, `detail` says what to mend. */
+export const refused = t.Object({
+  status: t.String(),
+  code: t.String(),
+  detail: t.String(),
+  field: t.Optional(t.String()),
+  request_id: t.String(),
+});

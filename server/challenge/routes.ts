@@ -1,0 +1,148 @@
+import type { Server } from "bun";
+import { Elysia, status, t } from "elysia";
+import { createChallenge } from "../../core/challenge/create.ts";
+import { type PollContext, type PollOutcome, pollChallenge } from "../../core/challenge/poll.ts";
+import { addressScope } from "../../core/address.ts";
+import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../core/errors.ts";
+import { RateLimit } from "../../core/rate_limit.ts";
+import { tokenCookie } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { faultOf } from "../error.ts";
+import { requestIdOf } from "../request_id.ts";
+import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
+
+/** A held poll ends before common proxies (60 s) and our own idle limit lose patience. */
+const longestWaitSeconds = 30;
+/** Polls of one challenge at once; then one in half an interval. */
+const pollBurst = 5;
+
+/**
+ * The challenge protocol's own routes: generator and poller, without sign-in (spec 4.1). Elysia's router takes a colon
+ * anywhere in a segment for a parameter, so the segment is a parameter as a whole and compared here.
+ */
+export function challengeRoutes(deps: Deps) {
+  const { config, clock } = deps;
+  const generations = new RateLimit(clock, config.rateGenerate, Math.max(10, Math.ceil(config.rateGenerate / 2)));
+  const polls = new RateLimit(clock, config.ratePoll, Math.max(50, Math.ceil(config.ratePoll / 10)));
+  const pollsOfOne = new RateLimit(clock, 120 / config.challengeInterval, pollBurst);
+  const pollContext: PollContext = { ...deps, limit: pollsOfOne };
+  const secure = config.publicUrl.startsWith("https://");
+
+  async function generate(userName: string, request: Request, address: string) {
+    const retryAfter = generations.take(addressScope(address));
+    if (retryAfter > 0) throw new TooManyRequests(retryAfter);
+    const query = new URL(request.url).searchParams;
+    const { token, userCode, bound } = await createChallenge(deps, {
+      userName,
+      codeChallenge: query.get("code_challenge") ?? undefined,
+      codeChallengeMethod: query.get("code_challenge_method") ?? undefined,
+      address,
+      client: request.headers.get("user-agent") ?? "",
+    });
+    return {
+      challenge_url: `${config.publicUrl}/challenge_validator/${token}`,
+      polling_url: `${config.publicUrl}/noauth/v1/challenge_poller/${token}`,
+      expires_in: config.challengeLifetime,
+      interval: config.challengeInterval,
+      ...(bound ? { user_code: userCode, binding: "S256" as const } : {}),
+    };
+  }
+
+  async function poll(token: string, request: Request, server: Server<unknown> | null, headers: Headers) {
+    const address = addressOf(deps, request, server);
+    const retryAfter = polls.take(addressScope(address));
+    if (retryAfter > 0) return answer({ status: "pending", retryAfter }, headers);
+    const wait = waitOf(request);
+    if (wait) server?.timeout(request, longestWaitSeconds + 10);
+    const outcome = await pollChallenge(pollContext, {
+      token,
+      verifier: verifierOf(request),
+      address,
+      wait,
+      signal: request.signal,
+    });
+    return answer(outcome, headers);
+  }
+
+  function answer(outcome: PollOutcome, headers: Headers) {
+    switch (outcome.status) {
+      case "pending":
+        if (!outcome.retryAfter) return { status: outcome.status };
+        headers["retry-after"] = String(outcome.retryAfter);
+        return status(429, { status: outcome.status });
+      case "success":
+        return {
+          status: outcome.status,
+          encoded_jwt: outcome.jwt,
+          cookie_name: tokenCookie,
+          expiration: Math.floor(outcome.expiresAt.getTime() / 1000),
+          user: outcome.user,
+          ...(secure ? { secure: true, http_only: true, same_site: 2 } : {}),
+        };
+      case "denied":
+        return status(403, { status: outcome.status });
+      case "expired":
+        return status(410, { status: outcome.status });
+      case "unknown":
+        return status(404, { status: outcome.status });
+    }
+  }
+
+  return new Elysia({ name: "challenge" })
+    .onError(({ error, request, set }) => {
+      const requestId = requestIdOf(request);
+      const { status, code, detail, field, headers } = faultOf(error, deps.log, requestId);
+      Object.assign(set.headers, headers, { "cache-control": "no-store" });
+      set.status = status;
+      return { status: code, code, detail, field, request_id: requestId };
+    })
+    .get(
+      "/noauth/v1/:operation/:argument",
+      ({ params, request, server, set }) => {
+        set.headers["cache-control"] = "no-store";
+        // Elysia lets HEAD run a GET: it would collect the token and throw it away.
+        if (request.method !== "GET") throw new NotFound("This address answers GET only");
+        switch (params.operation) {
+          case "challenge_poller":
+          case "challenge:poller":
+            return poll(params.argument, request, server, set.headers);
+          case "challenge_generator":
+          case "challenge:generator":
+            return generate(params.argument, request, addressOf(deps, request, server));
+          default:
+            throw new NotFound("There is nothing at this address");
+        }
+      },
+      {
+        // A segment that is no valid percent-encoding arrives as null.
+        params: t.Object({ operation: t.String(), argument: t.String() }),
+        response: {
+          200: t.Union([pending, success, generated]),
+          400: refused,
+          403: t.Union([denied, refused]),
+          404: t.Union([unknown, refused]),
+          410: expired,
+          429: t.Union([pending, refused]),
+          500: refused,
+          503: refused,
+        },
+      },
+    )
+    .all("/noauth/*", ({ path }) => {
+      if (/^\/noauth\/v1\/challenge[:_]generator\/?$/.test(path)) throw new InvalidInput("user", "The user name is empty");
+      throw new SvcError("not_found", "There is nothing at this address");
+    });
+}
+
+type Headers = Record<string, string | number | undefined>;
+
+function verifierOf(request: Request): string | undefined {
+  const [, verifier] = request.headers.get("authorization")?.match(/^Challenge +([A-Za-z0-9._~-]{43,128})$/i) ?? [];
+  return verifier;
+}
+
+/** RFC 7240: `Prefer: wait=25`, seconds. */
+function waitOf(request: Request): number | undefined {
+  const [, seconds] = request.headers.get("prefer")?.match(/(?:^|[,;]\s*)wait\s*=\s*"?(\d{1,6})"?\s*(?:$|[,;])/i) ?? [];
+  return seconds === undefined ? undefined : Math.min(Number(seconds), longestWaitSeconds);
+}

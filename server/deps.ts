@@ -1,0 +1,20 @@
+import type { Server } from "bun";
+import type { ChallengeWatch } from "../core/challenge/watch.ts";
+import type { Context } from "../core/context.ts";
+import type { Keys } from "../core/token/keys.ts";
+import type { ProxyTrust } from "./address.ts";
+import { clientAddress } from "./address.ts";
+import type { SingleSignOn } from "./sso/sso.ts";
+
+/** Everything that the application is made of; `createApp` reads nothing else. */
+export interface Deps extends Context {
+  watch: ChallengeWatch;
+  keys: Keys;
+  sso: SingleSignOn;
+  proxies: ProxyTrust;
+}
+
+/** The client's address, as far as our own eyes and the proxies that we trust can tell. */
+export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {
+  return clientAddress(server?.requestIP(request)?.address, request.headers.get("x-forwarded-for"), deps.proxies);
+}

@@ -1,0 +1,91 @@
+import { t } from "elysia";
+import { InvalidInput, SvcError, TooManyRequests } from "../core/errors.ts";
+import type { Log } from "../core/log.ts";
+
+const statuses: Record<SvcError["code"], number> = {
+  invalid_input: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  conflict: 409,
+  too_many_requests: 429,
+  unavailable: 503,
+  configuration: 500,
+  internal: 500,
+};
+
+const titles: Record<number, string> = {
+  400: "The request cannot be accepted",
+  401: "Not signed in",
+  403: "Not allowed",
+  404: "Not found",
+  409: "The state does not allow it",
+  429: "Too many requests",
+  500: "Something went wrong here",
+  503: "Temporarily unavailable",
+};
+
+/** RFC 9457 problem details, with our stable `code` and the id under which the log has more. */
+export const problemSchema = t.Object({
+  type: t.String(),
+  title: t.String(),
+  status: t.Integer(),
+  detail: t.String(),
+  code: t.String(),
+  field: t.Optional(t.String()),
+  request_id: t.String(),
+});
+
+/** What may be said of an error: status, code and a sentence of ours; never a message from below. */
+export interface Fault {
+  status: number;
+  code: SvcError["code"];
+  detail: string;
+  field?: string;
+  headers: Record<string, string>;
+}
+
+/**
+ * The one place where a failure becomes HTTP. What we did not foresee is `internal`: the log gets it, the caller its
+ * request id. Elysia's own errors are judged by their code; their messages hold values (a password, a token).
+ */
+export function faultOf(error: unknown, log: Log, requestId: string): Fault {
+  const known = error instanceof SvcError ? error : fromElysia(error);
+  if (!known || known.code === "configuration" || known.code === "internal") {
+    log.error({ err: error, request_id: requestId }, "request failed");
+    return { status: 500, code: "internal", detail: "The log has more under this request id", headers: {} };
+  }
+  if (known.code === "unavailable") log.warn({ err: error, request_id: requestId }, "request failed");
+  const headers: Record<string, string> = {};
+  if (known instanceof TooManyRequests) headers["retry-after"] = String(known.retryAfter);
+  if (known.code === "unauthenticated") headers["www-authenticate"] = 'Bearer realm="svc"';
+  return {
+    status: statuses[known.code],
+    code: known.code,
+    detail: known.detail,
+    ...(known instanceof InvalidInput ? { field: known.field } : {}),
+    headers,
+  };
+}
+
+function fromElysia(error: unknown): SvcError | undefined {
+  const { code, all } = (error ?? {}) as { code?: unknown; all?: { path?: string }[] };
+  if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
+  if (code === "PARSE") return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
+  if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
+  // An answer of ours that breaks its own schema is our fault, not the caller's.
+  if (code === "VALIDATION" && (error as { type?: string }).type !== "response") {
+    const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
+    return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
+  }
+  return undefined;
+}
+
+export function problemResponse(fault: Fault, requestId: string): Response {
+  const { status, code, detail, field, headers } = fault;
+  const body = { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: { "content-type": "application/problem+json", "cache-control": "no-store", ...headers },
+  });
+}

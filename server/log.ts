@@ -1,0 +1,29 @@
+import { Elysia } from "elysia";
+import type { Log } from "../core/log.ts";
+import { looksLikeSecret, sha256, toHex } from "../core/secret.ts";
+import { requestIdOf } from "./request_id.ts";
+
+/**
+ * One line a request: the route's template, never the path (T stands in it) nor the query. A challenge is named by
+ * the first 8 hex digits of its hash. Polls are `debug`: each terminal sends one every other second.
+ */
+export const logRequests = (log: Log) =>
+  new Elysia({ name: "log requests" })
+    .onRequest(({ request, set }) => {
+      set.headers["x-request-id"] = requestIdOf(request);
+    })
+    .onAfterResponse({ as: "global" }, ({ request, route, set, params, path }) => {
+      const level = route.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
+      if (!log.isLevelEnabled(level)) return;
+      const secret = Object.values((params ?? {}) as Record<string, string>).find(looksLikeSecret);
+      log[level](
+        {
+          request_id: requestIdOf(request),
+          method: request.method,
+          route: route || "none",
+          status: typeof set.status === "number" ? set.status : undefined,
+          ...(secret ? { challenge: toHex(sha256(secret)).slice(0, 8) } : {}),
+        },
+        "request",
+      );
+    });

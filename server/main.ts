@@ -1,0 +1,4 @@
+import { openApp } from "./open.ts";
+
+/** The application as `svc server start server/main:app` serves it, set up by the environment and `.env`. */
+export const app = await openApp();

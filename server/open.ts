@@ -1,0 +1,44 @@
+import { ChallengeWatch } from "../core/challenge/watch.ts";
+import { deleteExpired } from "../core/challenge/create.ts";
+import { systemClock } from "../core/clock.ts";
+import { readConfig } from "../core/config.ts";
+import type { Context } from "../core/context.ts";
+import { readEnvironment } from "../core/environment.ts";
+import { ConfigurationError } from "../core/errors.ts";
+import { createLog } from "../core/log.ts";
+import { Keys } from "../core/token/keys.ts";
+import { openDatabase } from "../drizzle/client.ts";
+import { proxyTrust } from "./address.ts";
+import { type App, createApp } from "./app.ts";
+import { oidcSignOn } from "./sso/oidc.ts";
+import { proxySignOn } from "./sso/proxy.ts";
+
+const cleanUpSeconds = 3600;
+
+/**
+ * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
+ * opened here. The database may still be down: /healthcheck tells.
+ *
+ * @throws ConfigurationError with every fault
+ */
+export async function openApp(): Promise<App> {
+  const config = readConfig(readEnvironment());
+  if (!config.databaseUrl) throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+  const log = createLog(config.logLevel);
+  const database = openDatabase(config.databaseUrl, config.databasePoolSize);
+  const context: Context = { db: database.db, clock: systemClock, config, log };
+  const watch = new ChallengeWatch(config.databaseUrl, log);
+  const keys = new Keys(context);
+  const sso =
+    config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
+  const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
+  await watch.start();
+  const cleanUp = setInterval(() => {
+    deleteExpired(context).catch((error: unknown) => log.warn({ err: error }, "could not delete what has expired"));
+  }, cleanUpSeconds * 1000);
+  return createApp({ ...context, watch, keys, sso, proxies }).onStop(async () => {
+    clearInterval(cleanUp);
+    await watch.stop();
+    await database.close();
+  });
+}

@@ -1,0 +1,33 @@
+import type { Config } from "../../core/config.ts";
+import type { Identity } from "../../core/context.ts";
+import { InvalidInput, Unauthenticated } from "../../core/errors.ts";
+import { canonicalUserName } from "../../core/user/name.ts";
+
+const longestGroup = 256;
+
+/**
+ * Who the claims speak of. An e-mail address that the issuer calls unverified names nobody: anyone can write one
+ * into a profile (OpenID Connect Core 5.7).
+ *
+ * @throws Unauthenticated when the claim is missing, unverified or no user name
+ */
+export function identityOf(config: Config, claims: Record<string, unknown>): Identity {
+  const name = claims[config.oidcUserClaim];
+  if (typeof name !== "string") {
+    throw new Unauthenticated("The sign-in provider did not say who you are (SVC_OIDC_USER_CLAIM)");
+  }
+  if (config.oidcUserClaim === "email" && (claims.email_verified === false || claims.email_verified === "false")) {
+    throw new Unauthenticated("The sign-in provider has not verified your e-mail address");
+  }
+  const groups = claims[config.oidcGroupsClaim];
+  const list = Array.isArray(groups) ? groups : groups === undefined ? [] : [groups];
+  try {
+    return {
+      user: canonicalUserName(name, config.domain),
+      groups: list.filter((group) => typeof group === "string" && group.length <= longestGroup),
+    };
+  } catch (cause) {
+    if (!(cause instanceof InvalidInput)) throw cause;
+    throw new Unauthenticated("The sign-in provider's name for you cannot be used here", { cause });
+  }
+}

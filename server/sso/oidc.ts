@@ -1,0 +1,153 @@
+import { and, eq, gt } from "drizzle-orm";
+import * as client from "openid-client";
+import { after } from "../../core/clock.ts";
+import type { Context } from "../../core/context.ts";
+import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { looksLikeSecret, newSecret, sha256 } from "../../core/secret.ts";
+import { signIn } from "../../drizzle/schema/index.ts";
+import { identityOf } from "./claims.ts";
+import type { RedirectSignOn } from "./sso.ts";
+
+/** Where the issuer sends the browser back to; registered there as `<public url>/sign_in/callback`. */
+export const callbackPath = "/sign_in/callback";
+
+/** Long enough for a password, a second factor and a telephone call. */
+const attemptSeconds = 600;
+const clockToleranceSeconds = 30;
+const issuerTimeoutSeconds = 10;
+
+/**
+ * Single sign-on at any OpenID Connect issuer: authorization code with PKCE, state and nonce, all kept here and bound
+ * to the browser session. `state` is the id of our row, never an address, so nobody can choose where it leads.
+ */
+export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): RedirectSignOn {
+  const { db, clock, config } = context;
+  const issuer = config.oidcIssuer;
+  if (!issuer) throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
+  const discover = discoverer(context, new URL(issuer), fetch);
+  const redirectUri = config.publicUrl + callbackPath;
+
+  return {
+    kind: "redirect",
+
+    async begin({ session, returnTo, userHint, again }) {
+      const provider = await discover();
+      const now = clock.now();
+      const state = newSecret();
+      const nonce = newSecret();
+      const pkceVerifier = client.randomPKCECodeVerifier();
+      await db.insert(signIn).values({
+        stateHash: sha256(state),
+        sessionHash: session.idHash,
+        nonce,
+        pkceVerifier,
+        returnTo,
+        createdAt: now,
+        expiresAt: after(now, attemptSeconds),
+      });
+      return client.buildAuthorizationUrl(provider, {
+        redirect_uri: redirectUri,
+        scope: config.oidcScope,
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(pkceVerifier),
+        code_challenge_method: "S256",
+        login_hint: userHint,
+        ...(again ? { prompt: "login" } : {}),
+      });
+    },
+
+    async finish({ session, url }) {
+      const state = url.searchParams.get("state") ?? "";
+      const [attempt] = looksLikeSecret(state)
+        ? await db
+            .delete(signIn)
+            .where(
+              and(
+                eq(signIn.stateHash, sha256(state)),
+                eq(signIn.sessionHash, session.idHash),
+                gt(signIn.expiresAt, clock.now()),
+              ),
+            )
+            .returning()
+        : [];
+      if (!attempt) throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
+      const provider = await discover();
+      try {
+        const answer = new URL(redirectUri);
+        answer.search = url.search;
+        const tokens = await client.authorizationCodeGrant(provider, answer, {
+          pkceCodeVerifier: attempt.pkceVerifier,
+          expectedState: state,
+          expectedNonce: attempt.nonce,
+          idTokenExpected: true,
+        });
+        const claims = tokens.claims()!;
+        const enough = config.oidcUserClaim in claims && config.oidcGroupsClaim in claims;
+        const more = enough || !provider.serverMetadata().userinfo_endpoint
+          ? {}
+          : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
+        return { identity: identityOf(config, { ...more, ...claims }), returnTo: attempt.returnTo };
+      } catch (error) {
+        throw signInError(error);
+      }
+    },
+  };
+}
+
+/** Finds the issuer's endpoints when they are first needed, so that we start, and stay up, without it. */
+function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch) {
+  const { config } = context;
+  let found: Promise<client.Configuration> | undefined;
+  const loopback = ["127.0.0.1", "localhost", "[::1]"].includes(issuer.hostname);
+  if (issuer.protocol === "http:" && !loopback) {
+    throw new ConfigurationError([`SVC_OIDC_ISSUER: ${issuer.origin} must be https; only a loopback issuer may be http`]);
+  }
+  const start = async () => {
+    const metadata = { [client.clockTolerance]: clockToleranceSeconds };
+    const authentication = clientAuthentication(config.oidcClientSecret);
+    const provider = await client.discovery(issuer, config.oidcClientId, metadata, authentication, {
+      timeout: issuerTimeoutSeconds,
+      [client.customFetch]: fetch as client.CustomFetch,
+      execute: [
+        // The ID token is checked against the issuer's keys also where TLS alone might do.
+        client.enableNonRepudiationChecks,
+        ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
+      ],
+    });
+    return provider;
+  };
+  return () => {
+    found ??= start().catch((cause) => {
+      found = undefined;
+      throw new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
+    });
+    return found;
+  };
+}
+
+/** The secret goes the way the issuer names; OpenID Connect Discovery 3: without a list it is the Basic scheme. */
+function clientAuthentication(secret: string | undefined): client.ClientAuth {
+  if (!secret) return client.None();
+  const basic = client.ClientSecretBasic(secret);
+  const post = client.ClientSecretPost(secret);
+  return (issuer, ...rest) => {
+    const methods = issuer.token_endpoint_auth_methods_supported;
+    const usePost = methods && !methods.includes("client_secret_basic") && methods.includes("client_secret_post");
+    return (usePost ? post : basic)(issuer, ...rest);
+  };
+}
+
+/** The issuer's own words are for the log; the page gets one of a few sentences. */
+function signInError(error: unknown): SvcError {
+  if (error instanceof SvcError) return error;
+  const options = { cause: error };
+  if (error instanceof client.AuthorizationResponseError) {
+    return error.error === "access_denied"
+      ? new Unauthenticated("You were not signed in: the sign-in provider says that access was denied", options)
+      : new Unauthenticated("You were not signed in: the sign-in provider reports a problem", options);
+  }
+  const unreachable = error instanceof TypeError || (error as { code?: string }).code === "OAUTH_TIMEOUT";
+  if (unreachable) return new Unavailable("The sign-in provider does not answer: try again in a moment", options);
+  return new Unauthenticated("You were not signed in: the sign-in provider's answer is not valid", options);
+}

@@ -1,0 +1,43 @@
+import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
+import type { Clock } from "../../core/clock.ts";
+import type { Config } from "../../core/config.ts";
+import { ConfigurationError, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { identityOf } from "./claims.ts";
+import type { HeaderSignOn } from "./sso.ts";
+
+/**
+ * Single sign-on by an identity-aware proxy (SVC_SSO=proxy): it puts a signed assertion, a JWT, into a header of each
+ * request. Without a good signature the header is worth nothing, so it need not be kept from other clients.
+ *
+ * @throws ConfigurationError naming every variable that is missing
+ */
+export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalThis.fetch): HeaderSignOn {
+  const { proxyHeader, proxyJwksUrl, proxyIssuer, proxyAudience } = config;
+  const missing = Object.entries({
+    SVC_PROXY_JWKS_URL: proxyJwksUrl,
+    SVC_PROXY_ISSUER: proxyIssuer,
+    SVC_PROXY_AUDIENCE: proxyAudience,
+  }).flatMap(([name, value]) => (value ? [] : [`${name}: needed with SVC_SSO=proxy`]));
+  if (missing.length > 0) throw new ConfigurationError(missing);
+  const keys = createRemoteJWKSet(new URL(proxyJwksUrl!), { [customFetch]: fetch });
+  return {
+    kind: "header",
+    async identify(request) {
+      const assertion = request.headers.get(proxyHeader);
+      if (!assertion) throw new Unauthenticated("The proxy in front of this server did not say who you are");
+      const { payload } = await jwtVerify(assertion, keys, {
+        algorithms: ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"],
+        issuer: proxyIssuer!,
+        audience: proxyAudience!,
+        requiredClaims: ["exp", "iat"],
+        clockTolerance: 30,
+        currentDate: clock.now(),
+      }).catch((cause: unknown) => {
+        const unreachable = cause instanceof errors.JWKSTimeout || !(cause instanceof errors.JOSEError);
+        if (unreachable) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
+        throw new Unauthenticated("The proxy's word for who you are is not valid", { cause });
+      });
+      return identityOf(config, payload);
+    },
+  };
+}

@@ -1,0 +1,121 @@
+import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
+
+/** How the issuer answers at its token endpoint. */
+export type Misbehaviour =
+  | "wrong nonce"
+  | "no nonce"
+  | "wrong audience"
+  | "wrong issuer"
+  | "unknown key"
+  | "alg none"
+  | "expired"
+  | "other subject at userinfo"
+  | "token endpoint error"
+  | "not json";
+
+/**
+ * An OpenID Connect issuer that can lie. Whoever comes is signed in at once as `user`; a call that nobody expected
+ * fails loudly.
+ */
+export async function startTestIssuer() {
+  const { privateKey, publicKey } = await generateKeyPair("RS256");
+  const stranger = await generateKeyPair("RS256");
+  const attempts = new Map<string, { nonce: string; challenge: string; redirect: string }>();
+  const issuer = {
+    user: "alice@example.com",
+    claims: { email_verified: true, groups: ["admin", "oncall"] } as Record<string, unknown>,
+    misbehaviour: undefined as Misbehaviour | undefined,
+    /** Answers at the authorization endpoint with this error instead of a code. */
+    error: undefined as string | undefined,
+    /** Claims that stand only in the userinfo answer. */
+    userinfo: undefined as Record<string, unknown> | undefined,
+    authorizations: [] as URLSearchParams[],
+    url: "",
+    stop: () => server.stop(true),
+  };
+
+  async function idToken(nonce: string): Promise<string> {
+    const wrong = (name: Misbehaviour) => issuer.misbehaviour === name;
+    const now = Math.floor(Date.now() / 1000);
+    const claims = {
+      ...(issuer.userinfo ? {} : { email: issuer.user, ...issuer.claims }),
+      ...(wrong("no nonce") ? {} : { nonce: wrong("wrong nonce") ? "another" : nonce }),
+      iss: wrong("wrong issuer") ? "https://issuer.invalid" : issuer.url,
+      aud: wrong("wrong audience") ? "another-client" : "svc",
+      sub: `sub-${issuer.user}`,
+      iat: wrong("expired") ? now - 7200 : now,
+      exp: wrong("expired") ? now - 3600 : now + 300,
+    };
+    if (wrong("alg none")) return new UnsecuredJWT(claims).encode();
+    const key = wrong("unknown key") ? stranger.privateKey : privateKey;
+    const kid = wrong("unknown key") ? "stranger" : "key-1";
+    return new SignJWT(claims).setProtectedHeader({ alg: "RS256", kid }).sign(key);
+  }
+
+  const server: Bun.Server<undefined> = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request: Request): Promise<Response> {
+      const url = new URL(request.url);
+      const base = `http://127.0.0.1:${server.port}`;
+      switch (url.pathname) {
+        case "/.well-known/openid-configuration":
+          return Response.json({
+            issuer: base,
+            authorization_endpoint: `${base}/authorize`,
+            token_endpoint: `${base}/token`,
+            jwks_uri: `${base}/jwks`,
+            userinfo_endpoint: `${base}/userinfo`,
+            response_types_supported: ["code"],
+            subject_types_supported: ["public"],
+            id_token_signing_alg_values_supported: ["RS256"],
+          });
+        case "/jwks":
+          return Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "key-1", alg: "RS256", use: "sig" }] });
+        case "/authorize": {
+          const query = url.searchParams;
+          issuer.authorizations.push(query);
+          const back = new URL(query.get("redirect_uri") ?? "");
+          back.searchParams.set("state", query.get("state") ?? "");
+          if (issuer.error) back.searchParams.set("error", issuer.error);
+          else {
+            const code = crypto.randomUUID();
+            attempts.set(code, {
+              nonce: query.get("nonce") ?? "",
+              challenge: query.get("code_challenge") ?? "",
+              redirect: query.get("redirect_uri") ?? "",
+            });
+            back.searchParams.set("code", code);
+          }
+          return new Response(null, { status: 303, headers: { location: back.href } });
+        }
+        case "/token": {
+          const form = new URLSearchParams(await request.text());
+          const attempt = attempts.get(form.get("code") ?? "");
+          attempts.delete(form.get("code") ?? "");
+          const hash = new Bun.CryptoHasher("sha256").update(form.get("code_verifier") ?? "").digest("base64url");
+          const good = attempt?.challenge === hash && attempt.redirect === form.get("redirect_uri");
+          if (!good || issuer.misbehaviour === "token endpoint error") {
+            return Response.json({ error: "invalid_grant", error_description: "secret detail" }, { status: 400 });
+          }
+          if (issuer.misbehaviour === "not json") return new Response("<html>", { headers: { "content-type": "text/html" } });
+          return Response.json({
+            access_token: crypto.randomUUID(),
+            token_type: "Bearer",
+            id_token: await idToken(attempt.nonce),
+          });
+        }
+        case "/userinfo": {
+          const sub = issuer.misbehaviour === "other subject at userinfo" ? "somebody" : `sub-${issuer.user}`;
+          return Response.json({ sub, ...issuer.userinfo });
+        }
+        default:
+          throw new Error(`the issuer was asked for ${url.pathname}`);
+      }
+    },
+  });
+  issuer.url = `http://127.0.0.1:${server.port}`;
+  return issuer;
+}
+
+export type TestIssuer = Awaited<ReturnType<typeof startTestIssuer>>;
