@@ -8,17 +8,37 @@ import { isIP, isIPv4 } from "node:net";
  * @returns `unknown` for what is no address, so that such callers share one name and one limit
  */
 export function addressScope(address: string): string {
+  let scope = scopes.get(address);
+  if (scope === undefined) {
+    if (scopes.size >= 10_000) scopes.clear();
+    scope = scopeOf(address);
+    scopes.set(address, scope);
+  }
+  return scope;
+}
+
+/** Each poll asks, and most come from few addresses. */
+const scopes = new Map<string, string>();
+
+function scopeOf(address: string): string {
   const plain = plainAddress(address);
   if (plain === undefined) return "unknown";
   if (isIPv4(plain)) return plain.startsWith("127.") ? "loopback" : plain;
   const groups = expandIPv6(plain);
   if (groups.slice(0, 7).every((group) => group === 0) && groups[7] === 1) return "loopback";
-  return `${groups.slice(0, 4).map((group) => group.toString(16)).join(":")}::/64`;
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(":")}::/64`;
 }
 
 /** The address without zone, brackets and IPv4 mapping; undefined for what is no address. */
 export function plainAddress(text: string): string | undefined {
-  const bare = text.trim().replace(/^\[|\]$/g, "").replace(/%.*$/, "");
+  if (isIPv4(text)) return text;
+  const bare = text
+    .trim()
+    .replace(/^\[|\]$/g, "")
+    .replace(/%.*$/, "");
   if (isIP(bare) === 0) return undefined;
   if (isIPv4(bare)) return bare;
   const groups = expandIPv6(bare);
@@ -35,7 +55,8 @@ function expandIPv6(address: string): number[] {
     [Number(a) * 256 + Number(b), Number(c) * 256 + Number(d)].map((group) => group.toString(16)).join(":"),
   );
   const [head = "", tail] = withoutDots.split("::");
-  const parse = (part: string) => (part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16)));
+  const parse = (part: string) =>
+    part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16));
   const left = parse(head);
   const right = tail === undefined ? [] : parse(tail);
   return [...left, ...Array<number>(8 - left.length - right.length).fill(0), ...right];

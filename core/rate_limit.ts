@@ -23,7 +23,8 @@ export class RateLimit {
     const perMillisecond = this.perMinute / 60_000;
     let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
-      if (this.#buckets.size >= this.capacity) this.#buckets.delete(this.#buckets.keys().next().value as string);
+      if (this.#buckets.size >= this.capacity)
+        this.#buckets.delete(this.#buckets.keys().next().value as string);
       bucket = { tokens: this.burst, at: now };
     } else {
       this.#buckets.delete(key); // set again below, as the youngest

@@ -14,7 +14,10 @@ export interface ProxyTrust {
  */
 export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
   const list = new BlockList();
-  const entries = allow.split(",").map((entry) => entry.trim()).filter(Boolean);
+  const entries = allow
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter(Boolean);
   for (const entry of entries) {
     if (entry === "*") return { enabled, trusts: () => true };
     const [address = "", bits, ...rest] = entry.split("/");
@@ -22,8 +25,17 @@ export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
     const width = family === "ipv4" ? 32 : 128;
     const prefix = bits === undefined ? width : Number(bits);
     const valid = isIPv4(address) || isIPv6(address);
-    if (!valid || rest.length > 0 || !Number.isInteger(prefix) || prefix < 0 || prefix > width || bits === "") {
-      throw new ConfigurationError([`SVC_FORWARDED_ALLOW_IPS: "${entry}" is neither an address nor a network`]);
+    if (
+      !valid ||
+      rest.length > 0 ||
+      !Number.isInteger(prefix) ||
+      prefix < 0 ||
+      prefix > width ||
+      bits === ""
+    ) {
+      throw new ConfigurationError([
+        `SVC_FORWARDED_ALLOW_IPS: "${entry}" is neither an address nor a network`,
+      ]);
     }
     list.addSubnet(address, prefix, family);
   }
@@ -34,14 +46,23 @@ export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
  * The address of the client: of the connection, or under --proxy-headers the rightmost entry of X-Forwarded-For that
  * is not a proxy we trust. Each proxy appends whom it saw, so what stands further left is the client's own invention.
  */
-export function clientAddress(peer: string | undefined, forwardedFor: string | null, trust: ProxyTrust): string {
+export function clientAddress(
+  peer: string | undefined,
+  forwardedFor: string | null,
+  trust: ProxyTrust,
+): string {
   let client = plainAddress(peer ?? "") ?? "unknown";
   if (!trust.enabled || forwardedFor === null) return client;
   const hops = forwardedFor.split(",").reverse();
   for (const hop of hops) {
     if (!trust.trusts(client)) break;
     // Some proxies append the port.
-    const address = plainAddress(hop.trim().replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1").replace(/^(\[.*\]):\d+$/, "$1"));
+    const address = plainAddress(
+      hop
+        .trim()
+        .replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, "$1")
+        .replace(/^(\[.*\]):\d+$/, "$1"),
+    );
     if (address === undefined) break;
     client = address;
   }

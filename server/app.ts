@@ -2,11 +2,10 @@ import { Elysia } from "elysia";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoutes } from "./challenge/routes.ts";
 import type { Deps } from "./deps.ts";
-import { faultOf, problemResponse } from "./error.ts";
+import { errorResponse } from "./error.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { logRequests } from "./log.ts";
 import { pageAssets } from "./page/routes.ts";
-import { requestIdOf } from "./request_id.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
 import { tokenRoutes } from "./token/routes.ts";
 import { whoamiRoutes } from "./whoami/routes.ts";
@@ -17,25 +16,26 @@ const largestBodyBytes = 1024 * 1024;
 
 /** The HTTP application, made of nothing but `deps`. The order matters: a hook covers what is registered after it. */
 export function createApp(deps: Deps) {
-  return (
-    new Elysia({
-      // Bun's own router answers a literal colon in the path differently from Elysia's.
-      systemRouter: false,
-      serve: { idleTimeout: idleTimeoutSeconds, maxRequestBodySize: largestBodyBytes },
-    })
-      .use(logRequests(deps.log))
-      .onError({ as: "global" }, ({ error, request }) => {
-        const requestId = requestIdOf(request);
-        return problemResponse(faultOf(error, deps.log, requestId), requestId);
-      })
-      .use(healthRoutes(deps))
-      .use(pageAssets)
-      .use(whoamiRoutes(deps))
-      .use(tokenRoutes(deps))
-      .use(challengeRoutes(deps))
-      .use(signInRoutes(deps))
-      .use(browserRoutes(deps))
-  );
+  const challenge = challengeRoutes(deps);
+  const app = new Elysia({
+    // Bun's own router answers a literal colon in the path differently from Elysia's.
+    systemRouter: false,
+    serve: { idleTimeout: idleTimeoutSeconds, maxRequestBodySize: largestBodyBytes },
+  })
+    .use(logRequests(deps.log))
+    .onError({ as: "global" }, ({ error, request }) => errorResponse(error, request, deps.log))
+    .use(healthRoutes(deps))
+    .use(pageAssets)
+    .use(whoamiRoutes(deps))
+    .use(tokenRoutes(deps))
+    .use(challenge.routes)
+    .use(signInRoutes(deps))
+    .use(browserRoutes(deps));
+  // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
+  return app.wrap((handler, request) => {
+    const answer = challenge.pollAtOnce(request, app.server);
+    return answer ? () => answer : handler;
+  });
 }
 
 export type App = ReturnType<typeof createApp>;

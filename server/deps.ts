@@ -16,5 +16,9 @@ export interface Deps extends Context {
 
 /** The client's address, as far as our own eyes and the proxies that we trust can tell. */
 export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {
-  return clientAddress(server?.requestIP(request)?.address, request.headers.get("x-forwarded-for"), deps.proxies);
+  return clientAddress(
+    server?.requestIP(request)?.address,
+    request.headers.get("x-forwarded-for"),
+    deps.proxies,
+  );
 }

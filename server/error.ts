@@ -1,6 +1,8 @@
 import { t } from "elysia";
 import { InvalidInput, SvcError, TooManyRequests } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
+import { messagePage, unknownPage } from "./challenge/pages.ts";
+import { requestIdOf } from "./request_id.ts";
 
 const statuses: Record<SvcError["code"], number> = {
   invalid_input: 400,
@@ -71,7 +73,8 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
 function fromElysia(error: unknown): SvcError | undefined {
   const { code, all } = (error ?? {}) as { code?: unknown; all?: { path?: string }[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
-  if (code === "PARSE") return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
+  if (code === "PARSE")
+    return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer of ours that breaks its own schema is our fault, not the caller's.
   if (code === "VALIDATION" && (error as { type?: string }).type !== "response") {
@@ -81,11 +84,31 @@ function fromElysia(error: unknown): SvcError | undefined {
   return undefined;
 }
 
-export function problemResponse(fault: Fault, requestId: string): Response {
-  const { status, code, detail, field, headers } = fault;
-  const body = { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
-  return new Response(JSON.stringify(body), {
-    status,
-    headers: { "content-type": "application/problem+json", "cache-control": "no-store", ...headers },
-  });
+/**
+ * The answer to a request that failed, in the language of its reader: a page for a browser at our pages, an object
+ * with a text `status` for clients of the challenge protocol (Weep reads nothing else), problem details for the rest.
+ * One place for all three, because an Elysia error hook of the application runs before those of its parts.
+ */
+export function errorResponse(error: unknown, request: Request, log: Log): Response {
+  const requestId = requestIdOf(request);
+  const fault = faultOf(error, log, requestId);
+  const { pathname } = new URL(request.url);
+  if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(pathname)) return pageOf(fault, requestId);
+  const { status, code, detail, field } = fault;
+  const protocol = pathname.startsWith("/noauth/");
+  const body = protocol
+    ? { status: code, code, detail, field, request_id: requestId }
+    : { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
+  const headers = {
+    "content-type": protocol ? "application/json" : "application/problem+json",
+    "cache-control": "no-store",
+    "x-request-id": requestId,
+    ...fault.headers,
+  };
+  return new Response(JSON.stringify(body), { status, headers });
+}
+
+function pageOf({ status, detail }: Fault, requestId: string): Response {
+  if (status === 404) return unknownPage();
+  return messagePage(titles[status] ?? "Something went wrong", detail, status, requestId);
 }

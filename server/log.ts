@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import type { Log } from "../core/log.ts";
-import { looksLikeSecret, sha256, toHex } from "../core/secret.ts";
+import { looksLikeSecret, sha256Hex } from "../core/secret.ts";
 import { requestIdOf } from "./request_id.ts";
 
 /**
@@ -22,7 +22,7 @@ export const logRequests = (log: Log) =>
           method: request.method,
           route: route || "none",
           status: typeof set.status === "number" ? set.status : undefined,
-          ...(secret ? { challenge: toHex(sha256(secret)).slice(0, 8) } : {}),
+          ...(secret ? { challenge: sha256Hex(secret).slice(0, 8) } : {}),
         },
         "request",
       );

@@ -23,18 +23,20 @@ const cleanUpSeconds = 3600;
  */
 export async function openApp(): Promise<App> {
   const config = readConfig(readEnvironment());
-  if (!config.databaseUrl) throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+  if (!config.databaseUrl)
+    throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   const log = createLog(config.logLevel);
   const database = openDatabase(config.databaseUrl, config.databasePoolSize);
   const context: Context = { db: database.db, clock: systemClock, config, log };
   const watch = new ChallengeWatch(config.databaseUrl, log);
   const keys = new Keys(context);
-  const sso =
-    config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
+  const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
   await watch.start();
   const cleanUp = setInterval(() => {
-    deleteExpired(context).catch((error: unknown) => log.warn({ err: error }, "could not delete what has expired"));
+    deleteExpired(context).catch((error: unknown) =>
+      log.warn({ err: error }, "could not delete what has expired"),
+    );
   }, cleanUpSeconds * 1000);
   return createApp({ ...context, watch, keys, sso, proxies }).onStop(async () => {
     clearInterval(cleanUp);

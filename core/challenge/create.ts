@@ -35,7 +35,9 @@ export async function createChallenge(
   const userName = canonicalUserName(request.userName, config.domain);
   const codeChallenge = checkedCodeChallenge(request.codeChallenge, request.codeChallengeMethod);
   if (codeChallenge === null && config.challengeLegacy === "deny") {
-    throw new Forbidden("This server signs in only clients that send a code_challenge: please update your client");
+    throw new Forbidden(
+      "This server signs in only clients that send a code_challenge: please update your client",
+    );
   }
   const now = clock.now();
   const secret = newSecret();
@@ -66,7 +68,8 @@ export async function createChallenge(
 
 function checkedCodeChallenge(codeChallenge?: string, method?: string): string | null {
   if (codeChallenge === undefined && method === undefined) return null;
-  if (method !== "S256") throw new InvalidInput("code_challenge_method", "The code_challenge_method must be S256");
+  if (method !== "S256")
+    throw new InvalidInput("code_challenge_method", "The code_challenge_method must be S256");
   if (!codeChallenge || !looksLikeSecret(codeChallenge)) {
     throw new InvalidInput("code_challenge", "The code_challenge must be a base64url SHA-256: 43 characters");
   }
@@ -84,5 +87,6 @@ const keepSeconds = 24 * 3600;
 /** Deletes what has been over for a day: challenges, sessions, sign-ins, tokens. The audit log stays. */
 export async function deleteExpired({ db, clock }: Context): Promise<void> {
   const before = after(clock.now(), -keepSeconds);
-  for (const table of [signIn, token, challenge, session]) await db.delete(table).where(lt(table.expiresAt, before));
+  for (const table of [signIn, token, challenge, session])
+    await db.delete(table).where(lt(table.expiresAt, before));
 }

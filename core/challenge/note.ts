@@ -5,7 +5,11 @@ import type { Context } from "../context.ts";
 import type { Challenge } from "./state.ts";
 
 /** Somebody has T but not the verifier: worth one event a challenge, however often they try. */
-export async function noteWrongVerifier({ db, clock }: Context, found: Challenge, address: string): Promise<void> {
+export async function noteWrongVerifier(
+  { db, clock }: Context,
+  found: Challenge,
+  address: string,
+): Promise<void> {
   if (found.wrongVerifierAt) return;
   const at = clock.now();
   await db.transaction(async (tx) => {

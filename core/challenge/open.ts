@@ -34,9 +34,13 @@ export async function openChallenge(
 ): Promise<OpenedChallenge | undefined> {
   const { db, clock, config } = context;
   if (!looksLikeSecret(request.token)) return undefined;
-  const [found] = await db.select().from(challenge).where(eq(challenge.tokenHash, sha256(request.token)));
+  const [found] = await db
+    .select()
+    .from(challenge)
+    .where(eq(challenge.tokenHash, sha256(request.token)));
   const now = clock.now();
-  if (!found || !mayVisit(config, found, request.address) || stateOf(found, now) !== "pending") return undefined;
+  if (!found || !mayVisit(config, found, request.address) || stateOf(found, now) !== "pending")
+    return undefined;
 
   return db.transaction(async (tx) => {
     const inside = { ...context, db: tx };
@@ -47,7 +51,10 @@ export async function openChallenge(
       .update(challenge)
       .set({ sessionHash: session.idHash, boundAt: found.boundAt ?? now })
       .where(
-        and(eq(challenge.id, found.id), or(isNull(challenge.boundAt), eq(challenge.sessionHash, session.idHash))),
+        and(
+          eq(challenge.id, found.id),
+          or(isNull(challenge.boundAt), eq(challenge.sessionHash, session.idHash)),
+        ),
       )
       .returning();
     if (!opened) return undefined;

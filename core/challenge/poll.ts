@@ -3,7 +3,7 @@ import { challenge } from "../../drizzle/schema/index.ts";
 import { addressScope } from "../address.ts";
 import type { Context } from "../context.ts";
 import type { RateLimit } from "../rate_limit.ts";
-import { looksLikeSecret, sameText, sha256, toHex } from "../secret.ts";
+import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../secret.ts";
 import type { Keys } from "../token/keys.ts";
 import { collect, collectAgain } from "./collect.ts";
 import { noteWrongVerifier } from "./note.ts";
@@ -39,46 +39,53 @@ interface Look {
 }
 
 /**
- * Answers one poll (spec 4.1, poller; the table in login.md). While nothing was decided, and this process would hear
- * of it, the answer comes from memory; every other one from the database.
+ * Answers a poll from this process's memory: the bulk of all polls, one every other second of each waiting terminal.
+ * It counts against the challenge's limit like any other.
+ *
+ * @returns undefined when memory cannot tell, or the poll is to be held back: then `pollChallenge` answers
  */
+export function pollFromMemory(context: PollContext, request: PollRequest): PollOutcome | undefined {
+  const { clock, watch } = context;
+  if (request.wait) return undefined;
+  const facts = watch.recall(request.token);
+  if (!facts || clock.now() >= facts.expiresAt || !admits(facts, request)) return undefined;
+  return counted(context, facts);
+}
+
+/** Answers one poll from the database (spec 4.1, poller; the table in login.md), after a wait if one is asked for. */
 export async function pollChallenge(context: PollContext, request: PollRequest): Promise<PollOutcome> {
-  const { clock, limit, watch } = context;
+  const { clock, watch } = context;
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
-  const hash = sha256(request.token);
-  const key = toHex(hash);
-  const { outcome, waiting } = recall(context, request, key) ?? (await look(context, request, hash, key));
+  const { outcome, waiting } = await look(context, request);
   if (!waiting) return outcome;
-  const retryAfter = limit.take(waiting.id);
-  if (retryAfter > 0) return { status: "pending", retryAfter };
-  if (!request.wait || waiting.codeChallenge === null) return outcome;
+  const now = counted(context, waiting);
+  if (now.retryAfter || !request.wait || waiting.codeChallenge === null) return now;
 
   const lifetimeLeft = waiting.expiresAt.getTime() - clock.now().getTime();
   const until = performance.now() + Math.min(request.wait * 1000, lifetimeLeft);
+  const key = sha256Hex(request.token);
   for (;;) {
     // Listen first, then look: a decision in between is seen by one of the two.
     const news = watch.next(key, until - performance.now(), request.signal);
-    const again = await look(context, request, hash, key);
+    const again = await look(context, request);
     if (!again.waiting) {
       news.cancel();
       return again.outcome;
     }
     const end = await news.happened;
-    if (end === "timeout") return (await look(context, request, hash, key)).outcome;
+    if (end === "timeout") return (await look(context, request)).outcome;
     if (end === "gone") return again.outcome;
   }
 }
 
-function recall({ clock, watch }: PollContext, request: PollRequest, key: string): Look | undefined {
-  const facts = watch.recall(key);
-  if (!facts || !admits(facts, request)) return undefined;
-  if (clock.now() < facts.expiresAt) return { outcome: { status: "pending" }, waiting: facts };
-  watch.forget(key);
-  return { outcome: { status: "expired" } };
+function counted({ limit }: PollContext, { id }: PendingFacts): Extract<PollOutcome, { status: "pending" }> {
+  const retryAfter = limit.take(id);
+  return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 
-async function look(context: PollContext, request: PollRequest, hash: Uint8Array, key: string): Promise<Look> {
+async function look(context: PollContext, request: PollRequest): Promise<Look> {
   const { db, clock, config, watch } = context;
+  const hash = sha256(request.token);
   const { sequence } = watch;
   const [found] = await db.select().from(challenge).where(eq(challenge.tokenHash, hash));
   if (!found || (found.codeChallenge === null && config.challengeLegacy === "deny")) {
@@ -93,7 +100,7 @@ async function look(context: PollContext, request: PollRequest, hash: Uint8Array
   const state = stateOf(found, clock.now());
   switch (state) {
     case "pending":
-      watch.remember(key, facts, sequence);
+      watch.remember(request.token, toHex(hash), facts, sequence);
       return { outcome: { status: "pending" }, waiting: facts };
     case "approved":
       return { outcome: await collect(context, found, request.address) };
@@ -115,8 +122,12 @@ function factsOf(found: Challenge, legacy: "allow" | "same_ip" | "deny"): Pendin
 }
 
 /** Whether the request has what the challenge asks for: a bound client its verifier, a legacy one its address. */
-function admits({ codeChallenge, scope }: PendingFacts, { verifier, address }: PollRequest): boolean {
+function admits(facts: PendingFacts, { verifier, address }: PollRequest): boolean {
+  const { codeChallenge, scope } = facts;
   if (codeChallenge === null) return scope === null || scope === addressScope(address);
   if (verifier === undefined) return false;
-  return sameText(new Bun.CryptoHasher("sha256").update(verifier).digest("base64url"), codeChallenge);
+  if (facts.verifier !== undefined) return sameText(verifier, facts.verifier);
+  const right = sameText(new Bun.CryptoHasher("sha256").update(verifier).digest("base64url"), codeChallenge);
+  if (right) facts.verifier = verifier;
+  return right;
 }

@@ -8,6 +8,8 @@ export interface PendingFacts {
   /** The address scope that a legacy client must poll from; null where any will do. */
   scope: string | null;
   expiresAt: Date;
+  /** The verifier that was right once: from then on a comparison does instead of a hash. */
+  verifier?: string;
 }
 
 export type WaitEnd = "news" | "timeout" | "gone";
@@ -32,7 +34,9 @@ const waitersOfOneChallenge = 2;
  * second until it is back. A heartbeat finds a connection that died without a word.
  */
 export class ChallengeWatch {
+  /** By T, as it comes in; what is heard is a hash of it. */
   readonly #remembered = new Map<string, PendingFacts>();
+  readonly #tokens = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
   #stopped = false;
@@ -67,28 +71,34 @@ export class ChallengeWatch {
     return this.#sequence;
   }
 
-  recall(key: string): PendingFacts | undefined {
-    return this.#remembered.get(key);
+  recall(token: string): PendingFacts | undefined {
+    return this.#remembered.get(token);
   }
 
-  /** Remembers a challenge that was pending in a read that began at `sequence`. */
-  remember(key: string, facts: PendingFacts, sequence: number): void {
+  /** Remembers a challenge that was pending in a read that began at `sequence`; `key` is the hash of its token, hex. */
+  remember(token: string, key: string, facts: PendingFacts, sequence: number): void {
     if (!this.#listening || sequence !== this.#sequence) return;
-    if (this.#remembered.size >= rememberedAtMost) {
-      this.#remembered.delete(this.#remembered.keys().next().value as string);
-    }
-    this.#remembered.set(key, facts);
+    if (this.#tokens.size >= rememberedAtMost) this.#forget(this.#tokens.keys().next().value as string);
+    this.#tokens.set(key, token);
+    this.#remembered.set(token, facts);
   }
 
-  forget(key: string): void {
-    this.#remembered.delete(key);
+  #forget(key: string): void {
+    const token = this.#tokens.get(key);
+    if (token === undefined) return;
+    this.#tokens.delete(key);
+    this.#remembered.delete(token);
   }
 
   /**
-   * Waits for news of one challenge: `news` (look again), `timeout`, or `gone` when `signal` says that nobody waits
+   * Waits for news of one challenge, named by the hash of its token: `news` (look again), `timeout`, or `gone` when `signal` says that nobody waits
    * for the answer any more. A third wait for one challenge ends the oldest: its client has come back.
    */
-  next(key: string, milliseconds: number, signal?: AbortSignal): { happened: Promise<WaitEnd>; cancel(): void } {
+  next(
+    key: string,
+    milliseconds: number,
+    signal?: AbortSignal,
+  ): { happened: Promise<WaitEnd>; cancel(): void } {
     const { promise, resolve } = Promise.withResolvers<WaitEnd>();
     const waiters = this.#waiters.get(key) ?? new Set();
     const recheck = !this.#listening && milliseconds > recheckSeconds * 1000;
@@ -117,7 +127,7 @@ export class ChallengeWatch {
 
   #heard(key: string): void {
     this.#sequence += 1;
-    this.#remembered.delete(key);
+    this.#forget(key);
     for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
   }
 
@@ -125,6 +135,7 @@ export class ChallengeWatch {
     this.#listening = false;
     this.#sequence += 1;
     this.#remembered.clear();
+    this.#tokens.clear();
   }
 
   /** Everybody looks again: what was decided while nobody listened was announced to nobody. */

@@ -24,7 +24,8 @@ export function pendingRevisions<T extends Node>(revisions: readonly T[], applie
   const order: T[] = [];
   while (waiting.length > 0) {
     const next = waiting.find(({ parents }) => parents.every((parent) => done.has(parent)));
-    if (!next) throw new SvcError("configuration", `Revisions ${waiting.map((r) => r.id).join(", ")} form a circle`);
+    if (!next)
+      throw new SvcError("configuration", `Revisions ${waiting.map((r) => r.id).join(", ")} form a circle`);
     order.push(next);
     done.add(next.id);
     waiting = waiting.filter((revision) => revision !== next);

@@ -40,14 +40,20 @@ export async function readRevisionsFrom(directory: string): Promise<Revisions> {
   const revisions = await Promise.all(
     ids.sort().map(async (id): Promise<Revision> => {
       const text = (file: string) => readFile(join(directory, "revisions", id, file), "utf8");
-      const [up, down, manifest] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
+      const [up, down, manifest] = await Promise.all([
+        text("up.sql"),
+        text("down.sql"),
+        text("manifest.json"),
+      ]);
       const { parents } = JSON.parse(manifest) as Manifest;
       return { id, parents, up, down, checksum: checksumOf(up, down) };
     }),
   );
   const files = (await readdir(join(directory, "triggers"))).filter((name) => name.endsWith(".sql"));
   const triggers = await Promise.all(
-    files.sort().map(async (name) => ({ name, sql: await readFile(join(directory, "triggers", name), "utf8") })),
+    files
+      .sort()
+      .map(async (name) => ({ name, sql: await readFile(join(directory, "triggers", name), "utf8") })),
   );
   return { revisions, triggers };
 }

@@ -22,7 +22,10 @@ export async function upgrade(options: {
   const known = options.revisions ?? (await readRevisions());
   const [head, ...others] = headsOf(known.revisions);
   if (!head || others.length > 0) {
-    throw new SvcError("configuration", `The schema has ${others.length + 1} heads: ${[head, ...others].join(", ")}`);
+    throw new SvcError(
+      "configuration",
+      `The schema has ${others.length + 1} heads: ${[head, ...others].join(", ")}`,
+    );
   }
   // One connection: the lock belongs to it.
   const sql = openSql(options.url, { max: 1 });
@@ -86,7 +89,8 @@ function refuseStrangers(known: readonly Revision[], applied: ReadonlyMap<string
   const checksums = new Map(known.map((revision) => [revision.id, revision.checksum]));
   for (const [id, checksum] of applied) {
     const ours = checksums.get(id);
-    if (!ours) throw new Conflict(`The database has revision ${id}, which this release does not know: it is newer`);
+    if (!ours)
+      throw new Conflict(`The database has revision ${id}, which this release does not know: it is newer`);
     if (ours !== checksum) throw new Conflict(`Revision ${id} was edited after it had been applied`);
   }
 }
@@ -115,7 +119,10 @@ function operatorsError(error: unknown): unknown {
     case "42501":
       return new Unavailable("PostgreSQL does not let this user change the schema", options);
     case "25006":
-      return new Unavailable("This database is read-only (a replica?): run this against the primary", options);
+      return new Unavailable(
+        "This database is read-only (a replica?): run this against the primary",
+        options,
+      );
     case "ECONNREFUSED":
     case "ENOTFOUND":
     case "EAI_AGAIN":
@@ -124,7 +131,10 @@ function operatorsError(error: unknown): unknown {
     case "57P03":
       return new Unavailable("PostgreSQL does not answer: see SVC_DATABASE_URL", options);
     case "55P03":
-      return new Conflict("A table that must change stayed locked for 10 s: try again when it is quieter", options);
+      return new Conflict(
+        "A table that must change stayed locked for 10 s: try again when it is quieter",
+        options,
+      );
     default:
       return error;
   }

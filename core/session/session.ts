@@ -79,7 +79,12 @@ export async function signOutSession(
     .update(session)
     .set({ userName: null, groups: [], signedInAt: null, expiresAt: after(at, anonymousSeconds) })
     .where(eq(session.idHash, request.session.idHash));
-  await audit(db, { at, actor: request.session.userName, action: "session.signed_out", address: request.address });
+  await audit(db, {
+    at,
+    actor: request.session.userName,
+    action: "session.signed_out",
+    address: request.address,
+  });
 }
 
 /** The token that a form of ours carries: only who knows the session id can make it, and it fits one form only. */

@@ -88,7 +88,9 @@ export class Keys {
   }
 
   #load(): Promise<Loaded> {
-    return this.context.config.tokenKeyFiles ? this.#loadFiles(this.context.config.tokenKeyFiles) : this.#loadRows();
+    return this.context.config.tokenKeyFiles
+      ? this.#loadFiles(this.context.config.tokenKeyFiles)
+      : this.#loadRows();
   }
 
   async #loadFiles(files: string): Promise<Loaded> {
@@ -162,7 +164,9 @@ async function readKeyFile(file: string) {
       // not of this kind: the next one, or the error below
     }
   }
-  throw new ConfigurationError([`SVC_TOKEN_KEY_FILES: ${file} is no P-256 or Ed25519 private key in PKCS #8 PEM`]);
+  throw new ConfigurationError([
+    `SVC_TOKEN_KEY_FILES: ${file} is no P-256 or Ed25519 private key in PKCS #8 PEM`,
+  ]);
 }
 
 async function newKey(algorithm: Algorithm, secret: string) {
@@ -195,6 +199,8 @@ function decrypt(bytes: Uint8Array, secret: string, kid: string): JWK {
     decipher.setAuthTag(tag);
     return JSON.parse(Buffer.concat([decipher.update(text), decipher.final()]).toString());
   } catch (cause) {
-    throw new ConfigurationError([`SVC_KEY_SECRET: does not open signing key ${kid}; was it changed?`], { cause });
+    throw new ConfigurationError([`SVC_KEY_SECRET: does not open signing key ${kid}; was it changed?`], {
+      cause,
+    });
   }
 }

@@ -32,7 +32,8 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
       currentDate: clock.now(),
     },
   ).catch((cause: unknown) => {
-    if (cause instanceof errors.JWTExpired) throw new Unauthenticated("The access token has expired: svc login", { cause });
+    if (cause instanceof errors.JWTExpired)
+      throw new Unauthenticated("The access token has expired: svc login", { cause });
     if (cause instanceof errors.JOSEError || cause instanceof TypeError) throw notGood(cause);
     throw cause;
   });

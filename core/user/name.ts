@@ -2,7 +2,8 @@ import { InvalidInput } from "../errors.ts";
 
 const longest = 254; // RFC 5321, 4.5.3.1.3, less the angle brackets
 const local = /^[\p{L}\p{M}\p{N}!#$&'*+=?^_`{|}~-]+(\.[\p{L}\p{M}\p{N}!#$&'*+=?^_`{|}~-]+)*$/u;
-const domainName = /^(?=.{1,253}$)[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?(\.[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?)*$/u;
+const domainName =
+  /^(?=.{1,253}$)[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?(\.[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?)*$/u;
 
 /**
  * The one spelling of a user name: local@domain in NFC and lower case; a bare name is completed with `domain`.
@@ -15,9 +16,11 @@ const domainName = /^(?=.{1,253}$)[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{
  */
 export function canonicalUserName(name: string, domain?: string): string {
   if (name.trim() === "") throw new InvalidInput("user", "The user name is empty");
-  if (name.length > longest) throw new InvalidInput("user", `The user name is longer than ${longest} characters`);
+  if (name.length > longest)
+    throw new InvalidInput("user", `The user name is longer than ${longest} characters`);
   const composed = name.normalize("NFC");
-  if (foldsToAscii(composed)) throw new InvalidInput("user", "The user name has characters that only look like others");
+  if (foldsToAscii(composed))
+    throw new InvalidInput("user", "The user name has characters that only look like others");
   const [person = "", ...rest] = composed.toLowerCase().split("@");
   if (rest.length > 1) throw new InvalidInput("user", "The user name has more than one @");
   const where = rest[0] ?? domain?.toLowerCase();

@@ -16,7 +16,6 @@ import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts"
 import { requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
-import { pageErrors } from "../page/errors.ts";
 import { approvePage, endPage, otherUserPage, unknownPage } from "./pages.ts";
 
 /** A browser at a challenge that it opened. */
@@ -78,18 +77,22 @@ export function browserRoutes(deps: Deps) {
   }
 
   return new Elysia({ name: "challenge pages" })
-    .use(pageErrors(deps))
     .get("/:validator/:challengeToken", async ({ params, request, server }) => {
-      const literal = params.validator === "challenge_validator" || params.validator === "challenge:validator";
+      const literal =
+        params.validator === "challenge_validator" || params.validator === "challenge:validator";
       if (!literal) throw new NotFound("There is nothing at this address");
       // A look ahead must not bind the challenge to whatever looks.
-      const ahead = /prefetch/i.test(request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "");
+      const ahead = /prefetch/i.test(
+        request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "",
+      );
       if (request.method !== "GET" || ahead) return unknownPage();
       const address = addressOf(deps, request, server);
       const sessionId = readCookie(request, sessionCookieName(config));
       const opened = await openChallenge(deps, { token: params.challengeToken, sessionId, address });
       if (!opened) return unknownPage();
-      const cookie = opened.newSessionId ? { "set-cookie": sessionCookie(config, opened.newSessionId) } : undefined;
+      const cookie = opened.newSessionId
+        ? { "set-cookie": sessionCookie(config, opened.newSessionId) }
+        : undefined;
       return redirect(`/approve/${opened.challenge.id}`, cookie);
     })
     .get(

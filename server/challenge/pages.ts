@@ -9,8 +9,10 @@ export function unknownPage(): Response {
     title: "This sign-in request is not open",
     status: 404,
     tone: "bad",
-    body: html`<p>It may be over, already used, opened in another browser, or asked for from another computer.</p>
-<p>Start again in your terminal: <code>svc login</code></p>`,
+    body: html`<p>
+        It may be over, already used, opened in another browser, or asked for from another computer.
+      </p>
+      <p>Start again in your terminal: <code>svc login</code></p>`,
   });
 }
 
@@ -21,7 +23,7 @@ export function messagePage(title: string, detail: string, status: number, reque
     status,
     tone: "bad",
     body: html`<p>${detail}.</p>
-${requestId && html`<p class="soft">Request <code>${requestId}</code></p>`}`,
+      ${requestId && html`<p class="soft">Request <code>${requestId}</code></p>`}`,
   });
 }
 
@@ -37,34 +39,41 @@ export function approvePage({ challenge, sessionId, now }: PageFacts): Response 
   return page({
     title: "Sign in a terminal?",
     body: html`<p>A terminal asks to be signed in as <strong>${challenge.userName}</strong>.</p>
-${challenge.codeChallenge ? codeBox(challenge.userCode) : legacyWarning}
-${facts(challenge, now)}
-<form method="post" action="/approve/${challenge.id}">
-<input type="hidden" name="csrf" value="${csrfToken(sessionId, challenge.id)}">
-<div class="choice">
-<button name="decision" value="approve">Approve</button>
-<button name="decision" value="deny" class="deny">Deny</button>
-</div>
-</form>
-<p class="soft">If you did not start this yourself a moment ago, press Deny.</p>`,
+      ${challenge.codeChallenge ? codeBox(challenge.userCode) : legacyWarning} ${facts(challenge, now)}
+      <form method="post" action="/approve/${challenge.id}">
+        <input type="hidden" name="csrf" value="${csrfToken(sessionId, challenge.id)}" />
+        <div class="choice">
+          <button name="decision" value="approve">Approve</button>
+          <button name="decision" value="deny" class="deny">Deny</button>
+        </div>
+      </form>
+      <p class="soft">If you did not start this yourself a moment ago, press Deny.</p>`,
   });
 }
 
 function codeBox(code: string): Html {
-  return html`<div class="code"><span>Your terminal shows the same code:</span><strong>${code}</strong></div>`;
+  return html`<div class="code">
+    <span>Your terminal shows the same code:</span><strong>${code}</strong>
+  </div>`;
 }
 
-const legacyWarning = html`<p class="warning">This client shows no code to compare. Approve only if you typed the command yourself,
-on this computer, just now.</p>`;
+const legacyWarning = html`<p class="warning">
+  This client shows no code to compare. Approve only if you typed the command yourself, on this computer, just
+  now.
+</p>`;
 
 function facts(challenge: Challenge, now: Date): Html {
   const seconds = Math.max(0, Math.round((now.getTime() - challenge.createdAt.getTime()) / 1000));
   return html`<dl>
-<dt>User</dt><dd>${challenge.userName}</dd>
-<dt>Asked from</dt><dd>${challenge.requestAddress}</dd>
-<dt>Client</dt><dd>${challenge.client}</dd>
-<dt>Asked</dt><dd>${seconds === 1 ? "1 second" : `${seconds} seconds`} ago</dd>
-</dl>`;
+    <dt>User</dt>
+    <dd>${challenge.userName}</dd>
+    <dt>Asked from</dt>
+    <dd>${challenge.requestAddress}</dd>
+    <dt>Client</dt>
+    <dd>${challenge.client}</dd>
+    <dt>Asked</dt>
+    <dd>${seconds === 1 ? "1 second" : `${seconds} seconds`} ago</dd>
+  </dl>`;
 }
 
 /** Somebody else is signed in to this browser than the terminal asked for. */
@@ -73,21 +82,38 @@ export function otherUserPage({ challenge, sessionId, signedInAs }: PageFacts): 
     title: "You are signed in as somebody else",
     status: 403,
     tone: "bad",
-    body: html`<p>The terminal asks for <strong>${challenge.userName}</strong>, but this browser is signed in as
-<strong>${signedInAs}</strong>. Nothing was approved.</p>
-<form method="post" action="/approve/${challenge.id}/switch">
-<input type="hidden" name="csrf" value="${csrfToken(sessionId, `switch ${challenge.id}`)}">
-<p><button class="link">Sign in as ${challenge.userName}</button></p>
-</form>
-<p class="soft">If you did not start this yourself, close this page: it ends by itself.</p>`,
+    body: html`<p>
+        The terminal asks for <strong>${challenge.userName}</strong>, but this browser is signed in as
+        <strong>${signedInAs}</strong>. Nothing was approved.
+      </p>
+      <form method="post" action="/approve/${challenge.id}/switch">
+        <input type="hidden" name="csrf" value="${csrfToken(sessionId, `switch ${challenge.id}`)}" />
+        <p><button class="link">Sign in as ${challenge.userName}</button></p>
+      </form>
+      <p class="soft">If you did not start this yourself, close this page: it ends by itself.</p>`,
   });
 }
 
-const endings: Record<Exclude<ChallengeState, "pending">, { title: string; text: string; tone: "good" | "bad" }> = {
-  approved: { title: "Approved", text: "Your terminal is being signed in. You can close this page.", tone: "good" },
-  collected: { title: "Approved", text: "Your terminal is signed in. You can close this page.", tone: "good" },
+const endings: Record<
+  Exclude<ChallengeState, "pending">,
+  { title: string; text: string; tone: "good" | "bad" }
+> = {
+  approved: {
+    title: "Approved",
+    text: "Your terminal is being signed in. You can close this page.",
+    tone: "good",
+  },
+  collected: {
+    title: "Approved",
+    text: "Your terminal is signed in. You can close this page.",
+    tone: "good",
+  },
   denied: { title: "Denied", text: "The terminal was not signed in. You can close this page.", tone: "bad" },
-  expired: { title: "Too late", text: "This sign-in request is over. Start again in your terminal: svc login", tone: "bad" },
+  expired: {
+    title: "Too late",
+    text: "This sign-in request is over. Start again in your terminal: svc login",
+    tone: "bad",
+  },
 };
 
 /** What became of the challenge. */

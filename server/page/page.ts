@@ -22,24 +22,23 @@ export function page(options: {
 }): Response {
   const { title, body, status = 200, tone = "neutral", headers } = options;
   const document = html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title} · svc</title>
-<link rel="icon" href="/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="/style.css">
-</head>
-<body>
-<main class="card ${tone}">
-<p class="brand"><span class="mark" aria-hidden="true"></span>svc</p>
-<h1>${title}</h1>
-${body}
-</main>
-</body>
-</html>
-`;
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>${title} · svc</title>
+        <link rel="icon" href="/icon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="/style.css" />
+      </head>
+      <body>
+        <main class="card ${tone}">
+          <p class="brand"><span class="mark" aria-hidden="true"></span>svc</p>
+          <h1>${title}</h1>
+          ${body}
+        </main>
+      </body>
+    </html> `;
   return new Response(document.text, { status, headers: { ...pageHeaders, ...headers } });
 }
 

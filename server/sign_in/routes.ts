@@ -3,18 +3,19 @@ import { NotFound, Unauthenticated } from "../../core/errors.ts";
 import { findSession, signInSession } from "../../core/session/session.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { pageErrors } from "../page/errors.ts";
 import { redirect } from "../page/page.ts";
 import { callbackPath } from "../sso/oidc.ts";
 
 /** The way back from the issuer. */
 export function signInRoutes(deps: Deps) {
   const { config, sso } = deps;
-  return new Elysia({ name: "sign in" }).use(pageErrors(deps)).get(callbackPath, async ({ request, server }) => {
-    if (sso.kind !== "redirect" || request.method !== "GET") throw new NotFound("There is nothing at this address");
+  return new Elysia({ name: "sign in" }).get(callbackPath, async ({ request, server }) => {
+    if (sso.kind !== "redirect" || request.method !== "GET")
+      throw new NotFound("There is nothing at this address");
     const sessionId = readCookie(request, sessionCookieName(config));
     const session = sessionId && (await findSession(deps, sessionId));
-    if (!session) throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
+    if (!session)
+      throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
     const { identity, returnTo } = await sso.finish({ session, url: new URL(request.url) });
     const id = await signInSession(deps, { session, identity, address: addressOf(deps, request, server) });
     return redirect(returnTo, { "set-cookie": sessionCookie(config, id) });

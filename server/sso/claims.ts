@@ -16,7 +16,10 @@ export function identityOf(config: Config, claims: Record<string, unknown>): Ide
   if (typeof name !== "string") {
     throw new Unauthenticated("The sign-in provider did not say who you are (SVC_OIDC_USER_CLAIM)");
   }
-  if (config.oidcUserClaim === "email" && (claims.email_verified === false || claims.email_verified === "false")) {
+  if (
+    config.oidcUserClaim === "email" &&
+    (claims.email_verified === false || claims.email_verified === "false")
+  ) {
     throw new Unauthenticated("The sign-in provider has not verified your e-mail address");
   }
   const groups = claims[config.oidcGroupsClaim];

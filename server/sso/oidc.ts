@@ -23,7 +23,8 @@ const issuerTimeoutSeconds = 10;
 export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): RedirectSignOn {
   const { db, clock, config } = context;
   const issuer = config.oidcIssuer;
-  if (!issuer) throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
+  if (!issuer)
+    throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
   const discover = discoverer(context, new URL(issuer), fetch);
   const redirectUri = config.publicUrl + callbackPath;
 
@@ -71,7 +72,8 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
             )
             .returning()
         : [];
-      if (!attempt) throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
+      if (!attempt)
+        throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
       const provider = await discover();
       try {
         const answer = new URL(redirectUri);
@@ -84,9 +86,10 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         });
         const claims = tokens.claims()!;
         const enough = config.oidcUserClaim in claims && config.oidcGroupsClaim in claims;
-        const more = enough || !provider.serverMetadata().userinfo_endpoint
-          ? {}
-          : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
+        const more =
+          enough || !provider.serverMetadata().userinfo_endpoint
+            ? {}
+            : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
         return { identity: identityOf(config, { ...more, ...claims }), returnTo: attempt.returnTo };
       } catch (error) {
         throw signInError(error);
@@ -101,7 +104,9 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
   let found: Promise<client.Configuration> | undefined;
   const loopback = ["127.0.0.1", "localhost", "[::1]"].includes(issuer.hostname);
   if (issuer.protocol === "http:" && !loopback) {
-    throw new ConfigurationError([`SVC_OIDC_ISSUER: ${issuer.origin} must be https; only a loopback issuer may be http`]);
+    throw new ConfigurationError([
+      `SVC_OIDC_ISSUER: ${issuer.origin} must be https; only a loopback issuer may be http`,
+    ]);
   }
   const start = async () => {
     const metadata = { [client.clockTolerance]: clockToleranceSeconds };
@@ -133,7 +138,8 @@ function clientAuthentication(secret: string | undefined): client.ClientAuth {
   const post = client.ClientSecretPost(secret);
   return (issuer, ...rest) => {
     const methods = issuer.token_endpoint_auth_methods_supported;
-    const usePost = methods && !methods.includes("client_secret_basic") && methods.includes("client_secret_post");
+    const usePost =
+      methods && !methods.includes("client_secret_basic") && methods.includes("client_secret_post");
     return (usePost ? post : basic)(issuer, ...rest);
   };
 }
@@ -144,10 +150,14 @@ function signInError(error: unknown): SvcError {
   const options = { cause: error };
   if (error instanceof client.AuthorizationResponseError) {
     return error.error === "access_denied"
-      ? new Unauthenticated("You were not signed in: the sign-in provider says that access was denied", options)
+      ? new Unauthenticated(
+          "You were not signed in: the sign-in provider says that access was denied",
+          options,
+        )
       : new Unauthenticated("You were not signed in: the sign-in provider reports a problem", options);
   }
   const unreachable = error instanceof TypeError || (error as { code?: string }).code === "OAUTH_TIMEOUT";
-  if (unreachable) return new Unavailable("The sign-in provider does not answer: try again in a moment", options);
+  if (unreachable)
+    return new Unavailable("The sign-in provider does not answer: try again in a moment", options);
   return new Unauthenticated("You were not signed in: the sign-in provider's answer is not valid", options);
 }
