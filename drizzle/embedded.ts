@@ -1,7 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { closeSync, existsSync, openSync } from "node:fs";
-import { chown, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { chown, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname, join, resolve } from "node:path";
 import postgres from "postgres";
@@ -21,6 +21,7 @@ export interface EmbeddedPostgresOptions {
   durable?: boolean;
   /** Remove `directory` when it stops, also when this process was killed. For tests. */
   temporary?: boolean;
+  /** Told what takes a while: only the first start creates a cluster. */
   log?: (line: string) => void;
 }
 
@@ -38,6 +39,7 @@ export interface EmbeddedPostgres {
 const user = "svc";
 const database = "svc";
 const stopSeconds = 20;
+const largestLog = 10_000_000;
 
 /**
  * Starts a real PostgreSQL of its own on 127.0.0.1, from the binaries that npm brought (no library class: it can start
@@ -63,6 +65,8 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await initialise(binaries, account, directory, options.durable ?? true);
   }
   const logFile = join(directory, "postgres.log");
+  const logSize = (await stat(logFile).catch(() => undefined))?.size ?? 0;
+  if (logSize > largestLog) await rename(logFile, `${logFile}.1`);
   const server = await startServer(binaries, account, { ...options, directory, data, logFile });
   const url = (name: string) => `postgres://${user}:${password}@127.0.0.1:${server.port}/${name}`;
   await createDatabase(url("postgres")).catch(async (cause) => {
@@ -92,15 +96,20 @@ async function readOrMakePassword(
   return password;
 }
 
-/** Into a directory beside, renamed when complete: an interrupted start leaves nothing that looks like a cluster. */
+/**
+ * Into a directory beside, renamed when complete: an interrupted start leaves nothing that looks like a cluster. Of a
+ * new name each time, for the initdb of a killed start may still be writing.
+ */
 async function initialise(
   binaries: Binaries,
   account: Account,
   directory: string,
   durable: boolean,
 ): Promise<void> {
-  const unfinished = join(directory, "data.unfinished");
-  await rm(unfinished, { recursive: true, force: true });
+  for (const name of await readdir(directory)) {
+    if (name.startsWith("unfinished-")) await rm(join(directory, name), { recursive: true, force: true });
+  }
+  const unfinished = join(directory, `unfinished-${randomBytes(4).toString("hex")}`);
   const args = [
     ...["--pgdata", unfinished, "--username", user, "--pwfile", join(directory, "password")],
     ...[
@@ -179,7 +188,6 @@ async function tryStart(binaries: Binaries, account: Account, options: ServerOpt
   await waitUntilReady(options.data, child.pid!, exited, async () =>
     (await readFile(options.logFile)).subarray(offset).toString(),
   );
-  options.log?.(`PostgreSQL listens on 127.0.0.1:${port}`);
   const stop = async () => {
     // SIGINT: fast shutdown. SIGQUIT: at once, with recovery at the next start.
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGINT");

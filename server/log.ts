@@ -12,8 +12,11 @@ export const logRequests = (log: Log) =>
     .onRequest(({ request, set }) => {
       set.headers["x-request-id"] = requestIdOf(request);
     })
-    .onAfterResponse({ as: "global" }, ({ request, route, set, params, path }) => {
-      const level = route.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
+    .onAfterResponse({ as: "global" }, (context) => {
+      const { request, set, params, path, responseValue } = context;
+      // Elysia's types do not say so, but what matched nothing has no route.
+      const route: string | undefined = context.route;
+      const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
       if (!log.isLevelEnabled(level)) return;
       const secret = Object.values((params ?? {}) as Record<string, string>).find(looksLikeSecret);
       log[level](
@@ -21,7 +24,7 @@ export const logRequests = (log: Log) =>
           request_id: requestIdOf(request),
           method: request.method,
           route: route || "none",
-          status: typeof set.status === "number" ? set.status : undefined,
+          status: responseValue instanceof Response ? responseValue.status : set.status,
           ...(secret ? { challenge: sha256Hex(secret).slice(0, 8) } : {}),
         },
         "request",

@@ -3,9 +3,11 @@ import { challenge } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Context } from "../context.ts";
 import { Conflict, Forbidden, NotFound } from "../errors.ts";
+import { toHex } from "../secret.ts";
 import type { SignedInSession } from "../session/session.ts";
 import { findOpened } from "./open.ts";
 import { type Challenge, stateOf } from "./state.ts";
+import type { ChallengeWatch } from "./watch.ts";
 
 /**
  * Approves or denies a challenge for the user of the session that opened it. Only the first decision counts.
@@ -15,7 +17,7 @@ import { type Challenge, stateOf } from "./state.ts";
  * @throws Conflict when it is over: decided already, or its lifetime ended
  */
 export async function decideChallenge(
-  context: Context,
+  context: Context & { watch: ChallengeWatch },
   request: { id: string; decision: "approve" | "deny"; session: SignedInSession; address: string },
 ): Promise<Challenge> {
   const { db, clock } = context;
@@ -28,7 +30,7 @@ export async function decideChallenge(
     await audit(db, { at, actor, action: "challenge.wrong_user", address, subject: id });
     throw new Forbidden("This sign-in request is for somebody else");
   }
-  return db.transaction(async (tx) => {
+  const decided = await db.transaction(async (tx) => {
     const [decided] = await tx
       .update(challenge)
       .set(decision === "approve" ? { approvedAt: at, groups: session.groups } : { deniedAt: at })
@@ -55,4 +57,7 @@ export async function decideChallenge(
     });
     return decided;
   });
+  // Others hear of it from the database in a moment; this process must not say `pending` even once more.
+  context.watch.hear(toHex(decided.tokenHash));
+  return decided;
 }

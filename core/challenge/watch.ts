@@ -125,7 +125,8 @@ export class ChallengeWatch {
     return { happened: promise, cancel: () => waiter.end("timeout") };
   }
 
-  #heard(key: string): void {
+  /** A challenge was decided: forgets it, and ends the waits for it. */
+  hear(key: string): void {
     this.#sequence += 1;
     this.#forget(key);
     for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
@@ -173,7 +174,7 @@ export class ChallengeWatch {
       max_lifetime: null,
       fetch_types: false,
       onclose: () => closed.reject(new Error("connection closed")),
-      onnotify: (_channel: string, key: string) => this.#heard(key),
+      onnotify: (_channel: string, key: string) => this.hear(key),
     };
     const sql = openSql(this.url, options);
     this.#sql = sql;

@@ -18,10 +18,10 @@ export function canonicalUserName(name: string, domain?: string): string {
   if (name.trim() === "") throw new InvalidInput("user", "The user name is empty");
   if (name.length > longest)
     throw new InvalidInput("user", `The user name is longer than ${longest} characters`);
-  const composed = name.normalize("NFC");
-  if (foldsToAscii(composed))
+  // Before NFC, which itself turns the Kelvin sign into a K.
+  if (foldsToAscii(name))
     throw new InvalidInput("user", "The user name has characters that only look like others");
-  const [person = "", ...rest] = composed.toLowerCase().split("@");
+  const [person = "", ...rest] = name.normalize("NFC").toLowerCase().split("@");
   if (rest.length > 1) throw new InvalidInput("user", "The user name has more than one @");
   const where = rest[0] ?? domain?.toLowerCase();
   if (where === undefined) throw new InvalidInput("user", "The user name needs its domain: name@example.com");
@@ -35,7 +35,7 @@ export function canonicalUserName(name: string, domain?: string): string {
 function foldsToAscii(text: string): boolean {
   for (const character of text) {
     if (character.charCodeAt(0) < 0x80) continue;
-    // Folded by itself: an accent that NFC left apart stays apart.
+    // Folded by itself: an accent that stands apart stays apart.
     const folded = character.normalize("NFKC").toLowerCase();
     if (/[\0-\x7f]/.test(folded)) return true;
   }

@@ -1,28 +1,325 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { decodeJwt } from "jose";
+import { get, type IncomingMessage } from "node:http";
+import { json } from "node:stream/consumers";
+import { eq } from "drizzle-orm";
+import { decodeJwt, decodeProtectedHeader } from "jose";
+import { auditLog, challenge as challengeTable, token } from "../../drizzle/schema/index.ts";
 import { decide, newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {
-  server = await startTestServer();
+  // Limits have tests of their own.
+  server = await startTestServer({ rateGenerate: 100_000, ratePoll: 1_000_000 });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-describe("a challenge from beginning to end", () => {
-  test("pending, approved, collected, unknown", async () => {
-    const challenge = await newChallenge(server, { legacy: true });
+/** A poll after the interval, so that the limit has no say. */
+async function politePoll(...args: Parameters<typeof poll>) {
+  server.clock.advance(3);
+  return poll(...args);
+}
+
+describe("generator", () => {
+  test("answers the two URLs under the public URL, whatever the Host header says", async () => {
+    const response = await server.fetch("/noauth/v1/challenge_generator/alice@example.com", {
+      headers: { host: "evil.example", "x-forwarded-host": "evil.example" },
+    });
+    expect(response.status).toBe(200);
+    const body = (await response.json()) as Record<string, unknown>;
+    expect(body).toEqual({
+      challenge_url: expect.stringMatching(new RegExp(`^${server.url}/challenge_validator/[\\w-]{43}$`)),
+      polling_url: expect.stringMatching(new RegExp(`^${server.url}/noauth/v1/challenge_poller/[\\w-]{43}$`)),
+      expires_in: 120,
+      interval: 2,
+    });
+    expect(response.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("tells a bound client its code and the binding", async () => {
+    const hash = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    const path = `/noauth/v1/challenge_generator/alice?code_challenge=${hash}&code_challenge_method=S256`;
+    const body = await (await server.fetch(path)).json();
+    expect(body).toMatchObject({ binding: "S256", user_code: expect.stringMatching(/^[B-Z]{4}-[B-Z]{4}$/) });
+  });
+
+  test.each([
+    ["code_challenge=short&code_challenge_method=S256", "code_challenge"],
+    ["code_challenge_method=S256", "code_challenge"],
+    ["code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method"],
+    [
+      "code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=plain",
+      "code_challenge_method",
+    ],
+  ])("refuses %s and names the field", async (query, field) => {
+    const response = await server.fetch(`/noauth/v1/challenge_generator/alice?${query}`);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ status: "invalid_input", field });
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["only spaces", "%20%20"],
+    ["300 characters", "a".repeat(300)],
+    ["300 characters and a domain", `${"a".repeat(300)}@example.com`],
+    ["a NUL", "al%00ice"],
+    ["a line break", "alice%0d%0aSet-Cookie:x"],
+    ["an escape sequence", "%1b%5b31malice"],
+    ["a right-to-left override", "alice%E2%80%AEmoc.elpmaxe%40"],
+    ["a zero-width space", "ali%E2%80%8Bce"],
+    ["two dots and a domain", "..@example.com"],
+    ["an encoded slash", "a%2fb"],
+    ["an encoded path", "..%2f..%2fetc%2fpasswd"],
+    ["a broken encoding", "%ff"],
+    ["half an encoding", "alice%4"],
+    ["two at signs", "alice@example.com@evil.example"],
+    ["no domain behind the at sign", "alice@"],
+    ["markup", "%3Cscript%3E"],
+    ["a Kelvin sign for k", "mi%E2%84%AAe"],
+    ["full-width letters", "%EF%BD%81lice"],
+  ])("refuses a user name of %s, as JSON with a text status", async (_, name) => {
+    const response = await server.fetch(`/noauth/v1/challenge_generator/${name}`);
+    expect(response.status).toBe(400);
+    expect(response.headers.get("content-type")).toStartWith("application/json");
+    const body = await response.json();
+    expect(body).toMatchObject({ status: "invalid_input", code: "invalid_input" });
+    expect(JSON.stringify(body)).not.toContain("passwd");
+  });
+
+  test.each([".", ".."])("refuses the path segment %p as it is", async (segment) => {
+    // fetch would resolve the dots before it sends them.
+    const path = `/noauth/v1/challenge_generator/${segment}`;
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    get(`${server.url}/`, { path }, resolve).on("error", reject);
+    const response = await promise;
+    // Bun resolves them too: what is left is no user name, or another address.
+    expect([400, 404]).toContain(response.statusCode!);
+    expect(await json(response)).toMatchObject({
+      status: expect.stringMatching(/^(invalid_input|not_found)$/),
+    });
+  });
+
+  test.each([
+    ["анна", "анна@example.com"],
+    ["李雷", "李雷@example.com"],
+    ["josé", "josé@example.com"],
+    ["Alice", "alice@example.com"],
+    ["ALICE@EXAMPLE.COM", "alice@example.com"],
+    ["o'brien+oncall@sub.example.com", "o'brien+oncall@sub.example.com"],
+  ])("takes the user name %s as %s", async (name, canonical) => {
+    const challenge = await newChallenge(server, { user: name });
+    const [row] = await server.db
+      .select()
+      .from(challengeTable)
+      .where(eq(challengeTable.tokenHash, new Bun.CryptoHasher("sha256").update(challenge.token).digest()));
+    expect(row?.userName).toBe(canonical);
+  });
+
+  test("answers a user that nobody has heard of like any other", async () => {
+    const [known, stranger] = await Promise.all(
+      ["alice@example.com", "nobody-at-all@elsewhere.invalid"].map(async (user) => {
+        const response = await server.fetch(`/noauth/v1/challenge_generator/${user}`);
+        return { status: response.status, keys: Object.keys((await response.json()) as object) };
+      }),
+    );
+    expect(stranger).toEqual(known!);
+  });
+});
+
+describe("spellings", () => {
+  test.each(["challenge_generator", "challenge:generator", "challenge%3Agenerator"])(
+    "%s generates",
+    async (spelling) => {
+      expect((await server.fetch(`/noauth/v1/${spelling}/alice`)).status).toBe(200);
+    },
+  );
+
+  test.each(["challengeXgenerator", "challenge-generator", "challengegenerator", "challenge::generator"])(
+    "%s does not, and answers JSON with a status",
+    async (spelling) => {
+      const response = await server.fetch(`/noauth/v1/${spelling}/alice`);
+      expect(response.status).toBe(404);
+      expect(await response.json()).toMatchObject({ status: "not_found" });
+    },
+  );
+
+  test("the poller answers under both", async () => {
+    const challenge = await newChallenge(server);
+    const colon = {
+      ...challenge,
+      pollPath: challenge.pollPath.replace("challenge_poller", "challenge:poller"),
+    };
+    expect((await poll(server, colon)).body).toEqual({ status: "pending" });
     expect((await poll(server, challenge)).body).toEqual({ status: "pending" });
-    expect((await decide(challenge, "approve")).status).toBe(303);
-    const { http, body } = await poll(server, challenge);
+  });
+
+  test("the validator answers under both, and under no other", async () => {
+    const visit = (spelling: string, token: string) => server.fetch(`/${spelling}/${token}`);
+    const { token: first } = await newChallenge(server);
+    expect((await visit("challenge:validator", first)).status).toBe(303);
+    const { token: second } = await newChallenge(server);
+    expect((await visit("challenge_validator", second)).status).toBe(303);
+    const { token: third } = await newChallenge(server);
+    expect((await visit("challengeXvalidator", third)).status).toBe(404);
+  });
+});
+
+describe("poller", () => {
+  test("pending, success, unknown: the one token carries what a verifier needs", async () => {
+    const challenge = await newChallenge(server, { legacy: true });
+    expect(await politePoll(server, challenge)).toMatchObject({ http: 200, body: { status: "pending" } });
+    await decide(challenge, "approve");
+    const { http, body, headers } = await politePoll(server, challenge);
     expect(http).toBe(200);
+    expect(headers.get("cache-control")).toBe("no-store");
+    const issuedAt = Math.floor(server.clock.now().getTime() / 1000);
     expect(body).toEqual({
       status: "success",
       encoded_jwt: expect.any(String),
       cookie_name: "svc_auth",
-      expiration: server.clock.now().getTime() / 1000 + 3600,
+      expiration: issuedAt + 3600,
       user: "alice@example.com",
     });
-    expect(decodeJwt(body.encoded_jwt as string).sub).toBe("alice@example.com");
+    const jwt = body.encoded_jwt as string;
+    expect(decodeProtectedHeader(jwt)).toEqual({ alg: "ES256", kid: expect.any(String), typ: "at+jwt" });
+    expect(decodeJwt(jwt)).toEqual({
+      iss: server.url,
+      aud: "svc",
+      sub: "alice@example.com",
+      groups: ["admin", "oncall"],
+      iat: issuedAt,
+      exp: issuedAt + 3600,
+      jti: expect.any(String),
+    });
+    expect(await politePoll(server, challenge)).toMatchObject({ http: 404, body: { status: "unknown" } });
+  });
+
+  test("denied stays denied", async () => {
+    const challenge = await newChallenge(server);
+    await decide(challenge, "deny");
+    expect(await politePoll(server, challenge)).toMatchObject({ http: 403, body: { status: "denied" } });
+    server.clock.advance(600);
+    expect(await politePoll(server, challenge)).toMatchObject({ http: 403, body: { status: "denied" } });
+  });
+
+  test("the lifetime ends at exactly 120 s, remembered or read", async () => {
+    for (const remembered of [true, false]) {
+      const challenge = await newChallenge(server);
+      if (remembered) await poll(server, challenge);
+      server.clock.advance(119.999);
+      expect(await poll(server, challenge)).toMatchObject({ http: 200, body: { status: "pending" } });
+      server.clock.advance(0.001);
+      expect(await poll(server, challenge)).toMatchObject({ http: 410, body: { status: "expired" } });
+    }
+  });
+
+  test("an approval that nobody collected in time is lost", async () => {
+    const challenge = await newChallenge(server);
+    await decide(challenge, "approve");
+    server.clock.advance(120);
+    expect(await poll(server, challenge)).toMatchObject({ http: 410, body: { status: "expired" } });
+    expect(await server.db.select().from(token).where(eq(token.userName, "nobody"))).toEqual([]);
+  });
+
+  test.each([
+    "x",
+    "",
+    "a".repeat(43),
+    "a".repeat(44),
+    "%00",
+    "../../healthcheck",
+    "a".repeat(5000),
+    "'%20or%201=1--",
+  ])("what is no challenge token is unknown, as JSON: %s", async (text) => {
+    const response = await server.fetch(`/noauth/v1/challenge_poller/${text}`);
+    expect(response.headers.get("content-type")).toStartWith("application/json");
+    expect(response.status).toBe(404);
+    expect(await response.json()).toHaveProperty("status");
+  });
+
+  test("HEAD takes nothing away", async () => {
+    const challenge = await newChallenge(server, { legacy: true });
+    await decide(challenge, "approve");
+    expect((await server.fetch(challenge.pollPath, { method: "HEAD" })).status).toBe(404);
+    expect((await politePoll(server, challenge)).body.status).toBe("success");
+  });
+
+  test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s is not found, as JSON", async (method) => {
+    const { pollPath } = await newChallenge(server);
+    const response = await server.fetch(pollPath, { method });
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ status: "not_found" });
+  });
+});
+
+describe("verifier", () => {
+  test("without the right one a bound challenge only says pending, and one audit event tells of it", async () => {
+    const challenge = await newChallenge(server);
+    const other = await newChallenge(server);
+    const asked = () =>
+      Promise.all([
+        politePoll(server, { ...challenge, verifier: undefined }),
+        politePoll(server, { ...challenge, verifier: other.verifier }),
+        politePoll(server, { ...challenge, verifier: `${challenge.verifier}A` }),
+      ]);
+    await poll(server, challenge); // remembered from here on: memory must be as strict
+    for (const answer of await asked())
+      expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
+    await decide(challenge, "approve");
+    for (const answer of await asked())
+      expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
+    expect((await politePoll(server, challenge)).body.status).toBe("success");
+    for (const answer of await asked())
+      expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
+
+    const hash = new Bun.CryptoHasher("sha256").update(challenge.token).digest();
+    const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+    const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, row!.id));
+    expect(
+      events.map((event) => event.action).filter((action) => action === "challenge.wrong_verifier"),
+    ).toHaveLength(1);
+  });
+
+  test("its holder may collect the same token again for 10 s, and nobody after that", async () => {
+    const challenge = await newChallenge(server);
+    await decide(challenge, "approve");
+    const first = await poll(server, challenge);
+    const again = await poll(server, challenge);
+    expect(decodeJwt(again.body.encoded_jwt as string)).toEqual(decodeJwt(first.body.encoded_jwt as string));
+    server.clock.advance(9.9);
+    expect((await poll(server, challenge)).body.status).toBe("success");
+    server.clock.advance(0.1);
     expect(await poll(server, challenge)).toMatchObject({ http: 404, body: { status: "unknown" } });
+  });
+
+  test("a token that was revoked meanwhile is not handed out again", async () => {
+    const challenge = await newChallenge(server);
+    await decide(challenge, "approve");
+    const { body } = await poll(server, challenge);
+    const headers = { authorization: `Bearer ${body.encoded_jwt}` };
+    expect((await server.fetch("/tokens/current", { method: "DELETE", headers })).status).toBe(204);
+    expect(await poll(server, challenge)).toMatchObject({ http: 404, body: { status: "unknown" } });
+  });
+});
+
+describe("one token", () => {
+  test("fifty polls at once: one success", async () => {
+    const challenge = await newChallenge(server, { legacy: true });
+    await decide(challenge, "approve");
+    const answers = await Promise.all(Array.from({ length: 50 }, () => poll(server, challenge)));
+    const by = (status: string) => answers.filter(({ body }) => body.status === status).length;
+    expect(by("success")).toBe(1);
+    expect(by("unknown")).toBe(49);
+  });
+
+  test("fifty polls at once by the holder of the verifier: one token", async () => {
+    const challenge = await newChallenge(server);
+    await decide(challenge, "approve");
+    const answers = await Promise.all(Array.from({ length: 50 }, () => poll(server, challenge)));
+    const tokens = answers.flatMap(({ body }) =>
+      body.encoded_jwt ? [decodeJwt(body.encoded_jwt as string).jti] : [],
+    );
+    expect(new Set(tokens).size).toBe(1);
+    expect(answers.every(({ body }) => body.status === "success" || body.status === "pending")).toBe(true);
+    expect(await server.db.select().from(token).where(eq(token.jti, tokens[0]!))).toHaveLength(1);
   });
 });

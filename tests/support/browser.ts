@@ -23,7 +23,13 @@ export class TestBrowser {
     for (let hop = 0; hop < 10; hop += 1) {
       const response = await this.request(address);
       const location = response.headers.get("location");
-      if (!location) return { url: address, status: response.status, text: await response.text(), headers: response.headers };
+      if (!location)
+        return {
+          url: address,
+          status: response.status,
+          text: await response.text(),
+          headers: response.headers,
+        };
       address = new URL(location, address).href;
     }
     throw new Error(`${url} leads in a circle`);

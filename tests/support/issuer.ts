@@ -71,7 +71,9 @@ export async function startTestIssuer() {
             id_token_signing_alg_values_supported: ["RS256"],
           });
         case "/jwks":
-          return Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "key-1", alg: "RS256", use: "sig" }] });
+          return Response.json({
+            keys: [{ ...(await exportJWK(publicKey)), kid: "key-1", alg: "RS256", use: "sig" }],
+          });
         case "/authorize": {
           const query = url.searchParams;
           issuer.authorizations.push(query);
@@ -93,12 +95,18 @@ export async function startTestIssuer() {
           const form = new URLSearchParams(await request.text());
           const attempt = attempts.get(form.get("code") ?? "");
           attempts.delete(form.get("code") ?? "");
-          const hash = new Bun.CryptoHasher("sha256").update(form.get("code_verifier") ?? "").digest("base64url");
+          const hash = new Bun.CryptoHasher("sha256")
+            .update(form.get("code_verifier") ?? "")
+            .digest("base64url");
           const good = attempt?.challenge === hash && attempt.redirect === form.get("redirect_uri");
           if (!good || issuer.misbehaviour === "token endpoint error") {
-            return Response.json({ error: "invalid_grant", error_description: "secret detail" }, { status: 400 });
+            return Response.json(
+              { error: "invalid_grant", error_description: "secret detail" },
+              { status: 400 },
+            );
           }
-          if (issuer.misbehaviour === "not json") return new Response("<html>", { headers: { "content-type": "text/html" } });
+          if (issuer.misbehaviour === "not json")
+            return new Response("<html>", { headers: { "content-type": "text/html" } });
           return Response.json({
             access_token: crypto.randomUUID(),
             token_type: "Bearer",

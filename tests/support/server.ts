@@ -111,10 +111,14 @@ export async function newChallenge(
   server: TestServer,
   { user = "alice@example.com", legacy = false, headers = {} as Record<string, string> } = {},
 ): Promise<TestChallenge> {
-  const verifier = legacy ? undefined : Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const verifier = legacy
+    ? undefined
+    : Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
   const hash = verifier && new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
   const query = hash ? `?code_challenge=${hash}&code_challenge_method=S256` : "";
-  const response = await server.fetch(`/noauth/v1/challenge_generator/${encodeURIComponent(user)}${query}`, { headers });
+  const response = await server.fetch(`/noauth/v1/challenge_generator/${encodeURIComponent(user)}${query}`, {
+    headers,
+  });
   if (response.status !== 200) throw new Error(`no challenge: ${response.status} ${await response.text()}`);
   const body = (await response.json()) as Record<string, string>;
   return {
@@ -132,9 +136,16 @@ export async function poll(
   { pollPath, verifier }: TestChallenge,
   init: RequestInit = {},
 ): Promise<{ http: number; body: Record<string, unknown>; headers: Headers }> {
-  const headers = { ...(verifier ? { authorization: `Challenge ${verifier}` } : {}), ...(init.headers as object) };
+  const headers = {
+    ...(verifier ? { authorization: `Challenge ${verifier}` } : {}),
+    ...(init.headers as object),
+  };
   const response = await server.fetch(pollPath, { ...init, headers });
-  return { http: response.status, body: (await response.json()) as Record<string, unknown>, headers: response.headers };
+  return {
+    http: response.status,
+    body: (await response.json()) as Record<string, unknown>,
+    headers: response.headers,
+  };
 }
 
 /** Opens the challenge in a browser, signs in at the issuer and decides. */

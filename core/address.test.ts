@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { addressScope, plainAddress } from "./address.ts";
+
+describe("addressScope", () => {
+  test.each([
+    ["192.0.2.1", "192.0.2.1"],
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::ffff:c000:201", "192.0.2.1"],
+    ["127.0.0.1", "loopback"],
+    ["127.8.9.1", "loopback"],
+    ["::1", "loopback"],
+    ["0:0:0:0:0:0:0:1", "loopback"],
+    ["::ffff:127.0.0.1", "loopback"],
+    ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["2001:DB8:1:2::9", "2001:db8:1:2::/64"],
+    ["fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["", "unknown"],
+    ["unknown", "unknown"],
+    ["1.2.3", "unknown"],
+    ["1.2.3.4.5", "unknown"],
+    ["::1::", "unknown"],
+  ])("of %p is %p", (address, scope) => {
+    expect(addressScope(address)).toBe(scope);
+  });
+
+  test("is not the same for an address that only starts alike", () => {
+    expect(addressScope("2001:db8::1")).not.toBe(addressScope("2001:db8:0:1::1"));
+    expect(addressScope("192.0.2.1")).not.toBe(addressScope("192.0.2.10"));
+  });
+});
+
+test("plainAddress takes off brackets and zones, and refuses the rest", () => {
+  expect(plainAddress(" [2001:db8::1] ")).toBe("2001:db8::1");
+  expect(plainAddress("fe80::1%lo")).toBe("fe80::1");
+  expect(plainAddress("example.com")).toBeUndefined();
+});

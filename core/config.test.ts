@@ -1,0 +1,75 @@
+import { expect, test } from "bun:test";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readConfig } from "./config.ts";
+import { readEnvironment } from "./environment.ts";
+import { ConfigurationError } from "./errors.ts";
+
+test("without any variable the defaults of the specification and of login.md", () => {
+  expect(readConfig({})).toMatchObject({
+    publicUrl: "http://127.0.0.1:8000",
+    challengeLifetime: 120,
+    challengeInterval: 2,
+    challengeLegacy: "same_ip",
+    tokenLifetime: 3600,
+    tokenAlgorithm: "ES256",
+    databaseUrl: undefined,
+  });
+});
+
+test("an empty variable counts as not set, and a value is taken as its kind", () => {
+  const config = readConfig({
+    SVC_DOMAIN: " ",
+    SVC_CHALLENGE_LIFETIME: "90",
+    SVC_PUBLIC_URL: "https://svc.example/",
+  });
+  expect(config).toMatchObject({
+    domain: undefined,
+    challengeLifetime: 90,
+    publicUrl: "https://svc.example",
+  });
+  expect(() => Object.assign(config, { domain: "x" })).toThrow();
+});
+
+test("all faults at once, each with its variable, none with a secret", () => {
+  try {
+    readConfig({
+      SVC_CHALLENGE_LIFETIME: "soon",
+      SVC_CHALLENGE_INTERVAL: "0",
+      SVC_CHALLENGE_LEGACY: "maybe",
+      SVC_KEY_SECRET: "hunter2",
+      SVC_DATABASE_URL: "mysql://root:hunter2@db/svc",
+      SVC_PUBLIC_URL: "javascript:alert(1)",
+      SVC_OIDC_CLIENT_SECRET_FILE: "/nowhere",
+    });
+    expect.unreachable();
+  } catch (error) {
+    const { faults } = error as ConfigurationError;
+    expect(faults.map((fault) => fault.split(":")[0])).toEqual([
+      "SVC_DATABASE_URL",
+      "SVC_PUBLIC_URL",
+      "SVC_CHALLENGE_LIFETIME",
+      "SVC_CHALLENGE_INTERVAL",
+      "SVC_CHALLENGE_LEGACY",
+      "SVC_OIDC_CLIENT_SECRET_FILE",
+      "SVC_KEY_SECRET",
+    ]);
+    expect(String(error)).not.toContain("hunter2");
+    expect(String(error)).toContain("allow, same_ip, deny");
+  }
+});
+
+test("a secret may stand in a file, and .env stands behind the environment", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-config-"));
+  await writeFile(join(directory, "secret"), "from-a-file\n");
+  await writeFile(join(directory, ".env"), "SVC_DOMAIN=file.example\nSVC_ADMIN_GROUP='ops'\n");
+  const environment = { SVC_OIDC_CLIENT_SECRET_FILE: join(directory, "secret"), SVC_DOMAIN: "env.example" };
+  expect(readConfig(readEnvironment(environment, join(directory, ".env")))).toMatchObject({
+    oidcClientSecret: "from-a-file",
+    domain: "env.example",
+    adminGroup: "ops",
+  });
+  expect(readEnvironment(environment, join(directory, "none"))).toEqual(environment);
+  expect(() => readEnvironment({}, directory)).toThrow(ConfigurationError);
+});

@@ -1,0 +1,384 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { auditLog, challenge as challengeTable, session } from "../../drizzle/schema/index.ts";
+import { TestBrowser } from "../../tests/support/browser.ts";
+import {
+  decide,
+  newChallenge,
+  poll,
+  startTestServer,
+  type TestChallenge,
+  type TestServer,
+} from "../../tests/support/server.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ rateGenerate: 100_000, ratePoll: 1_000_000 });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+beforeEach(() => {
+  server.issuer.user = "alice@example.com";
+});
+
+async function rowOf({ token }: TestChallenge) {
+  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
+  const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+  return row!;
+}
+
+describe("the way to the page", () => {
+  test("leads from T through the issuer to an address without T", async () => {
+    const challenge = await newChallenge(server);
+    const browser = new TestBrowser();
+    const { url, status, text, headers } = await browser.open(challenge.challengeUrl);
+    expect(status).toBe(200);
+    expect(url).toBe(`${server.url}/approve/${(await rowOf(challenge)).id}`);
+    expect(text).not.toContain(challenge.token);
+    expect(text).toContain(challenge.userCode!);
+    for (const fact of ["alice@example.com", "127.0.0.1", "Bun/", "Approve", "Deny"])
+      expect(text).toContain(fact);
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    const policy = headers.get("content-security-policy")!;
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain("unsafe");
+    expect(policy).not.toContain("script-src");
+    expect(text).not.toMatch(/<script|\son\w+=|style="/i);
+  });
+
+  test("every redirect keeps T to itself", async () => {
+    const challenge = await newChallenge(server);
+    const first = await server.fetch(new URL(challenge.challengeUrl).pathname);
+    expect(first.status).toBe(303);
+    expect(first.headers.get("referrer-policy")).toBe("no-referrer");
+    expect(first.headers.get("cache-control")).toBe("no-store");
+    const asked = server.issuer.authorizations.length;
+    await new TestBrowser().open((await newChallenge(server)).challengeUrl);
+    const query = server.issuer.authorizations[asked]!;
+    expect(query.get("state")).toMatch(/^[\w-]{43}$/);
+    expect(query.get("code_challenge_method")).toBe("S256");
+    expect(query.get("nonce")).toMatch(/^[\w-]{43}$/);
+    expect(query.get("login_hint")).toBe("alice@example.com");
+    expect(query.toString()).not.toContain(challenge.token);
+  });
+
+  test("who is signed in already sees the page at once", async () => {
+    const browser = new TestBrowser();
+    await browser.open((await newChallenge(server)).challengeUrl);
+    const asked = server.issuer.authorizations.length;
+    const second = await browser.open((await newChallenge(server)).challengeUrl);
+    expect(second.status).toBe(200);
+    expect(server.issuer.authorizations).toHaveLength(asked);
+  });
+
+  test("the session id changes when somebody signs in, and the old one opens nothing", async () => {
+    const browser = new TestBrowser();
+    const { challengeUrl } = await newChallenge(server);
+    const host = new URL(server.url).host;
+    const first = await browser.request(challengeUrl);
+    const planted = browser.cookies.get(host)!.get("svc_session")!;
+    await browser.open(new URL(first.headers.get("location")!, server.url).href);
+    expect(browser.cookies.get(host)!.get("svc_session")).not.toBe(planted);
+    const thief = new TestBrowser({ cookie: `svc_session=${planted}` });
+    expect((await thief.request(new URL(first.headers.get("location")!, server.url).href)).status).toBe(404);
+  });
+
+  test("cookies are HttpOnly, Lax and for the whole site", async () => {
+    const { challengeUrl } = await newChallenge(server);
+    const response = await server.fetch(new URL(challengeUrl).pathname);
+    expect(response.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^svc_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
+    ]);
+  });
+
+  test("over https they are Secure and pinned to the host, and the token says so too", async () => {
+    await using secure = await startTestServer({ publicUrl: "https://svc.example.com" });
+    const challenge = await newChallenge(secure);
+    expect(challenge.challengeUrl).toStartWith("https://svc.example.com/challenge_validator/");
+    const response = await secure.fetch(new URL(challenge.challengeUrl).pathname);
+    expect(response.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Host-svc_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/),
+    ]);
+  });
+});
+
+describe("the first browser", () => {
+  test("keeps the challenge: T opens nothing in a second one", async () => {
+    const challenge = await newChallenge(server);
+    const { url } = await new TestBrowser().open(challenge.challengeUrl);
+    const second = new TestBrowser();
+    expect((await second.open(challenge.challengeUrl)).status).toBe(404);
+    expect((await second.open(url)).status).toBe(404);
+    // Signed in or not makes no difference.
+    const signedIn = new TestBrowser();
+    await signedIn.open((await newChallenge(server)).challengeUrl);
+    expect((await signedIn.open(challenge.challengeUrl)).status).toBe(404);
+  });
+
+  test("may come again with T", async () => {
+    const challenge = await newChallenge(server);
+    const browser = new TestBrowser();
+    await browser.open(challenge.challengeUrl);
+    expect((await browser.open(challenge.challengeUrl)).status).toBe(200);
+  });
+
+  test("of two at the same moment one gets it", async () => {
+    const challenge = await newChallenge(server);
+    const path = new URL(challenge.challengeUrl).pathname;
+    const visits = await Promise.all(Array.from({ length: 10 }, () => server.fetch(path)));
+    expect(visits.filter(({ status }) => status === 303)).toHaveLength(1);
+    expect(visits.filter(({ status }) => status === 404)).toHaveLength(9);
+  });
+
+  test.each([
+    ["HEAD", { method: "HEAD" }],
+    ["a prefetch", { headers: { "sec-purpose": "prefetch;prerender" } }],
+  ])("is not %s", async (_, init) => {
+    const challenge = await newChallenge(server);
+    expect((await server.fetch(new URL(challenge.challengeUrl).pathname, init)).status).toBe(404);
+    expect((await rowOf(challenge)).boundAt).toBeNull();
+    expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(200);
+  });
+
+  test.each(["", "x", "a".repeat(43), "a".repeat(44), "%00", "%ff", "<script>alert(1)</script>"])(
+    "T that is none gets the one page for it: %p",
+    async (token) => {
+      const before = await server.db.$count(session);
+      const response = await server.fetch(`/challenge_validator/${token}`);
+      expect(response.status).toBe(404);
+      expect(await response.text()).not.toContain("alert(1)");
+      expect(await server.db.$count(session)).toBe(before);
+    },
+  );
+
+  test("T that is over opens nothing", async () => {
+    const challenge = await newChallenge(server);
+    server.clock.advance(120);
+    expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(404);
+  });
+
+  test("a GET decides nothing", async () => {
+    const challenge = await newChallenge(server);
+    const browser = new TestBrowser();
+    const { url } = await browser.open(challenge.challengeUrl);
+    await browser.open(`${url}?decision=approve&csrf=x`);
+    expect(await poll(server, challenge)).toMatchObject({ body: { status: "pending" } });
+  });
+});
+
+describe("the decision", () => {
+  async function opened() {
+    const challenge = await newChallenge(server);
+    const browser = new TestBrowser();
+    const { url, text } = await browser.open(challenge.challengeUrl);
+    return { challenge, browser, url, text };
+  }
+
+  test("approve: the page says so, the terminal gets its token", async () => {
+    const { challenge, browser, url, text } = await opened();
+    const response = await browser.submit(url, text, { decision: "approve" });
+    expect(response.status).toBe(303);
+    expect((await browser.open(url)).text).toContain("Approved");
+    expect((await poll(server, challenge)).body.status).toBe("success");
+    expect((await browser.open(url)).text).toContain("is signed in");
+  });
+
+  test("twice, or after the other, changes nothing: 409 with what it came to", async () => {
+    for (const [first, second, word] of [
+      ["approve", "approve", "Approved"],
+      ["approve", "deny", "Approved"],
+      ["deny", "approve", "Denied"],
+    ] as const) {
+      const { challenge, browser, url, text } = await opened();
+      await browser.submit(url, text, { decision: first });
+      const again = await browser.submit(url, text, { decision: second });
+      expect(again.status).toBe(409);
+      expect(await again.text()).toContain(word);
+      const status = first === "approve" ? "success" : "denied";
+      expect((await poll(server, challenge)).body.status).toBe(status);
+    }
+  });
+
+  test("two at the same moment: one counts", async () => {
+    const { browser, url, text } = await opened();
+    const answers = await Promise.all(
+      (["approve", "deny", "approve", "deny"] as const).map((decision) =>
+        browser.submit(url, text, { decision }),
+      ),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 409, 409, 409]);
+  });
+
+  test("is too late at exactly 120 s", async () => {
+    const { challenge, browser, url, text } = await opened();
+    server.clock.advance(119.999);
+    expect((await rowOf(challenge)).approvedAt).toBeNull();
+    server.clock.advance(0.001);
+    const late = await browser.submit(url, text, { decision: "approve" });
+    expect(late.status).toBe(409);
+    expect(await late.text()).toContain("Too late");
+    expect(await poll(server, challenge)).toMatchObject({ http: 410 });
+  });
+
+  test("without the cookie is refused", async () => {
+    const { challenge, url, text } = await opened();
+    expect((await new TestBrowser().submit(url, text, { decision: "approve" })).status).toBe(404);
+    expect((await poll(server, challenge)).body.status).toBe("pending");
+  });
+
+  test("with another's CSRF token, another challenge's, or none, is refused", async () => {
+    const mine = await opened();
+    const theirs = await opened();
+    const other = await newChallenge(server);
+    const second = await mine.browser.open(other.challengeUrl);
+    const csrfOf = (text: string) => text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    for (const csrf of [csrfOf(theirs.text), csrfOf(second.text), "", "a".repeat(43)]) {
+      const answer = await mine.browser.submit(mine.url, mine.text, { decision: "approve", csrf });
+      expect(answer.status).toBe(403);
+    }
+    expect((await poll(server, mine.challenge)).body.status).toBe("pending");
+  });
+
+  test.each([
+    [{ origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
+    [{ origin: "https://evil.example", "sec-fetch-site": "same-origin" }],
+    [{ origin: "null", "sec-fetch-site": "cross-site" }],
+    [{ origin: "null", "sec-fetch-site": "same-site" }],
+    [{ origin: "null", "sec-fetch-site": "none" }],
+    [{ origin: "OWN", "sec-fetch-site": "same-site" }],
+  ])("from another site is refused: %j", async (headers) => {
+    const { challenge, browser, url, text } = await opened();
+    const own = { ...headers, origin: headers.origin === "OWN" ? server.url : headers.origin };
+    expect((await browser.submit(url, text, { decision: "approve" }, own)).status).toBe(403);
+    expect((await poll(server, challenge)).body.status).toBe("pending");
+  });
+
+  test("from a browser that says neither Origin nor Sec-Fetch-Site is refused", async () => {
+    const { browser, url, text } = await opened();
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const body = new URLSearchParams({ csrf, decision: "approve" });
+    expect((await browser.request(url, { method: "POST", body })).status).toBe(403);
+    // An old browser that names our origin is as good.
+    const headers = { origin: server.url };
+    expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(303);
+  });
+
+  test.each(["maybe", "", "APPROVE"])("what is neither approve nor deny is refused: %p", async (decision) => {
+    const { browser, url, text } = await opened();
+    expect((await browser.submit(url, text, { decision })).status).toBe(400);
+  });
+
+  test("a body that is no form is refused", async () => {
+    const { browser, url } = await opened();
+    for (const [type, body] of [
+      ["application/json", '{"decision":"approve"}'],
+      ["application/x-www-form-urlencoded", ""],
+      ["text/plain", "decision=approve"],
+    ] as const) {
+      const headers = { "content-type": type, origin: server.url };
+      expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(400);
+    }
+  });
+
+  test("an access token approves nothing", async () => {
+    const { challenge, browser, url, text } = await opened();
+    await browser.submit(url, text, { decision: "approve" });
+    const { body } = await poll(server, challenge);
+    const next = await newChallenge(server);
+    const thief = new TestBrowser({
+      authorization: `Bearer ${body.encoded_jwt}`,
+      cookie: `svc_auth=${body.encoded_jwt}; svc_session=${body.encoded_jwt}`,
+    });
+    const first = await thief.request(next.challengeUrl);
+    const page = await thief.request(new URL(first.headers.get("location")!, server.url).href);
+    expect(await page.text()).not.toContain("csrf");
+  });
+});
+
+describe("the user", () => {
+  test("somebody else sees why, approves nothing, and may sign in as the right one", async () => {
+    const challenge = await newChallenge(server);
+    server.issuer.user = "bob@example.com";
+    const browser = new TestBrowser();
+    const { url, status, text } = await browser.open(challenge.challengeUrl);
+    expect(status).toBe(403);
+    expect(text).toContain("bob@example.com");
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const forced = await browser.request(url, {
+      method: "POST",
+      body: new URLSearchParams({ csrf, decision: "approve" }),
+      headers: { origin: server.url },
+    });
+    expect(forced.status).toBe(403);
+
+    server.issuer.user = "alice@example.com";
+    const asked = server.issuer.authorizations.length;
+    const next = await browser.submit(url, text, {});
+    expect(next.status).toBe(303);
+    const page = await browser.open(new URL(next.headers.get("location")!, url).href);
+    expect(server.issuer.authorizations[asked]!.get("prompt")).toBe("login");
+    expect(page.status).toBe(200);
+    expect((await browser.submit(page.url, page.text, { decision: "approve" })).status).toBe(303);
+    expect((await poll(server, challenge)).body.user).toBe("alice@example.com");
+  });
+
+  test("a decision for somebody else is refused behind the page too, and audited", async () => {
+    const challenge = await newChallenge(server, { user: "carol@example.com" });
+    const browser = new TestBrowser();
+    const { url } = await browser.open(challenge.challengeUrl);
+    const { id } = await rowOf(challenge);
+    const sessionId = browser.cookies.get(new URL(server.url).host)!.get("svc_session")!;
+    const { csrfToken } = await import("../../core/session/session.ts");
+    const answer = await browser.request(url, {
+      method: "POST",
+      body: new URLSearchParams({ csrf: csrfToken(sessionId, id), decision: "approve" }),
+      headers: { origin: server.url },
+    });
+    expect(answer.status).toBe(403);
+    expect((await poll(server, challenge)).body.status).toBe("pending");
+    const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, id));
+    expect(events.map(({ action }) => action)).toContain("challenge.wrong_user");
+  });
+
+  test.each([
+    ["alice", "ALICE@Example.COM"],
+    ["Alice@EXAMPLE.com", "alice@example.com"],
+    ["josé@example.com", "jose\u0301@example.com"],
+  ])("asked for as %p and signed in as %p is the same one", async (asked, signedIn) => {
+    const challenge = await newChallenge(server, { user: asked });
+    server.issuer.user = signedIn;
+    expect((await decide(challenge, "approve")).status).toBe(303);
+    expect((await poll(server, challenge)).body.status).toBe("success");
+  });
+
+  test.each([
+    ["alice@example.com", "alice@evil.example"],
+    ["alice", "alice@other.example"],
+    ["mike@example.com", "mi\u212Ae@example.com"],
+  ])("asked for as %p and signed in as %p is not", async (asked, signedIn) => {
+    const challenge = await newChallenge(server, { user: asked });
+    server.issuer.user = signedIn;
+    const { text, status } = await new TestBrowser().open(challenge.challengeUrl);
+    expect([401, 403]).toContain(status);
+    expect(text).not.toContain('value="approve"');
+  });
+
+  test("of two with one challenge only the one it names is served", async () => {
+    const challenge = await newChallenge(server);
+    server.issuer.user = "bob@example.com";
+    const bob = await new TestBrowser().open(challenge.challengeUrl);
+    expect(bob.status).toBe(403);
+    server.issuer.user = "alice@example.com";
+    expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(404);
+  });
+
+  test("what the client calls itself is shown as text", async () => {
+    const headers = { "user-agent": `<img src=x onerror=alert(1)>"'&${"x".repeat(500)}` };
+    const challenge = await newChallenge(server, { headers });
+    const { text } = await new TestBrowser().open(challenge.challengeUrl);
+    expect(text).toContain("&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;&amp;");
+    expect(text).not.toContain("<img");
+    expect(text).not.toContain("x".repeat(200));
+  });
+});

@@ -1,0 +1,290 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
+import { token as tokenTable } from "../drizzle/schema/index.ts";
+import { signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
+
+/** What answers without an access token. Whatever is not on this list must say 401. */
+const open = new Set([
+  "GET /healthcheck",
+  "GET /style.css",
+  "GET /icon.svg",
+  "GET /.well-known/jwks.json",
+  "GET /noauth/v1/:operation/:argument",
+  "ALL /noauth/*",
+  // Pages, for the browser's session; an access token opens none of them.
+  "GET /:validator/:challengeToken",
+  "GET /sign_in/callback",
+  "GET /approve/:id",
+  "POST /approve/:id",
+  "POST /approve/:id/switch",
+]);
+
+let server: TestServer;
+let good: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  good = await signInToken(server);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+function closedRoutes(): { method: string; path: string }[] {
+  return server.app.routes.filter(({ method, path }) => !open.has(`${method} ${path}`));
+}
+
+async function forge(claims: Record<string, unknown>, header: Record<string, unknown> = {}, key?: CryptoKey) {
+  const signing = await server.keys.signing();
+  const now = Math.floor(server.clock.now().getTime() / 1000);
+  const jti = crypto.randomUUID();
+  await server.db.insert(tokenTable).values({
+    jti,
+    userName: "alice@example.com",
+    groups: ["admin"],
+    issuedAt: server.clock.now(),
+    expiresAt: new Date((now + 3600) * 1000),
+  });
+  const all = {
+    iss: server.url,
+    aud: "svc",
+    sub: "alice@example.com",
+    jti,
+    iat: now,
+    exp: now + 3600,
+    ...claims,
+  };
+  return new SignJWT(all)
+    .setProtectedHeader({ alg: signing.algorithm, kid: signing.kid, typ: "at+jwt", ...header })
+    .sign(key ?? signing.privateKey);
+}
+
+describe("every route that is not open", () => {
+  test("is known to this test", () => {
+    const routes = server.app.routes.map(({ method, path }) => `${method} ${path}`);
+    expect([...open].filter((route) => !routes.includes(route))).toEqual([]);
+    expect(closedRoutes().length).toBeGreaterThan(0);
+  });
+
+  test("answers 401 to what is no good token, the same way each time", async () => {
+    const stranger = (await generateKeyPair("ES256")).privateKey;
+    const now = Math.floor(server.clock.now().getTime() / 1000);
+    const tokens: Record<string, string | undefined> = {
+      none: undefined,
+      empty: "",
+      nonsense: "nonsense",
+      "three dots": "a.b.c",
+      "alg none": new UnsecuredJWT({ sub: "alice@example.com", jti: crypto.randomUUID() })
+        .setIssuer(server.url)
+        .setAudience("svc")
+        .setIssuedAt(server.clock.now())
+        .setExpirationTime(now + 60)
+        .encode(),
+      "a stranger's key": await forge({}, {}, stranger),
+      "an unknown key": await forge({}, { kid: "unknown" }, stranger),
+      "no key id": await forge({}, { kid: undefined }),
+      "another type": await forge({}, { typ: "JWT" }),
+      "no type": await forge({}, { typ: undefined }),
+      "another issuer": await forge({ iss: "https://evil.example" }),
+      "another audience": await forge({ aud: "another" }),
+      "no audience": await forge({ aud: undefined }),
+      "no expiry": await forge({ exp: undefined }),
+      "expired this second": await forge({ exp: now }),
+      "no subject": await forge({ sub: undefined }),
+      "another subject": await forge({ sub: "bob@example.com" }),
+      "no token id": await forge({ jti: undefined }),
+      "a token id that was never issued": await forge({ jti: crypto.randomUUID() }),
+      "a token id that is none": await forge({ jti: "'; drop table token; --" }),
+      "HMAC with the public key": await forge(
+        {},
+        { alg: "HS256" },
+        (await crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, true, ["sign"])) as CryptoKey,
+      ),
+      "a changed payload": good.replace(/\.(.)/, (_, c) => `.${c === "A" ? "B" : "A"}`),
+    };
+    for (const { method, path } of closedRoutes()) {
+      for (const [name, token] of Object.entries(tokens)) {
+        const headers = token === undefined ? undefined : { authorization: `Bearer ${token}` };
+        const response = await server.fetch(path, { method, headers });
+        expect(`${method} ${path}, ${name}: ${response.status}`).toBe(`${method} ${path}, ${name}: 401`);
+        expect(response.headers.get("www-authenticate")).toStartWith("Bearer");
+        expect(response.headers.get("content-type")).toBe("application/problem+json");
+        expect(await response.json()).toEqual({
+          type: "about:blank",
+          title: "Not signed in",
+          status: 401,
+          detail: expect.any(String),
+          code: "unauthenticated",
+          request_id: response.headers.get("x-request-id"),
+        });
+      }
+    }
+  });
+
+  test.each(["Basic YTpi", "Bearer", "bearer  ", "Challenge abc", "Token x", "Bearer a b"])(
+    "answers 401 to the header Authorization: %s",
+    async (authorization) => {
+      for (const { method, path } of closedRoutes()) {
+        expect((await server.fetch(path, { method, headers: { authorization } })).status).toBe(401);
+      }
+    },
+  );
+
+  test("takes a forged token only in the ways above: an honest forgery is let in", async () => {
+    // Guards the test itself: were `forge` wrong in general, every line above would pass.
+    const headers = { authorization: `Bearer ${await forge({})}` };
+    expect((await server.fetch("/whoami", { headers })).status).toBe(200);
+  });
+});
+
+describe("GET /whoami", () => {
+  test("answers user, groups and expiry, by header or by cookie", async () => {
+    const ways: Record<string, string>[] = [
+      { authorization: `Bearer ${good}` },
+      { cookie: `a=b; svc_auth=${good}; c=d` },
+    ];
+    for (const headers of ways) {
+      const response = await server.fetch("/whoami", { headers });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({
+        user: "alice@example.com",
+        groups: ["admin", "oncall"],
+        admin: true,
+        expires_at: new Date(server.clock.now().getTime() + 3600_000).toISOString(),
+      });
+    }
+  });
+
+  test("the session cookie opens no API, nor does a token twice", async () => {
+    expect((await server.fetch("/whoami", { headers: { cookie: `svc_session=${good}` } })).status).toBe(401);
+    expect(
+      (await server.fetch("/whoami", { headers: { cookie: `svc_auth=${good}; svc_auth=x` } })).status,
+    ).toBe(401);
+  });
+
+  test("ends at the token's expiry", async () => {
+    await using other = await startTestServer();
+    const headers = { authorization: `Bearer ${await signInToken(other)}` };
+    other.clock.advance(3599);
+    expect((await other.fetch("/whoami", { headers })).status).toBe(200);
+    other.clock.advance(1);
+    const response = await other.fetch("/whoami", { headers });
+    expect(response.status).toBe(401);
+    expect(((await response.json()) as { detail: string }).detail).toContain("expired");
+  });
+
+  test("with and without its last slash", async () => {
+    const headers = { authorization: `Bearer ${good}` };
+    expect((await server.fetch("/whoami/", { headers })).status).toBe(200);
+  });
+});
+
+describe("DELETE /tokens/current", () => {
+  test("ends the token at once, also at another process, and again is 401", async () => {
+    await using another = await server.another();
+    const headers = { authorization: `Bearer ${await forge({})}` };
+    expect((await another.fetch("/whoami", { headers })).status).toBe(200);
+    const response = await server.fetch("/tokens/current", { method: "DELETE", headers });
+    expect(response.status).toBe(204);
+    expect(await response.text()).toBe("");
+    expect((await another.fetch("/whoami", { headers })).status).toBe(401);
+    expect((await server.fetch("/tokens/current", { method: "DELETE", headers })).status).toBe(401);
+    const [row] = await server.db
+      .select()
+      .from(tokenTable)
+      .where(eq(tokenTable.userName, "alice@example.com"));
+    expect(row).toBeDefined();
+  });
+
+  test("by cookie from a page of another site is refused", async () => {
+    const cookie = `svc_auth=${await forge({})}`;
+    const remove = (origin?: string) =>
+      server.fetch("/tokens/current", {
+        method: "DELETE",
+        headers: { cookie, ...(origin ? { origin } : {}) },
+      });
+    expect((await remove("https://evil.example")).status).toBe(403);
+    expect((await server.fetch("/whoami", { headers: { cookie } })).status).toBe(200);
+    expect((await remove()).status).toBe(204);
+  });
+});
+
+describe("GET /healthcheck", () => {
+  test("is well", async () => {
+    const response = await server.fetch("/healthcheck");
+    expect(response.status).toBe(200);
+    const body = (await response.json()) as { revision: { current: string[]; head: string[] } };
+    expect(body).toMatchObject({ status: "ok", database: "ok", revision: { status: "ok" } });
+    expect(body.revision.current).toEqual(body.revision.head);
+  });
+
+  test("is 503 when the schema is behind, when there is none, and when it is of a newer release", async () => {
+    await using other = await startTestServer();
+    const check = async () => {
+      const response = await other.fetch("/healthcheck");
+      return `${response.status} ${((await response.json()) as { revision: { status: string } }).revision.status}`;
+    };
+    await other.db.execute("insert into revision (id, checksum, down_sql) values ('9999_future', '', '')");
+    expect(await check()).toBe("503 behind");
+    await other.db.execute("delete from revision");
+    expect(await check()).toBe("503 behind");
+    await other.db.execute("drop table revision");
+    expect(await check()).toBe("503 behind");
+  });
+
+  test("is 503 when the database does not answer, and says nothing of why", async () => {
+    const other = await startTestServer();
+    const { openSql } = await import("../drizzle/client.ts");
+    const name = new URL(other.databaseUrl).pathname.slice(1);
+    const admin = openSql(other.databaseUrl.replace(/\/[^/]*$/, "/postgres"), { max: 1 });
+    await admin.unsafe(`alter database "${name}" allow_connections false`);
+    await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
+    const response = await other.fetch("/healthcheck");
+    expect(response.status).toBe(503);
+    expect(await response.json()).toEqual({
+      status: "unavailable",
+      database: "unreachable",
+      revision: { status: "unknown", current: [], head: [] },
+    });
+    const failed = await other.fetch("/noauth/v1/challenge_generator/alice");
+    expect(failed.status).toBe(500);
+    expect(await failed.json()).toMatchObject({
+      status: "internal",
+      detail: expect.not.stringContaining(name),
+    });
+    await admin.unsafe(`alter database "${name}" allow_connections true`);
+    await admin.end();
+    await other[Symbol.asyncDispose]();
+  });
+});
+
+describe("what is nowhere", () => {
+  test.each(["/", "/nothing", "/whoami/x/y", "/documents/../whoami/x", "/approve/1", "/approve/'--"])(
+    "%s is 404 without an echo",
+    async (path) => {
+      const response = await server.fetch(path);
+      expect(response.status === 404 || response.status === 400).toBe(true);
+      expect(await response.text()).not.toContain("'--");
+    },
+  );
+
+  test("a body that is too large is refused", async () => {
+    const response = await server.fetch("/approve/x", { method: "POST", body: "a".repeat(2_000_000) });
+    expect(response.status).toBe(413);
+  });
+});
+
+describe("GET /.well-known/jwks.json", () => {
+  test("shows public parts only", async () => {
+    const body = (await (await server.fetch("/.well-known/jwks.json")).json()) as { keys: object[] };
+    expect(body.keys).toEqual([
+      {
+        kty: "EC",
+        crv: "P-256",
+        x: expect.any(String),
+        y: expect.any(String),
+        kid: expect.any(String),
+        alg: "ES256",
+        use: "sig",
+      },
+    ]);
+  });
+});

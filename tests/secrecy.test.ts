@@ -1,0 +1,70 @@
+import { expect, test } from "bun:test";
+import { readFile } from "node:fs/promises";
+import { openSql } from "../drizzle/client.ts";
+import { TestBrowser } from "./support/browser.ts";
+import { decide, newChallenge, poll, startTestServer } from "./support/server.ts";
+
+/** Everything that the database holds, as text; bytea in hex. */
+async function databaseAsText(url: string): Promise<string> {
+  const sql = openSql(url, { max: 1 });
+  const tables = await sql<
+    { name: string }[]
+  >`select tablename as name from pg_tables where schemaname = 'public'`;
+  const dumps = await Promise.all(
+    tables.map(async ({ name }) => {
+      const [row] = await sql.unsafe(
+        `select coalesce(string_agg(t::text, E'\\n'), '') as text from "${name}" t`,
+      );
+      return `${name}\n${row?.text}`;
+    }),
+  );
+  await sql.end();
+  return dumps.join("\n");
+}
+
+test("T, verifier, token, session id and passwords stand in no log line and no table", async () => {
+  await using server = await startTestServer();
+  const browser = new TestBrowser();
+  const challenge = await newChallenge(server);
+  await poll(server, challenge);
+  await poll(server, { ...challenge, verifier: "w".repeat(43) });
+  await decide(challenge, "approve", browser);
+  const { body } = await poll(server, challenge);
+  const jwt = body.encoded_jwt as string;
+  await server.fetch("/whoami", { headers: { authorization: `Bearer ${jwt}` } });
+  await server.fetch(`/whoami?token=${jwt}`, { headers: { cookie: `svc_auth=${jwt}x` } });
+  // Errors, too: a broken query, a broken token, T at the wrong address.
+  await server.db.execute("alter table challenge rename column client to client_was");
+  expect((await server.fetch(challenge.pollPath)).status).toBe(500);
+  expect((await server.fetch(`/challenge_validator/${challenge.token}`)).status).toBe(500);
+  await server.db.execute("alter table challenge rename column client_was to client");
+  await server.fetch(`/nowhere/${challenge.token}`);
+  await server.fetch("/tokens/current", { method: "DELETE", headers: { authorization: `Bearer ${jwt}` } });
+
+  const log = server.logged.join("");
+  const tables = await databaseAsText(server.databaseUrl);
+  // The search itself finds what it should.
+  expect(log).toContain("/noauth/v1/:operation/:argument");
+  expect(log).toContain(new Bun.CryptoHasher("sha256").update(challenge.token).digest("hex").slice(0, 8));
+  expect(tables).toContain("alice@example.com");
+  const sessionId = browser.cookies.get(new URL(server.url).host)!.get("svc_session")!;
+  const secrets = {
+    T: challenge.token,
+    verifier: challenge.verifier!,
+    token: jwt,
+    "the token's signature": jwt.split(".")[2]!,
+    "session id": sessionId,
+    "key secret": server.config.keySecret!,
+    "client secret": server.config.oidcClientSecret!,
+    "database password": new URL(server.databaseUrl).password,
+  };
+  for (const [name, secret] of Object.entries(secrets)) {
+    expect(secret.length).toBeGreaterThan(8);
+    expect(`${name} in the log: ${log.includes(secret)}`).toBe(`${name} in the log: false`);
+    expect(`${name} in a table: ${tables.includes(secret)}`).toBe(`${name} in a table: false`);
+    const hex = Buffer.from(secret).toString("hex");
+    expect(`${name} in a bytea: ${tables.includes(hex)}`).toBe(`${name} in a bytea: false`);
+  }
+  const commandLine = await readFile("/proc/self/cmdline", "utf8");
+  for (const secret of Object.values(secrets)) expect(commandLine).not.toContain(secret);
+});

@@ -1,0 +1,51 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** A process, told from a later one with the same number by its start time. Linux only, as is /proc. */
+export interface Process {
+  pid: number;
+  started: string;
+  command: string;
+}
+
+interface Stat extends Process {
+  parent: number;
+  zombie: boolean;
+}
+
+/** Every living process below `pid`, at any depth. */
+export function descendants(pid: number): Process[] {
+  const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (read(Number(name)) ?? []) : []));
+  const below = (parent: number): Stat[] =>
+    all.filter((one) => one.parent === parent).flatMap((one) => [one, ...below(one.pid)]);
+  return below(pid).filter(({ zombie }) => !zombie);
+}
+
+export function isAlive({ pid, started }: Process): boolean {
+  const now = read(pid);
+  return now !== undefined && !now.zombie && now.started === started;
+}
+
+/** Settles when none of them lives. @throws when one still does after `seconds` */
+export async function untilGone(processes: Process[], seconds = 10): Promise<void> {
+  const deadline = performance.now() + seconds * 1000;
+  for (;;) {
+    const left = processes.filter(isAlive);
+    if (left.length === 0) return;
+    if (performance.now() > deadline) {
+      throw new Error(`still there after ${seconds} s: ${left.map(({ command }) => command).join(" | ")}`);
+    }
+    await Bun.sleep(20);
+  }
+}
+
+function read(pid: number): Stat | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    // The name in parentheses may hold anything; after it: state, parent, ..., start time (proc(5), field 22).
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+    return { pid, command, parent: Number(fields[1]), started: fields[19]!, zombie: fields[0] === "Z" };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { descendants, untilGone } from "./support/processes.ts";
+import { npmStart, startUp, wrapped } from "./support/up.ts";
+
+setDefaultTimeout(30_000);
+
+let directory: string;
+/** A data directory that was started once, for the tests that need not see a first start. */
+let data: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-up-test-"));
+  data = join(directory, "data");
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** What every trial starts. */
+function partsOf(pid: number) {
+  const all = descendants(pid);
+  const find = (words: string) => all.find(({ command }) => command.includes(words));
+  return { all, server: find("server start")!, idp: find("idp start"), postgres: find("bin/postgres") };
+}
+
+describe("svc up", () => {
+  test("starts everything, says what to do next, and Ctrl-C leaves no process", async () => {
+    await using up = startUp(data);
+    const address = await up.ready;
+    const { all, server, idp, postgres } = partsOf(up.pid);
+    for (const part of [server, idp, postgres]) expect(part).toBeDefined();
+    expect((await fetch(`${address}/healthcheck`)).status).toBe(200);
+    expect(up.output()).toContain("alice@example.com (admin), bob@example.com, carol@example.com");
+    expect(up.output()).toContain("trial-password");
+    expect(up.output()).toContain(`npx svc login alice@example.com --server ${address}`);
+
+    const signal = performance.now();
+    up.process.kill("SIGINT");
+    expect(await up.exit).toBe(130);
+    await untilGone(all);
+    expect(performance.now() - signal).toBeLessThan(5000);
+    expect(existsSync(join(data, "up.json"))).toBe(false);
+  });
+
+  test("keeps its secrets to its owner, and out of arguments and logs", async () => {
+    await using up = startUp(data, ["--verbose"]);
+    await up.ready;
+    const { all, server } = partsOf(up.pid);
+    const environment = readFileSync(`/proc/${server.pid}/environ`, "utf8").split("\0");
+    const names = ["SVC_DATABASE_URL", "SVC_OIDC_CLIENT_SECRET", "SVC_KEY_SECRET"];
+    const secrets = names.map((name) => {
+      const value = environment.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
+      return name === "SVC_DATABASE_URL" ? new URL(value).password : value;
+    });
+    const logs = [
+      ...readdirSync(join(data, "log")).map((file) => join("log", file)),
+      "postgres/postgres.log",
+    ];
+    const texts = [...logs.map((file) => readFileSync(join(data, file), "utf8")), up.output()];
+    const said = [...texts, ...all.map(({ command }) => command)].join("\n");
+    for (const secret of secrets) {
+      expect(secret.length).toBeGreaterThan(31);
+      expect(said).not.toContain(secret);
+    }
+    for (const file of ["key_secret", "postgres/password", "log/server.log", "postgres/postgres.log"]) {
+      expect([file, statSync(join(data, file)).mode & 0o077]).toEqual([file, 0]);
+    }
+  });
+
+  test("a second one says which one runs and changes nothing; of two at once, one starts", async () => {
+    const ups = [startUp(data), startUp(data)];
+    const winner = await Promise.any(ups.map(async (up) => up.ready.then(() => up)));
+    const loser = ups.find((up) => up !== winner)!;
+    expect(await loser.exit).toBe(1);
+    const third = startUp(data);
+    expect(await third.exit).toBe(1);
+    expect(third.output()).toContain(`pid ${winner.pid}, ${await winner.ready}`);
+    expect((await fetch(`${await winner.ready}/healthcheck`)).status).toBe(200);
+    winner.process.kill("SIGTERM");
+    expect(await winner.exit).toBe(143);
+  });
+
+  test("kill -9 of it takes every process along, and the next start is as any other", async () => {
+    const killed = startUp(data);
+    await killed.ready;
+    const { all } = partsOf(killed.pid);
+    killed.process.kill("SIGKILL");
+    await killed.exit;
+    await using next = startUp(data);
+    expect((await fetch(`${await next.ready}/healthcheck`)).status).toBe(200);
+    await untilGone(all);
+  });
+
+  test("a PostgreSQL that was left behind is stopped by the next start", async () => {
+    const killed = startUp(data);
+    await killed.ready;
+    const { all, postgres } = partsOf(killed.pid);
+    const watchdog = all.find(({ command }) => command.includes("svc-watchdog"))!;
+    process.kill(watchdog.pid, "SIGKILL");
+    await untilGone([watchdog]);
+    killed.process.kill("SIGKILL");
+    await killed.exit;
+    await using next = startUp(data);
+    await next.ready;
+    await untilGone([postgres!], 0);
+  });
+
+  test("a postmaster.pid with the number of another process is no obstacle", async () => {
+    const stale = join(data, "postgres/data/postmaster.pid");
+    await Bun.write(stale, `${process.pid}\n${join(data, "postgres/data")}\n`);
+    await using up = startUp(data);
+    await up.ready;
+  });
+
+  test("a part that ends by itself is named with its last words, and the rest is stopped", async () => {
+    await using up = startUp(data);
+    await up.ready;
+    const { all, server } = partsOf(up.pid);
+    process.kill(server.pid, "SIGKILL");
+    expect(await up.exit).toBe(1);
+    expect(up.output()).toContain("svc: server ended with SIGKILL");
+    expect(up.output()).toContain(join(data, "log/server.log"));
+    await untilGone(all);
+  });
+
+  test("the database, too", async () => {
+    await using up = startUp(data);
+    await up.ready;
+    const { all, postgres } = partsOf(up.pid);
+    process.kill(postgres!.pid, "SIGQUIT");
+    expect(await up.exit).toBe(1);
+    expect(up.output()).toContain("svc: PostgreSQL has ended by itself");
+    await untilGone(all);
+  });
+
+  test("what the environment sets wins: no provider and no database of its own", async () => {
+    await using other = startUp(data);
+    await other.ready;
+    const url = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").match(
+      /SVC_DATABASE_URL=([^\0]+)/,
+    )![1]!;
+    const environment = { SVC_DATABASE_URL: url, SVC_OIDC_ISSUER: "https://id.example.com" };
+    await using up = startUp(join(directory, "own"), [], environment);
+    const address = await up.ready;
+    expect((await fetch(`${address}/healthcheck`)).status).toBe(200);
+    const { server, idp, postgres } = partsOf(up.pid);
+    expect(server).toBeDefined();
+    expect(idp).toBeUndefined();
+    expect(postgres).toBeUndefined();
+    expect(up.output()).not.toContain("trial-password");
+  });
+});
+
+describe("started by bin/svc.mjs", () => {
+  test("SIGTERM is passed on and its exit code is kept", async () => {
+    await using up = startUp(data, [], {}, wrapped);
+    await up.ready;
+    const all = descendants(up.pid);
+    up.process.kill("SIGTERM");
+    expect(await up.exit).toBe(143);
+    await untilGone(all);
+  });
+
+  test("kill -9 of the wrapper, or of npm in front of it, ends everything", async () => {
+    for (const command of [wrapped, npmStart]) {
+      const up = startUp(data, [], {}, command);
+      await up.ready;
+      const all = descendants(up.pid);
+      up.process.kill("SIGKILL");
+      await untilGone(all);
+    }
+  });
+});
+
+describe("refuses, before anything is started,", () => {
+  const fresh = () => join(directory, crypto.randomUUID());
+
+  test("a port that is taken, naming it and the option that changes it", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await new Promise((settle) => server.once("listening", settle));
+    const { port } = server.address() as { port: number };
+    for (const option of ["--port", "--idp-port", "--database-port"]) {
+      const dataDir = fresh();
+      const up = startUp(dataDir, [option, String(port)]);
+      expect(await up.exit).toBe(1);
+      expect(up.output()).toContain(`Port ${port} of 127.0.0.1 is taken`);
+      expect(up.output()).toEndWith(`choose another one with ${option}\n`);
+      expect(existsSync(join(dataDir, "postgres"))).toBe(false);
+    }
+    server.close();
+  });
+
+  test("to be open to others with the trial provider on", async () => {
+    const up = startUp(fresh(), ["--host", "0.0.0.0"]);
+    expect(await up.exit).toBe(1);
+    expect(up.output()).toBe(
+      "svc: --host 0.0.0.0 would let others sign in with the trial users: set SVC_OIDC_ISSUER to an issuer of your own, or leave --host out\n",
+    );
+  });
+
+  test("a port that is none", async () => {
+    const up = startUp(fresh(), ["--database-port", "65536"]);
+    expect(await up.exit).toBe(2);
+    expect(up.output()).toContain('"65536" is not a port');
+  });
+});
