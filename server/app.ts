@@ -22,6 +22,7 @@ export function createApp(deps: Deps) {
     systemRouter: false,
     serve: { idleTimeout: idleTimeoutSeconds, maxRequestBodySize: largestBodyBytes },
   })
+    .decorate("drain", nothingToDrain)
     .use(logRequests(deps.log))
     .onError({ as: "global" }, ({ error, request }) => errorResponse(error, request, deps.log))
     .use(healthRoutes(deps))
@@ -37,5 +38,11 @@ export function createApp(deps: Deps) {
     return answer ? () => answer : handler;
   });
 }
+
+/**
+ * Called before the server stops: ends what would keep its connections busy (held polls are answered `pending`).
+ * Elysia's own stop hooks come after the connections have ended.
+ */
+async function nothingToDrain(): Promise<void> {}
 
 export type App = ReturnType<typeof createApp>;

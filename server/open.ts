@@ -38,7 +38,9 @@ export async function openApp(): Promise<App> {
       log.warn({ err: error }, "could not delete what has expired"),
     );
   }, cleanUpSeconds * 1000);
-  return createApp({ ...context, watch, keys, sso, proxies }).onStop(async () => {
+  const app = createApp({ ...context, watch, keys, sso, proxies });
+  app.decorator.drain = () => watch.stop();
+  return app.onStop(async () => {
     clearInterval(cleanUp);
     await watch.stop();
     await database.close();

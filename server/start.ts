@@ -44,8 +44,10 @@ export async function startServer(options: StartOptions, environment: Environmen
     process.once("SIGINT", () => stop());
     process.once("SIGTERM", () => stop());
   });
-  // Held polls are answered first, so that they do not use up the grace time.
-  await Promise.race([app.stop(), Bun.sleep(graceSeconds * 1000)]);
+  // Another application may have nothing to drain.
+  await app.decorator?.drain?.();
+  const late = Bun.sleep(graceSeconds * 1000).then(() => app.stop(true));
+  await Promise.race([app.stop(), late]);
 }
 
 /** @throws ConfigurationError with one line that names what is missing */

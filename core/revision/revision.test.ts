@@ -89,14 +89,10 @@ describe("upgrade", () => {
   test("what an operator can cause is one clear sentence", async () => {
     await using database = await createEmptyTestDatabase();
     const url = new URL(database.url);
-    const variant = (change: (url: URL) => void) => {
-      const copy = new URL(url);
-      change(copy);
-      return upgrade({ url: copy.href });
-    };
-    expect(variant((u) => void (u.password = "wrong"))).rejects.toThrow("refuses this user or password");
-    expect(variant((u) => void (u.pathname = "/nowhere"))).rejects.toThrow("does not exist");
-    expect(variant((u) => void (u.port = "9"))).rejects.toThrow("does not answer");
+    const variant = (change: Partial<URL>) => upgrade({ url: Object.assign(new URL(url), change).href });
+    expect(variant({ password: "wrong" })).rejects.toThrow("refuses this user or password");
+    expect(variant({ pathname: "/nowhere" })).rejects.toThrow("does not exist");
+    expect(variant({ port: "9" })).rejects.toThrow("does not answer");
     const sql = openSql(database.url, { max: 1 });
     await sql`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`;
     await sql.end();

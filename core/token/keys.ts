@@ -12,7 +12,6 @@ import {
 } from "jose";
 import { signingKey } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
-import { after } from "../clock.ts";
 import type { Context } from "../context.ts";
 import { ConfigurationError } from "../errors.ts";
 import { type Algorithm, planRotation } from "./rotation.ts";

@@ -156,7 +156,7 @@ describe("the way back", () => {
   test.each([
     "",
     "?state=x",
-    "?state=" + "a".repeat(43),
+    `?state=${"a".repeat(43)}`,
     "?code=x",
     "?error=access_denied",
     "?state=a&state=b",
