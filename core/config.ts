@@ -48,7 +48,8 @@ export const variables = {
   ),
   publicUrl: variable(
     "SVC_PUBLIC_URL",
-    url({ default: "http://127.0.0.1:8000" }),
+    // No path: pages, cookies and the issuer's way back are at the root of a host of our own.
+    Type.String({ pattern: "^https?://[^\\s/@?#]+/?$", default: "http://127.0.0.1:8000" }),
     "The address that people and clients use; every URL that the service hands out starts with it",
   ),
   domain: variable(

@@ -1,0 +1,176 @@
+import { describe, expect, test } from "bun:test";
+import { Unavailable } from "../../core/errors.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { NOW } from "../testing/io.ts";
+import { readChallenge, readDecision, readUser } from "./answer.ts";
+
+const server = { base: "https://svc.example", origin: "https://svc.example" };
+const good = {
+  challenge_url: "https://svc.example/challenge_validator/T0",
+  polling_url: "https://svc.example/noauth/v1/challenge_poller/T0",
+  expires_in: 90,
+  interval: 3,
+  user_code: "WXYZ-2345",
+  binding: "S256",
+};
+
+describe("a challenge", () => {
+  test("of a server that binds", () => {
+    expect(readChallenge(good, server)).toEqual({
+      challengeUrl: good.challenge_url,
+      pollingUrl: good.polling_url,
+      lifetime: 90,
+      interval: 3,
+      userCode: "WXYZ-2345",
+      bound: true,
+    });
+  });
+
+  test("of an old server: two minutes, every two seconds, no code", () => {
+    const { challenge_url, polling_url, user_code } = good;
+    expect(readChallenge({ challenge_url, polling_url, user_code }, server)).toMatchObject({
+      lifetime: 120,
+      interval: 2,
+      userCode: undefined,
+      bound: false,
+    });
+  });
+
+  test("times beyond reason are cut", () => {
+    expect(readChallenge({ ...good, expires_in: 1e9, interval: 1e9 }, server)).toMatchObject({
+      lifetime: 3600,
+      interval: 30,
+    });
+    expect(readChallenge({ ...good, interval: -5 }, server)).toMatchObject({ interval: 0.1 });
+  });
+
+  const refused: [string, Record<string, unknown>, string][] = [
+    ["no challenge_url", { challenge_url: undefined }, "a challenge_url that is no address"],
+    [
+      "a relative challenge_url",
+      { challenge_url: "/challenge_validator/T0" },
+      "a challenge_url that is no address",
+    ],
+    [
+      "another origin",
+      { challenge_url: "https://evil.example/" },
+      "a challenge_url of another server, https://evil.example",
+    ],
+    [
+      "another port",
+      { challenge_url: "https://svc.example:444/" },
+      "a challenge_url of another server, https://svc.example:444",
+    ],
+    [
+      "http instead of https",
+      { challenge_url: "http://svc.example/" },
+      "a challenge_url of another server, http://svc.example",
+    ],
+    [
+      "another origin to poll",
+      { polling_url: "https://evil.example/" },
+      "a polling_url of another server, https://evil.example",
+    ],
+    ["a file", { challenge_url: "file:///etc/passwd" }, "a challenge_url that is not http or https (file:)"],
+    [
+      "a script",
+      { challenge_url: "javascript:alert(1)" },
+      "a challenge_url that is not http or https (javascript:)",
+    ],
+    [
+      "a user name",
+      { challenge_url: "https://svc.example@evil.example/" },
+      "a challenge_url with a user name in it",
+    ],
+    [
+      "its own user name",
+      { challenge_url: "https://a:b@svc.example/" },
+      "a challenge_url with a user name in it",
+    ],
+    [
+      "a huge address",
+      { challenge_url: `https://svc.example/${"x".repeat(3000)}` },
+      "a challenge_url that is no address",
+    ],
+    ["an escape sequence as code", { user_code: "\x1b[2J" }, "a code that is no code"],
+    ["a text as code", { user_code: "x".repeat(40) }, "a code that is no code"],
+    ["an end that has come", { expires_in: 0 }, "a sign-in that has expired already"],
+    ["an end that is no number", { expires_in: "soon" }, "an expires_in that is no number"],
+    ["an interval that is text", { interval: "often" }, "an interval that is no number"],
+  ];
+  for (const [name, change, what] of refused) {
+    test(`refused: ${name}`, () => {
+      expect(() => readChallenge({ ...good, ...change }, server)).toThrow(
+        new Unavailable(`https://svc.example answered with ${what}; nothing was opened or stored`),
+      );
+    });
+  }
+
+  test("control characters in an address are gone before it is shown or opened", () => {
+    const { challengeUrl } = readChallenge(
+      { ...good, challenge_url: "https://svc.example/a\x1b]0;x\x07\n b" },
+      server,
+    );
+    expect(challengeUrl).toBe("https://svc.example/a%1B]0;x%07%20b");
+  });
+
+  test("localhost and 127.0.0.1 of one server: says which name to use", () => {
+    const local = { base: "http://localhost:8000", origin: "http://localhost:8000" };
+    expect(() => readChallenge({ ...good, challenge_url: "http://127.0.0.1:8000/c/T0" }, local)).toThrow(
+      new Unavailable(
+        "the server at http://localhost:8000 calls itself http://127.0.0.1:8000; use --server http://127.0.0.1:8000",
+      ),
+    );
+    // Another port is another server, on one machine too.
+    expect(() => readChallenge({ ...good, challenge_url: "http://127.0.0.1:8001/c/T0" }, local)).toThrow(
+      "of another server",
+    );
+  });
+});
+
+describe("a decision", () => {
+  test.each(["pending", "denied", "expired", "unknown"] as const)("%s", (status) => {
+    expect(readDecision({ status }, NOW, server)).toEqual({ status });
+  });
+
+  test("success", () => {
+    const token = fakeToken({ now: NOW.getTime() });
+    const body = { status: "success", encoded_jwt: token, user: "bob@example.com" };
+    expect(readDecision(body, NOW, server)).toMatchObject({
+      status: "success",
+      token: { token },
+      user: "bob@example.com",
+    });
+  });
+
+  test.each([
+    ["no status", {}, 'the status "undefined"'],
+    ["a status of its own", { status: "\x1b[31mhm" }, 'the status "\uFFFD[31mhm"'],
+    [
+      "success without a token",
+      { status: "success" },
+      "a token that is no access token (a JWT that expires)",
+    ],
+    [
+      "success with a page",
+      { status: "success", encoded_jwt: "<html>" },
+      "a token that is no access token (a JWT that expires)",
+    ],
+    [
+      "success with a token that ends this very second",
+      { status: "success", encoded_jwt: fakeToken({ now: NOW.getTime(), seconds: 0 }) },
+      "a token that has expired already; is this machine's clock right?",
+    ],
+  ])("refused: %s", (_name, body, what) => {
+    expect(() => readDecision(body, NOW, server)).toThrow(
+      new Unavailable(`https://svc.example answered with ${what}; nothing was opened or stored`),
+    );
+  });
+});
+
+test("a user name that cannot be shown is none", () => {
+  expect(readUser("alice@example.com")).toBe("alice@example.com");
+  expect(readUser("Ådne@example.com")).toBe("Ådne@example.com");
+  for (const user of ["", "a\x1b[2J", "a\u202eb", "x".repeat(400), 7, undefined])
+    expect(readUser(user)).toBeUndefined();
+});

@@ -1,0 +1,112 @@
+import { Unavailable } from "../../core/errors.ts";
+import { printable } from "../text.ts";
+import { isLoopback, type Server } from "./server.ts";
+import { type AccessToken, readToken } from "./token.ts";
+
+/** What the server's answers mean. Whatever it sends is a stranger's text: it is checked here before it is used. */
+
+/** A sign-in that waits for its approval. Times in seconds. */
+export interface Challenge {
+  challengeUrl: string;
+  pollingUrl: string;
+  lifetime: number;
+  interval: number;
+  /** The code that the approve page shows as well; only a server that binds has one. */
+  userCode: string | undefined;
+  /** Whether the server takes our verifier (and holds polls). An old server does neither. */
+  bound: boolean;
+}
+
+export type Decision =
+  | { status: "pending" | "expired" | "denied" | "unknown" }
+  | { status: "success"; token: AccessToken; user: string | undefined };
+
+const LONGEST_URL = 2048;
+const LONGEST_LIFETIME = 3600;
+
+/** @throws Unavailable when the answer is no challenge, or leads away from the server that was asked. */
+export function readChallenge(body: Record<string, unknown>, server: Server): Challenge {
+  const lifetime = body.expires_in ?? 120;
+  if (typeof lifetime !== "number" || !Number.isFinite(lifetime))
+    throw nonsense(server, "an expires_in that is no number");
+  if (lifetime <= 0) throw nonsense(server, "a sign-in that has expired already");
+  const interval = body.interval ?? 2;
+  if (typeof interval !== "number" || !Number.isFinite(interval))
+    throw nonsense(server, "an interval that is no number");
+  const bound = body.binding === "S256";
+  const { user_code: code } = body;
+  if (
+    bound &&
+    code !== undefined &&
+    !(typeof code === "string" && /^[A-Za-z0-9][A-Za-z0-9 -]{0,31}$/.test(code))
+  ) {
+    throw nonsense(server, "a code that is no code");
+  }
+  return {
+    challengeUrl: ownUrl(body.challenge_url, "challenge_url", server),
+    pollingUrl: ownUrl(body.polling_url, "polling_url", server),
+    lifetime: Math.min(lifetime, LONGEST_LIFETIME),
+    interval: Math.min(Math.max(interval, 0.1), 30),
+    userCode: bound ? (code as string | undefined) : undefined,
+    bound,
+  };
+}
+
+/** @throws Unavailable when the answer has no status that the protocol knows, or a token that cannot be one. */
+export function readDecision(body: Record<string, unknown>, now: Date, server: Server): Decision {
+  const { status } = body;
+  switch (status) {
+    case "pending":
+    case "expired":
+    case "denied":
+    case "unknown":
+      return { status };
+    case "success": {
+      const token = readToken(body.encoded_jwt);
+      if (token === undefined) throw nonsense(server, "a token that is no access token (a JWT that expires)");
+      if (token.expiresAt <= now)
+        throw nonsense(server, "a token that has expired already; is this machine's clock right?");
+      return { status, token, user: readUser(body.user) ?? readUser(token.subject) };
+    }
+    default:
+      throw nonsense(server, `the status ${JSON.stringify(printable(String(status), 40))}`);
+  }
+}
+
+/** A user name that can be shown and stored as it is. */
+export function readUser(user: unknown): string | undefined {
+  if (typeof user !== "string" || user === "" || user.length > 320 || printable(user) !== user)
+    return undefined;
+  return user;
+}
+
+/** A URL that the server sent, if it leads to that same server and to nobody else. */
+function ownUrl(text: unknown, field: string, server: Server): string {
+  const url = typeof text === "string" && text.length <= LONGEST_URL ? URL.parse(text) : null;
+  if (url === null) throw nonsense(server, `a ${field} that is no address`);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw nonsense(server, `a ${field} that is not http or https (${printable(url.protocol, 40)})`);
+  }
+  if (url.username || url.password) throw nonsense(server, `a ${field} with a user name in it`);
+  if (url.origin !== server.origin) {
+    if (isSameMachine(url, server)) {
+      throw new Unavailable(
+        `the server at ${server.base} calls itself ${url.origin}; use --server ${url.origin}`,
+      );
+    }
+    throw nonsense(server, `a ${field} of another server, ${printable(url.origin, 200)}`);
+  }
+  return url.href;
+}
+
+/** Only the name differs, and both names mean this machine: an honest misunderstanding. */
+function isSameMachine(url: URL, server: Server): boolean {
+  const own = new URL(server.base);
+  return (
+    isLoopback(url.href) && isLoopback(server.base) && url.port === own.port && url.protocol === own.protocol
+  );
+}
+
+function nonsense(server: Server, what: string): Unavailable {
+  return new Unavailable(`${server.base} answered with ${what}; nothing was opened or stored`);
+}

@@ -1,0 +1,58 @@
+import { describe, expect, test } from "bun:test";
+import { Forbidden, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import type { Fetch } from "../io.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { script, testIo } from "../testing/io.ts";
+import { revoke, whoami } from "./api.ts";
+import { readToken } from "./token.ts";
+
+const server = { base: "https://svc.example/team", origin: "https://svc.example" };
+const token = readToken(fakeToken())!;
+const alice = {
+  user: "alice@example.com",
+  groups: ["admin"],
+  admin: true,
+  expires_at: "2026-01-02T03:04:05Z",
+};
+const ask = (fetch: Fetch) => whoami(testIo({ fetch }), server, token, new AbortController().signal);
+
+test("asks the server with the token, below its path", async () => {
+  const requests: unknown[] = [];
+  const fetch: Fetch = async (url, { method, headers }) => {
+    requests.push([method, url, (headers as Record<string, string>).authorization]);
+    return method === "GET" ? Response.json(alice) : new Response(null, { status: 204 });
+  };
+  expect(await ask(fetch)).toEqual({ ...alice, expires_at: "2026-01-02T03:04:05.000Z" });
+  await revoke(testIo({ fetch }), server, token, new AbortController().signal);
+  expect(requests).toEqual([
+    ["GET", "https://svc.example/team/whoami", `Bearer ${token.token}`],
+    ["DELETE", "https://svc.example/team/tokens/current", `Bearer ${token.token}`],
+  ]);
+});
+
+describe("an answer that is no user is refused", () => {
+  test.each([
+    ["no user", { user: undefined }],
+    ["a user that cannot be shown", { user: "\x1b[2J" }],
+    ["no groups", { groups: undefined }],
+    ["a group that cannot be shown", { groups: ["\x1b[2J"] }],
+    ["an admin that is neither", { admin: "yes" }],
+    ["an end that is no time", { expires_at: "soon" }],
+  ])("%s", async (_name, change) => {
+    await expect(ask(script(Response.json({ ...alice, ...change })))).rejects.toEqual(
+      new Unavailable("https://svc.example/team answered with something that is no user"),
+    );
+  });
+});
+
+test("problems and faults keep their own sentences", async () => {
+  const problem = (status: number, code: string) => Response.json({ code, detail: "Why" }, { status });
+  await expect(ask(script(problem(401, "unauthenticated")))).rejects.toBeInstanceOf(Unauthenticated);
+  await expect(ask(script(problem(403, "forbidden")))).rejects.toEqual(new Forbidden("Why"));
+  await expect(ask(script(problem(503, "unavailable")))).rejects.toEqual(new Unavailable("Why"));
+  const refused = Object.assign(new TypeError("x"), { code: "ECONNREFUSED" });
+  await expect(ask(script(refused))).rejects.toThrow(
+    "cannot reach https://svc.example/team: nothing listens there",
+  );
+  await expect(ask(script(new Response("<html>")))).rejects.toThrow("an HTML page");
+});

@@ -1,0 +1,71 @@
+import { treaty } from "@elysiajs/eden/treaty2";
+import { Unavailable } from "../../core/errors.ts";
+import type { App } from "../../server/app.ts";
+import type { Io } from "../io.ts";
+import { readUser } from "./answer.ts";
+import { type Answer, problem, request } from "./request.ts";
+import type { Server } from "./server.ts";
+import type { AccessToken } from "./token.ts";
+
+/** Who the server takes the token's holder for. Names are those of the API. */
+export interface Whoami {
+  user: string;
+  groups: string[];
+  admin: boolean;
+  expires_at: string;
+}
+
+/** @throws Unauthenticated when the server does not accept the token */
+export async function whoami(
+  io: Io,
+  server: Server,
+  token: AccessToken,
+  signal: AbortSignal,
+): Promise<Whoami> {
+  const { client, settle } = connect(io, server, token, signal);
+  const body = settle(await client.whoami.get());
+  const known = readWhoami(body);
+  if (known === undefined) throw new Unavailable(`${server.base} answered with something that is no user`);
+  return known;
+}
+
+/** Revokes the token that is presented. */
+export async function revoke(io: Io, server: Server, token: AccessToken, signal: AbortSignal): Promise<void> {
+  const { client, settle } = connect(io, server, token, signal);
+  settle(await client.tokens.current.delete());
+}
+
+/** What eden makes of an answer. */
+interface Outcome<T> {
+  data: T | null;
+  error: { value: unknown } | null;
+}
+
+/** A typed client whose every request goes through `request`, and so keeps its rules. */
+function connect(io: Io, server: Server, token: AccessToken, signal: AbortSignal) {
+  let answer: Answer | undefined;
+  const fetcher = async (url: string, { method }: RequestInit) => {
+    const headers = { authorization: `Bearer ${token.token}` };
+    answer = await request(io, server, url, { method: method as "GET" | "DELETE", headers, signal });
+    return answer.status === 204 ? new Response(null, { status: 204 }) : Response.json(answer.body, answer);
+  };
+  const client = treaty<App>(server.base, { fetcher: fetcher as typeof fetch, parseDate: false });
+  const settle = <T>({ data, error }: Outcome<T>): T | null => {
+    if (error === null) return data;
+    // eden wraps what the fetcher throws; ours has the better sentence.
+    if (error.value instanceof Error || answer === undefined) throw error.value;
+    throw problem(answer, server);
+  };
+  return { client, settle };
+}
+
+function readWhoami(body: unknown): Whoami | undefined {
+  if (typeof body !== "object" || body === null) return undefined;
+  const { user, groups, admin, expires_at: expiresAt } = body as Record<string, unknown>;
+  const known = readUser(user);
+  if (known === undefined || !Array.isArray(groups) || typeof admin !== "boolean") return undefined;
+  const names = groups.map(readUser);
+  if (!names.every((name) => name !== undefined)) return undefined;
+  if (typeof expiresAt !== "string" || Number.isNaN(Date.parse(expiresAt))) return undefined;
+  return { user: known, groups: names, admin, expires_at: new Date(expiresAt).toISOString() };
+}

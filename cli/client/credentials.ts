@@ -1,0 +1,64 @@
+import { readUser } from "./answer.ts";
+
+/** What is remembered of one server. After `svc logout` only the user is. Names are those of the file. */
+export interface Entry {
+  user: string;
+  /** Where the token is; absent when there is none. */
+  storage?: "file" | "keychain";
+  /** Only with `storage: "file"`. */
+  token?: string;
+  /** ISO 8601. */
+  expires_at?: string;
+}
+
+/** The credentials file: one entry a server, keyed by its base address. */
+export interface Credentials {
+  /** The server last signed in to. */
+  last?: string;
+  servers: Readonly<Record<string, Entry>>;
+}
+
+export const NO_CREDENTIALS: Credentials = { servers: {} };
+
+/** Reads the file's text; undefined when it is not what `formatCredentials` writes. */
+export function parseCredentials(text: string): Credentials | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!isRecord(value) || value.version !== 1 || !isRecord(value.servers)) return undefined;
+  const { last, servers } = value;
+  if (last !== undefined && typeof last !== "string") return undefined;
+  if (!Object.values(servers).every(isEntry)) return undefined;
+  return { last, servers: servers as Record<string, Entry> };
+}
+
+export function formatCredentials({ last, servers }: Credentials): string {
+  return `${JSON.stringify({ version: 1, last, servers }, undefined, 2)}\n`;
+}
+
+/** After a sign-in: this server is the last one, and its entry the new one. */
+export function withEntry(credentials: Credentials, base: string, entry: Entry): Credentials {
+  return { last: base, servers: { ...credentials.servers, [base]: entry } };
+}
+
+/** After a sign-out: who it was may be remembered for the next `svc login`, nothing else. */
+export function withoutToken(credentials: Credentials, base: string): Credentials {
+  const entry = credentials.servers[base];
+  if (entry === undefined) return credentials;
+  return { ...credentials, servers: { ...credentials.servers, [base]: { user: entry.user } } };
+}
+
+function isEntry(value: unknown): value is Entry {
+  if (!isRecord(value) || readUser(value.user) === undefined) return false;
+  const { storage, token, expires_at: expiresAt } = value;
+  if (storage === undefined) return token === undefined;
+  if (typeof expiresAt !== "string" || Number.isNaN(Date.parse(expiresAt))) return false;
+  return storage === "file" ? typeof token === "string" : storage === "keychain" && token === undefined;
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

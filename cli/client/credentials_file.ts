@@ -1,0 +1,144 @@
+import { Database } from "bun:sqlite";
+import * as fs from "node:fs";
+import { homedir } from "node:os";
+import { basename, dirname, isAbsolute, join } from "node:path";
+import type { Environment } from "../../core/config.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { type Credentials, formatCredentials, NO_CREDENTIALS, parseCredentials } from "./credentials.ts";
+
+/** How long a process waits for others that write the file: each of them needs a few milliseconds. */
+const LOCK_TIMEOUT_MS = 10_000;
+
+/** `$XDG_CONFIG_HOME/svc/credentials.json`. A relative XDG_CONFIG_HOME counts as not set (XDG base directories). */
+export function credentialsPath(env: Environment): string {
+  const xdg = env.XDG_CONFIG_HOME;
+  const config = xdg && isAbsolute(xdg) ? xdg : join(env.HOME || homedir(), ".config");
+  return join(config, "svc", "credentials.json");
+}
+
+/**
+ * Reads the credentials; none when there is no file yet.
+ * @throws ConfigurationError, naming the fix, when the file is corrupt or others can read or replace it. The file is
+ * left as it is: it may be the only copy of something that the person wants back.
+ */
+export function readCredentials(env: Environment): Credentials {
+  const path = credentialsPath(env);
+  checkDirectory(dirname(path));
+  const file = resolveFile(path);
+  return file === undefined ? NO_CREDENTIALS : readChecked(file);
+}
+
+/**
+ * Changes the credentials: reads, changes and replaces the file under a lock, so that two sign-ins at once lose
+ * nothing. A reader sees the old file or the new one; so does the next start after a power cut.
+ */
+export function updateCredentials(env: Environment, change: (credentials: Credentials) => Credentials): void {
+  const path = credentialsPath(env);
+  const directory = dirname(path);
+  guard(`create ${directory}`, () => fs.mkdirSync(directory, { recursive: true, mode: 0o700 }));
+  checkDirectory(directory);
+  locked(directory, () => {
+    const file = resolveFile(path) ?? path;
+    const before = fs.existsSync(file) ? readChecked(file) : NO_CREDENTIALS;
+    guard(`write ${file}`, () => replaceFile(file, formatCredentials(change(before))));
+  });
+}
+
+/**
+ * The kernel's own lock, by way of SQLite, which has one on every platform: unlike a lock file it ends with the process
+ * that holds it, however that ends. `work` must be synchronous.
+ */
+function locked(directory: string, work: () => void): void {
+  const database = guard(`lock ${directory}`, () => {
+    const database = new Database(join(directory, "credentials.lock"), { create: true });
+    database.run(`PRAGMA busy_timeout = ${LOCK_TIMEOUT_MS}`);
+    database.run("BEGIN EXCLUSIVE");
+    return database;
+  });
+  try {
+    work();
+  } finally {
+    database.close();
+  }
+}
+
+function replaceFile(file: string, text: string): void {
+  const directory = dirname(file);
+  const prefix = `.${basename(file)}.`;
+  // We hold the lock, so these are of writers that died; a token must not lie about.
+  for (const name of fs.readdirSync(directory)) {
+    if (name.startsWith(prefix) && name.endsWith(".tmp")) fs.rmSync(join(directory, name), { force: true });
+  }
+  const temporary = join(directory, `${prefix}${crypto.randomUUID()}.tmp`);
+  try {
+    const descriptor = fs.openSync(temporary, "wx", 0o600);
+    try {
+      fs.writeFileSync(descriptor, text);
+      fs.fsyncSync(descriptor);
+    } finally {
+      fs.closeSync(descriptor);
+    }
+    fs.renameSync(temporary, file);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncDirectory(directory);
+}
+
+/** Makes the rename itself durable, where directories can be synchronised (not on Windows). */
+function syncDirectory(directory: string): void {
+  try {
+    const descriptor = fs.openSync(directory, "r");
+    fs.fsyncSync(descriptor);
+    fs.closeSync(descriptor);
+  } catch {}
+}
+
+/** The file itself; behind a symbolic link (dotfiles) its target, so that the link survives. Undefined: no file yet. */
+function resolveFile(path: string): string | undefined {
+  const stat = guard(`read ${path}`, () => fs.lstatSync(path, { throwIfNoEntry: false }));
+  if (stat === undefined || !stat.isSymbolicLink()) return stat === undefined ? undefined : path;
+  if (!fs.existsSync(path)) throw refusal(`${path} is a symbolic link to nothing`, `rm ${path}`);
+  const target = fs.realpathSync(path);
+  checkDirectory(dirname(target));
+  return target;
+}
+
+function readChecked(file: string): Credentials {
+  const stat = guard(`read ${file}`, () => fs.statSync(file));
+  if (!stat.isFile()) throw refusal(`${file} is no file`, "move it away");
+  if (process.platform !== "win32") {
+    if (stat.uid !== process.getuid?.()) throw refusal(`${file} belongs to another user`, "move it away");
+    if (stat.mode & 0o077) throw refusal(`${file} can be read or written by others`, `chmod 600 ${file}`);
+    // By its mode and not by trying, so that root is told the same.
+    if (!(stat.mode & 0o400)) throw refusal(`${file} cannot be read`, `chmod 600 ${file}`);
+  }
+  const credentials = parseCredentials(guard(`read ${file}`, () => fs.readFileSync(file, "utf8")));
+  if (credentials === undefined)
+    throw refusal(`${file} is corrupt`, "repair it, or move it away and run svc login");
+  return credentials;
+}
+
+/** Who may write the directory may replace the file in it. */
+function checkDirectory(directory: string): void {
+  const stat = guard(`read ${directory}`, () => fs.statSync(directory, { throwIfNoEntry: false }));
+  if (stat === undefined) return;
+  if (!stat.isDirectory()) throw refusal(`${directory} is no directory`, "move it away");
+  if (process.platform === "win32") return;
+  if (stat.uid !== process.getuid?.()) throw refusal(`${directory} belongs to another user`, "move it away");
+  if (stat.mode & 0o022) throw refusal(`${directory} can be written by others`, `chmod 700 ${directory}`);
+}
+
+function refusal(fault: string, fix: string): ConfigurationError {
+  return new ConfigurationError([`${fault}; to fix it: ${fix}`]);
+}
+
+function guard<T>(action: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new ConfigurationError([`cannot ${action} (${code ?? message})`], { cause: error });
+  }
+}

@@ -1,0 +1,298 @@
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import * as fs from "node:fs";
+import { Interrupted, UsageError } from "../errors.ts";
+import { FakeServer, fakeToken } from "../testing/fake_server.ts";
+import { type TestIo, testIo } from "../testing/io.ts";
+import { credentialsPath, readCredentials } from "./credentials_file.ts";
+import { login } from "./login.ts";
+
+let server: FakeServer;
+let io: TestIo;
+
+beforeEach(() => {
+  server?.stop();
+  server = new FakeServer();
+  server.decide("success");
+  io = testIo({
+    env: { DISPLAY: ":0" },
+    // The real clock: the fake server's tokens are made by it.
+    clock: { now: () => new Date() },
+    fetch: (url, init) => fetch(url, init),
+  });
+});
+afterAll(() => server.stop());
+
+const signIn = (options: Parameters<typeof login>[0] = {}) =>
+  login({ user: "alice", server: server.url, ...options }, io);
+const stored = () => readCredentials(io.env).servers[server.url];
+const generated = () => server.requests.filter(({ path }) => path.includes("challenge_generator"));
+
+test("asks, shows the address and the code, opens the browser, waits and stores", async () => {
+  const expiresAt = new Date(server.expiresAt);
+  expect(await signIn()).toEqual({
+    server: server.url,
+    user: "alice@example.com",
+    expiresAt,
+    storage: "file",
+    reused: false,
+  });
+  expect(io.out).toEqual({
+    stdout: "",
+    stderr: `To sign in to ${server.url} as alice, open
+
+  ${server.url}/challenge_validator/T0
+
+The page must show this code: WXYZ-2345
+
+Waiting for your approval in the browser, 2:00 left.
+`,
+  });
+  expect(io.opened).toEqual([`${server.url}/challenge_validator/T0`]);
+  expect(server.requests.map(({ path }) => path)).toEqual([
+    expect.stringMatching(
+      /^\/noauth\/v1\/challenge_generator\/alice\?code_challenge=[\w-]{43}&code_challenge_method=S256$/,
+    ),
+    "/noauth/v1/challenge_poller/T0",
+  ]);
+  expect(stored()).toEqual({
+    user: "alice@example.com",
+    storage: "file",
+    token: server.token,
+    expires_at: expiresAt.toISOString(),
+  });
+  expect(readCredentials(io.env).last).toBe(server.url);
+});
+
+test("the verifier is shown to the poller alone, and its hash to the generator", async () => {
+  await signIn();
+  const [generator, poller] = server.requests;
+  const [, verifier] = /^Challenge ([\w-]{43})$/.exec(poller!.headers.get("authorization")!)!;
+  expect(JSON.stringify(generator!.path)).not.toContain(verifier!);
+  expect(generator!.headers.get("authorization")).toBeNull();
+  expect(io.out.stderr).not.toContain(verifier!);
+});
+
+test("an old server: no code, no verifier", async () => {
+  server.generator = () => {
+    const { challenge_url, polling_url } = server.challenge();
+    return Response.json({ challenge_url, polling_url });
+  };
+  await signIn();
+  expect(io.out.stderr).not.toContain("code");
+  expect(server.requests.at(-1)!.headers.get("authorization")).toBeNull();
+  expect(stored()).toMatchObject({ token: server.token });
+});
+
+describe("who signs in", () => {
+  const name = async (user?: string) => {
+    await login({ user, server: server.url, force: true }, io);
+    return decodeURIComponent(new URL(generated().at(-1)!.path, server.url).pathname.split("/").at(-1)!);
+  };
+  test("the argument, else the last user there, else the name on this machine", async () => {
+    expect(await name()).toBe("ada");
+    expect(await name("bob")).toBe("bob");
+    expect(await name()).toBe("alice@example.com");
+  });
+  test("names that look like a path stay one segment", async () => {
+    expect(await name("../../whoami")).toBe("../../whoami");
+    expect(await name("%2f")).toBe("%2f");
+    expect(await name("Ådne?x#y")).toBe("Ådne?x#y");
+  });
+  test.each(["", "  ", ".", "..", "a\x1b[2J", "a\u202eb", "x".repeat(300)])(
+    "%j is refused here",
+    async (user) => {
+      await expect(signIn({ user })).rejects.toBeInstanceOf(UsageError);
+      expect(server.requests).toEqual([]);
+    },
+  );
+});
+
+describe("a token that is still good", () => {
+  beforeEach(() => signIn());
+
+  test("is used again, when the server takes it", async () => {
+    expect(await signIn()).toMatchObject({ reused: true, user: "alice@example.com" });
+    expect(await signIn({ user: undefined })).toMatchObject({ reused: true });
+    expect(await signIn({ user: "ALICE@example.com" })).toMatchObject({ reused: true });
+    expect(generated()).toHaveLength(1);
+    expect(server.requests.at(-1)).toMatchObject({ path: "/whoami" });
+  });
+  test("is not used with --force", async () => {
+    expect(await signIn({ force: true })).toMatchObject({ reused: false });
+  });
+  test("is not used for another user", async () => {
+    expect(await signIn({ user: "bob" })).toMatchObject({ reused: false });
+    expect(await signIn({ user: "alic" })).toMatchObject({ reused: false });
+  });
+  test("is not used when the server has revoked it", async () => {
+    server.whoami = () => Response.json({ code: "unauthenticated" }, { status: 401 });
+    expect(await signIn()).toMatchObject({ reused: false });
+  });
+  test("is not used when it has expired", async () => {
+    io.clock = { now: () => new Date(Date.now() + 3_600_000) };
+    await expect(signIn()).rejects.toThrow("expired already");
+    expect(generated()).toHaveLength(2);
+  });
+});
+
+describe("the browser", () => {
+  test.each([
+    [{ browser: false }, {}, 0, ""],
+    [
+      {},
+      { SSH_TTY: "/dev/pts/1" },
+      0,
+      "No browser is opened over SSH; --browser opens one there all the same.\n",
+    ],
+    [{ browser: true }, { SSH_TTY: "/dev/pts/1" }, 1, ""],
+    [{}, { DISPLAY: "" }, 0, "No browser is opened: there is no display.\n"],
+  ])("%p with %p", async (options, env, opened, line) => {
+    io.env = { ...io.env, ...env };
+    await signIn(options);
+    expect(io.opened).toHaveLength(opened);
+    expect(io.out.stderr).toContain(`WXYZ-2345\n\n${line}Waiting`);
+  });
+
+  test("that does not open is told of, and waited for all the same", async () => {
+    const { promise: noted, resolve } = Promise.withResolvers<void>();
+    io.openBrowser = () => ({ failed: Promise.resolve("exit code 3") });
+    io.stderr = {
+      write: (text) => {
+        io.out.stderr += text;
+        if (text.includes("did not open")) resolve();
+      },
+    };
+    server.poller = async () => {
+      await noted;
+      return Response.json({ status: "success", encoded_jwt: server.token });
+    };
+    await signIn();
+    expect(io.out.stderr).toEndWith(
+      "The browser did not open (exit code 3). Open the address above yourself.\n",
+    );
+  });
+});
+
+describe("what a hostile server sends is neither opened nor stored", () => {
+  const refused = async (message: string | RegExp) => {
+    await expect(signIn()).rejects.toThrow(message);
+    expect(io.opened).toEqual([]);
+    expect(io.out.stderr).toBe("");
+    expect(fs.existsSync(credentialsPath(io.env))).toBeFalse();
+  };
+  const generator = (change: Record<string, unknown>) => {
+    server.generator = () => Response.json({ ...server.challenge(), ...change });
+  };
+
+  test("a page", async () => {
+    server.generator = () => new Response("<html>", { headers: { "content-type": "text/html" } });
+    await refused("an HTML page (HTTP 200)");
+  });
+  test("a redirect, not even to itself", async () => {
+    server.generator = () => Response.redirect(`${server.url}/elsewhere`);
+    await refused(`redirects to ${server.url}/elsewhere, which svc does not follow`);
+    expect(server.requests).toHaveLength(1);
+  });
+  test("an address of another server", async () => {
+    generator({ challenge_url: "https://evil.example/c/T0" });
+    await refused("a challenge_url of another server, https://evil.example");
+  });
+  test("a poller of another server", async () => {
+    generator({ polling_url: "https://evil.example/p/T0" });
+    await refused("a polling_url of another server, https://evil.example");
+  });
+  test("a file", async () => {
+    generator({ challenge_url: "file:///etc/passwd" });
+    await refused("a challenge_url that is not http or https (file:)");
+  });
+  test("a code that writes to the terminal", async () => {
+    generator({ user_code: "\x1b]0;x\x07" });
+    await refused("a code that is no code");
+  });
+  test("a problem", async () => {
+    server.generator = () =>
+      Response.json(
+        { code: "invalid_input", detail: "No such \x1b[1mname", request_id: "r1" },
+        { status: 400 },
+      );
+    await refused("No such \uFFFD[1mname (request r1)");
+  });
+  test("too many", async () => {
+    server.generator = () =>
+      Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": "9" } });
+    await refused("try again in 9 s");
+  });
+});
+
+test.each([
+  ["no token", "hello"],
+  ["an expired one", fakeToken({ seconds: -1 })],
+])("a success with %s is not stored", async (_name, encoded_jwt) => {
+  server.poller = () => Response.json({ status: "success", encoded_jwt, user: "alice" });
+  await expect(signIn()).rejects.toThrow("nothing was opened or stored");
+  expect(stored()).toBeUndefined();
+});
+
+test("a user name of the server's that cannot be shown is not stored", async () => {
+  const encoded_jwt = fakeToken({ user: "a\x1b[2J" });
+  server.poller = () => Response.json({ status: "success", encoded_jwt, user: "b\x1b[2J" });
+  await signIn();
+  expect(stored()).toMatchObject({ user: "alice" });
+});
+
+test("localhost for 127.0.0.1: says which --server to use", async () => {
+  const port = new URL(server.url).port;
+  // Only the name in the URL differs; the request must reach the server, whatever localhost resolves to.
+  io.fetch = (url, init) => fetch(url.replace("localhost", "127.0.0.1"), init);
+  await expect(signIn({ server: `http://localhost:${port}` })).rejects.toThrow(
+    `the server at http://localhost:${port} calls itself ${server.url}; use --server ${server.url}`,
+  );
+});
+
+describe("the keychain", () => {
+  test("holds the token, and the file says so", async () => {
+    io.secrets = new Map();
+    expect(await signIn({ keychain: true })).toMatchObject({ storage: "keychain" });
+    expect([...io.secrets]).toEqual([[server.url, server.token]]);
+    expect(fs.readFileSync(credentialsPath(io.env), "utf8")).not.toContain(server.token);
+    expect(await signIn()).toMatchObject({ reused: true, storage: "keychain" });
+    await signIn({ force: true });
+    expect(io.secrets.size).toBe(0);
+    expect(stored()).toMatchObject({ storage: "file", token: server.token });
+  });
+
+  test("that is not there is found out before anybody signs in", async () => {
+    await expect(signIn({ keychain: true })).rejects.toThrow("this machine has no keychain");
+    expect(server.requests).toEqual([]);
+  });
+
+  test("a good token in the file does not do", async () => {
+    await signIn();
+    io.secrets = new Map();
+    expect(await signIn({ keychain: true })).toMatchObject({ reused: false, storage: "keychain" });
+    expect(stored()).not.toHaveProperty("token");
+  });
+});
+
+test("a corrupt file is found out before anybody signs in", async () => {
+  await signIn();
+  fs.writeFileSync(credentialsPath(io.env), "{");
+  const before = server.requests.length;
+  await expect(signIn()).rejects.toThrow("is corrupt; to fix it");
+  expect(server.requests).toHaveLength(before);
+});
+
+test("SVC_TOKEN would go before the new token: warned of", async () => {
+  io.env = { ...io.env, SVC_TOKEN: server.token };
+  await signIn();
+  expect(io.out.stderr).toEndWith(
+    "svc: warning: SVC_TOKEN is set and goes before the token that was stored now\n",
+  );
+});
+
+test("Ctrl-C while it waits: nothing is stored", async () => {
+  server.poller = () => new Promise<Response>(() => {});
+  void server.polled.then(() => io.interrupt());
+  await expect(signIn()).rejects.toBeInstanceOf(Interrupted);
+  expect(stored()).toBeUndefined();
+});

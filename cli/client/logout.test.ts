@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { Unavailable } from "../../core/errors.ts";
+import { FakeServer } from "../testing/fake_server.ts";
+import { type TestIo, testIo } from "../testing/io.ts";
+import { type Entry, withEntry } from "./credentials.ts";
+import { readCredentials, updateCredentials } from "./credentials_file.ts";
+import { logout } from "./logout.ts";
+
+let server: FakeServer;
+let io: TestIo;
+
+beforeEach(() => {
+  server = new FakeServer();
+  io = testIo({ clock: { now: () => new Date() }, fetch: (url, init) => fetch(url, init) });
+});
+afterEach(() => server.stop());
+
+function store(base: string, change: Partial<Entry> = {}) {
+  const entry: Entry = {
+    user: "alice@example.com",
+    storage: "file",
+    token: server.token,
+    expires_at: server.expiresAt,
+    ...change,
+  };
+  updateCredentials(io.env, (all) => withEntry(all, base, entry));
+}
+const entries = () => readCredentials(io.env).servers;
+
+test("revokes the token and forgets it, but not who it was", async () => {
+  store(server.url);
+  expect(await logout({}, io)).toEqual([{ server: server.url, user: "alice@example.com", revoked: true }]);
+  expect(server.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["DELETE /tokens/current"]);
+  expect(server.requests[0]!.headers.get("authorization")).toBe(`Bearer ${server.token}`);
+  expect(entries()).toEqual({ [server.url]: { user: "alice@example.com" } });
+  expect(await logout({}, io)).toEqual([]);
+});
+
+test("a token that is not good any more is forgotten without a fuss", async () => {
+  server.revoke = () => Response.json({ code: "unauthenticated" }, { status: 401 });
+  store(server.url);
+  expect(await logout({}, io)).toMatchObject([{ revoked: false }]);
+  store(server.url);
+  io.clock = { now: () => new Date(Date.now() + 4_000_000) };
+  expect(await logout({}, io)).toMatchObject([{ revoked: false }]);
+  expect(server.requests).toHaveLength(1);
+  expect(entries()[server.url]).not.toHaveProperty("token");
+});
+
+test("a server that cannot be told: forgotten here, and said so", async () => {
+  server.revoke = () => Response.json({ code: "internal", detail: "Oops" }, { status: 500 });
+  store(server.url);
+  await expect(logout({}, io)).rejects.toEqual(
+    new Unavailable(`Oops; forgotten here, but the token stays good until ${server.expiresAt}`),
+  );
+  expect(entries()[server.url]).not.toHaveProperty("token");
+});
+
+test("only the chosen server; with --all every one, and who signed in there", async () => {
+  const other = new FakeServer();
+  store(other.url, { token: other.token });
+  store(server.url);
+  expect(await logout({ server: other.url }, io)).toHaveLength(1);
+  expect([server.requests.length, other.requests.length]).toEqual([0, 1]);
+  store(other.url, { token: other.token });
+  expect(await logout({ all: true }, io)).toHaveLength(2);
+  expect(readCredentials(io.env)).toEqual({ servers: {} });
+  other.stop();
+});
+
+test("with --all, one server that cannot be told does not save the others", async () => {
+  const dead = new FakeServer();
+  dead.stop();
+  store(dead.url);
+  store(server.url);
+  await expect(logout({ all: true }, io)).rejects.toThrow(`cannot reach ${dead.url}`);
+  expect(server.requests).toHaveLength(1);
+  expect(readCredentials(io.env)).toEqual({ servers: {} });
+});
+
+test("the keychain forgets too", async () => {
+  io.secrets = new Map([[server.url, server.token]]);
+  store(server.url, { storage: "keychain", token: undefined });
+  expect(await logout({}, io)).toMatchObject([{ revoked: true }]);
+  expect(io.secrets.size).toBe(0);
+});

@@ -1,0 +1,65 @@
+import { SvcError, Unavailable } from "../../core/errors.ts";
+import type { Io } from "../io.ts";
+import { revoke } from "./api.ts";
+import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "./credentials.ts";
+import { updateCredentials } from "./credentials_file.ts";
+import { parseServer, type Server } from "./server.ts";
+import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
+
+export interface SignedOut {
+  server: string;
+  user: string;
+  /** False when the token was not good any more, so that there was nothing to revoke. */
+  revoked: boolean;
+}
+
+/**
+ * Revokes the stored token at the server and forgets it; with `all`, those of every server.
+ * @returns the servers signed out of
+ * @throws Unavailable when a server could not be told. Its token is forgotten here all the same.
+ */
+export async function logout(options: { server?: string; all?: boolean }, io: Io): Promise<SignedOut[]> {
+  const { server, credentials } = openServer(io, options.server);
+  const signedIn = Object.entries(credentials().servers)
+    .filter(([base, { storage }]) => storage !== undefined && (options.all || base === server.base))
+    .map(([base, entry]) => ({ server: parseServer(base, (fault) => new Unavailable(fault)), entry }));
+  const faults: string[] = [];
+  const done: SignedOut[] = [];
+  for (const { server, entry } of signedIn) {
+    try {
+      done.push({ server: server.base, user: entry.user, revoked: await revokeStored(io, server, entry) });
+    } catch (error) {
+      if (!(error instanceof SvcError)) throw error;
+      faults.push(`${error.detail}; forgotten here, but the token stays good until ${entry.expires_at}`);
+    }
+    if (entry.storage === "keychain")
+      await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});
+    updateCredentials(io.env, (all) => withoutToken(all, server.base));
+  }
+  if (options.all && Object.keys(credentials().servers).length > 0) {
+    updateCredentials(io.env, (all: Credentials) => forgetUsers(all));
+  }
+  if (faults.length > 0) throw new Unavailable(faults.join("\n"));
+  return done;
+}
+
+/** Tells the server, unless the token is no longer good anyway. */
+async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boolean> {
+  const token = await storedToken(io, server, entry);
+  if (token === undefined || isExpired(token, io)) return false;
+  try {
+    await io.interruptible((signal) => revoke(io, server, token, signal));
+    return true;
+  } catch (error) {
+    if (error instanceof SvcError && error.code === "unauthenticated") return false;
+    throw error;
+  }
+}
+
+/** What another process signed in to meanwhile is left alone. */
+function forgetUsers(all: Credentials): Credentials {
+  const servers = Object.fromEntries(
+    Object.entries(all.servers).filter(([, { storage }]) => storage !== undefined),
+  );
+  return Object.keys(servers).length === 0 ? NO_CREDENTIALS : { ...all, servers };
+}

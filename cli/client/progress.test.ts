@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { NOW, testIo } from "../testing/io.ts";
+import { canSpin, startProgress, timeLeft } from "./progress.ts";
+
+test("a spinner needs a terminal that has a width and can move its cursor", () => {
+  const output = (isTTY: boolean, columns?: number) => ({ isTTY, columns, write: () => {} });
+  expect(canSpin(output(true, 80), { TERM: "xterm" })).toBeTrue();
+  expect(canSpin(output(false, 80), {})).toBeFalse();
+  expect(canSpin(output(true, 0), {})).toBeFalse();
+  expect(canSpin(output(true), {})).toBeFalse();
+  expect(canSpin(output(true, 80), { TERM: "dumb" })).toBeFalse();
+  expect(canSpin({ write: () => {} }, {})).toBeFalse();
+});
+
+test("elsewhere it is a plain line, on stderr", async () => {
+  const io = testIo();
+  const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));
+  progress.note("A \x1b[1mnote");
+  progress.stop();
+  expect(io.out).toEqual({ stdout: "", stderr: "Waiting, 1:30 left.\nA \uFFFD[1mnote\n" });
+});
+
+test("the time left", () => {
+  expect([120_000, 119_001, 61_000, 9500, 1, 0, -5000].map(timeLeft)).toEqual([
+    "2:00",
+    "2:00",
+    "1:01",
+    "0:10",
+    "0:01",
+    "0:00",
+    "0:00",
+  ]);
+});

@@ -1,0 +1,173 @@
+import { describe, expect, test } from "bun:test";
+import { TooManyRequests, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { Interrupted } from "../errors.ts";
+import { script, testIo } from "../testing/io.ts";
+import { NetworkFault, problem, request, retryAfter } from "./request.ts";
+
+const server = { base: "https://svc.example", origin: "https://svc.example" };
+const url = "https://svc.example/whoami";
+const ask = (...answers: Parameters<typeof script>) =>
+  request(testIo({ fetch: script(...answers) }), server, url);
+
+test("a JSON object, whatever the status", async () => {
+  expect(await ask(Response.json({ a: 1 }))).toMatchObject({ status: 200, body: { a: 1 } });
+  expect(await ask(Response.json({ code: "x" }, { status: 403 }))).toMatchObject({
+    status: 403,
+    body: { code: "x" },
+  });
+  expect(await ask(new Response(null, { status: 204 }))).toMatchObject({ status: 204, body: {} });
+});
+
+test("redirects are not followed, and loopback never goes through a proxy", async () => {
+  const inits: BunFetchRequestInit[] = [];
+  const io = testIo({
+    fetch: async (_url, init) => {
+      inits.push(init);
+      return Response.json({});
+    },
+  });
+  await request(io, server, url, { headers: { authorization: "Bearer x" } });
+  await request(
+    io,
+    { base: "http://127.0.0.1:8000", origin: "http://127.0.0.1:8000" },
+    "http://127.0.0.1:8000/whoami",
+  );
+  expect(inits.map(({ redirect }) => redirect)).toEqual(["manual", "manual"]);
+  expect(inits.map((init) => (init as { proxy?: unknown }).proxy)).toEqual([undefined, false]);
+  expect(inits[0]!.headers).toMatchObject({ authorization: "Bearer x", accept: "application/json" });
+});
+
+describe("refused for good", () => {
+  const html = (status: number) => new Response(" <!doctype html><p>Sign in</p>", { status });
+  test.each([
+    ["a page", html(200), "https://svc.example answered with an HTML page (HTTP 200); is it an svc server?"],
+    [
+      "a page of an error",
+      html(500),
+      "https://svc.example answered with an HTML page (HTTP 500); is it an svc server?",
+    ],
+    [
+      "text",
+      new Response("ok"),
+      "https://svc.example answered with something that is not JSON (HTTP 200); is it an svc server?",
+    ],
+    [
+      "a list",
+      Response.json([1]),
+      "https://svc.example answered with something that is not JSON (HTTP 200); is it an svc server?",
+    ],
+    [
+      "nothing",
+      new Response(""),
+      "https://svc.example answered with something that is not JSON (HTTP 200); is it an svc server?",
+    ],
+    [
+      "too much",
+      Response.json({ pad: "x".repeat(70_000) }),
+      "https://svc.example answered with more than 65536 bytes",
+    ],
+    [
+      "a redirect",
+      new Response(null, { status: 302, headers: { location: "https://evil.example/\x7fx?y" } }),
+      "https://svc.example redirects to https://evil.example/%7Fx?y, which svc does not follow; if that is the server, use --server https://evil.example",
+    ],
+    [
+      "a redirect to nowhere",
+      new Response(null, { status: 301 }),
+      "https://svc.example redirects to nowhere, which svc does not follow",
+    ],
+    [
+      "a redirect to a file",
+      new Response(null, { status: 307, headers: { location: "file:///etc/passwd" } }),
+      "https://svc.example redirects to file:///etc/passwd, which svc does not follow",
+    ],
+    [
+      "a certificate",
+      Object.assign(new TypeError("x"), { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }),
+      "the certificate of https://svc.example is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS",
+    ],
+  ])("%s", async (_name, answer, message) => {
+    const error = await ask(answer).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(error).toBeInstanceOf(Unavailable);
+    expect(error).not.toBeInstanceOf(NetworkFault);
+    expect((error as Error).message).toBe(message);
+  });
+});
+
+test("a body without an end is not read to its end", async () => {
+  let sent = 0;
+  let cancelled = false;
+  const endless = new ReadableStream({
+    pull(controller) {
+      sent += 10_000;
+      controller.enqueue(new Uint8Array(10_000).fill(32));
+    },
+    cancel() {
+      cancelled = true;
+    },
+  });
+  const io = testIo({ fetch: async () => new Response(endless) });
+  await expect(request(io, server, url)).rejects.toThrow("more than 65536 bytes");
+  expect(cancelled).toBeTrue();
+  expect(sent).toBeLessThan(200_000);
+});
+
+describe("may work the next time", () => {
+  const failure = (code: string) => Object.assign(new TypeError("x"), { code });
+  test.each([
+    ["ECONNREFUSED", failure("ECONNREFUSED"), "cannot reach https://svc.example: nothing listens there"],
+    ["ENOTFOUND", failure("ENOTFOUND"), "cannot reach https://svc.example: no such host"],
+    ["ERR_PROXY_TUNNEL", failure("ERR_PROXY_TUNNEL"), "cannot reach https://svc.example: the proxy refuses"],
+    ["ECONNRESET", failure("ECONNRESET"), "cannot reach https://svc.example (ECONNRESET)"],
+    ["a time-out", new DOMException("x", "TimeoutError"), "https://svc.example did not answer within 10 s"],
+    [
+      "a gateway's page",
+      new Response("<html>", { status: 502 }),
+      "https://svc.example is not available (HTTP 502)",
+    ],
+  ])("%s", async (_name, answer, message) => {
+    const error = await ask(answer).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    expect(error).toBeInstanceOf(NetworkFault);
+    expect((error as Error).message).toBe(message);
+  });
+});
+
+test("Ctrl-C is no fault of the network", async () => {
+  const controller = new AbortController();
+  const io = testIo({
+    fetch: async (_url, { signal }) => {
+      controller.abort();
+      throw (signal as AbortSignal).reason;
+    },
+  });
+  await expect(request(io, server, url, { signal: controller.signal })).rejects.toBeInstanceOf(Interrupted);
+});
+
+describe("a problem", () => {
+  const answer = (status: number, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+    problem({ status, body, headers: new Headers(headers) }, server);
+
+  test("says its detail and the request's id, in printable characters", () => {
+    const { message } = answer(400, { code: "invalid_input", detail: "No \x1b[1mname", request_id: "r\n1" });
+    expect(message).toBe("No \uFFFD[1mname (request r\uFFFD1)");
+  });
+  test("without a detail", () => expect(answer(500).message).toBe("https://svc.example answered HTTP 500"));
+  test("401", () => expect(answer(401)).toBeInstanceOf(Unauthenticated));
+  test("429", () => {
+    expect(answer(429, {}, { "retry-after": "17" })).toEqual(new TooManyRequests(17));
+    expect(answer(429)).toEqual(new TooManyRequests(60));
+  });
+});
+
+test("Retry-After in seconds, and nothing else", () => {
+  const read = (value: string) => retryAfter(new Headers({ "retry-after": value }));
+  expect(read("3")).toBe(3);
+  for (const value of ["-1", "1e9", "Wed, 21 Oct 2015 07:28:00 GMT", "99999999999"])
+    expect(read(value)).toBeUndefined();
+});

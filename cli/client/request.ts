@@ -1,0 +1,140 @@
+import {
+  Forbidden,
+  type SvcError,
+  TooManyRequests,
+  Unauthenticated,
+  Unavailable,
+} from "../../core/errors.ts";
+import { Interrupted } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
+import { isLoopback, type Server } from "./server.ts";
+
+export interface Request {
+  method?: "GET" | "DELETE";
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+  /** Seconds; 10 unless told. */
+  timeout?: number;
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** Empty for an answer without a body. */
+  body: Record<string, unknown>;
+}
+
+/** The request or its answer was lost on the way: the same request may work the next time. */
+export class NetworkFault extends Unavailable {}
+
+const LARGEST_BODY = 65_536;
+
+/**
+ * Asks the server, and nobody else: a redirect is an error, and so is an answer that is not a small JSON object.
+ * Proxies and certificate authorities come from the usual variables, which Bun's fetch reads itself; it would
+ * send loopback through a proxy too, so that is switched off here.
+ *
+ * @throws NetworkFault when trying again may help, Unavailable when it will not, Interrupted at Ctrl-C.
+ */
+export async function request(io: Io, server: Server, url: string, options: Request = {}): Promise<Answer> {
+  const { method = "GET", headers = {}, signal, timeout = 10 } = options;
+  const timer = AbortSignal.timeout(timeout * 1000);
+  try {
+    const response = await io.fetch(url, {
+      method,
+      headers: { accept: "application/json", "accept-encoding": "identity", "user-agent": "svc", ...headers },
+      redirect: "manual",
+      signal: signal ? AbortSignal.any([signal, timer]) : timer,
+      ...(isLoopback(url) ? { proxy: false as never } : {}),
+    });
+    if (response.status >= 300 && response.status < 400)
+      throw redirected(server, response.headers.get("location"));
+    const text = await readText(response, server);
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: readObject(text, response.status, server),
+    };
+  } catch (error) {
+    if (signal?.aborted) throw new Interrupted();
+    if (error instanceof Unavailable) throw error;
+    throw fault(error, server, timeout);
+  }
+}
+
+async function readText(response: Response, server: Server): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let size = 0;
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > LARGEST_BODY)
+      throw new Unavailable(`${server.base} answered with more than ${LARGEST_BODY} bytes`);
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function readObject(text: string, status: number, server: Server): Record<string, unknown> {
+  if (text.trim() === "" && (status === 204 || status >= 500)) return {};
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>;
+  } catch {}
+  // A gateway before a server that restarts answers with a page of its own.
+  if (status >= 502 && status <= 504)
+    throw new NetworkFault(`${server.base} is not available (HTTP ${status})`);
+  const what = /^\s*</.test(text) ? "an HTML page" : "something that is not JSON";
+  throw new Unavailable(`${server.base} answered with ${what} (HTTP ${status}); is it an svc server?`);
+}
+
+function redirected(server: Server, location: string | null): Unavailable {
+  const target = location === null ? null : URL.parse(location, `${server.base}/`);
+  const where = target === null ? "nowhere" : printable(target.href, 200);
+  const hint =
+    target !== null && /^https?:$/.test(target.protocol)
+      ? `; if that is the server, use --server ${printable(target.origin, 200)}`
+      : "";
+  return new Unavailable(`${server.base} redirects to ${where}, which svc does not follow${hint}`);
+}
+
+function fault(error: unknown, server: Server, timeout: number): Unavailable {
+  const { name, code } = error as { name?: string; code?: unknown };
+  const options = { cause: error };
+  if (name === "TimeoutError")
+    return new NetworkFault(`${server.base} did not answer within ${timeout} s`, options);
+  if (code === "ECONNREFUSED" || code === "ConnectionRefused") {
+    return new NetworkFault(`cannot reach ${server.base}: nothing listens there`, options);
+  }
+  if (code === "ENOTFOUND") return new NetworkFault(`cannot reach ${server.base}: no such host`, options);
+  if (code === "ERR_PROXY_TUNNEL")
+    return new NetworkFault(`cannot reach ${server.base}: the proxy refuses`, options);
+  if (typeof code === "string" && /CERT|SIGNATURE|ISSUER/.test(code)) {
+    return new Unavailable(
+      `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS`,
+      options,
+    );
+  }
+  return new NetworkFault(
+    `cannot reach ${server.base}${typeof code === "string" ? ` (${code})` : ""}`,
+    options,
+  );
+}
+
+/** The error that an answer tells of (RFC 9457 problem JSON, or nothing we know). */
+export function problem({ status, headers, body }: Answer, server: Server): SvcError {
+  if (status === 401) return new Unauthenticated(`${server.base} does not accept this token; run svc login`);
+  if (status === 429) return new TooManyRequests(retryAfter(headers) ?? 60);
+  const detail =
+    typeof body.detail === "string" ? printable(body.detail, 300) : `${server.base} answered HTTP ${status}`;
+  const id = typeof body.request_id === "string" ? ` (request ${printable(body.request_id, 80)})` : "";
+  return status === 403 ? new Forbidden(detail + id) : new Unavailable(detail + id);
+}
+
+/** Whole seconds that `Retry-After` asks for (RFC 9110 10.2.3); dates are not worth their clock here. */
+export function retryAfter(headers: Headers): number | undefined {
+  const value = headers.get("retry-after")?.trim() ?? "";
+  return /^\d{1,6}$/.test(value) ? Number(value) : undefined;
+}

@@ -1,0 +1,58 @@
+import { ConfigurationError } from "../../core/errors.ts";
+import { UsageError } from "../errors.ts";
+import { printable } from "../text.ts";
+
+/** A server that the person chose. Nothing is ever sent anywhere else. */
+export interface Server {
+  /** Origin and path without a trailing slash; credentials are kept under this key. */
+  readonly base: string;
+  readonly origin: string;
+}
+
+export const DEFAULT_SERVER = "http://127.0.0.1:8000";
+
+/**
+ * The server to talk to: `--server`, else SVC_SERVER, else the one last signed in to, else this machine's own.
+ * `last` is a function because the credentials file need not be readable when one of the first two decides.
+ */
+export function chooseServer(
+  option: string | undefined,
+  variable: string | undefined,
+  last: () => string | undefined,
+): Server {
+  if (option !== undefined) {
+    return parseServer(option, (fault) => new UsageError(`--server: ${fault}`));
+  }
+  if (variable?.trim()) {
+    return parseServer(variable.trim(), (fault) => new ConfigurationError([`SVC_SERVER: ${fault}`]));
+  }
+  return parseServer(
+    last() ?? DEFAULT_SERVER,
+    (fault) => new ConfigurationError([`the stored server: ${fault}`]),
+  );
+}
+
+/** Reads the address of a server, or throws what `error` makes of the fault. */
+export function parseServer(text: string, error: (fault: string) => Error): Server {
+  const shown = printable(text, 100);
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    const hint = /^[\w.-]+(:\d+)?(\/|$)/.test(text) ? `; did you mean https://${shown}?` : "";
+    throw error(`"${shown}" is not an http or https address${hint}`);
+  }
+  if (url.username || url.password) throw error("the address must not hold a user name or password");
+  if (url.search || url.hash) throw error(`"${shown}" must end before "?" and "#"`);
+  return { base: url.origin + url.pathname.replace(/\/+$/, ""), origin: url.origin };
+}
+
+/** Whether the host can only be this machine. */
+export function isLoopback(url: string): boolean {
+  const { hostname } = new URL(url);
+  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** A warning for a connection on which others can read the token; none when there is nothing to warn of. */
+export function plainHttpWarning(server: Server): string | undefined {
+  if (!server.base.startsWith("http:") || isLoopback(server.base)) return undefined;
+  return `warning: ${server.base} is plain http, so others on the way can read the token; use https`;
+}

@@ -1,0 +1,75 @@
+import { ConfigurationError, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import type { Io } from "../io.ts";
+import type { Credentials, Entry } from "./credentials.ts";
+import { readCredentials } from "./credentials_file.ts";
+import { chooseServer, plainHttpWarning, type Server } from "./server.ts";
+import { type AccessToken, readToken } from "./token.ts";
+
+/** A server with what is known of it, and its token. */
+export interface Session {
+  server: Server;
+  token: AccessToken;
+  user: string | undefined;
+  source: "SVC_TOKEN" | "file" | "keychain";
+}
+
+/** The server to talk to; warns when others can listen. The file is read only if it is needed. */
+export function openServer(
+  io: Io,
+  option: string | undefined,
+): { server: Server; credentials: () => Credentials } {
+  let read: Credentials | undefined;
+  const credentials = () => {
+    read ??= readCredentials(io.env);
+    return read;
+  };
+  const server = chooseServer(option, io.env.SVC_SERVER, () => credentials().last);
+  const warning = plainHttpWarning(server);
+  if (warning !== undefined) io.stderr.write(`svc: ${warning}\n`);
+  return { server, credentials };
+}
+
+/**
+ * The token for the chosen server: SVC_TOKEN, else the stored one.
+ * @throws Unauthenticated when there is none, or it has expired
+ */
+export async function currentSession(io: Io, option: string | undefined): Promise<Session> {
+  const { server, credentials } = openServer(io, option);
+  const given = io.env.SVC_TOKEN?.trim();
+  if (given) {
+    const token = readToken(given);
+    if (token === undefined)
+      throw new ConfigurationError(["SVC_TOKEN is no access token (a JWT that expires)"]);
+    if (isExpired(token, io)) throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
+    return { server, token, user: token.subject, source: "SVC_TOKEN" };
+  }
+  const entry = credentials().servers[server.base];
+  const token = entry && (await storedToken(io, server, entry));
+  if (entry === undefined || token === undefined) {
+    throw new Unauthenticated(`not signed in to ${server.base}; run svc login`);
+  }
+  if (isExpired(token, io))
+    throw new Unauthenticated(`the sign-in to ${server.base} has expired; run svc login`);
+  return { server, token, user: entry.user, source: entry.storage ?? "file" };
+}
+
+/** The token of an entry, from where it is kept. */
+export async function storedToken(io: Io, server: Server, entry: Entry): Promise<AccessToken | undefined> {
+  if (entry.storage === "keychain") return readToken(await fromKeychain(() => io.keychain.get(server.base)));
+  return readToken(entry.token);
+}
+
+export function isExpired(token: AccessToken, io: Io): boolean {
+  return token.expiresAt <= io.clock.now();
+}
+
+/** Runs `work` on the keychain; a machine without one (a server, a container) is told apart from other trouble. */
+export async function fromKeychain<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new Unavailable("this machine has no keychain that svc can use; sign in without --keychain", {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,30 @@
+/** An access token as far as its holder can judge it: the signature is for the server to verify. */
+export interface AccessToken {
+  token: string;
+  expiresAt: Date;
+  subject?: string;
+}
+
+const LONGEST = 16_384;
+
+/** Reads a JWT (RFC 7519) that says when it expires; undefined when the text is no such thing. */
+export function readToken(text: unknown): AccessToken | undefined {
+  if (typeof text !== "string" || text.length > LONGEST) return undefined;
+  const match = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text);
+  if (match === null) return undefined;
+  const [header, payload] = [decode(match[1]!), decode(match[2]!)];
+  if (typeof header?.alg !== "string" || header.alg.toLowerCase() === "none") return undefined;
+  // The largest Date is 8.64e15 ms; beyond it there is no such day.
+  if (typeof payload?.exp !== "number" || !(payload.exp > 0 && payload.exp <= 8.64e12)) return undefined;
+  const subject = typeof payload.sub === "string" ? payload.sub : undefined;
+  return { token: text, expiresAt: new Date(payload.exp * 1000), subject };
+}
+
+function decode(part: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, "base64url").toString("utf8"));
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { createEmptyTestDatabase } from "../../../tests/support/database.ts";
+import { svc } from "../../testing/process.ts";
+
+test("applies what is missing, once", async () => {
+  await using database = await createEmptyTestDatabase();
+  const env = { SVC_DATABASE_URL: database.url };
+  const first = await svc(["database", "upgrade"], env);
+  expect(first).toMatchObject({ code: 0, stderr: "" });
+  const applied = first.stdout.trim().split("\n");
+  for (const line of applied) expect(line).toMatch(/^Applied \S+$/);
+  const head = applied.at(-1)!.slice("Applied ".length);
+  const stdout = `Nothing to do: the schema is at ${head}\n`;
+  expect(await svc(["database", "upgrade"], env)).toEqual({ code: 0, stdout, stderr: "" });
+});
+
+test("without an address, or with a bad one: says which variable", async () => {
+  const stderr = "svc: SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name\n";
+  expect(await svc(["database", "upgrade"])).toEqual({ code: 1, stdout: "", stderr });
+  const bad = await svc(["database", "upgrade"], { SVC_DATABASE_URL: "mysql://root:hunter2@db/x" });
+  expect(bad).toMatchObject({ code: 1, stdout: "" });
+  expect(bad.stderr).toMatch(/^svc: SVC_DATABASE_URL: .*\n$/);
+  expect(bad.stderr).not.toContain("hunter2");
+});
+
+test("a database that does not answer is one line, without the password", async () => {
+  const { code, stdout, stderr } = await svc(["database", "upgrade"], {
+    SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc",
+  });
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(/^svc: .*\n$/);
+  expect(stderr).not.toContain("hunter2");
+});

@@ -1,0 +1,21 @@
+import { clientArgs } from "../client/args.ts";
+import { defineCommand } from "../command.ts";
+
+export default defineCommand({
+  args: {
+    ...clientArgs,
+    all: { type: "boolean", description: "Sign out of every server, and forget who signed in there" },
+  },
+  examples: ["svc logout", "svc logout --all"],
+  async run({ json, ...options }, io) {
+    const { logout } = await import("../client/logout.ts");
+    const done = await logout(options, io);
+    if (io.env.SVC_TOKEN) io.stderr.write("svc: warning: SVC_TOKEN is still set and was not revoked\n");
+    if (json) {
+      io.stdout.write(`${JSON.stringify(done)}\n`);
+      return;
+    }
+    if (done.length === 0) io.stdout.write("Nothing to do: not signed in\n");
+    for (const { server, user } of done) io.stdout.write(`Signed out of ${server} as ${user}\n`);
+  },
+});

@@ -1,0 +1,18 @@
+import { clientArgs } from "../client/args.ts";
+import { defineCommand } from "../command.ts";
+
+export default defineCommand({
+  args: clientArgs,
+  examples: ['curl -H "Authorization: Bearer $(svc token)" http://127.0.0.1:8000/whoami'],
+  notes: ["The server is not asked. An expired token is not printed: exit code 4."],
+  async run({ server: option, json }, io) {
+    const { currentSession } = await import("../client/session.ts");
+    const { server, token, user } = await currentSession(io, option);
+    if (!json) {
+      io.stdout.write(`${token.token}\n`);
+      return;
+    }
+    const data = { server: server.base, user, token: token.token, expires_at: token.expiresAt.toISOString() };
+    io.stdout.write(`${JSON.stringify(data)}\n`);
+  },
+});

@@ -1,0 +1,29 @@
+import { clientArgs } from "../client/args.ts";
+import { localTime } from "../client/when.ts";
+import { defineCommand } from "../command.ts";
+
+export default defineCommand({
+  args: clientArgs,
+  examples: ["svc whoami", "svc whoami --json"],
+  notes: ["The server is asked, so a revoked token is found out. SVC_TOKEN stands in for the stored token."],
+  async run({ server: option, json }, io) {
+    const [{ whoami }, { currentSession }] = await Promise.all([
+      import("../client/api.ts"),
+      import("../client/session.ts"),
+    ]);
+    const { server, token } = await currentSession(io, option);
+    const answer = await io.interruptible((signal) => whoami(io, server, token, signal));
+    if (json) {
+      io.stdout.write(`${JSON.stringify({ server: server.base, ...answer })}\n`);
+      return;
+    }
+    const rows = [
+      ["User", answer.user],
+      ["Groups", answer.groups.join(", ") || "none"],
+      ["Admin", answer.admin ? "yes" : "no"],
+      ["Server", server.base],
+      ["Until", localTime(new Date(answer.expires_at))],
+    ] as const;
+    for (const [name, value] of rows) io.stdout.write(`${name.padEnd(8)}${value}\n`);
+  },
+});

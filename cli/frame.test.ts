@@ -1,0 +1,120 @@
+import { describe, expect, test } from "bun:test";
+import { version } from "../package.json";
+import { svc } from "./testing/process.ts";
+
+const COMMANDS = ["up", "login", "logout", "whoami", "token", "server", "database", "idp"];
+
+describe("the version", () => {
+  for (const option of ["--version", "-V"]) {
+    test(option, async () => {
+      expect(await svc([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+    });
+  }
+});
+
+describe("help", () => {
+  test("svc and svc --help are the same, on stdout", async () => {
+    const help = await svc(["--help"]);
+    expect(help).toMatchObject({ code: 0, stderr: "" });
+    expect(help.stdout).toStartWith(
+      "Incidents, from the terminal\n\nUsage: svc COMMAND\n\nCommands:\n  up         ",
+    );
+    for (const name of COMMANDS) expect(help.stdout).toContain(`\n  ${name} `);
+    expect(await svc([])).toEqual(help);
+    expect(await svc(["-h"])).toEqual(help);
+  });
+
+  test("a group", async () => {
+    expect(await svc(["database", "--help"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `Look after the database
+
+Usage: svc database COMMAND
+
+Commands:
+  upgrade   Bring the schema to the newest revision
+
+Options:
+  -h, --help   Show this help
+
+\`svc database COMMAND --help\` tells about one command.
+`,
+    });
+  });
+
+  test("a command, although its argument is missing", async () => {
+    const { code, stdout, stderr } = await svc(["server", "start", "--help"]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout).toStartWith(`Serve an application
+
+Usage: svc server start APP [options]
+
+Arguments:
+  APP   The application to serve: <module>:<attribute>
+
+Options:
+  --host ADDRESS               Address to listen on (default 127.0.0.1)
+`);
+    expect(stdout).toContain("\n  --proxy-headers              Believe X-Forwarded-For");
+  });
+
+  test("a negatable option shows both its forms", async () => {
+    expect((await svc(["login", "--help"])).stdout).toContain("\n  --[no-]browser   ");
+  });
+});
+
+describe("a wrong command line is exit code 2, with its fault and the usage on stderr", () => {
+  const wrong = async (line: string, fault: string, usage: string, more: string) => {
+    const stderr = `svc: ${fault}\nUsage: ${usage}\n\`${more} --help\` tells more.\n`;
+    expect(await svc(line.split(" "))).toEqual({ code: 2, stdout: "", stderr });
+  };
+  const start = ["svc server start APP [options]", "svc server start"] as const;
+
+  test("unknown command", () => wrong("frobnicate", "unknown command: frobnicate", "svc COMMAND", "svc"));
+  test("unknown command, nearly right", () =>
+    wrong("lgoin --force", "unknown command: lgoin. Did you mean login?", "svc COMMAND", "svc"));
+  test("unknown command in a group", () =>
+    wrong(
+      "database upgrde",
+      "unknown command: upgrde. Did you mean upgrade?",
+      "svc database COMMAND",
+      "svc database",
+    ));
+  test("unknown command, although help is wanted", () =>
+    wrong("frobnicate --help", "unknown command: frobnicate", "svc COMMAND", "svc"));
+  test("missing command", () =>
+    wrong("database", "missing command: upgrade", "svc database COMMAND", "svc database"));
+  test("unknown option", () =>
+    wrong(
+      "login --forse",
+      "unknown option: --forse. Did you mean --force?",
+      "svc login [USER] [options]",
+      "svc login",
+    ));
+  test("unknown short option", () =>
+    wrong("whoami -x", "unknown option: -x", "svc whoami [options]", "svc whoami"));
+  test("an option before its command", () =>
+    wrong("--server http://a.example login", "unknown option: --server", "svc COMMAND", "svc"));
+  test("missing argument", () => wrong("server start", "missing argument: APP", ...start));
+  test("superfluous argument", () =>
+    wrong("login alice bob", "unexpected argument: bob", "svc login [USER] [options]", "svc login"));
+  test("superfluous argument after --", () =>
+    wrong("token -- bob", "unexpected argument: bob", "svc token [options]", "svc token"));
+  test("an option without its value", () =>
+    wrong("server start a:b --host", "--host needs a value", ...start));
+  test("an option with an empty value", () =>
+    wrong("whoami --server=", "--server needs a value", "svc whoami [options]", "svc whoami"));
+  test("a switch with a value", () =>
+    wrong("server start a:b --proxy-headers=false", "--proxy-headers takes no value", ...start));
+  test("a choice that does not exist", () =>
+    wrong(
+      "server start a:b --log-level loud",
+      "--log-level must be one of trace, debug, info, warn, error, fatal",
+      ...start,
+    ));
+  test("a port that is none", () =>
+    wrong("server start a:b --port 65536", '--port: "65536" is not a port (0 to 65535)', ...start));
+  test("an application without its attribute", () =>
+    wrong("server start main.ts", 'APP: "main.ts" is not <module>:<attribute>', ...start));
+});

@@ -1,0 +1,166 @@
+import type { Args, ArgToken, Command, CommandContext, LazyCommand } from "gunshi/bone";
+import { lazy } from "gunshi/definition";
+import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
+import type { CommandDefinition } from "./command.ts";
+import { UsageError } from "./errors.ts";
+import { commandHelp, groupHelp, kebab, metavar, usageLine } from "./help.ts";
+import type { Io } from "./io.ts";
+import { nearest } from "./nearest.ts";
+import { find, type Group, isGroup, type Leaf } from "./tree.ts";
+
+/** `svc` without a command: a person who looks around, so the help, and no failure. */
+export function entry(io: Io, tree: Group): Command {
+  return { name: "svc", run: () => void io.stdout.write(groupHelp([], tree)) };
+}
+
+/** The command tree in gunshi's terms. A command's file is loaded when it is the one that was asked for. */
+export function subCommands(io: Io, group: Group, path: readonly string[] = []) {
+  const commands: Record<string, Command | LazyCommand> = {};
+  for (const [name, node] of Object.entries(group.commands)) {
+    const at = [...path, name];
+    commands[name] = isGroup(node) ? groupCommand(io, node, at) : leafCommand(io, node, name);
+  }
+  return commands;
+}
+
+function groupCommand(io: Io, group: Group, path: readonly string[]): Command {
+  return {
+    name: path.at(-1),
+    subCommands: subCommands(io, group, path),
+    run: () => {
+      throw new UsageError(`missing command: ${Object.keys(group.commands).join(", ")}`, path);
+    },
+  };
+}
+
+function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
+  const load = async (): Promise<Command> => {
+    const { default: definition } = await leaf.load();
+    return {
+      name,
+      args: kebabArgs(definition.args),
+      run: async ({ values: { help: _, ...options } }) => await definition.run(options as never, io),
+    };
+  };
+  return lazy(load, { name });
+}
+
+/** gunshi forgets `toKebab` of a lazy command, but not that of an argument. */
+function kebabArgs(args: Args): Args {
+  return Object.fromEntries(
+    Object.entries(args).map(([name, schema]) => [name, { ...schema, toKebab: true }]),
+  );
+}
+
+/** What every command shares: `--help`, and the refusal of what the command does not know. */
+export function frame(io: Io, tree: Group) {
+  return plugin({
+    id: "svc:frame",
+    name: "svc frame",
+    setup(context) {
+      context.addGlobalOption("help", { type: "boolean", short: "h", description: "Show this help" });
+      context.decorateCommand((run) => async (ctx) => {
+        const path = ctx.commandPath;
+        const unknown = unknownIn(ctx as unknown as CommandContext);
+        if (unknown !== undefined) throw new UsageError(unknown, path);
+        if (ctx.values.help) {
+          io.stdout.write(await helpOf(path, tree));
+          return;
+        }
+        const invalid = invalidIn(ctx as unknown as CommandContext);
+        if (invalid !== undefined) throw new UsageError(invalid, path);
+        try {
+          return await run(ctx);
+        } catch (error) {
+          if (error instanceof UsageError) error.path ??= path;
+          throw error;
+        }
+      });
+    },
+  });
+}
+
+/** The usage line that follows a usage error on stderr. */
+export async function usageOf(path: readonly string[], tree: Group): Promise<string> {
+  const node = find(path, tree);
+  const args = node === undefined || isGroup(node) ? undefined : (await node.load()).default.args;
+  return `Usage: ${usageLine(path, args)}\n\`${["svc", ...path].join(" ")} --help\` tells more.\n`;
+}
+
+async function helpOf(path: readonly string[], tree: Group): Promise<string> {
+  const node = find(path, tree) ?? tree;
+  if (isGroup(node)) return groupHelp(path, node);
+  return commandHelp(path, node.about, (await node.load()).default as CommandDefinition);
+}
+
+/** The first command or option that does not exist. It goes before `--help`, which would hide the mistake. */
+function unknownIn({ validationError, tokens }: CommandContext): string | undefined {
+  const errors = validationError?.errors ?? [];
+  const option = errors.find((e) => isArgsValidationError(e) && e.code === "err:arg:unknown-option");
+  const command = errors.find(isCommandNotFoundError);
+  // An option before the command belongs to none, and takes the command's place in gunshi's eyes.
+  if (command !== undefined && (option === undefined || tokens[0]?.kind !== "option")) {
+    return `unknown command: ${command.commandName}${didYouMean(command.commandName, command.candidates)}`;
+  }
+  if (option !== undefined) {
+    const { rawName, candidates } = option.values as { rawName: string; candidates: string[] };
+    return `unknown option: ${rawName}${didYouMean(rawName, candidates)}`;
+  }
+  return undefined;
+}
+
+function didYouMean(name: string, candidates: readonly string[]): string {
+  const match = nearest(name, candidates);
+  return match === undefined ? "" : `. Did you mean ${match}?`;
+}
+
+/** The first argument that is missing, superfluous or not of its type. */
+function invalidIn(ctx: CommandContext): string | undefined {
+  const { args, tokens, validationError } = ctx;
+  const superfluous = superfluousIn(ctx);
+  if (superfluous !== undefined) return `unexpected argument: ${superfluous}`;
+  for (const token of tokens) {
+    const name = optionOf(token, args);
+    if (name === undefined) continue;
+    // gunshi drops these silently: `--json=false` would mean `--json`, and `--server=` the default server.
+    if (args[name]?.type === "boolean" && token.inlineValue) return `--${kebab(name)} takes no value`;
+    if (args[name]?.type !== "boolean" && token.value === "") return `--${kebab(name)} needs a value`;
+  }
+  const error: unknown = validationError?.errors[0];
+  if (!isArgsValidationError(error)) return error instanceof Error ? error.message : undefined;
+  const name = String(error.values.name);
+  const schema = args[name];
+  switch (error.code) {
+    case "err:arg:required-positional":
+      return `missing argument: ${schema ? metavar(name, schema) : name}`;
+    case "err:arg:required-option":
+      return `missing option: --${kebab(name)}`;
+    case "err:arg:invalid-choice":
+      return `--${kebab(name)} must be one of ${schema?.choices?.join(", ")}`;
+    case "err:arg:invalid-type":
+      if (error.values.actual === undefined) return `--${kebab(name)} needs a value`;
+      return `--${kebab(name)} must be a ${error.values.expected}, not ${error.values.actual}`;
+    case "err:arg:custom-parse":
+      return `${schema?.type === "positional" ? metavar(name, schema) : `--${kebab(name)}`}: ${error.message}`;
+    default:
+      return error.message;
+  }
+}
+
+function superfluousIn({ args, positionals, rest, commandPath }: CommandContext): string | undefined {
+  const schemas = Object.values(args).filter((schema) => schema.type === "positional");
+  if (schemas.some((schema) => schema.multiple)) return rest[0];
+  return positionals[commandPath.length + schemas.length] ?? rest[0];
+}
+
+function optionOf(token: ArgToken, args: Args): string | undefined {
+  if (token.kind !== "option" || !token.rawName) return undefined;
+  return Object.keys(args).find((name) => {
+    const long = `--${kebab(name)}`;
+    return (
+      token.rawName === long ||
+      token.rawName === `--no-${kebab(name)}` ||
+      token.rawName === `-${args[name]?.short}`
+    );
+  });
+}

@@ -1,0 +1,105 @@
+import type { ArgSchema, Args } from "gunshi/bone";
+import type { CommandDefinition } from "./command.ts";
+import type { Group } from "./tree.ts";
+
+const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];
+
+/** `svc login [USER] [options]`. */
+export function usageLine(path: readonly string[], args?: Args): string {
+  const words = ["svc", ...path];
+  if (args === undefined) return [...words, "COMMAND"].join(" ");
+  for (const [name, schema] of Object.entries(args)) {
+    if (schema.type !== "positional") continue;
+    words.push(isRequired(schema) ? metavar(name, schema) : `[${metavar(name, schema)}]`);
+  }
+  return [...words, "[options]"].join(" ");
+}
+
+/** The help of a command. */
+export function commandHelp(path: readonly string[], about: string, command: CommandDefinition): string {
+  const positionals: [string, string][] = [];
+  const options: [string, string][] = [];
+  for (const [name, schema] of Object.entries(command.args)) {
+    if (schema.hidden) continue;
+    const text = describe(schema);
+    if (schema.type === "positional") positionals.push([metavar(name, schema), text]);
+    else options.push([optionName(name, schema), text]);
+  }
+  options.push(HELP_OPTION);
+  return sections(
+    about,
+    `Usage: ${usageLine(path, command.args)}`,
+    table("Arguments", positionals),
+    table("Options", options),
+    list("Examples", command.examples ?? []),
+    ...(command.notes ?? []).map(wrap),
+  );
+}
+
+/** The help of a group, or of `svc` itself when `path` is empty. */
+export function groupHelp(path: readonly string[], group: Group): string {
+  const commands = Object.entries(group.commands).map(([name, node]): [string, string] => [name, node.about]);
+  const options: [string, string][] = [HELP_OPTION];
+  if (path.length === 0) options.push(["-V, --version", "Show the version (alone on the line)"]);
+  return sections(
+    group.about,
+    `Usage: ${usageLine(path)}`,
+    table("Commands", commands),
+    table("Options", options),
+    `\`${["svc", ...path].join(" ")} COMMAND --help\` tells about one command.`,
+  );
+}
+
+export function metavar(name: string, schema: ArgSchema): string {
+  return schema.metavar ?? kebab(name).toUpperCase();
+}
+
+function isRequired(schema: ArgSchema): boolean {
+  return schema.required ?? schema.default === undefined;
+}
+
+function optionName(name: string, schema: ArgSchema): string {
+  const short = schema.short ? `-${schema.short}, ` : "";
+  if (schema.type !== "boolean") return `${short}--${kebab(name)} ${metavar(name, schema)}`;
+  return `${short}--${schema.negatable ? "[no-]" : ""}${kebab(name)}`;
+}
+
+function describe(schema: ArgSchema): string {
+  const notes: string[] = [];
+  if (schema.choices) notes.push(schema.choices.join(", "));
+  if (schema.default !== undefined && schema.default !== false) notes.push(`default ${schema.default}`);
+  return `${schema.description ?? ""}${notes.length > 0 ? ` (${notes.join("; ")})` : ""}`;
+}
+
+export function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function table(title: string, rows: readonly [string, string][]): string {
+  if (rows.length === 0) return "";
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return list(
+    title,
+    rows.map(([name, text]) => `${name.padEnd(width)}   ${text}`),
+  );
+}
+
+function list(title: string, lines: readonly string[]): string {
+  return lines.length === 0 ? "" : [`${title}:`, ...lines.map((line) => `  ${line}`.trimEnd())].join("\n");
+}
+
+function sections(...parts: readonly string[]): string {
+  return `${parts.filter((part) => part !== "").join("\n\n")}\n`;
+}
+
+const WIDTH = 100;
+
+function wrap(paragraph: string): string {
+  const lines = [""];
+  for (const word of paragraph.split(/\s+/)) {
+    const line = `${lines.at(-1)} ${word}`.trimStart();
+    if (line.length <= WIDTH) lines[lines.length - 1] = line;
+    else lines.push(word);
+  }
+  return lines.join("\n");
+}

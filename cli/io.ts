@@ -1,0 +1,105 @@
+import { userInfo } from "node:os";
+import { type Clock, systemClock } from "../core/clock.ts";
+import type { Environment } from "../core/config.ts";
+import { Interrupted } from "./errors.ts";
+
+/** Where text goes. `process.stdout` and `process.stderr` are such. */
+export interface Output {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+}
+
+export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
+
+/** The operating system's own store of secrets. */
+export interface Keychain {
+  get(account: string): Promise<string | null>;
+  set(account: string, secret: string): Promise<void>;
+  delete(account: string): Promise<void>;
+}
+
+/** Starts a browser. `failed` settles, with the reason, only if it turns out that none was started. */
+export type OpenBrowser = (url: string, env: Environment) => { failed: Promise<string> };
+
+/** Everything outside the process that a command may touch, so that a test can put something else in its place. */
+export interface Io {
+  env: Environment;
+  platform: NodeJS.Platform;
+  stdout: Output;
+  stderr: Output;
+  clock: Clock;
+  fetch: Fetch;
+  keychain: Keychain;
+  openBrowser: OpenBrowser;
+  /** The name by which the operating system knows the person. */
+  osUser(): string;
+  /** Resolves after so many milliseconds; rejects at once when the signal aborts. */
+  sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Runs `work` so that Ctrl-C aborts its signal and rejects with `Interrupted`, without waiting for `work`: a
+   * second Ctrl-C would meet a process that is already gone.
+   */
+  interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+/** The real world. */
+export function systemIo(): Io {
+  return {
+    env: process.env,
+    platform: process.platform,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    clock: systemClock,
+    fetch: (url, init) => fetch(url, init),
+    keychain: {
+      get: (name) => Bun.secrets.get({ service: "svc", name }),
+      set: (name, value) => Bun.secrets.set({ service: "svc", name, value }),
+      delete: async (name) => void (await Bun.secrets.delete({ service: "svc", name })),
+    },
+    openBrowser: (url, env) => {
+      const failed = import("./client/browser.ts").then(({ openBrowser }) => openBrowser(url, env));
+      return { failed };
+    },
+    osUser: () => {
+      try {
+        return userInfo().username;
+      } catch {
+        // A container may run under an id that has no name.
+        return "";
+      }
+    },
+    sleep,
+    interruptible,
+  };
+}
+
+async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  const abort = () => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const { promise: interrupted, reject } = Promise.withResolvers<never>();
+  const onInterrupt = () => {
+    reject(new Interrupted());
+    controller.abort(new Interrupted());
+  };
+  // Not `once`: ora's signal-exit kills the process with the signal if it finds no listener but its own.
+  process.on("SIGINT", onInterrupt);
+  try {
+    return await Promise.race([work(controller.signal), interrupted]);
+  } finally {
+    process.removeListener("SIGINT", onInterrupt);
+  }
+}

@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { FakeServer, fakeToken } from "./testing/fake_server.ts";
+import { configHome } from "./testing/io.ts";
+import { spawnSvc, svc } from "./testing/process.ts";
+
+/** The client's commands as processes, against a fake server. */
+
+let server: FakeServer;
+let env: Record<string, string>;
+
+beforeEach(() => {
+  server = new FakeServer();
+  env = { XDG_CONFIG_HOME: configHome(), SVC_SERVER: server.url };
+});
+afterEach(() => server.stop());
+
+/** The processes run with TZ=UTC. */
+const until = () => server.expiresAt.slice(0, 16).replace("T", " ");
+const invitation = () =>
+  `To sign in to ${server.url} as alice, open\n\n  ${server.url}/challenge_validator/T0\n\nThe page must show this code: WXYZ-2345\n\n`;
+
+describe("from signing in to signing out", () => {
+  test("for people", async () => {
+    server.decide("success");
+    const as = `${server.url} as alice@example.com until ${until()}`;
+    expect(await svc(["login", "alice", "--no-browser"], env)).toEqual({
+      code: 0,
+      stdout: `Signed in to ${as}\n`,
+      stderr: `${invitation()}Waiting for your approval in the browser, 2:00 left.\n`,
+    });
+    const { SVC_SERVER: _, ...remembered } = env;
+    expect(await svc(["login"], remembered)).toEqual({
+      code: 0,
+      stdout: `Already signed in to ${as}; --force signs in again\n`,
+      stderr: "",
+    });
+    expect(await svc(["whoami"], remembered)).toEqual({
+      code: 0,
+      stdout: `User    alice@example.com\nGroups  admin, oncall\nAdmin   yes\nServer  ${server.url}\nUntil   ${until()}\n`,
+      stderr: "",
+    });
+    expect(await svc(["token"], remembered)).toEqual({ code: 0, stdout: `${server.token}\n`, stderr: "" });
+    expect(await svc(["logout"], remembered)).toEqual({
+      code: 0,
+      stdout: `Signed out of ${server.url} as alice@example.com\n`,
+      stderr: "",
+    });
+    expect(await svc(["logout"], remembered)).toEqual({
+      code: 0,
+      stdout: "Nothing to do: not signed in\n",
+      stderr: "",
+    });
+    const stderr = `svc: not signed in to ${server.url}; run svc login\n`;
+    expect(await svc(["whoami"], remembered)).toEqual({ code: 4, stdout: "", stderr });
+    expect(await svc(["token"], remembered)).toEqual({ code: 4, stdout: "", stderr });
+  });
+
+  test("for programs", async () => {
+    server.decide("success");
+    const json = async (...args: string[]) => {
+      const { code, stdout } = await svc([...args, "--json"], env);
+      expect({ code, lines: stdout.split("\n").length }).toEqual({ code: 0, lines: 2 });
+      return JSON.parse(stdout);
+    };
+    const [user, expires_at] = ["alice@example.com", server.expiresAt];
+    const signedIn = { server: server.url, user, expires_at, storage: "file" };
+    expect(await json("login", "alice")).toEqual({ ...signedIn, reused: false });
+    expect(await json("login", "alice")).toEqual({ ...signedIn, reused: true });
+    expect(await json("whoami")).toEqual({
+      server: server.url,
+      user,
+      groups: ["admin", "oncall"],
+      admin: true,
+      expires_at,
+    });
+    expect(await json("token")).toEqual({ server: server.url, user, token: server.token, expires_at });
+    expect(await json("logout")).toEqual([{ server: server.url, user, revoked: true }]);
+    expect(await json("logout")).toEqual([]);
+  });
+});
+
+describe("an end without a token is exit code 1 and one sentence", () => {
+  test.each([
+    ["denied", "the sign-in was denied in the browser"],
+    ["expired", "the sign-in was not approved in time; run svc login again"],
+    ["unknown", "the server does not know this sign-in (any more); run svc login again"],
+  ] as const)("%s", async (status, sentence) => {
+    server.decide(status);
+    const { code, stdout, stderr } = await svc(["login", "alice", "--no-browser"], env);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toEndWith(`2:00 left.\nsvc: ${sentence}\n`);
+  });
+
+  test("a server that is not there", async () => {
+    server.stop();
+    const stderr = `svc: cannot reach ${server.url}: nothing listens there\n`;
+    expect(await svc(["login", "alice"], env)).toEqual({ code: 1, stdout: "", stderr });
+  });
+
+  test("a server that answers HTML", async () => {
+    server.generator = () => new Response("<html>", { headers: { "content-type": "text/html" } });
+    const stderr = `svc: ${server.url} answered with an HTML page (HTTP 200); is it an svc server?\n`;
+    expect(await svc(["login", "alice"], env)).toEqual({ code: 1, stdout: "", stderr });
+  });
+});
+
+test("a token that the server does not accept is exit code 4", async () => {
+  server.whoami = () => Response.json({ code: "unauthenticated", detail: "No" }, { status: 401 });
+  const stderr = `svc: ${server.url} does not accept this token; run svc login\n`;
+  expect(await svc(["whoami"], { ...env, SVC_TOKEN: server.token })).toEqual({ code: 4, stdout: "", stderr });
+});
+
+test("an expired token is exit code 4, and is not printed", async () => {
+  const SVC_TOKEN = fakeToken({ seconds: -1 });
+  const stderr = "svc: the token in SVC_TOKEN has expired; set a new one\n";
+  expect(await svc(["token"], { ...env, SVC_TOKEN })).toEqual({ code: 4, stdout: "", stderr });
+});
+
+test("a machine without a keychain", async () => {
+  const stderr = "svc: this machine has no keychain that svc can use; sign in without --keychain\n";
+  // No session bus to reach one, wherever this runs.
+  const alone = {
+    ...env,
+    DBUS_SESSION_BUS_ADDRESS: "unix:path=/nonexistent",
+    XDG_RUNTIME_DIR: "/nonexistent",
+  };
+  expect(await svc(["login", "alice", "--keychain"], alone)).toEqual({ code: 1, stdout: "", stderr });
+  expect(server.requests).toEqual([]);
+});
+
+test("BROWSER is run with the address, and a slow one does not hold the terminal", async () => {
+  const opened = Promise.withResolvers<string>();
+  const recorder = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      opened.resolve(await request.text());
+      return new Response(new ReadableStream());
+    },
+  });
+  const script = join(env.XDG_CONFIG_HOME!, "browser.ts");
+  const post = `await (await fetch("${recorder.url}", { method: "POST", body: process.argv[2] })).text();`;
+  await Bun.write(script, post);
+  const { finished } = spawnSvc(["login", "alice"], { ...env, BROWSER: `${process.execPath} ${script}` });
+  expect(await opened.promise).toBe(`${server.url}/challenge_validator/T0`);
+  server.decide("success");
+  expect(await finished).toMatchObject({ code: 0 });
+  await recorder.stop(true);
+});
+
+test("a BROWSER that fails is told of, and the sign-in goes on", async () => {
+  const { child, finished, says } = spawnSvc(["login", "alice"], { ...env, BROWSER: "false" });
+  await says("The browser did not open (exit code 1). Open the address above yourself.\n");
+  expect(child.exitCode).toBeNull();
+  server.decide("success");
+  expect(await finished).toMatchObject({ code: 0 });
+});
+
+test("Ctrl-C without a terminal", async () => {
+  const { child, finished } = spawnSvc(["login", "alice", "--no-browser"], env);
+  await server.polled;
+  child.kill("SIGINT");
+  const { code, stdout, stderr } = await finished;
+  expect({ code, stdout }).toEqual({ code: 130, stdout: "" });
+  expect(stderr).toEndWith("2:00 left.\n");
+});

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { FakeServer } from "./testing/fake_server.ts";
+import { configHome } from "./testing/io.ts";
+import { svc } from "./testing/process.ts";
+
+/** Proxies and certificate authorities by the usual variables, as a process sees them. */
+
+const home = configHome();
+let server: FakeServer;
+let secure: FakeServer;
+/** Request lines that the proxy saw. It forwards nothing to the named host, but everything to `server`. */
+let proxied: string[] = [];
+let proxy: Bun.TCPSocketListener;
+
+beforeAll(async () => {
+  openssl(
+    "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=test -keyout ca.key -out ca.pem",
+  );
+  openssl(
+    "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=test -keyout key.pem -out request.pem",
+  );
+  await Bun.write(join(home, "names"), "subjectAltName=IP:127.0.0.1");
+  openssl(
+    "x509 -req -in request.pem -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out cert.pem",
+  );
+  const file = (name: string) => Bun.file(join(home, name));
+  secure = new FakeServer({ tls: { key: file("key.pem"), cert: file("cert.pem") } });
+  server = new FakeServer();
+  proxy = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      async data(socket, data) {
+        const [line = ""] = data.toString().split("\r\n");
+        proxied.push(line);
+        const body = JSON.stringify({
+          user: "bob@example.com",
+          groups: [],
+          admin: false,
+          expires_at: server.expiresAt,
+        });
+        const head = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: ${body.length}`;
+        socket.end(line.startsWith("CONNECT") ? "HTTP/1.1 403 No\r\n\r\n" : `${head}\r\n\r\n${body}`);
+      },
+    },
+  });
+});
+afterAll(() => {
+  for (const each of [server, secure, proxy]) each.stop();
+});
+
+function openssl(command: string): void {
+  const { exitCode, stderr } = Bun.spawnSync(["openssl", ...command.split(" ")], {
+    cwd: home,
+    stderr: "pipe",
+  });
+  if (exitCode !== 0) throw new Error(stderr.toString());
+}
+
+async function whoami(url: string, env: Record<string, string>) {
+  proxied = [];
+  return await svc(["whoami", "--json"], {
+    XDG_CONFIG_HOME: configHome(),
+    SVC_SERVER: url,
+    SVC_TOKEN: server.token,
+    ...env,
+  });
+}
+const proxyUrl = () => `http://127.0.0.1:${proxy.port}`;
+
+describe("a certificate of one's own authority", () => {
+  test("is refused, with the fix", async () => {
+    expect(await whoami(secure.url, { SSL_CERT_DIR: "/nonexistent" })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `svc: the certificate of ${secure.url} is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS\n`,
+    });
+  });
+  test.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])("is accepted with %s", async (name) => {
+    expect(await whoami(secure.url, { [name]: join(home, "ca.pem") })).toMatchObject({ code: 0, stderr: "" });
+  });
+});
+
+describe("a proxy", () => {
+  test("carries http, after the warning", async () => {
+    const { code, stdout, stderr } = await whoami("http://svc.example.test", { HTTP_PROXY: proxyUrl() });
+    expect({ code, user: JSON.parse(stdout).user }).toEqual({ code: 0, user: "bob@example.com" });
+    expect(stderr).toStartWith("svc: warning: http://svc.example.test is plain http");
+    expect(proxied).toEqual(["GET http://svc.example.test/whoami HTTP/1.1"]);
+  });
+  test("carries https as a tunnel, and may refuse", async () => {
+    const { code, stderr } = await whoami("https://svc.example.test", { HTTPS_PROXY: proxyUrl() });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: "svc: cannot reach https://svc.example.test: the proxy refuses\n",
+    });
+    expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
+  });
+  test("is not used for what NO_PROXY names", async () => {
+    const { stderr } = await whoami("https://svc.example.test", {
+      HTTPS_PROXY: proxyUrl(),
+      NO_PROXY: "example.test",
+    });
+    expect(stderr).toBe("svc: cannot reach https://svc.example.test: no such host\n");
+    expect(proxied).toEqual([]);
+  });
+  test("is never used for this machine", async () => {
+    const { code } = await whoami(server.url, {
+      HTTP_PROXY: proxyUrl(),
+      ALL_PROXY: proxyUrl(),
+      http_proxy: proxyUrl(),
+    });
+    expect({ code, proxied }).toEqual({ code: 0, proxied: [] });
+  });
+});

@@ -1,0 +1,63 @@
+import { cli } from "gunshi/bone";
+import { type ErrorCode, SvcError } from "../core/errors.ts";
+import { Interrupted, UsageError } from "./errors.ts";
+import { entry, frame, subCommands, usageOf } from "./frame.ts";
+import type { Io } from "./io.ts";
+import { printable } from "./text.ts";
+import { type Group, root } from "./tree.ts";
+
+const OK = 0;
+const FAILURE = 1;
+const USAGE = 2;
+const NOT_SIGNED_IN = 4;
+/** 128 + SIGINT, as a shell would say it. */
+const INTERRUPTED = 130;
+
+/**
+ * Runs one command line and tells the exit code; nothing else in `cli/` knows exit codes. What went wrong is one line
+ * on stderr (one a fault where a configuration has several), never a stack unless `SVC_DEBUG=1`.
+ */
+export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
+  try {
+    await cli([...argv], entry(io, tree), {
+      name: "svc",
+      strict: true,
+      subCommands: subCommands(io, tree),
+      plugins: [frame(io, tree)],
+    });
+    return OK;
+  } catch (error) {
+    return await report(error, io, tree);
+  }
+}
+
+async function report(error: unknown, io: Io, tree: Group): Promise<number> {
+  if (error instanceof Interrupted) return INTERRUPTED;
+  const complain = (message: string) => {
+    for (const line of message.split("\n")) io.stderr.write(`svc: ${printable(line)}\n`);
+  };
+  if (error instanceof UsageError) {
+    complain(error.message);
+    io.stderr.write(await usageOf(error.path ?? [], tree));
+    return USAGE;
+  }
+  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${Bun.inspect(error)}\n`);
+  if (error instanceof SvcError) {
+    complain(error.detail);
+    return exitCode(error.code);
+  }
+  complain(unexpected(error));
+  return FAILURE;
+}
+
+function exitCode(code: ErrorCode): number {
+  return code === "unauthenticated" ? NOT_SIGNED_IN : FAILURE;
+}
+
+/** Names the kind of an unknown error but not its message, which may hold a secret (SQL parameters, a URL). */
+function unexpected(error: unknown): string {
+  const { name, code } =
+    error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
+  const kind = typeof code === "string" ? `${name}, ${code}` : name;
+  return `something unexpected went wrong (${kind}); run it again with SVC_DEBUG=1 to see where`;
+}

@@ -1,0 +1,86 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { FakeServer } from "./testing/fake_server.ts";
+import { configHome } from "./testing/io.ts";
+import { svcOnTerminal } from "./testing/process.ts";
+
+/** `svc login` on a real pseudo-terminal. */
+
+let server: FakeServer;
+let env: Record<string, string>;
+
+beforeEach(() => {
+  server = new FakeServer();
+  env = { XDG_CONFIG_HOME: configHome(), SVC_SERVER: server.url };
+});
+afterEach(() => server.stop());
+
+const login = ["login", "alice", "--no-browser"];
+const HIDE_CURSOR = "\x1b[?25l";
+const SHOW_CURSOR = "\x1b[?25h";
+const COLOUR = /\x1b\[[0-9;]*m/;
+const SPINNER = /[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏-].* Waiting for your approval in the browser, \d:\d\d left/;
+
+/** The escape sequence that decides whether the cursor is visible in the end. */
+function cursorAtTheEnd(output: string): string | undefined {
+  return output.match(/\x1b\[\?25[hl]/g)?.at(-1);
+}
+
+/** What came after the last picture of the spinner: first of all its line is cleared. */
+function afterSpinner(output: string): string {
+  return output.slice(output.lastIndexOf(" left") + " left".length);
+}
+const CLEARED = /^(\x1b\[\?2026l)?\x1b\[1G\x1b\[0?K/;
+
+test("a spinner with the time left, until it is approved", async () => {
+  const terminal = svcOnTerminal(login, env);
+  await terminal.shows(/WXYZ-2345/);
+  await terminal.shows(SPINNER);
+  await terminal.shows(/1:5\d left/);
+  expect(terminal.output()).toContain(HIDE_CURSOR);
+  expect(terminal.output()).toMatch(COLOUR);
+  server.decide("success");
+  expect(await terminal.exitCode()).toBe(0);
+  await terminal.shows(/Signed in to/);
+  expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
+  expect(afterSpinner(terminal.output())).toMatch(CLEARED);
+});
+
+test("Ctrl-C ends it at once with 130, and the cursor is back", async () => {
+  const terminal = svcOnTerminal(login, env);
+  await terminal.shows(SPINNER);
+  await server.polled;
+  terminal.press("\x03");
+  expect(await terminal.exitCode()).toBe(130);
+  expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
+  expect(afterSpinner(terminal.output()).replace("^C", "")).toMatch(CLEARED);
+  expect(terminal.output()).not.toContain("svc: ");
+});
+
+test("NO_COLOR: the spinner without colour", async () => {
+  const terminal = svcOnTerminal(login, { ...env, NO_COLOR: "1" });
+  await terminal.shows(SPINNER);
+  server.decide("success");
+  expect(await terminal.exitCode()).toBe(0);
+  expect(terminal.output()).not.toMatch(COLOUR);
+});
+
+test("a terminal of no width: a plain line, and no flood", async () => {
+  const terminal = svcOnTerminal(login, env, 0);
+  await terminal.shows(/Waiting for your approval in the browser, 2:00 left\./);
+  await server.polled;
+  server.decide("success");
+  expect(await terminal.exitCode()).toBe(0);
+  await terminal.shows(/Signed in to/);
+  expect(terminal.output()).not.toContain(HIDE_CURSOR);
+  expect(terminal.output().length).toBeLessThan(1000);
+});
+
+test("a browser that fails is told of beside the spinner", async () => {
+  const terminal = svcOnTerminal(["login", "alice"], { ...env, BROWSER: "/nonexistent/browser" });
+  await terminal.shows(/The browser did not open \(there is no \/nonexistent\/browser\)/);
+  await terminal.shows(SPINNER);
+  server.decide("denied");
+  expect(await terminal.exitCode()).toBe(1);
+  await terminal.shows(/svc: the sign-in was denied in the browser/);
+  expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
+});

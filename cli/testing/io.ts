@@ -1,0 +1,89 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Fetch, Io } from "../io.ts";
+
+/** An `Io` without the outside: output is kept, time passes only when something sleeps, and nothing is random. */
+export interface TestIo extends Io {
+  readonly out: { stdout: string; stderr: string };
+  /** What the keychain holds; undefined for a machine without one. */
+  secrets: Map<string, string> | undefined;
+  readonly opened: string[];
+  readonly slept: number[];
+  /** Presses Ctrl-C. */
+  interrupt(): void;
+}
+
+export const NOW = new Date("2026-01-02T03:04:05Z");
+
+/** A directory of its own, for XDG_CONFIG_HOME. */
+export function configHome(): string {
+  return mkdtempSync(join(tmpdir(), "svc-cli-"));
+}
+
+export function testIo(overrides: Partial<Io> & { env?: Record<string, string> } = {}): TestIo {
+  const out = { stdout: "", stderr: "" };
+  const into = (stream: "stdout" | "stderr") => ({
+    write: (text: string) => {
+      out[stream] += text;
+    },
+  });
+  let now = NOW.getTime();
+  let controller = new AbortController();
+  const io: TestIo = {
+    out,
+    secrets: undefined,
+    opened: [],
+    slept: [],
+    platform: "linux",
+    stdout: into("stdout"),
+    stderr: into("stderr"),
+    clock: { now: () => new Date(now) },
+    fetch: unexpectedFetch,
+    keychain: {
+      get: async (account) => keys().get(account) ?? null,
+      set: async (account, secret) => void keys().set(account, secret),
+      delete: async (account) => void keys().delete(account),
+    },
+    openBrowser: (url) => {
+      io.opened.push(url);
+      return { failed: new Promise(() => {}) };
+    },
+    osUser: () => "ada",
+    sleep: async (milliseconds, signal) => {
+      signal.throwIfAborted();
+      io.slept.push(milliseconds);
+      now += milliseconds;
+    },
+    interruptible: (work) => {
+      controller = new AbortController();
+      return work(controller.signal);
+    },
+    interrupt: () => controller.abort(),
+    ...overrides,
+    env: { XDG_CONFIG_HOME: configHome(), ...overrides.env },
+  };
+  const keys = () => {
+    if (io.secrets === undefined) throw new Error("no keychain");
+    return io.secrets;
+  };
+  return io;
+}
+
+/** An unexpected request fails the test. */
+const unexpectedFetch: Fetch = (url) => {
+  throw new Error(`unexpected request to ${url}`);
+};
+
+/** Answers in turn; the last one again and again. */
+export function script(
+  ...answers: (Response | Error | ((url: string, init: BunFetchRequestInit) => Response))[]
+): Fetch {
+  let next = 0;
+  return async (url, init) => {
+    await undefined; // As a network would: never before the caller went on.
+    const answer = answers[Math.min(next++, answers.length - 1)]!;
+    if (answer instanceof Error) throw answer;
+    return answer instanceof Response ? answer.clone() : answer(url, init);
+  };
+}

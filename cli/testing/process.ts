@@ -1,0 +1,83 @@
+import { join } from "node:path";
+
+const MAIN = join(import.meta.dir, "..", "main.ts");
+
+export interface Finished {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs `svc` as a process of its own, with `env` and nothing else of ours in its environment. */
+export function spawnSvc(args: readonly string[], env: Record<string, string> = {}, preload?: string) {
+  const child = Bun.spawn([process.execPath, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
+    env: { PATH: process.env.PATH, TZ: "UTC", ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const stdout = new Transcript();
+  const stderr = new Transcript();
+  const finished = (async (): Promise<Finished> => {
+    await Promise.all([stdout.follow(child.stdout), stderr.follow(child.stderr)]);
+    await child.exited;
+    // And not what `exited` resolves to: 130 also for a process that the signal killed.
+    return { code: child.exitCode, stdout: stdout.text, stderr: stderr.text };
+  })();
+  return { child, finished, says: (text: string) => stderr.shows((all) => all.includes(text)) };
+}
+
+export async function svc(args: readonly string[], env?: Record<string, string>): Promise<Finished> {
+  return await spawnSvc(args, env).finished;
+}
+
+/** Runs `svc` on a pseudo-terminal of 80 columns, or of that many. */
+export function svcOnTerminal(args: readonly string[], env: Record<string, string>, columns?: number) {
+  const screen = new Transcript();
+  // Bun itself takes no width of 0, which some terminals report before they know their size.
+  const resize = columns === undefined ? [] : ["sh", "-c", `stty cols ${columns}; exec "$@"`, "sh"];
+  const child = Bun.spawn([...resize, process.execPath, MAIN, ...args], {
+    env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
+    terminal: { cols: 80, rows: 24, data: (_terminal, data) => screen.add(data) },
+  });
+  return {
+    child,
+    output: () => screen.text,
+    /** The exit code; null for a process that a signal killed. */
+    exitCode: async () => {
+      await child.exited;
+      return child.exitCode;
+    },
+    press: (keys: string) => child.terminal!.write(keys),
+    shows: (pattern: RegExp) => screen.shows((all) => pattern.test(all)),
+  };
+}
+
+/** Text that grows, and that can be waited for. */
+class Transcript {
+  text = "";
+  readonly #decoder = new TextDecoder();
+  #watchers: (() => void)[] = [];
+
+  add(data: Uint8Array): void {
+    this.text += this.#decoder.decode(data, { stream: true });
+    for (const watch of [...this.#watchers]) watch();
+  }
+
+  async follow(stream: ReadableStream<Uint8Array>): Promise<void> {
+    for await (const chunk of stream) this.add(chunk);
+  }
+
+  /** Resolves as soon as the whole text so far passes. */
+  shows(passes: (text: string) => boolean): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const watch = () => {
+      if (!passes(this.text)) return;
+      this.#watchers = this.#watchers.filter((other) => other !== watch);
+      resolve();
+    };
+    this.#watchers.push(watch);
+    watch();
+    return promise;
+  }
+}

@@ -1,0 +1,112 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createWriteStream, mkdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Environment } from "../../core/config.ts";
+import { Unavailable } from "../../core/errors.ts";
+import { root } from "./settings.ts";
+
+export interface ChildOptions {
+  /** Shown in front of its lines; its log is `<data dir>/log/<name>.log`. */
+  name: string;
+  /** Arguments of `svc`. Never a secret: everybody on the machine can read them. */
+  args: string[];
+  environment: Environment;
+  dataDir: string;
+  /** Called with each line that a person should see. */
+  show: (line: string) => void;
+  verbose: boolean;
+}
+
+export interface Child {
+  pid: number;
+  /** Rejects, with the reason, when it ends without having been told to. */
+  failed: Promise<never>;
+  stop(graceSeconds: number): Promise<void>;
+}
+
+const keptLines = 5;
+
+/**
+ * Starts a command of `svc` as a process of its own. It ends when we end, whatever ends us (`--no-orphans`), and it
+ * is no member of the terminal's process group: Ctrl-C reaches us, and we stop the parts in order.
+ */
+export function startChild(options: ChildOptions): Child {
+  const { name, args, environment, dataDir } = options;
+  const flags = ["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
+  const child = spawn(process.execPath, [...flags, join(root, "cli/main.ts"), ...args], {
+    cwd: root,
+    env: environment,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+    windowsHide: true,
+  });
+  const logFile = join(dataDir, "log", `${name}.log`);
+  const last = copyOutput(child, logFile, options);
+  let stopping = false;
+  // `close`, not `exit`: its last words have been read then.
+  const ended = new Promise<string>((settle) => {
+    child.once("error", (error) => settle(`cannot be started: ${error.message}`));
+    child.once("close", (code, signal) => settle(`ended with ${signal ?? `exit code ${code}`}`));
+  });
+  const failed = new Promise<never>((_, reject) => {
+    ended.then((how) => {
+      if (stopping) return;
+      const words =
+        last.length > 0 ? ["; its last words:", ...last.map((line) => `  ${line}`)].join("\n") : "";
+      reject(new Unavailable(`${name} ${how} (log: ${logFile})${words}`));
+    });
+  });
+  failed.catch(() => {});
+  return {
+    pid: child.pid ?? 0,
+    failed,
+    async stop(graceSeconds) {
+      stopping = true;
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), graceSeconds * 1000);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** All of it to the log, of which the one before is kept; what matters to the person. Returns the last lines, live. */
+function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose }: ChildOptions): string[] {
+  mkdirSync(join(logFile, ".."), { recursive: true, mode: 0o700 });
+  try {
+    renameSync(logFile, `${logFile}.1`);
+  } catch {
+    // The first start.
+  }
+  const log = createWriteStream(logFile, { mode: 0o600 });
+  log.on("error", (error) => show(`${name}: its log cannot be written: ${error.message}`));
+  child.once("close", () => log.end());
+  const last: string[] = [];
+  for (const stream of [child.stdout!, child.stderr!]) {
+    createInterface({ input: stream }).on("line", (line) => {
+      log.write(`${line}\n`);
+      const { text, important } = readLine(line);
+      last.push(text);
+      if (last.length > keptLines) last.shift();
+      if (verbose || important) show(`${name}: ${text}`);
+    });
+  }
+  return last;
+}
+
+/** A line of pino's JSON log, or anything else. Important: from level `error` (50) on, or what looks like a crash. */
+export function readLine(line: string): { text: string; important: boolean } {
+  if (line.startsWith("{")) {
+    try {
+      const { level, msg, err, request_id: requestId } = JSON.parse(line);
+      const cause = err?.message ? ` (${err.type}: ${err.message})` : "";
+      const request = requestId ? ` [request ${requestId}]` : "";
+      if (typeof level === "number" && msg !== undefined)
+        return { text: `${msg}${cause}${request}`, important: level >= 50 };
+    } catch {
+      // Not pino's.
+    }
+  }
+  return { text: line, important: /\b(error|panic|exception)\b/i.test(line) };
+}

@@ -1,0 +1,53 @@
+import { defaultPassword, trialUsers } from "../../idp/users.ts";
+import type { Output } from "../io.ts";
+import type { Settings } from "./settings.ts";
+
+/** What a person sees while things start and run; all of it is talk, so it goes to stderr. */
+export interface Progress {
+  /** A step is done. */
+  done(text: string): void;
+  /** A step will take a moment. */
+  note(text: string): void;
+  /** A line of a child, or about the end. */
+  say(text: string): void;
+  /** Since the start. */
+  seconds(): number;
+}
+
+export function progressOn(output: Output): Progress {
+  const started = performance.now();
+  const colour = output.isTTY === true && !process.env.NO_COLOR;
+  const paint = (code: number, text: string) => (colour ? `\x1b[${code}m${text}\x1b[0m` : text);
+  return {
+    done: (text) => void output.write(`${paint(32, "✓")} ${text}\n`),
+    note: (text) => void output.write(`${paint(2, `  ${text} ...`)}\n`),
+    say: (text) => void output.write(`${paint(2, text)}\n`),
+    seconds: () => (performance.now() - started) / 1000,
+  };
+}
+
+/** What to do next, once everything answers. */
+export function summary(settings: Settings, seconds: number): string {
+  const { publicUrl, startsIdp, environment, dataDir } = settings;
+  const password = environment.SVC_TRIAL_PASSWORD ? "the one in SVC_TRIAL_PASSWORD" : defaultPassword;
+  const users = trialUsers.map(({ email, groups }) =>
+    groups.length > 0 ? `${email} (${groups.join(", ")})` : email,
+  );
+  const server =
+    environment.SVC_SERVER || publicUrl === "http://127.0.0.1:8000" ? "" : ` --server ${publicUrl}`;
+  const lines = [
+    "",
+    `svc is ready at ${publicUrl} (${seconds.toFixed(1)} s)`,
+    "",
+    ...(startsIdp ? [`  Trial users  ${users.join(", ")}`, `  Password     ${password}`] : []),
+    `  Data, logs   ${dataDir}`,
+    "",
+    "In another terminal, type:",
+    "",
+    `  npx svc login ${startsIdp ? trialUsers[0]!.email : "<your user name>"}${server}`,
+    "",
+    "Ctrl-C here stops everything.",
+    "",
+  ];
+  return lines.join("\n");
+}

@@ -1,0 +1,56 @@
+import { join, resolve } from "node:path";
+import { type Config, type Environment, readConfig } from "../../core/config.ts";
+import { readEnvironment } from "../../core/environment.ts";
+import { ConfigurationError } from "../../core/errors.ts";
+import { isLoopback } from "../../idp/loopback.ts";
+import { chooseFreePort } from "./ports.ts";
+
+/** The clone that this file is in. */
+export const root = join(import.meta.dir, "../..");
+
+export interface UpOptions {
+  host: string;
+  port: number;
+  idpPort: number;
+  /** 0: any free one. */
+  databasePort: number;
+  dataDir?: string;
+  verbose: boolean;
+}
+
+/** What is to be started and where, decided before anything is. */
+export interface Settings extends UpOptions {
+  dataDir: string;
+  /** The caller's environment on top of `.env` of the clone: what stands there wins over what we would choose. */
+  environment: Environment;
+  config: Config;
+  publicUrl: string;
+  startsDatabase: boolean;
+  startsIdp: boolean;
+}
+
+/** @throws ConfigurationError when the trial provider would be open to others, or the environment is not valid */
+export async function decide(options: UpOptions, callers: Environment): Promise<Settings> {
+  const environment = readEnvironment(callers, join(root, ".env"));
+  const config = readConfig(environment);
+  const startsIdp = config.sso === "oidc" && !config.oidcIssuer;
+  if (startsIdp && !isLoopback(options.host)) {
+    throw new ConfigurationError([
+      `--host ${options.host} would let others sign in with the trial users: set SVC_OIDC_ISSUER to an issuer of your own, or leave --host out`,
+    ]);
+  }
+  const port = options.port || (await chooseFreePort(options.host));
+  const idpPort = options.idpPort || (await chooseFreePort("127.0.0.1"));
+  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
+  return {
+    ...options,
+    port,
+    idpPort,
+    dataDir: options.dataDir ? resolve(options.dataDir) : join(root, ".svc"),
+    environment,
+    config,
+    publicUrl: environment.SVC_PUBLIC_URL ? config.publicUrl : `http://${host}:${port}`,
+    startsDatabase: !config.databaseUrl,
+    startsIdp,
+  };
+}

@@ -1,0 +1,50 @@
+import { readFileSync } from "node:fs";
+
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+export type Stop = (typeof signals)[number] | "starter gone";
+
+const checkMilliseconds = 500;
+
+/**
+ * Settles with the first reason to stop: Ctrl-C, `kill`, a closed terminal, or the end of a process that started us
+ * and waits (npm, the wrapper of bin/svc.mjs: it names them in SVC_END_WITH). Later signals change nothing: the stop
+ * is under way and has deadlines of its own.
+ */
+export function awaitStop(environment: { SVC_END_WITH?: string }): {
+  reason: Promise<Stop>;
+  [Symbol.dispose](): void;
+} {
+  const { promise, resolve } = Promise.withResolvers<Stop>();
+  const handlers = signals.map((signal) => ({ signal, handle: () => resolve(signal) }));
+  for (const { signal, handle } of handlers) process.on(signal, handle);
+  const starters = (environment.SVC_END_WITH ?? "")
+    .split(",")
+    .map(Number)
+    .filter((pid) => pid > 1);
+  const timer = setInterval(() => {
+    if (starters.some(isGone)) resolve("starter gone");
+  }, checkMilliseconds);
+  timer.unref();
+  return {
+    reason: promise,
+    [Symbol.dispose]() {
+      clearInterval(timer);
+      for (const { signal, handle } of handlers) process.removeListener(signal, handle);
+    },
+  };
+}
+
+/** A killed process stays visible as long as its own parent does not ask how it ended; it is gone all the same. */
+function isGone(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ESRCH";
+  }
+  if (process.platform !== "linux") return false;
+  try {
+    return /\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,120 @@
+import { join } from "node:path";
+import { Unavailable } from "../../core/errors.ts";
+import { upgrade } from "../../core/revision/upgrade.ts";
+import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { type Child, type ChildOptions, startChild } from "./child.ts";
+import { untilReady } from "./ready.ts";
+import type { Progress } from "./report.ts";
+import { keptKeySecret, newSecret } from "./secrets.ts";
+import type { Settings } from "./settings.ts";
+
+/** The server answers held polls and closes its connections before it ends; the provider has nothing to finish. */
+const serverGraceSeconds = 7;
+const idpGraceSeconds = 2;
+
+interface Run {
+  /** Each part that was started is put here, with how it is stopped. */
+  parts: AsyncDisposableStack;
+  progress: Progress;
+  signal: AbortSignal;
+  /** Called when a part ends by itself. */
+  fail: (reason: Error) => void;
+}
+
+/** Starts the parts, those that need no other one side by side. Settles when all of them answer. */
+export async function start(settings: Settings, run: Run): Promise<void> {
+  const { environment, config, publicUrl, startsIdp } = settings;
+  const clientSecret = config.oidcClientSecret ?? newSecret();
+  const issuer = `http://127.0.0.1:${settings.idpPort}`;
+  // Started first, waited for last: it needs nothing of the others.
+  const idp = startsIdp ? startIdp(settings, run, issuer, clientSecret) : undefined;
+  idp?.catch(() => {});
+  const databaseUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
+  run.signal.throwIfAborted();
+  const { applied, head } = await upgrade({ url: databaseUrl });
+  run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);
+  run.signal.throwIfAborted();
+  await startServer(settings, run, {
+    ...environment,
+    SVC_DATABASE_URL: databaseUrl,
+    SVC_PUBLIC_URL: publicUrl,
+    SVC_KEY_SECRET: config.keySecret ?? keptKeySecret(settings.dataDir),
+    ...(startsIdp
+      ? {
+          SVC_DOMAIN: config.domain ?? "example.com",
+          SVC_OIDC_ISSUER: issuer,
+          SVC_OIDC_CLIENT_ID: "svc",
+          SVC_OIDC_CLIENT_SECRET: clientSecret,
+        }
+      : {}),
+  });
+  await idp;
+}
+
+async function startDatabase(
+  { dataDir, databasePort }: Settings,
+  { parts, progress, fail }: Run,
+): Promise<string> {
+  const directory = join(dataDir, "postgres");
+  try {
+    const database = await startEmbeddedPostgres({
+      directory,
+      port: databasePort,
+      log: (line) => progress.note(line),
+    });
+    let stopping = false;
+    parts.defer(() => {
+      stopping = true;
+      return database.stop();
+    });
+    database.exited.then(() => {
+      if (!stopping) fail(new Unavailable(`PostgreSQL has ended by itself (log: ${database.logFile})`));
+    });
+    progress.done(`PostgreSQL runs on 127.0.0.1:${database.port}, data in ${directory}`);
+    return database.url;
+  } catch (cause) {
+    if (cause instanceof EmbeddedPostgresError) throw new Unavailable(cause.message, { cause });
+    throw cause;
+  }
+}
+
+async function startIdp(settings: Settings, run: Run, issuer: string, clientSecret: string): Promise<void> {
+  const { PATH, HOME, SVC_TRIAL_PASSWORD } = settings.environment;
+  launch(settings, run, idpGraceSeconds, {
+    name: "idp",
+    args: ["idp", "start", "--port", String(settings.idpPort), "--public-url", settings.publicUrl],
+    environment: { PATH, HOME, SVC_TRIAL_PASSWORD, SVC_OIDC_CLIENT_SECRET: clientSecret },
+  });
+  await untilReady("The trial sign-in provider", `${issuer}/.well-known/openid-configuration`, run.signal);
+  run.progress.done(`Trial sign-in provider runs on ${issuer}`);
+}
+
+async function startServer(
+  settings: Settings,
+  run: Run,
+  environment: ChildOptions["environment"],
+): Promise<void> {
+  const { host, port } = settings;
+  launch(settings, run, serverGraceSeconds, {
+    name: "server",
+    args: ["server", "start", "server/main:app", "--host", host, "--port", String(port)],
+    environment,
+  });
+  // A server on all addresses is asked on loopback.
+  const reachable =
+    host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
+  await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
+  run.progress.done(`Server runs on http://${host.includes(":") ? `[${host}]` : host}:${port}`);
+}
+
+function launch(
+  { dataDir, verbose }: Settings,
+  { parts, progress, fail }: Run,
+  graceSeconds: number,
+  options: Pick<ChildOptions, "name" | "args" | "environment">,
+): Child {
+  const child = startChild({ ...options, dataDir, verbose, show: (line) => progress.say(line) });
+  parts.defer(() => child.stop(graceSeconds));
+  child.failed.catch(fail);
+  return child;
+}

@@ -1,0 +1,30 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+
+/** A person of the trial. The `id` is what tokens call `sub`. */
+export interface TrialUser {
+  id: string;
+  email: string;
+  name: string;
+  groups: readonly string[];
+}
+
+/** Shown wherever it is in use: it keeps nobody out, which is why the provider then listens on loopback only. */
+export const defaultPassword = "trial-password";
+
+export const trialUsers: readonly TrialUser[] = [
+  { id: "alice", email: "alice@example.com", name: "Alice Adams", groups: ["admin"] },
+  { id: "bob", email: "bob@example.com", name: "Bob Brown", groups: [] },
+  { id: "carol", email: "carol@example.com", name: "Carol Clark", groups: [] },
+];
+
+/** `alice`, `Alice@Example.com` and such; undefined for anybody else. */
+export function findUser(name: string): TrialUser | undefined {
+  const wanted = name.trim().toLowerCase();
+  return trialUsers.find(({ id, email }) => wanted === id || wanted === email);
+}
+
+/** Takes the same time whatever `given` is. */
+export function samePassword(given: string, right: string): boolean {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(given), digest(right));
+}

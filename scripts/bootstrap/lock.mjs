@@ -1,0 +1,73 @@
+import { closeSync, openSync, renameSync, rmSync, statSync, utimesSync, writeSync } from "node:fs";
+
+const heartbeat = 500;
+
+/**
+ * Runs `work` while holding the lock file. The holder touches it all the time; a file that nobody has touched for `stale`
+ * milliseconds of the waiter's own clock belonged to a process that was killed, and is taken over.
+ */
+export async function withLock(path, say, work, stale = 5000) {
+  let seen;
+  let since = performance.now();
+  let told = false;
+  while (!create(path)) {
+    const modified = modifiedAt(path);
+    if (modified !== seen) {
+      seen = modified;
+      since = performance.now();
+    } else if (modified !== undefined && performance.now() - since > stale) {
+      takeAway(path, modified);
+      continue;
+    }
+    if (!told) say("another svc is installing the dependencies: waiting for it ...");
+    told = true;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  const remove = () => rmSync(path, { force: true });
+  const timer = setInterval(() => touch(path), heartbeat);
+  process.once("exit", remove);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+    process.removeListener("exit", remove);
+    remove();
+  }
+}
+
+function create(path) {
+  try {
+    const file = openSync(path, "wx");
+    writeSync(file, `${process.pid}\n`);
+    closeSync(file);
+    return true;
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+function modifiedAt(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs;
+}
+
+function touch(path) {
+  const now = new Date();
+  try {
+    utimesSync(path, now, now);
+  } catch {
+    // Gone: somebody took it away by hand.
+  }
+}
+
+/** A rename succeeds for one of several waiters; if that one met a newer lock than it judged, it puts it back. */
+function takeAway(path, modified) {
+  const aside = `${path}.${process.pid}`;
+  try {
+    renameSync(path, aside);
+    if (modifiedAt(aside) === modified) rmSync(aside, { force: true });
+    else renameSync(aside, path);
+  } catch {
+    // Another waiter was first.
+  }
+}

@@ -1,0 +1,34 @@
+import { join } from "node:path";
+
+const root = join(import.meta.dir, "..");
+const bun = process.execPath;
+
+/** The static checks: all that is said about the code without running it. */
+const checks: { name: string; command: string[]; fix?: string }[] = [
+  { name: "format", command: [bun, "fmt", "--check"], fix: "npx bun fmt" },
+  { name: "lint", command: [join(root, "node_modules/.bin/biome"), "lint", "--error-on-warnings"] },
+  { name: "types", command: [bun, "check"] },
+];
+
+/** Runs every check, prints what the failed ones found, and tells how many there were of each. */
+export async function runChecks(): Promise<{ passed: number; failed: number }> {
+  let failed = 0;
+  for (const { name, command, fix } of checks) {
+    const started = performance.now();
+    const child = Bun.spawn(command, { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const output = await Promise.all(
+      [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
+    );
+    const good = (await child.exited) === 0;
+    if (!good) failed++;
+    const time = `[${Math.round(performance.now() - started)} ms]`;
+    console.log(`(${good ? "pass" : "fail"}) ${name} ${time}${!good && fix ? `, fixed by: ${fix}` : ""}`);
+    if (!good) console.log(output.join("").trim());
+  }
+  return { passed: checks.length - failed, failed };
+}
+
+if (import.meta.main) {
+  const { failed } = await runChecks();
+  process.exit(failed > 0 ? 1 : 0);
+}

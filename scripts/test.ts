@@ -1,0 +1,83 @@
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
+import { runChecks } from "./check.ts";
+import { ensureChromium } from "./chromium.ts";
+import { readReport, type Counts } from "./junit.ts";
+
+const root = join(import.meta.dir, "..");
+/** Processes that run test files side by side. More of them than processors make time limits guesswork. */
+const workers = 2;
+
+/**
+ * `npm test`: the static checks, then every test against one PostgreSQL of its own. `npm test -- <file> ...` runs just
+ * these. The last line is `N passed, N failed`; the exit code is 0 only when something passed and nothing failed.
+ */
+async function main(files: string[]): Promise<number> {
+  const total: Counts = { passed: 0, failed: 0 };
+  const add = ({ passed, failed }: Counts) => {
+    total.passed += passed;
+    total.failed += failed;
+  };
+  try {
+    if (files.length === 0) add(await runChecks());
+    if (needsBrowser(files)) ensureChromium();
+    add(await runTests(files));
+  } catch (error) {
+    console.log((error as Error).message);
+    add({ passed: 0, failed: 1 });
+  }
+  console.log(`${total.passed} passed, ${total.failed} failed`);
+  return total.failed === 0 && total.passed > 0 ? 0 : 1;
+}
+
+/** A test that drives a real browser names it. */
+function needsBrowser(files: string[]): boolean {
+  const all = [
+    ...new Bun.Glob("{core,server,worker,cli,idp,plugins,drizzle,scripts,tests}/**/*.test.ts").scanSync(root),
+  ];
+  const chosen = all.filter((path) => files.length === 0 || files.some((file) => matches(path, file)));
+  return chosen.some((path) => /WebView|support\/chromium/.test(readText(path)));
+}
+
+/** As `bun test` does: a part of the path. */
+function matches(path: string, file: string): boolean {
+  return path.includes(relative(root, join(process.cwd(), file)) || file) || path.includes(file);
+}
+
+function readText(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}
+
+async function runTests(files: string[]): Promise<Counts> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
+  const report = join(directory, "report.xml");
+  const database = await startEmbeddedPostgres({
+    directory: join(directory, "postgres"),
+    durable: false,
+    temporary: true,
+  });
+  try {
+    const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
+    const child = Bun.spawn([process.execPath, "test", `--parallel=${workers}`, ...reporter, ...files], {
+      cwd: root,
+      env: { ...process.env, SVC_TEST_DATABASE_URL: database.url },
+      stdio: ["ignore", "inherit", "inherit"],
+    });
+    const forward = (signal: NodeJS.Signals) => child.kill(signal);
+    process.once("SIGINT", forward).once("SIGTERM", forward);
+    const exitCode = await child.exited;
+    process.removeListener("SIGINT", forward).removeListener("SIGTERM", forward);
+    const counts = await readReport(report);
+    // A file that cannot be loaded is no test case, yet nothing that may pass.
+    if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
+    return counts;
+  } finally {
+    await database.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+process.exit(await main(process.argv.slice(2)));
