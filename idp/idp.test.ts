@@ -74,6 +74,7 @@ async function begin(browser: Browser, extra: Record<string, string> = {}) {
     code_challenge_method: "S256",
     ...extra,
   });
+  for (const [name, value] of Object.entries(extra)) if (value === "") url.searchParams.delete(name);
   return { page: await browser.open(url), verifier };
 }
 
@@ -177,7 +178,8 @@ describe("refusals", () => {
     const elsewhere = await begin(new Browser(), { redirect_uri: `${publicUrl}/sign_in/callback/..` });
     expect(elsewhere.page.response.status).toBe(400);
     expect(elsewhere.page.text).toContain("Sign-in cannot go on");
-    const wrong: Record<string, string>[] = [{ code_challenge: "" }, { code_challenge_method: "plain" }];
+    const none = { code_challenge: "", code_challenge_method: "" };
+    const wrong: Record<string, string>[] = [none, { code_challenge_method: "plain" }];
     for (const extra of wrong) {
       const { page } = await begin(new Browser(), extra);
       expect(page.url.searchParams.get("error")).toBe("invalid_request");

@@ -11,13 +11,17 @@ export function configurationTable(): string {
   return ["| variable | default | |", "| --- | --- | --- |", ...rows].join("\n");
 }
 
-const [begin, end] = ["<!-- configuration: written by `bun scripts/configuration_table.ts --write` -->", "<!-- /configuration -->"];
+const [begin, end] = [
+  "<!-- configuration: written by `bun scripts/configuration_table.ts --write` -->",
+  "<!-- /configuration -->",
+];
 
 /** The page with the table between its marks. @throws when the marks are not there */
 export function withTable(page: string): string {
   const [head, rest] = page.split(begin);
   const [, tail] = rest?.split(end) ?? [];
-  if (head === undefined || tail === undefined) throw new Error("README.md has lost the marks of its configuration table");
+  if (head === undefined || tail === undefined)
+    throw new Error("README.md has lost the marks of its configuration table");
   return `${head}${begin}\n\n${configurationTable()}\n\n${end}${tail}`;
 }
 

@@ -11,6 +11,9 @@ const root = join(import.meta.dir, "..");
 /** Processes that run test files side by side. More of them than processors make time limits guesswork. */
 const workers = 2;
 
+/** For one test. Bun's own limit of 5 s says more about a busy machine than about the code. */
+const patienceMilliseconds = 60_000;
+
 /**
  * `npm test`: the static checks, then every test against one PostgreSQL of its own. `npm test -- <file> ...` runs just
  * these. The last line is `N passed, N failed`; the exit code is 0 only when something passed and nothing failed.
@@ -61,7 +64,8 @@ async function runTests(files: string[]): Promise<Counts> {
   });
   try {
     const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
-    const child = Bun.spawn([process.execPath, "test", `--parallel=${workers}`, ...reporter, ...files], {
+    const limits = [`--parallel=${workers}`, `--timeout=${patienceMilliseconds}`];
+    const child = Bun.spawn([process.execPath, "test", ...limits, ...reporter, ...files], {
       cwd: root,
       env: { ...process.env, SVC_TEST_DATABASE_URL: database.url },
       stdio: ["ignore", "inherit", "inherit"],

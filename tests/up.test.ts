@@ -89,9 +89,9 @@ describe("svc up", () => {
     const { all } = partsOf(killed.pid);
     killed.process.kill("SIGKILL");
     await killed.exit;
+    await untilGone(all);
     await using next = startUp(data);
     expect((await fetch(`${await next.ready}/healthcheck`)).status).toBe(200);
-    await untilGone(all);
   });
 
   test("a PostgreSQL that was left behind is stopped by the next start", async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
 import { Interrupted, UsageError } from "../errors.ts";
-import { FakeServer, fakeToken } from "../testing/fake_server.ts";
-import { type TestIo, testIo } from "../testing/io.ts";
+import { FakeServer } from "../testing/fake_server.ts";
+import { fakeTerminal, type TestIo, testIo } from "../testing/io.ts";
 import { credentialsPath, readCredentials } from "./credentials_file.ts";
 import { login } from "./login.ts";
 
@@ -173,82 +173,6 @@ describe("the browser", () => {
   });
 });
 
-describe("what a hostile server sends is neither opened nor stored", () => {
-  const refused = async (message: string | RegExp) => {
-    await expect(signIn()).rejects.toThrow(message);
-    expect(io.opened).toEqual([]);
-    expect(io.out.stderr).toBe("");
-    expect(fs.existsSync(credentialsPath(io.env))).toBeFalse();
-  };
-  const generator = (change: Record<string, unknown>) => {
-    server.generator = () => Response.json({ ...server.challenge(), ...change });
-  };
-
-  test("a page", async () => {
-    server.generator = () => new Response("<html>", { headers: { "content-type": "text/html" } });
-    await refused("an HTML page (HTTP 200)");
-  });
-  test("a redirect, not even to itself", async () => {
-    server.generator = () => Response.redirect(`${server.url}/elsewhere`);
-    await refused(`redirects to ${server.url}/elsewhere, which svc does not follow`);
-    expect(server.requests).toHaveLength(1);
-  });
-  test("an address of another server", async () => {
-    generator({ challenge_url: "https://evil.example/c/T0" });
-    await refused("a challenge_url of another server, https://evil.example");
-  });
-  test("a poller of another server", async () => {
-    generator({ polling_url: "https://evil.example/p/T0" });
-    await refused("a polling_url of another server, https://evil.example");
-  });
-  test("a file", async () => {
-    generator({ challenge_url: "file:///etc/passwd" });
-    await refused("a challenge_url that is not http or https (file:)");
-  });
-  test("a code that writes to the terminal", async () => {
-    generator({ user_code: "\x1b]0;x\x07" });
-    await refused("a code that is no code");
-  });
-  test("a problem", async () => {
-    server.generator = () =>
-      Response.json(
-        { code: "invalid_input", detail: "No such \x1b[1mname", request_id: "r1" },
-        { status: 400 },
-      );
-    await refused("No such \uFFFD[1mname (request r1)");
-  });
-  test("too many", async () => {
-    server.generator = () =>
-      Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": "9" } });
-    await refused("try again in 9 s");
-  });
-});
-
-test.each([
-  ["no token", "hello"],
-  ["an expired one", fakeToken({ seconds: -1 })],
-])("a success with %s is not stored", async (_name, encoded_jwt) => {
-  server.poller = () => Response.json({ status: "success", encoded_jwt, user: "alice" });
-  await expect(signIn()).rejects.toThrow("nothing was opened or stored");
-  expect(stored()).toBeUndefined();
-});
-
-test("a user name of the server's that cannot be shown is not stored", async () => {
-  const encoded_jwt = fakeToken({ user: "a\x1b[2J" });
-  server.poller = () => Response.json({ status: "success", encoded_jwt, user: "b\x1b[2J" });
-  await signIn();
-  expect(stored()).toMatchObject({ user: "alice" });
-});
-
-test("localhost for 127.0.0.1: says which --server to use", async () => {
-  const port = new URL(server.url).port;
-  // Only the name in the URL differs; the request must reach the server, whatever localhost resolves to.
-  io.fetch = (url, init) => fetch(url.replace("localhost", "127.0.0.1"), init);
-  await expect(signIn({ server: `http://localhost:${port}` })).rejects.toThrow(
-    `the server at http://localhost:${port} calls itself ${server.url}; use --server ${server.url}`,
-  );
-});
-
 describe("the keychain", () => {
   test("holds the token, and the file says so", async () => {
     io.secrets = new Map();
@@ -295,4 +219,17 @@ test("Ctrl-C while it waits: nothing is stored", async () => {
   void server.polled.then(() => io.interrupt());
   await expect(signIn()).rejects.toBeInstanceOf(Interrupted);
   expect(stored()).toBeUndefined();
+});
+
+test("Ctrl-C brings the cursor back before anything else happens: the process ends next", async () => {
+  const terminal = fakeTerminal();
+  io.stderr = terminal;
+  server.poller = () => new Promise<Response>(() => {});
+  const { promise: shown, resolve } = Promise.withResolvers<string[]>();
+  void server.polled.then(() => {
+    io.interrupt();
+    resolve(terminal.shown.slice(-1));
+  });
+  await expect(signIn()).rejects.toBeInstanceOf(Interrupted);
+  expect(await shown).toEqual(["<show cursor>"]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { NOW, testIo } from "../testing/io.ts";
+import { fakeTerminal, NOW, testIo } from "../testing/io.ts";
 import { canSpin, startProgress, timeLeft } from "./progress.ts";
 
 test("a spinner needs a terminal that has a width and can move its cursor", () => {
@@ -18,6 +18,17 @@ test("elsewhere it is a plain line, on stderr", async () => {
   progress.note("A \x1b[1mnote");
   progress.stop();
   expect(io.out).toEqual({ stdout: "", stderr: "Waiting, 1:30 left.\nA \uFFFD[1mnote\n" });
+});
+
+test("on a terminal it is a spinner, whose line and hidden cursor do not outlive it", async () => {
+  const terminal = fakeTerminal();
+  const io = testIo({ stderr: terminal, env: { TERM: "xterm" } });
+  const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));
+  expect(terminal.shown).toContain("<hide cursor>");
+  expect(terminal.shown.join("")).toContain(" Waiting, 1:30 left");
+  terminal.shown.length = 0;
+  progress.stop();
+  expect(terminal.shown).toEqual(["<start of line>", "<clear line>", "<show cursor>"]);
 });
 
 test("the time left", () => {

@@ -70,6 +70,24 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
   return io;
 }
 
+/** A terminal of 80 columns, as far as ora needs one. `shown` is what was written, in words where it is no text. */
+export function fakeTerminal() {
+  const shown: string[] = [];
+  const names: Record<string, string> = { "\x1b[?25l": "<hide cursor>", "\x1b[?25h": "<show cursor>" };
+  return {
+    shown,
+    isTTY: true,
+    columns: 80,
+    write: (text: string) => void shown.push(names[text] ?? text),
+    cursorTo: () => void shown.push("<start of line>"),
+    clearLine: () => void shown.push("<clear line>"),
+    moveCursor: () => {},
+    once: () => {},
+    off: () => {},
+    removeListener: () => {},
+  };
+}
+
 /** An unexpected request fails the test. */
 const unexpectedFetch: Fetch = (url) => {
   throw new Error(`unexpected request to ${url}`);

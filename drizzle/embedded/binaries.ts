@@ -40,7 +40,7 @@ function packageRoot(name: string): string {
 }
 
 /** What `scripts/hydrate-symlinks.js` of the package does. Another process may do the same at the same time. */
-async function hydrateLinks(root: string): Promise<void> {
+export async function hydrateLinks(root: string): Promise<void> {
   const list = join(root, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
   const links = JSON.parse(await readFile(list, "utf8")) as { source: string; target: string }[];

@@ -2,7 +2,8 @@ import { Elysia, t } from "elysia";
 import { decideChallenge } from "../../core/challenge/decide.ts";
 import { findOpened, openChallenge } from "../../core/challenge/open.ts";
 import { type Challenge, stateOf } from "../../core/challenge/state.ts";
-import { Conflict, Forbidden, NotFound } from "../../core/errors.ts";
+import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../core/errors.ts";
+import { RateLimit } from "../../core/rate_limit.ts";
 import {
   findSession,
   isCsrfToken,
@@ -17,6 +18,9 @@ import { requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, unknownPage } from "./pages.ts";
+
+/** Each attempt at single sign-on of one challenge is a row of ours and a visit at the issuer. */
+const attemptsPerMinute = 10;
 
 /** A browser at a challenge that it opened. */
 interface Visit {
@@ -35,6 +39,7 @@ const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[
  */
 export function browserRoutes(deps: Deps) {
   const { config, clock, sso } = deps;
+  const attempts = new RateLimit(clock, attemptsPerMinute, attemptsPerMinute);
 
   async function visit(id: string, request: Request, address: string): Promise<Visit | undefined> {
     const sessionId = readCookie(request, sessionCookieName(config));
@@ -52,6 +57,8 @@ export function browserRoutes(deps: Deps) {
       const id = await signInSession(deps, { session, identity, address });
       return redirect(returnTo, { "set-cookie": sessionCookie(config, id) });
     }
+    const retryAfter = attempts.take(challenge.id);
+    if (retryAfter > 0) throw new TooManyRequests(retryAfter);
     const again = new URL(request.url).searchParams.get("prompt") === "login";
     const url = await sso.begin({ session, returnTo, userHint: challenge.userName, again });
     return redirect(url.href);

@@ -37,6 +37,18 @@ describe("limits", () => {
     expect(Number(slowed[0]!.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
+  test("a browser that sets out for the issuer again and again is slowed down", async () => {
+    await using server = await startTestServer();
+    const browser = new TestBrowser();
+    const first = await browser.request((await newChallenge(server)).challengeUrl);
+    const url = new URL(first.headers.get("location")!, server.url).href;
+    const visits = await Promise.all(Array.from({ length: 15 }, () => browser.request(url)));
+    expect(visits.filter(({ status }) => status === 303)).toHaveLength(10);
+    expect(visits.filter(({ status }) => status === 429)).toHaveLength(5);
+    server.clock.advance(6);
+    expect((await browser.request(url)).status).toBe(303);
+  });
+
   test("an address that asks for too many challenges is refused; another user name or header does not help", async () => {
     await using server = await startTestServer({ rateGenerate: 20 });
     const ask = (i: number) =>
