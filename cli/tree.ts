@@ -28,7 +28,7 @@ export const root: Group = {
   about: "Incidents, from the terminal",
   commands: {
     up: {
-      about: "Start everything here for a trial: database, server, worker, sign-in provider",
+      about: "Start everything here for a trial: database, server, sign-in provider",
       load: () => import("./commands/up.ts"),
     },
     login: { about: "Sign in through the browser", load: () => import("./commands/login.ts") },

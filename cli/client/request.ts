@@ -1,3 +1,4 @@
+import { version } from "../../package.json" with { type: "json" };
 import {
   Forbidden,
   type SvcError,
@@ -28,6 +29,9 @@ export interface Answer {
 /** The request or its answer was lost on the way: the same request may work the next time. */
 export class NetworkFault extends Unavailable {}
 
+/** The approve page shows it: which program, of which version, on what kind of machine. */
+const userAgent = `svc/${version} (${process.platform}; ${process.arch})`;
+
 const LARGEST_BODY = 65_536;
 
 /**
@@ -43,7 +47,12 @@ export async function request(io: Io, server: Server, url: string, options: Requ
   try {
     const response = await io.fetch(url, {
       method,
-      headers: { accept: "application/json", "accept-encoding": "identity", "user-agent": "svc", ...headers },
+      headers: {
+        accept: "application/json",
+        "accept-encoding": "identity",
+        "user-agent": userAgent,
+        ...headers,
+      },
       redirect: "manual",
       signal: signal ? AbortSignal.any([signal, timer]) : timer,
       ...(isLoopback(url) ? { proxy: false as never } : {}),
