@@ -1,6 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Environment } from "../core/config.ts";
+import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError, SvcError } from "../core/errors.ts";
 import type { App } from "./app.ts";
 
@@ -24,11 +25,12 @@ const graceSeconds = 5;
 export async function startServer(options: StartOptions, environment: Environment): Promise<void> {
   const { host, port } = options;
   const settings: Environment = {
-    SVC_PUBLIC_URL: environment.SVC_PUBLIC_URL || `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    SVC_PUBLIC_URL: readEnvironment(environment).SVC_PUBLIC_URL || ownUrl(host, port),
     ...(options.proxyHeaders ? { SVC_PROXY_HEADERS: "true" } : {}),
     ...(options.forwardedAllowIps ? { SVC_FORWARDED_ALLOW_IPS: options.forwardedAllowIps } : {}),
     ...(options.logLevel ? { SVC_LOG_LEVEL: options.logLevel } : {}),
   };
+  // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settings);
   const app = await loadApp(options.app);
   try {
@@ -48,6 +50,14 @@ export async function startServer(options: StartOptions, environment: Environmen
   await app.decorator?.drain?.();
   const late = Bun.sleep(graceSeconds * 1000).then(() => app.stop(true));
   await Promise.race([app.stop(), late]);
+}
+
+/** Where a person on this machine reaches us, for want of SVC_PUBLIC_URL. @throws ConfigurationError for port 0 */
+function ownUrl(host: string, port: number): string {
+  if (port === 0)
+    throw new ConfigurationError(["--port 0 needs SVC_PUBLIC_URL: nobody could know the address"]);
+  const everywhere = host === "0.0.0.0" || host === "::";
+  return `http://${everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 /** @throws ConfigurationError with one line that names what is missing */

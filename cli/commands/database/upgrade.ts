@@ -7,12 +7,13 @@ export default defineCommand({
     "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Several upgrades at once are safe: one works, the others wait.",
   ],
   async run(_options, io) {
-    const [{ readConfig }, { ConfigurationError }, { upgrade }] = await Promise.all([
+    const [{ readConfig }, { readEnvironment }, { ConfigurationError }, { upgrade }] = await Promise.all([
       import("../../../core/config.ts"),
+      import("../../../core/environment.ts"),
       import("../../../core/errors.ts"),
       import("../../../core/revision/upgrade.ts"),
     ]);
-    const url = readConfig(io.env).databaseUrl;
+    const url = readConfig(readEnvironment(io.env)).databaseUrl;
     if (url === undefined) {
       throw new ConfigurationError([
         "SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name",

@@ -27,7 +27,7 @@ export default defineCommand({
       description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
     },
   },
-  examples: ["svc server start server/main.ts:app --host 0.0.0.0 --port 8000 --proxy-headers"],
+  examples: ["svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers"],
   async run(options, io) {
     const { startServer } = await import("../../../server/start.ts");
     const { app, host, port, proxyHeaders = false, forwardedAllowIps, logLevel } = options;
