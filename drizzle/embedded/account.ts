@@ -26,7 +26,9 @@ export function chooseAccount(): Account {
   const { uid, gid } = serviceUser();
   const namespace = ["unshare", "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"];
   if (works(namespace)) return { prefix: namespace, spawn: {}, owner: { uid: 0, gid: 0 } };
-  const capability = ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups"];
+  // Without that security bit access(2), by which initdb looks for its programs, takes no notice of the capability.
+  const bit = "--securebits=+no_setuid_fixup";
+  const capability = ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", bit];
   capability.push("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--");
   if (works(capability)) return { prefix: capability, spawn: {}, owner: { uid, gid } };
   return { prefix: [], spawn: { uid, gid }, owner: { uid, gid } };

@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startServer } from "./start.ts";
+
+const options = { host: "127.0.0.1", port: 8000, proxyHeaders: false };
+const environment = { SVC_PUBLIC_URL: "http://127.0.0.1:8000" };
+
+test.each([
+  ["server", "is not <module>:<attribute>"],
+  ["nowhere/at/all:app", "Module nowhere/at/all cannot be loaded"],
+  [":app", "is not <module>:<attribute>"],
+])("APP %p: one clear line", async (app, sentence) => {
+  expect(startServer({ ...options, app }, environment)).rejects.toThrow(sentence);
+});
+
+test("an attribute that is missing, or no application, is named", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "svc-app-"));
+  const module = join(directory, "mine.ts");
+  await writeFile(module, "export const app = 42;\nexport const broken = { listen: true };\n");
+  const start = (attribute: string) => startServer({ ...options, app: `${module}:${attribute}` }, environment);
+  await expect(start("missing")).rejects.toThrow('has no "missing"');
+  await expect(start("app")).rejects.toThrow("is not an application");
+  await expect(start("broken")).rejects.toThrow("is not an application");
+  await rm(directory, { recursive: true });
+});
+
+test("port 0 without a public address is refused: the terminal could not be told where to go", () => {
+  expect(startServer({ ...options, port: 0, app: "server/main:app" }, {})).rejects.toThrow("SVC_PUBLIC_URL");
+});
