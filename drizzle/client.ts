@@ -20,5 +20,10 @@ export function openDatabase(url: string, poolSize: number): DatabaseClient {
 
 /** A client for raw SQL, LISTEN and schema changes. */
 export function openSql(url: string, options: postgres.Options<Record<string, never>> = {}): Sql {
-  return postgres(url, { onnotice: () => {}, connect_timeout: 10, connection: { application_name: "svc" }, ...options });
+  return postgres(url, {
+    onnotice: () => {},
+    connect_timeout: 10,
+    connection: { application_name: "svc" },
+    ...options,
+  });
 }

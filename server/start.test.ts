@@ -19,7 +19,8 @@ test("an attribute that is missing, or no application, is named", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-app-"));
   const module = join(directory, "mine.ts");
   await writeFile(module, "export const app = 42;\nexport const broken = { listen: true };\n");
-  const start = (attribute: string) => startServer({ ...options, app: `${module}:${attribute}` }, environment);
+  const start = (attribute: string) =>
+    startServer({ ...options, app: `${module}:${attribute}` }, environment);
   await expect(start("missing")).rejects.toThrow('has no "missing"');
   await expect(start("app")).rejects.toThrow("is not an application");
   await expect(start("broken")).rejects.toThrow("is not an application");

@@ -1,4 +1,4 @@
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Fetch, Io } from "../io.ts";
@@ -16,9 +16,11 @@ export interface TestIo extends Io {
 
 export const NOW = new Date("2026-01-02T03:04:05Z");
 
-/** A directory of its own, for XDG_CONFIG_HOME. */
+/** A directory of its own, for XDG_CONFIG_HOME; gone with the process. */
 export function configHome(): string {
-  return mkdtempSync(join(tmpdir(), "svc-cli-"));
+  const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  return directory;
 }
 
 export function testIo(overrides: Partial<Io> & { env?: Record<string, string> } = {}): TestIo {

@@ -33,7 +33,10 @@ export const challenge = pgTable(
     approvedAt: instant("approved_at"),
     deniedAt: instant("denied_at"),
     /** Groups of the user at the moment of approval: they go into the token. */
-    groups: text("groups").array().notNull().default(sql`'{}'`),
+    groups: text("groups")
+      .array()
+      .notNull()
+      .default(sql`'{}'`),
     collectedAt: instant("collected_at"),
     /** First poll without the right verifier, so that a flood of them is one audit event. */
     wrongVerifierAt: instant("wrong_verifier_at"),

@@ -11,7 +11,10 @@ export const session = pgTable(
   {
     idHash: bytes("id_hash").primaryKey(),
     userName: text("user_name"),
-    groups: text("groups").array().notNull().default(sql`'{}'`),
+    groups: text("groups")
+      .array()
+      .notNull()
+      .default(sql`'{}'`),
     createdAt: instant("created_at").notNull(),
     expiresAt: instant("expires_at").notNull(),
     signedInAt: instant("signed_in_at"),

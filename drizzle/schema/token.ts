@@ -12,7 +12,10 @@ export const token = pgTable(
       .unique()
       .references(() => challenge.id, { onDelete: "set null" }),
     userName: text("user_name").notNull(),
-    groups: text("groups").array().notNull().default(sql`'{}'`),
+    groups: text("groups")
+      .array()
+      .notNull()
+      .default(sql`'{}'`),
     issuedAt: instant("issued_at").notNull(),
     expiresAt: instant("expires_at").notNull(),
     revokedAt: instant("revoked_at"),
