@@ -1,3 +1,4 @@
+import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,10 +17,16 @@ export interface TestIo extends Io {
 
 export const NOW = new Date("2026-01-02T03:04:05Z");
 
-/** A directory of its own, for XDG_CONFIG_HOME; gone with the process. */
+const homes: string[] = [];
+// For the file that imports this. `bun test` tells nobody that the process ends.
+afterAll(() => {
+  for (const directory of homes.splice(0)) rmSync(directory, { recursive: true, force: true });
+});
+
+/** A directory of its own, for XDG_CONFIG_HOME. */
 export function configHome(): string {
   const directory = mkdtempSync(join(tmpdir(), "svc-cli-"));
-  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  homes.push(directory);
   return directory;
 }
 

@@ -19,21 +19,27 @@ export interface ProgramOptions {
 export class Program {
   stdout = "";
   stderr = "";
-  /** What a terminal shows; both streams in one. */
+  /** What a terminal got; both streams in one. */
   screen = "";
-  readonly #child: ReturnType<typeof spawn>;
-  readonly #drained: Promise<unknown>;
+  readonly #name: string;
+  readonly #child: Bun.Subprocess;
+  /** The exit code, once all output is here. */
+  readonly #end: Promise<number | null>;
+  #ended = false;
 
-  constructor(
-    readonly args: readonly string[],
-    options: ProgramOptions,
-  ) {
-    const screen = new TextDecoder();
-    this.#child = spawn(args, options, (data) => {
-      this.#take("screen", screen.decode(data, { stream: true }));
+  constructor(args: readonly string[], { env, cwd, columns }: ProgramOptions) {
+    this.#name = `\`svc ${args.join(" ")}\``;
+    // Bun itself takes no width of 0, which some terminals report before they know their size.
+    const prepare = `ulimit -d ${dataLimit}; ${columns === undefined ? "" : `stty cols ${columns}; `}exec "$@"`;
+    const command = ["sh", "-c", prepare, "sh", process.execPath, main, ...args];
+    const drained =
+      columns === undefined ? this.#onPipes(command, env, cwd) : this.#onTerminal(command, env, cwd);
+    this.#child = drained.child;
+    this.#end = Promise.all([this.#child.exited, drained.output]).then(() => {
+      this.#ended = true;
+      // And not what `exited` resolves to: 130 also for a process that the signal killed.
+      return this.#child.exitCode;
     });
-    const { stdout, stderr } = this.#child;
-    this.#drained = Promise.all([stdout && this.#follow("stdout", stdout), stderr && this.#follow("stderr", stderr)]);
   }
 
   get pid(): number {
@@ -45,26 +51,24 @@ export class Program {
     return this.stdout + this.stderr + this.screen;
   }
 
-  /** Waits until it has written something. */
+  /** Waits until it has written this. @throws when it ends without, or takes too long */
   async says(pattern: RegExp, seconds?: number): Promise<RegExpMatchArray> {
-    const name = `\`svc ${this.args.join(" ")}\` to say ${pattern}`;
-    const match = () => this.output.match(pattern);
-    return until(name, () => {
-      const found = match();
-      if (!found && this.#child.exitCode !== null && this.#over) throw new Error(`${name}; it ended:\n${this.output}`);
+    const look = () => {
+      const found = this.output.match(pattern);
+      if (!found && this.#ended) throw new Error("it ended");
       return found;
-    }, seconds).catch((error: Error) => {
-      throw new Error(`${error.message}\n--- it said\n${this.output}`);
+    };
+    return until("it", look, seconds).catch((cause: Error) => {
+      throw new Error(`${this.#name} did not say ${pattern}: ${cause.message}\n${this.output}`, { cause });
     });
   }
 
   /** The exit code, with all output read; null for a process that a signal ended. */
-  async exit(seconds?: number): Promise<number | null> {
-    await within(`the end of \`svc ${this.args.join(" ")}\``, this.#child.exited, seconds);
-    await within("the rest of its output", this.#drained, seconds);
-    return this.#child.exitCode;
+  exit(seconds?: number): Promise<number | null> {
+    return within(`the end of ${this.#name}`, this.#end, seconds);
   }
 
+  /** Types at the terminal. */
   press(keys: string): void {
     this.#child.terminal!.write(keys);
   }
@@ -73,42 +77,44 @@ export class Program {
     this.#child.kill(signal);
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  /** Ends it; by force if it does not listen. */
+  async stop(): Promise<void> {
     this.#child.kill("SIGTERM");
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), 5000);
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), 8000);
     await this.#child.exited;
     clearTimeout(timer);
     this.#child.terminal?.close();
   }
 
-  get #over(): boolean {
-    return this.#child.terminal === undefined || this.#child.terminal.closed || this.#endedFor(1000);
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
   }
 
-  #endedAt: number | undefined;
-  #endedFor(milliseconds: number): boolean {
-    this.#endedAt ??= performance.now();
-    return performance.now() - this.#endedAt > milliseconds;
+  #onPipes(command: string[], env: ProgramOptions["env"], cwd: string) {
+    const child = Bun.spawn(command, { env, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const follow = async (stream: "stdout" | "stderr") => {
+      const decoder = new TextDecoder();
+      for await (const chunk of child[stream]) this.#take(stream, decoder.decode(chunk, { stream: true }));
+    };
+    return { child, output: Promise.all([follow("stdout"), follow("stderr")]) };
   }
 
-  async #follow(stream: "stdout" | "stderr", source: ReadableStream<Uint8Array>): Promise<void> {
+  #onTerminal(command: string[], env: ProgramOptions["env"], cwd: string) {
+    const { promise: output, resolve: closed } = Promise.withResolvers<void>();
     const decoder = new TextDecoder();
-    for await (const chunk of source) this.#take(stream, decoder.decode(chunk, { stream: true }));
+    const child = Bun.spawn(command, {
+      env,
+      cwd,
+      terminal: {
+        data: (_terminal, data) => this.#take("screen", decoder.decode(data, { stream: true })),
+        exit: () => closed(),
+      },
+    });
+    return { child, output };
   }
 
   #take(stream: "stdout" | "stderr" | "screen", text: string): void {
     if (this[stream].length > floodCharacters) this.#child.kill("SIGKILL");
     else this[stream] += text;
   }
-}
-
-function spawn(args: readonly string[], { env, cwd, columns }: ProgramOptions, data: (data: Uint8Array) => void) {
-  const onTerminal = columns !== undefined;
-  // Bun itself takes no width of 0, which some terminals report before they know their size.
-  const prepare = `ulimit -d ${dataLimit}; ${onTerminal ? `stty cols ${columns};` : ""} exec "$@"`;
-  const command = ["sh", "-c", prepare, "sh", process.execPath, main, ...args];
-  const common = { env, cwd };
-  if (!onTerminal) return Bun.spawn(command, { ...common, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
-  const terminal = { cols: 80, rows: 24, data: (_terminal: unknown, bytes: Uint8Array) => data(bytes) };
-  return Bun.spawn(command, { ...common, terminal });
 }
