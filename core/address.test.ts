@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { addressScope, plainAddress } from "./address.ts";
+import { addressScope, isInScope, plainAddress } from "./address.ts";
 
 describe("addressScope", () => {
   test.each([
@@ -27,6 +27,11 @@ describe("addressScope", () => {
     expect(addressScope("2001:db8::1")).not.toBe(addressScope("2001:db8:0:1::1"));
     expect(addressScope("192.0.2.1")).not.toBe(addressScope("192.0.2.10"));
   });
+});
+
+test("nobody is at the same address as somebody whose address is not known", () => {
+  expect(isInScope("unknown", addressScope("unknown"))).toBe(false);
+  expect(isInScope("192.0.2.1", addressScope("192.0.2.1"))).toBe(true);
 });
 
 test("plainAddress takes off brackets and zones, and refuses the rest", () => {

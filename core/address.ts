@@ -17,6 +17,11 @@ export function addressScope(address: string): string {
   return scope;
 }
 
+/** Whether an address is of that scope. Nobody is at the same address as somebody whose address is not known. */
+export function isInScope(address: string, scope: string): boolean {
+  return scope !== "unknown" && addressScope(address) === scope;
+}
+
 /** Each poll asks, and most come from few addresses. */
 const scopes = new Map<string, string>();
 
@@ -60,4 +65,9 @@ function expandIPv6(address: string): number[] {
   const left = parse(head);
   const right = tail === undefined ? [] : parse(tail);
   return [...left, ...Array<number>(8 - left.length - right.length).fill(0), ...right];
+}
+
+/** Whether the host of a URL is this machine. */
+export function isLoopbackHost(hostname: string): boolean {
+  return hostname === "localhost" || hostname.endsWith(".localhost") || addressScope(hostname) === "loopback";
 }

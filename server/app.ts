@@ -14,13 +14,35 @@ import { whoamiRoutes } from "./whoami/routes.ts";
 const idleTimeoutSeconds = 60;
 const largestBodyBytes = 1024 * 1024;
 
+/** For a request whose Host is missing or none: what it is about cannot be told (RFC 9112, 3.2). */
+const noAddress = new Response(
+  JSON.stringify({
+    status: "invalid_input",
+    code: "invalid_input",
+    detail: "The Host header is missing or not valid",
+  }),
+  { status: 400, headers: { "content-type": "application/json", "cache-control": "no-store" } },
+);
+
+function isAbsolute(url: string): boolean {
+  return url.startsWith("http") && URL.canParse(url);
+}
+
 /** The HTTP application, made of nothing but `deps`. The order matters: a hook covers what is registered after it. */
 export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const app = new Elysia({
     // Bun's own router answers a literal colon in the path differently from Elysia's.
     systemRouter: false,
-    serve: { idleTimeout: idleTimeoutSeconds, maxRequestBodySize: largestBodyBytes },
+    // Elysia would take a host name of three letters for part of the path.
+    handler: { standardHostname: false },
+    serve: {
+      idleTimeout: idleTimeoutSeconds,
+      maxRequestBodySize: largestBodyBytes,
+      // Bun's page for developers shows paths, and T stands in ours.
+      development: false,
+      error: () => new Response(null, { status: 500 }),
+    },
   })
     .decorate("drain", nothingToDrain)
     .use(logRequests(deps.log))
@@ -35,7 +57,8 @@ export function createApp(deps: Deps) {
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
   return app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
-    return answer ? () => answer : handler;
+    if (answer) return () => answer;
+    return isAbsolute(request.url) ? handler : () => noAddress.clone();
   });
 }
 

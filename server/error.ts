@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { InvalidInput, SvcError, TooManyRequests } from "../core/errors.ts";
+import { InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
 import { requestIdOf } from "./request_id.ts";
@@ -52,7 +52,7 @@ export interface Fault {
  * request id. Elysia's own errors are judged by their code; their messages hold values (a password, a token).
  */
 export function faultOf(error: unknown, log: Log, requestId: string): Fault {
-  const known = error instanceof SvcError ? error : fromElysia(error);
+  const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));
   if (!known || known.code === "configuration" || known.code === "internal") {
     log.error({ err: error, request_id: requestId }, "request failed");
     return { status: 500, code: "internal", detail: "The log has more under this request id", headers: {} };
@@ -68,6 +68,19 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
     ...(known instanceof InvalidInput ? { field: known.field } : {}),
     headers,
   };
+}
+
+/** Connection lost, refused or not to be had (SQLSTATE classes 08 and 57, 53300, 55000). */
+const databaseGone =
+  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|57P0[1-3]|53300|55000)$/;
+
+function fromDatabase(error: unknown): SvcError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (databaseGone.test(String((cause as { code?: unknown }).code))) {
+      return new Unavailable("The database does not answer: try again in a moment", { cause: error });
+    }
+  }
+  return undefined;
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
@@ -93,7 +106,12 @@ export function errorResponse(error: unknown, request: Request, log: Log): Respo
   const requestId = requestIdOf(request);
   const fault = faultOf(error, log, requestId);
   const { pathname } = new URL(request.url);
-  if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(pathname)) return pageOf(fault, requestId);
+  if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(pathname)) {
+    // Why single sign-on failed is in the cause: the page may not say it, an operator must be able to read it.
+    if (fault.code === "unauthenticated")
+      log.warn({ err: error, request_id: requestId }, "nobody was signed in");
+    return pageOf(fault, requestId);
+  }
   const { status, code, detail, field } = fault;
   const protocol = pathname.startsWith("/noauth/");
   const body = protocol

@@ -32,6 +32,11 @@ export async function openApp(): Promise<App> {
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
+  if (config.publicUrl.startsWith("https:") && !config.proxyHeaders && config.challengeLegacy === "same_ip") {
+    log.warn(
+      "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
+    );
+  }
   await watch.start();
   const cleanUp = setInterval(() => {
     deleteExpired(context).catch((error: unknown) =>

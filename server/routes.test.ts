@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connect } from "node:net";
 import { eq } from "drizzle-orm";
 import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { token as tokenTable } from "../drizzle/schema/index.ts";
-import { signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
+import { newChallenge, signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
 
 /** What answers without an access token. Whatever is not on this list must say 401. */
 const open = new Set([
@@ -245,11 +246,10 @@ describe("GET /healthcheck", () => {
       revision: { status: "unknown", current: [], head: [] },
     });
     const failed = await other.fetch("/noauth/v1/challenge_generator/alice");
-    expect(failed.status).toBe(500);
-    expect(await failed.json()).toMatchObject({
-      status: "internal",
-      detail: expect.not.stringContaining(name),
-    });
+    expect(failed.status).toBe(503);
+    const body = (await failed.json()) as { status: string; detail: string };
+    expect(body.status).toBe("unavailable");
+    expect(body.detail).not.toContain(name);
     await admin.unsafe(`alter database "${name}" allow_connections true`);
     await admin.end();
     await other[Symbol.asyncDispose]();
@@ -265,6 +265,31 @@ describe("what is nowhere", () => {
       expect(await response.text()).not.toContain("'--");
     },
   );
+
+  test.each(["a b", "", "[::", "%zz", "a/b"])("a Host of %p: no page for developers, no T", async (host) => {
+    const secret = "a".repeat(43);
+    const answer = await raw(`GET /noauth/v1/challenge_poller/${secret} HTTP/1.1\r\nHost: ${host}\r\n`);
+    expect(answer).toMatch(/^HTTP\/1.1 4\d\d /);
+    expect(answer).not.toContain(secret);
+    expect(answer).not.toContain("<html");
+  });
+
+  test("a host name of any length leads to the same routes", async () => {
+    for (const host of ["a", "ab", "svc", "abcd", "svc.example.com"]) {
+      expect(await raw(`GET /healthcheck HTTP/1.1\r\nHost: ${host}\r\n`)).toStartWith("HTTP/1.1 200 ");
+      expect(await raw(`GET /private/healthcheck HTTP/1.1\r\nHost: ${host}\r\n`)).toStartWith(
+        "HTTP/1.1 404 ",
+      );
+    }
+  });
+
+  test("only the path may look like a poll", async () => {
+    const { pollPath, verifier } = await newChallenge(server);
+    const headers = { authorization: `Challenge ${verifier}` };
+    await server.fetch(pollPath, { headers });
+    expect((await server.fetch(`/whoami?x=${pollPath}`, { headers })).status).toBe(401);
+    expect((await server.fetch(`/nowhere${pollPath}`, { headers })).status).toBe(404);
+  });
 
   test("a body that is too large is refused", async () => {
     const response = await server.fetch("/approve/x", { method: "POST", body: "a".repeat(2_000_000) });
@@ -288,3 +313,17 @@ describe("GET /.well-known/jwks.json", () => {
     ]);
   });
 });
+
+/** Sends a request line and headers as they stand, and returns all that comes back. */
+async function raw(head: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  let text = "";
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1", () => {
+    socket.write(`${head}Connection: close\r\n\r\n`);
+  });
+  socket.on("data", (chunk) => {
+    text += chunk;
+  });
+  socket.on("close", () => resolve(text)).on("error", reject);
+  return promise;
+}

@@ -36,7 +36,8 @@ export async function startServer(options: StartOptions, environment: Environmen
   try {
     app.listen({ hostname: host, port });
   } catch (cause) {
-    await app.stop();
+    // Not stop(): Elysia has no server to stop yet, and says so with a stack.
+    await app.decorator?.drain?.();
     const taken = (cause as { code?: string }).code === "EADDRINUSE";
     const reason = taken ? "is taken: choose another one with --port" : "cannot be listened on";
     throw new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });

@@ -1,6 +1,6 @@
-import { and, eq, isNull, or } from "drizzle-orm";
+import { and, eq, isNull, or, TransactionRollbackError } from "drizzle-orm";
 import { challenge } from "../../drizzle/schema/index.ts";
-import { addressScope } from "../address.ts";
+import { addressScope, isInScope } from "../address.ts";
 import { audit } from "../audit.ts";
 import type { Config } from "../config.ts";
 import type { Context } from "../context.ts";
@@ -42,7 +42,7 @@ export async function openChallenge(
   if (!found || !mayVisit(config, found, request.address) || stateOf(found, now) !== "pending")
     return undefined;
 
-  return db.transaction(async (tx) => {
+  const opening = db.transaction(async (tx) => {
     const inside = { ...context, db: tx };
     const known = request.sessionId ? await findSession(inside, request.sessionId) : undefined;
     if (!known && found.boundAt) return undefined;
@@ -57,7 +57,8 @@ export async function openChallenge(
         ),
       )
       .returning();
-    if (!opened) return undefined;
+    // Another browser was first: with the binding goes the session that was made for it.
+    if (!opened) tx.rollback();
     if (!found.boundAt) {
       await audit(tx, {
         at: now,
@@ -67,7 +68,11 @@ export async function openChallenge(
         subject: found.id,
       });
     }
-    return { challenge: opened, session, newSessionId };
+    return { challenge: opened!, session, newSessionId };
+  });
+  return opening.catch((error: unknown) => {
+    if (error instanceof TransactionRollbackError) return undefined;
+    throw error;
   });
 }
 
@@ -92,5 +97,5 @@ export async function findOpened(
  */
 export function mayVisit(config: Config, found: Challenge, address: string): boolean {
   if (found.codeChallenge !== null || config.challengeLegacy === "allow") return true;
-  return config.challengeLegacy === "same_ip" && addressScope(found.requestAddress) === addressScope(address);
+  return config.challengeLegacy === "same_ip" && isInScope(address, addressScope(found.requestAddress));
 }

@@ -1,6 +1,6 @@
 import { eq } from "drizzle-orm";
 import { challenge } from "../../drizzle/schema/index.ts";
-import { addressScope } from "../address.ts";
+import { addressScope, isInScope } from "../address.ts";
 import type { Context } from "../context.ts";
 import type { RateLimit } from "../rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../secret.ts";
@@ -48,7 +48,11 @@ export function pollFromMemory(context: PollContext, request: PollRequest): Poll
   const { clock, watch } = context;
   if (request.wait) return undefined;
   const facts = watch.recall(request.token);
-  if (!facts || clock.now() >= facts.expiresAt || !admits(facts, request)) return undefined;
+  if (!facts || !admits(facts, request)) return undefined;
+  if (clock.now() >= facts.expiresAt) {
+    watch.forget(request.token);
+    return undefined;
+  }
   return counted(context, facts);
 }
 
@@ -67,14 +71,15 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   for (;;) {
     // Listen first, then look: a decision in between is seen by one of the two.
     const news = watch.next(key, until - performance.now(), request.signal);
-    const again = await look(context, request);
-    if (!again.waiting) {
+    try {
+      const again = await look(context, request);
+      if (!again.waiting) return again.outcome;
+      const end = await news.happened;
+      if (end === "timeout") return (await look(context, request)).outcome;
+      if (end === "gone") return again.outcome;
+    } finally {
       news.cancel();
-      return again.outcome;
     }
-    const end = await news.happened;
-    if (end === "timeout") return (await look(context, request)).outcome;
-    if (end === "gone") return again.outcome;
   }
 }
 
@@ -124,7 +129,7 @@ function factsOf(found: Challenge, legacy: "allow" | "same_ip" | "deny"): Pendin
 /** Whether the request has what the challenge asks for: a bound client its verifier, a legacy one its address. */
 function admits(facts: PendingFacts, { verifier, address }: PollRequest): boolean {
   const { codeChallenge, scope } = facts;
-  if (codeChallenge === null) return scope === null || scope === addressScope(address);
+  if (codeChallenge === null) return scope === null || isInScope(address, scope);
   if (verifier === undefined) return false;
   if (facts.verifier !== undefined) return sameText(verifier, facts.verifier);
   const right = sameText(new Bun.CryptoHasher("sha256").update(verifier).digest("base64url"), codeChallenge);

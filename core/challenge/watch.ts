@@ -72,7 +72,12 @@ export class ChallengeWatch {
   }
 
   recall(token: string): PendingFacts | undefined {
-    return this.#remembered.get(token);
+    return this.#listening ? this.#remembered.get(token) : undefined;
+  }
+
+  /** The end of its lifetime has come: the token is worth nothing any more, here neither. */
+  forget(token: string): void {
+    this.#remembered.delete(token);
   }
 
   /** Remembers a challenge that was pending in a read that began at `sequence`; `key` is the hash of its token, hex. */
@@ -194,7 +199,7 @@ export class ChallengeWatch {
         await Promise.race([sql`select 1`, closed.promise, late]);
       }
     } finally {
-      this.#listening = false;
+      this.#lost();
       await sql.end({ timeout: 0 }).catch(() => {});
     }
   }

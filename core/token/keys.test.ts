@@ -75,6 +75,12 @@ describe("rotation", () => {
     expect(planRotation([key("a", 0)], policy, at(28.9))).toEqual({ signing: "a" });
     expect(planRotation([key("a", 0)], policy, at(29)).create?.activeAt).toEqual(at(30));
     expect(planRotation([key("a", 0), key("b", 30)], policy, at(29.5))).toEqual({ signing: "a" });
+    // Another process's clock is ahead: its key is used, not doubled.
+    expect(planRotation([key("a", 0.001)], policy, at(0))).toEqual({ signing: "a" });
+    // A key that ends before the tokens it would sign does not sign them.
+    const ending = { ...key("a", 0), expiresAt: at(1) };
+    expect(planRotation([ending], policy, at(0.9))).toEqual({ signing: "a" });
+    expect(planRotation([ending], policy, at(0.97)).create?.activeAt).toEqual(at(0.97));
     expect(planRotation([key("a", 0), key("b", 30)], policy, at(30))).toEqual({ signing: "b" });
   });
 });

@@ -118,15 +118,17 @@ export class Keys {
       rows = await db.transaction(async (tx) => {
         await tx.execute(sql`select pg_advisory_xact_lock(${rotationLock})`);
         const locked = await tx.select().from(signingKey).where(good);
-        const { create } = planRotation(locked, policy, now);
+        // The time after the wait for the lock: an earlier one would take a key just made for one of tomorrow.
+        const made = clock.now();
+        const { create } = planRotation(locked, policy, made);
         if (create) {
-          const made = await newKey(config.tokenAlgorithm, config.keySecret!);
-          await tx.insert(signingKey).values({ ...made, createdAt: now, activeAt: create.activeAt });
+          const key = await newKey(config.tokenAlgorithm, config.keySecret!);
+          await tx.insert(signingKey).values({ ...key, createdAt: made, activeAt: create.activeAt });
           await tx
             .update(signingKey)
             .set({ expiresAt: create.othersExpireAt })
-            .where(sql`${signingKey.kid} <> ${made.kid} and ${signingKey.expiresAt} is null`);
-          await audit(tx, { at: now, actor: "system", action: "key.created", subject: made.kid });
+            .where(sql`${signingKey.kid} <> ${key.kid} and ${signingKey.expiresAt} is null`);
+          await audit(tx, { at: made, actor: "system", action: "key.created", subject: key.kid });
         }
         return tx.select().from(signingKey).where(good);
       });

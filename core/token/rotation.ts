@@ -26,10 +26,14 @@ export function planRotation(
   policy: { algorithm: Algorithm; rotationDays: number; tokenLifetime: number },
   now: Date,
 ): { signing?: string; create?: { activeAt: Date; othersExpireAt: Date } } {
+  const lastToken = after(now, policy.tokenLifetime);
   const ours = keys
-    .filter((key) => key.algorithm === policy.algorithm)
+    .filter(({ algorithm }) => algorithm === policy.algorithm)
+    // A key that ends before a token it signs now would take that token with it.
+    .filter(({ expiresAt }) => expiresAt === null || expiresAt >= lastToken)
     .sort((a, b) => b.activeAt.getTime() - a.activeAt.getTime());
-  const signing = ours.find((key) => key.activeAt <= now);
+  // None active: another process's clock is ahead of ours. Its key will do; a second one would end it.
+  const signing = ours.find((key) => key.activeAt <= now) ?? ours.at(-1);
   const newest = ours[0];
   const due = newest && after(newest.activeAt, (policy.rotationDays - 1) * daySeconds) <= now;
   if (signing && !due) return { signing: signing.kid };

@@ -11,6 +11,8 @@ describe("canonicalUserName", () => {
     ["a.b+c@x.y", "a.b+c@x.y"],
     ["JOSÉ", "josé@example.com"],
     ["jose\u0301", "josé@example.com"],
+    ["J\u030C", "\u01F0@example.com"],
+    ["H\u0331", "\u1E96@example.com"],
     ["straße", "straße@example.com"],
     ["ΑΛΙΚΗ", "αλικη@example.com"],
     ["user@bücher.example", "user@bücher.example"],

@@ -21,7 +21,8 @@ export function canonicalUserName(name: string, domain?: string): string {
   // Before NFC, which itself turns the Kelvin sign into a K.
   if (foldsToAscii(name))
     throw new InvalidInput("user", "The user name has characters that only look like others");
-  const [person = "", ...rest] = name.normalize("NFC").toLowerCase().split("@");
+  // Again, since some letters have a composed form in lower case only.
+  const [person = "", ...rest] = name.normalize("NFC").toLowerCase().normalize("NFC").split("@");
   if (rest.length > 1) throw new InvalidInput("user", "The user name has more than one @");
   const where = rest[0] ?? domain?.toLowerCase();
   if (where === undefined) throw new InvalidInput("user", "The user name needs its domain: name@example.com");

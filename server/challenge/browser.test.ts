@@ -126,9 +126,11 @@ describe("the first browser", () => {
   test("of two at the same moment one gets it", async () => {
     const challenge = await newChallenge(server);
     const path = new URL(challenge.challengeUrl).pathname;
+    const before = await server.db.$count(session);
     const visits = await Promise.all(Array.from({ length: 10 }, () => server.fetch(path)));
     expect(visits.filter(({ status }) => status === 303)).toHaveLength(1);
     expect(visits.filter(({ status }) => status === 404)).toHaveLength(9);
+    expect(await server.db.$count(session)).toBe(before + 1);
   });
 
   test.each([
@@ -264,6 +266,51 @@ describe("the decision", () => {
     expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(303);
   });
 
+  test("over http on another host, where browsers say neither, the CSRF token alone decides", async () => {
+    await using plain = await startTestServer();
+    await using elsewhere = await plain.another({ publicUrl: "http://svc.test" });
+    const challenge = await newChallenge(plain);
+    const browser = new TestBrowser();
+    const { url, text } = await browser.open(challenge.challengeUrl);
+    const there = new URL(url);
+    there.port = new URL(elsewhere.url).port;
+    const cookie = [...browser.cookies.get(new URL(url).host)!].map(([k, v]) => `${k}=${v}`).join("; ");
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const post = (token: string, headers: Record<string, string> = {}) =>
+      fetch(there, {
+        method: "POST",
+        body: new URLSearchParams({ csrf: token, decision: "approve" }),
+        headers: { cookie, origin: "null", ...headers },
+        redirect: "manual",
+      });
+    expect((await post("x".repeat(43))).status).toBe(403);
+    expect((await post(csrf, { "sec-fetch-site": "cross-site" })).status).toBe(403);
+    expect((await post(csrf, { origin: "http://evil.test" })).status).toBe(403);
+    expect((await post(csrf)).status).toBe(303);
+  });
+
+  test("the form that switches users has a CSRF token of its own", async () => {
+    const { challenge, browser, url, text } = await opened();
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const answer = await browser.request(`${url}/switch`, {
+      method: "POST",
+      body: new URLSearchParams({ csrf }),
+      headers: { origin: server.url },
+    });
+    expect(answer.status).toBe(403);
+    expect((await rowOf(challenge)).boundAt).not.toBeNull();
+    expect((await browser.open(url)).text).toContain('value="approve"');
+  });
+
+  test("after the session's end is refused", async () => {
+    await using other = await startTestServer({ challengeLifetime: 100_000, sessionLifetime: 600 });
+    const challenge = await newChallenge(other);
+    const browser = new TestBrowser();
+    const { url, text } = await browser.open(challenge.challengeUrl);
+    other.clock.advance(600);
+    expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(404);
+  });
+
   test.each(["maybe", "", "APPROVE"])("what is neither approve nor deny is refused: %p", async (decision) => {
     const { browser, url, text } = await opened();
     expect((await browser.submit(url, text, { decision })).status).toBe(400);
@@ -315,8 +362,10 @@ describe("the user", () => {
     server.issuer.user = "alice@example.com";
     const asked = server.issuer.authorizations.length;
     const next = await browser.submit(url, text, {});
-    expect(next.status).toBe(303);
-    const page = await browser.open(new URL(next.headers.get("location")!, url).href);
+    // No redirect: a browser would hold it, and the issuer's own, to the page's `form-action`.
+    expect(next.status).toBe(200);
+    const [, target = ""] = next.headers.get("refresh")!.match(/^0; url=(.+)$/)!;
+    const page = await browser.open(new URL(target, url).href);
     expect(server.issuer.authorizations[asked]!.get("prompt")).toBe("login");
     expect(page.status).toBe(200);
     expect((await browser.submit(page.url, page.text, { decision: "approve" })).status).toBe(303);

@@ -17,7 +17,7 @@ import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts"
 import { requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
-import { approvePage, endPage, otherUserPage, unknownPage } from "./pages.ts";
+import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
 /** Each attempt at single sign-on of one challenge is a row of ours and a visit at the issuer. */
 const attemptsPerMinute = 10;
@@ -66,7 +66,11 @@ export function browserRoutes(deps: Deps) {
 
   /** Behind a proxy the header speaks for each request: a session of somebody else is not theirs. */
   async function stillTheSame(request: Request, session: SignedInSession): Promise<boolean> {
-    return sso.kind === "redirect" || (await sso.identify(request)).user === session.userName;
+    if (sso.kind === "redirect") return true;
+    const { user, groups } = await sso.identify(request);
+    const same =
+      groups.length === session.groups.length && groups.every((group) => session.groups.includes(group));
+    return user === session.userName && same;
   }
 
   async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {
@@ -106,7 +110,7 @@ export function browserRoutes(deps: Deps) {
       "/approve/:id",
       async ({ params, request, server }) => {
         const visited = await visit(params.id, request, addressOf(deps, request, server));
-        if (!visited) return unknownPage();
+        if (!visited || request.method !== "GET") return unknownPage();
         const { session, challenge, sessionId } = visited;
         const now = clock.now();
         if (stateOf(challenge, now) !== "pending") return endPage(challenge, now);
@@ -140,8 +144,8 @@ export function browserRoutes(deps: Deps) {
         const name = `switch ${params.id}`;
         const { session, challenge } = await checkedForm(params.id, body.csrf, name, request, address);
         await signOutSession(deps, { session, address });
-        // By way of our own page: `form-action` would stop a form that is led to the issuer.
-        return redirect(`/approve/${challenge.id}?prompt=login`);
+        // A page, no redirect: browsers hold every redirect behind a form to `form-action`, the issuer's own too.
+        return signInAgainPage(challenge);
       },
       { params: uuid, body: t.Object({ csrf: t.String() }), type: "urlencoded" },
     );

@@ -53,7 +53,7 @@ export function approvePage({ challenge, sessionId, now }: PageFacts): Response 
 
 function codeBox(code: string): Html {
   return html`<div class="code">
-    <span>Your terminal shows the same code:</span><strong>${code}</strong>
+    <span>Approve only if your terminal shows this code:</span><strong>${code}</strong>
   </div>`;
 }
 
@@ -91,6 +91,16 @@ export function otherUserPage({ challenge, sessionId, signedInAs }: PageFacts): 
         <p><button class="link">Sign in as ${challenge.userName}</button></p>
       </form>
       <p class="soft">If you did not start this yourself, close this page: it ends by itself.</p>`,
+  });
+}
+
+/** Nobody is signed in any more; the browser goes on to the issuer by itself. */
+export function signInAgainPage({ id, userName }: Challenge): Response {
+  const next = `/approve/${id}?prompt=login`;
+  return page({
+    title: "One moment",
+    headers: { refresh: `0; url=${next}` },
+    body: html`<p><a href="${next}">Go on to sign in as ${userName}</a></p>`,
   });
 }
 

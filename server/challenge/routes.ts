@@ -18,6 +18,7 @@ import { denied, expired, generated, pending, refused, success, unknown } from "
 /** A held poll ends before common proxies (60 s) and our own idle limit lose patience. */
 const longestWaitSeconds = 30;
 const pollPath = "/noauth/v1/challenge_poller/";
+const pendingBody = '{"status":"pending"}';
 const pendingInit = { headers: { "content-type": "application/json", "cache-control": "no-store" } };
 /** Polls of one challenge at once; then one in half an interval. */
 const pollBurst = 5;
@@ -77,14 +78,18 @@ export function challengeRoutes(deps: Deps) {
    */
   function pollAtOnce(request: Request, server: Server<unknown> | null): Response | undefined {
     const at = request.url.length - secretLength;
+    // "/" after the host begins the path: nothing but the path may look like a poll.
+    if (request.url.indexOf("/", "https://".length) !== at - pollPath.length) return undefined;
     if (!request.url.endsWith(pollPath, at) || request.method !== "GET" || request.headers.has("prefer"))
       return undefined;
     const address = addressOf(deps, request, server);
     const token = request.url.slice(at);
     const outcome = pollFromMemory(pollContext, { token, verifier: verifierOf(request), address });
-    if (outcome?.status !== "pending" || outcome.retryAfter || polls.take(addressScope(address)) > 0)
-      return undefined;
-    return new Response('{"status":"pending"}', pendingInit);
+    if (outcome?.status !== "pending") return undefined;
+    const retryAfter = outcome.retryAfter ?? polls.take(addressScope(address));
+    if (retryAfter === 0) return new Response(pendingBody, pendingInit);
+    const headers = { ...pendingInit.headers, "retry-after": String(retryAfter) };
+    return new Response(pendingBody, { status: 429, headers });
   }
 
   function answer(outcome: PollOutcome, headers: Headers) {

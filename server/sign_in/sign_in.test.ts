@@ -54,6 +54,8 @@ describe("an issuer that lies", () => {
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
     await expectRefused(page, 401, "the sign-in provider&#x27;s answer is not valid");
     expect(await server.db.$count(session, eq(session.userName, "alice@example.com"))).toBe(before);
+    // What the page may not say, an operator can read.
+    expect(server.logged.at(-2)! + server.logged.at(-1)!).toContain("nobody was signed in");
   });
 
   test("another subject in the userinfo answer", async () => {
@@ -75,6 +77,8 @@ describe("an issuer that lies", () => {
   });
 
   test.each([
+    [{ email_verified: "False", email: "alice@example.com" }, "has not verified your e-mail address"],
+    [{ email_verified: null, email: "alice@example.com" }, "has not verified your e-mail address"],
     [{ email_verified: false }, "has not verified your e-mail address"],
     [{ email: undefined }, "did not say who you are"],
     [{ email: 42 }, "did not say who you are"],
@@ -256,6 +260,51 @@ describe("behind an identity-aware proxy", () => {
     expect(bob.status).toBe(403);
     expect((await poll(proxied, challenge)).body.status).toBe("pending");
     expect((await browser.submit(url, text, { decision: "approve" }, alice)).status).toBe(303);
+  });
+
+  test("groups that the proxy took away are not in the token", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const challenge = await newChallenge(proxied);
+    const browser = new TestBrowser();
+    const admin = { "x-assertion": await sign() };
+    const first = await browser.request(challenge.challengeUrl, { headers: admin });
+    const url = new URL(first.headers.get("location")!, proxied.url).href;
+    await browser.request(url, { headers: admin });
+    const member = { "x-assertion": await sign({ groups: [] }) };
+    const text = await (await browser.request(url, { headers: admin })).text();
+    expect((await browser.submit(url, text, { decision: "approve" }, member)).status).toBe(403);
+    await browser.request(url, { headers: member });
+    const again = await (await browser.request(url, { headers: member })).text();
+    expect((await browser.submit(url, again, { decision: "approve" }, member)).status).toBe(303);
+    const { body } = await poll(proxied, challenge);
+    const headers = { authorization: `Bearer ${body.encoded_jwt}` };
+    expect(await (await proxied.fetch("/whoami", { headers })).json()).toMatchObject({
+      groups: [],
+      admin: false,
+    });
+  });
+
+  test("keys over plain http from elsewhere are refused at the start", async () => {
+    const proxyJwksUrl = "http://keys.example.com/";
+    const start = startTestServer({ sso: "proxy", proxyJwksUrl, proxyIssuer: "i", proxyAudience: "a" });
+    expect(start).rejects.toThrow("SVC_PROXY_JWKS_URL");
+  });
+
+  test("keys that are answered with an error are a page of 503", async () => {
+    await using set = await startProxied();
+    const broken = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("no", { status: 500 }),
+    });
+    await using other = await set.proxied.another({ proxyJwksUrl: `http://127.0.0.1:${broken.port}/` });
+    const { challengeUrl } = await newChallenge(other);
+    const first = await other.fetch(new URL(challengeUrl).pathname);
+    const cookie = first.headers.getSetCookie()[0]!.split(";")[0]!;
+    const headers = { cookie, "x-assertion": await set.sign() };
+    expect((await other.fetch(first.headers.get("location")!, { headers })).status).toBe(503);
+    await broken.stop(true);
   });
 
   test("keys that cannot be fetched are a page of 503", async () => {

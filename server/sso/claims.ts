@@ -7,7 +7,7 @@ const longestGroup = 256;
 
 /**
  * Who the claims speak of. An e-mail address that the issuer calls unverified names nobody: anyone can write one
- * into a profile (OpenID Connect Core 5.7).
+ * into a profile (OpenID Connect Core 5.7). Issuers that send no `email_verified` at all are taken at their word.
  *
  * @throws Unauthenticated when the claim is missing, unverified or no user name
  */
@@ -16,9 +16,12 @@ export function identityOf(config: Config, claims: Record<string, unknown>): Ide
   if (typeof name !== "string") {
     throw new Unauthenticated("The sign-in provider did not say who you are (SVC_OIDC_USER_CLAIM)");
   }
+  const { email_verified: verified } = claims;
   if (
     config.oidcUserClaim === "email" &&
-    (claims.email_verified === false || claims.email_verified === "false")
+    verified !== undefined &&
+    verified !== true &&
+    verified !== "true"
   ) {
     throw new Unauthenticated("The sign-in provider has not verified your e-mail address");
   }

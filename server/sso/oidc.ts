@@ -6,6 +6,7 @@ import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../.
 import { looksLikeSecret, newSecret, sha256 } from "../../core/secret.ts";
 import { signIn } from "../../drizzle/schema/index.ts";
 import { identityOf } from "./claims.ts";
+import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";
 
 /** Where the issuer sends the browser back to; registered there as `<public url>/sign_in/callback`. */
@@ -102,12 +103,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
 function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch) {
   const { config } = context;
   let found: Promise<client.Configuration> | undefined;
-  const loopback = ["127.0.0.1", "localhost", "[::1]"].includes(issuer.hostname);
-  if (issuer.protocol === "http:" && !loopback) {
-    throw new ConfigurationError([
-      `SVC_OIDC_ISSUER: ${issuer.origin} must be https; only a loopback issuer may be http`,
-    ]);
-  }
+  requireSecure("SVC_OIDC_ISSUER", issuer);
   const start = async () => {
     const metadata = { [client.clockTolerance]: clockToleranceSeconds };
     const authentication = clientAuthentication(config.oidcClientSecret);

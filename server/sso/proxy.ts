@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Config } from "../../core/config.ts";
 import { ConfigurationError, Unauthenticated, Unavailable } from "../../core/errors.ts";
 import { identityOf } from "./claims.ts";
+import { requireSecure } from "./secure.ts";
 import type { HeaderSignOn } from "./sso.ts";
 
 /**
@@ -19,6 +20,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
     SVC_PROXY_AUDIENCE: proxyAudience,
   }).flatMap(([name, value]) => (value ? [] : [`${name}: needed with SVC_SSO=proxy`]));
   if (missing.length > 0) throw new ConfigurationError(missing);
+  requireSecure("SVC_PROXY_JWKS_URL", new URL(proxyJwksUrl!));
   const keys = createRemoteJWKSet(new URL(proxyJwksUrl!), { [customFetch]: fetch });
   return {
     kind: "header",
@@ -33,11 +35,16 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
         clockTolerance: 30,
         currentDate: clock.now(),
       }).catch((cause: unknown) => {
-        const unreachable = cause instanceof errors.JWKSTimeout || !(cause instanceof errors.JOSEError);
-        if (unreachable) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
+        if (isAboutKeys(cause)) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
         throw new Unauthenticated("The proxy's word for who you are is not valid", { cause });
       });
       return identityOf(config, payload);
     },
   };
+}
+
+/** Whether fetching or reading the key set failed, not the assertion: jose has no class of its own for that. */
+function isAboutKeys(cause: unknown): boolean {
+  if (!(cause instanceof errors.JOSEError)) return true;
+  return ["ERR_JOSE_GENERIC", errors.JWKSTimeout.code, errors.JWKSInvalid.code].includes(cause.code);
 }
