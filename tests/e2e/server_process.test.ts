@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { createEmptyTestDatabase } from "../support/database.ts";
+import { ask } from "../support/e2e_sign_in.ts";
+import { freePort, listening, Stack } from "../support/e2e_stack.ts";
+import { until, within } from "../support/e2e_until.ts";
+
+/** `svc server start` as a process: how it starts where something is missing, and how it ends. */
+
+setDefaultTimeout(60_000);
+
+let stack: Stack;
+beforeAll(async () => {
+  stack = await Stack.start();
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+});
+
+const start = (args: string[], env: Record<string, string> = {}) =>
+  stack.run(["server", "start", "server/main:app", ...args], { ...stack.serverSettings(), ...env });
+
+/** `/healthcheck`, once it answers with this code. */
+async function healthy(address: string, code: number): Promise<Record<string, unknown>> {
+  return until(`/healthcheck to be ${code}`, async () => {
+    const response = await fetch(`${address}/healthcheck`);
+    return response.status === code && ((await response.json()) as Record<string, unknown>);
+  });
+}
+
+test("SIGTERM, and Ctrl-C: held polls are answered, and the exit code is 0 within five seconds", async () => {
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    await using server = start(["--port", String(await freePort())]);
+    const { polling_url, verifier } = await ask({ url: await listening(server) });
+    const headers = { authorization: `Challenge ${verifier}`, prefer: "wait=25" };
+    let answered = 0;
+    const polls = [1, 2, 3].map(async () => {
+      const response = await fetch(polling_url, { headers });
+      answered++;
+      return { http: response.status, body: await response.json() };
+    });
+    // A server holds two polls of a challenge: that it has ended one says that it has got all three.
+    await until("the oldest poll to be ended", () => answered === 1);
+    server.kill(signal);
+    const pending = { http: 200, body: { status: "pending" } };
+    expect(await within("the held polls", Promise.all(polls), 5)).toEqual([pending, pending, pending]);
+    expect(await server.exit(5)).toBe(0);
+    expect(server.stdout).toBe("");
+  }
+});
+
+test("the database is down: it starts, says 503, and is well when the database is; and again", async () => {
+  const { hostname, port } = new URL(stack.databaseUrl);
+  const closed = await freePort();
+  const through = new URL(stack.databaseUrl);
+  through.port = String(closed);
+  await using server = start(["--port", String(await freePort())], { SVC_DATABASE_URL: through.href });
+  const address = await listening(server);
+  const down = { status: "unavailable", database: "unreachable", revision: { status: "unknown" } };
+  expect(await healthy(address, 503)).toMatchObject(down);
+  expect((await fetch(`${address}/noauth/v1/challenge_generator/alice`)).status).toBeGreaterThanOrEqual(500);
+
+  let bridge = await openBridge(closed, hostname, Number(port));
+  expect(await healthy(address, 200)).toMatchObject({ status: "ok", database: "ok" });
+  expect((await fetch(`${address}/noauth/v1/challenge_generator/alice`)).status).toBe(200);
+  await bridge.close();
+  expect(await healthy(address, 503)).toMatchObject(down);
+  bridge = await openBridge(closed, hostname, Number(port));
+  expect(await healthy(address, 200)).toMatchObject({ status: "ok" });
+  server.kill("SIGTERM");
+  expect(await server.exit(5)).toBe(0);
+  await bridge.close();
+  // What it said meanwhile names no password.
+  expect(server.output).not.toContain(through.password);
+});
+
+test("an empty database: it starts, and says that the schema is behind", async () => {
+  await using empty = await createEmptyTestDatabase();
+  await using server = start(["--port", String(await freePort())], { SVC_DATABASE_URL: empty.url });
+  const address = await listening(server);
+  expect(await healthy(address, 503)).toMatchObject({
+    status: "unavailable",
+    database: "ok",
+    revision: { status: "behind", current: [] },
+  });
+  const upgrade = stack.run(["database", "upgrade"], { SVC_DATABASE_URL: empty.url });
+  expect(await upgrade.exit()).toBe(0);
+  expect(await healthy(address, 200)).toMatchObject({ revision: { status: "ok" } });
+});
+
+test("a port that is taken: one line that names it and the option, and exit code 1", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await new Promise((settle) => taken.once("listening", settle));
+  const { port } = taken.address() as { port: number };
+  await using server = start(["--port", String(port)]);
+  expect(await server.exit()).toBe(1);
+  expect(server.stderr).toBe(`svc: Port ${port} of 127.0.0.1 is taken: choose another one with --port\n`);
+  expect(server.stdout).toBe("");
+  taken.close();
+});
+
+/** Makes the database reachable at another port, until it is closed. */
+async function openBridge(port: number, host: string, to: number): Promise<{ close(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  const bridge: Server = createServer((client) => {
+    const database = connect(to, host);
+    for (const socket of [client, database]) {
+      sockets.add(socket);
+      socket.on("error", () => {}).on("close", () => sockets.delete(socket));
+    }
+    client.pipe(database).pipe(client);
+  });
+  await new Promise<void>((settle) => bridge.listen(port, "127.0.0.1", settle));
+  return {
+    close: () =>
+      new Promise((settle) => {
+        bridge.close(() => settle());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}

@@ -1,0 +1,96 @@
+import { Agent, get } from "node:http";
+
+/** What Weep decodes a poll into. Go leaves out nothing: what an answer does not have is the zero value. */
+export interface WeepPoll {
+  status: string;
+  encoded_jwt: string;
+  cookie_name: string;
+  secure: boolean;
+  http_only: boolean;
+  same_site: number;
+  expiration: number;
+}
+
+const zero: WeepPoll = {
+  status: "",
+  encoded_jwt: "",
+  cookie_name: "",
+  secure: false,
+  http_only: false,
+  same_site: 0,
+  expiration: 0,
+};
+
+/** As Weep sends each request of the challenge: a GET that calls itself JSON, from Go's HTTP client. */
+export function weepGet(url: string, headers: Record<string, string> = {}): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const always = { "User-Agent": "Go-http-client/1.1", "Content-Type": "application/json" };
+  get(url, { headers: { ...always, ...headers }, agent }, async (response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk);
+    resolve(Buffer.concat(chunks).toString());
+  }).on("error", reject);
+  return promise;
+}
+
+const agent = new Agent({ keepAlive: true });
+
+/** `json.Unmarshal` into the two addresses. @throws for what Go would not take */
+export function decodeChallenge(body: string): { challenge_url: string; polling_url: string } {
+  return decode(body, { challenge_url: "", polling_url: "" });
+}
+
+export function decodePoll(body: string): WeepPoll {
+  const poll = decode(body, zero);
+  for (const name of ["same_site", "expiration"] as const) {
+    if (!Number.isSafeInteger(poll[name])) throw new Error(`${name} is not a whole number: ${poll[name]}`);
+  }
+  return poll;
+}
+
+function decode<T extends object>(body: string, zero: T): T {
+  const value: unknown = JSON.parse(body);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error(`not an object: ${body}`);
+  const result: Record<string, unknown> = {};
+  for (const [name, default_] of Object.entries(zero)) {
+    // Go takes null for "leave it as it is".
+    const given = (value as Record<string, unknown>)[name] ?? default_;
+    if (typeof given !== typeof default_) throw new Error(`${name} is not a ${typeof default_}: ${body}`);
+    result[name] = given;
+  }
+  return result as T;
+}
+
+export interface WeepOptions {
+  base: string;
+  user: string;
+  openBrowser(challengeUrl: string): Promise<void>;
+  /** Milliseconds between two polls; Weep's own 3 seconds unless told. */
+  tick?: number;
+}
+
+/**
+ * The challenge as Netflix Weep goes through it. It never looks at an HTTP code, and knows no status but `success`: on
+ * anything else that decodes it asks again, for two minutes.
+ *
+ * @returns the answer with the token, and each status on the way
+ */
+export async function weepLogin(options: WeepOptions): Promise<{ poll: WeepPoll; statuses: string[] }> {
+  const { base, user, openBrowser, tick = 3000 } = options;
+  const { challenge_url: challengeUrl, polling_url: pollingUrl } = decodeChallenge(
+    await weepGet(`${base}/noauth/v1/challenge_generator/${user}`),
+  );
+  const browser = openBrowser(challengeUrl);
+  const statuses: string[] = [];
+  const deadline = performance.now() + 120_000;
+  while (performance.now() < deadline) {
+    await Bun.sleep(tick);
+    const poll = decodePoll(await weepGet(pollingUrl));
+    statuses.push(poll.status);
+    if (poll.status !== "success") continue;
+    await browser;
+    return { poll, statuses };
+  }
+  throw new Error("weep: timed out");
+}
