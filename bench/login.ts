@@ -1,0 +1,1 @@
+export async function benchLogin(_parts: AsyncDisposableStack): Promise<void> {}

@@ -1,0 +1,58 @@
+import { awaitStop } from "../cli/up/signals.ts";
+import { BenchError, describeMachine } from "./support.ts";
+
+/** A measurement; what it starts it puts on `parts`, in the order in which it was started. */
+export type Bench = (parts: AsyncDisposableStack) => Promise<void>;
+
+const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
+  poll: {
+    about: "pending polls a second: svc, oidc-provider's device grant, a bare Bun.serve (2 minutes)",
+    load: async () => (await import("./poll.ts")).benchPoll,
+  },
+  login: {
+    about: "from the Approve click to the exit of svc login: held poll, 2 s poll (2 minutes)",
+    load: async () => (await import("./login.ts")).benchLogin,
+  },
+  start: {
+    about: "svc --version against gh --version (10 seconds)",
+    load: async () => (await import("./start.ts")).benchStart,
+  },
+};
+
+const usage = [
+  "Usage: bun run bench <name>",
+  "",
+  ...Object.entries(benches).map(([name, { about }]) => `  ${name.padEnd(7)}${about}`),
+  "",
+  "Numbers mean something only on a machine that does nothing else. Whatever a bench starts it also ends.",
+].join("\n");
+
+async function main(args: string[]): Promise<number> {
+  if (args.some((word) => word === "--help" || word === "-h")) {
+    console.log(usage);
+    return 0;
+  }
+  const [name = "", ...rest] = args;
+  const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
+  if (!bench || rest.length > 0) {
+    const fault =
+      name === "" ? "no bench is named" : bench ? `"${rest[0]}" is too much` : `no bench "${name}"`;
+    console.error(`bench: ${fault}\n\n${usage}`);
+    return 2;
+  }
+  using stop = awaitStop({ SVC_END_WITH: process.env.SVC_END_WITH });
+  await using parts = new AsyncDisposableStack();
+  console.log(describeMachine());
+  const measured = bench.load().then((run) => run(parts));
+  // After a stop it fails because its parts end under it, which is no news.
+  measured.catch(() => {});
+  const interrupted = await Promise.race([measured, stop.reason]);
+  return interrupted ? 130 : 0;
+}
+
+try {
+  process.exit(await main(process.argv.slice(2)));
+} catch (error) {
+  console.error(error instanceof BenchError ? `bench: ${error.message}` : error);
+  process.exit(1);
+}

@@ -1,0 +1,178 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { join } from "node:path";
+import provider from "oidc-provider/package.json" with { type: "json" };
+import { chooseFreePort } from "../cli/up/ports.ts";
+import { insertChallenges } from "./challenges.ts";
+import * as support from "./support.ts";
+import { connections, type Load, prepareLoad, type Round, requestText, wrkVersion } from "./wrk.ts";
+
+/** So many that each is polled about once in two seconds, as by its terminal, and never meets its limit. */
+const challenges = 80_000;
+const rounds = 3;
+const roundSeconds = 8;
+const warmUpSeconds = 2;
+const aims = { oidcProvider: 5, bare: 0.6 };
+
+interface Contender {
+  name: string;
+  about: string;
+  url: string;
+  requests: string[];
+  /** The answer that is wanted, all of the time. */
+  status: number;
+  body: string;
+}
+
+interface Trial {
+  contender: Contender;
+  load: Load;
+  results: Round[];
+}
+
+/** Pending polls of our server, of oidc-provider and of a bare Bun.serve, loaded in turn by the same wrk. */
+export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
+  const wrk = support.ensureProgram("wrk");
+  const directory = await support.temporaryDirectory(parts);
+  const ours = await startOurs(parts, directory);
+  const oidcProvider = await startOidcProvider(parts, directory);
+  const bare = await startBare(parts, directory, ours);
+  const contenders = [ours, oidcProvider, bare];
+  console.log(`load     ${wrkVersion(wrk)}, 1 thread, ${connections} connections`);
+  console.log(`         ${rounds} rounds of ${roundSeconds} s each, in turn, after a warm-up\n`);
+  const trials: Trial[] = [];
+  for (const contender of contenders) {
+    console.log(`${contender.name.padEnd(14)}${contender.about}`);
+    const load = await prepareLoad(parts, wrk, contender, join(directory, `list-${trials.length}`));
+    await assertAnswer(contender);
+    // Until each request was sent once: before our server can remember a challenge it has to look it up.
+    let left = contender.requests.length;
+    while (left > 0) left -= (await load(warmUpSeconds)).answers;
+    trials.push({ contender, load, results: [] });
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { load, results } of trials) results.push(await load(roundSeconds));
+  }
+  const rates: number[] = [];
+  for (const trial of trials) rates.push(await report(trial));
+  const [our = 0, theirs = 1, most = 1] = rates;
+  console.log("");
+  compare(`${ours.name} / ${oidcProvider.name}`, our / theirs, aims.oidcProvider);
+  compare(`${ours.name} / ${bare.name}`, our / most, aims.bare);
+}
+
+async function startOurs(parts: AsyncDisposableStack, directory: string): Promise<Contender> {
+  const databaseUrl = await support.startDatabase(parts, directory);
+  const pending = await insertChallenges(databaseUrl, challenges);
+  const port = await chooseFreePort("127.0.0.1");
+  const { address: url } = await support.startServer(parts, directory, port, {
+    SVC_DATABASE_URL: databaseUrl,
+    // Never asked: nobody signs in here.
+    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
+    SVC_RATE_POLL: "1000000000",
+  });
+  return {
+    name: "svc",
+    about: `Bun ${Bun.version}, PostgreSQL ${await support.postgresVersion(databaseUrl)}; ${challenges} challenges, verifier and limits checked; SVC_RATE_POLL raised, since all load comes from one address`,
+    url,
+    requests: pending.map(({ token, verifier }) =>
+      requestText("GET", `${url}/noauth/v1/challenge_poller/${token}`, {
+        authorization: `Challenge ${verifier}`,
+      }),
+    ),
+    status: 200,
+    body: '{"status":"pending"}',
+  };
+}
+
+async function startOidcProvider(parts: AsyncDisposableStack, directory: string): Promise<Contender> {
+  const node = Bun.which("node");
+  if (!node) throw new support.BenchError("node is missing: oidc-provider is measured on it");
+  const { address: printed } = await support.startProgram(parts, directory, {
+    command: [node, join(support.root, "bench/oidc_provider.mjs")],
+    env: { NODE_ENV: "production" },
+    ready: /(http:\S+#\S+)/,
+  });
+  const [url = "", code = ""] = printed.split("#");
+  const body = new URLSearchParams({
+    grant_type: "urn:ietf:params:oauth:grant-type:device_code",
+    device_code: code,
+    client_id: "terminal",
+  }).toString();
+  const headers = {
+    "content-type": "application/x-www-form-urlencoded",
+    "content-length": String(body.length),
+  };
+  return {
+    name: "oidc-provider",
+    about: `${provider.version} on Node ${support.firstLine([node, "--version"])}, in memory; 1 device code, pending`,
+    url,
+    requests: [requestText("POST", url, headers, body)],
+    status: 400,
+    body: '"authorization_pending"',
+  };
+}
+
+async function startBare(
+  parts: AsyncDisposableStack,
+  directory: string,
+  ours: Contender,
+): Promise<Contender> {
+  const { address: url } = await support.startProgram(parts, directory, {
+    command: [process.execPath, "--no-orphans", join(support.root, "bench/bare.ts")],
+    ready: /bare on (\S+)/,
+  });
+  const { requests, status, body } = ours;
+  return {
+    name: "Bun.serve",
+    about: `Bun ${Bun.version}, bare: the same requests, the same answer`,
+    url,
+    requests,
+    status,
+    body,
+  };
+}
+
+/** One answer, looked at: a load test of an error page is quickly done. */
+async function assertAnswer({ name, url, requests, status, body }: Contender): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  try {
+    socket.write(requests[0]!);
+    const [data] = await once(socket, "data", { signal: AbortSignal.timeout(10_000) });
+    const answer = String(data);
+    if (!answer.startsWith(`HTTP/1.1 ${status} `) || !answer.includes(body))
+      throw new support.BenchError(`${name} does not answer ${status} with ${body}: ${answer}`);
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Prints a line, and returns the median of the rounds. */
+async function report({ contender, load, results }: Trial): Promise<number> {
+  const { name, status } = contender;
+  const rate = support.median(results.map((round) => round.rate));
+  const total = (field: "answers" | "refused") => results.reduce((sum, round) => sum + round[field], 0);
+  const each = results.map((round) => whole(round.rate)).join("  ");
+  const [answers, refused] = [total("answers"), total("refused")];
+  const wrong = status === 200 ? refused : answers - refused;
+  const note = status === 200 ? "" : ` (its pending is ${status})`;
+  console.log(
+    `${name.padEnd(14)}${whole(rate).padStart(8)} requests/s   rounds ${each}   non-2xx ${whole(refused)} of ${whole(answers)}${note}`,
+  );
+  if (wrong > 0) {
+    const { statuses } = await load(warmUpSeconds, { statuses: true });
+    console.log(
+      `  !! ${whole(wrong)} answers are not what is measured here. By status, in another round: ${statuses}`,
+    );
+  }
+  return rate;
+}
+
+function compare(what: string, ratio: number, aim: number): void {
+  console.log(
+    `${what.padEnd(22)}${ratio.toFixed(2).padStart(6)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}`,
+  );
+}
+
+const whole = (value: number) => Math.round(value).toLocaleString("en");

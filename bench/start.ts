@@ -1,0 +1,1 @@
+export async function benchStart(_parts: AsyncDisposableStack): Promise<void> {}

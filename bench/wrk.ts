@@ -1,0 +1,75 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BenchError, environment, firstLine, keep } from "./support.ts";
+
+export interface Round {
+  /** Answers a second. */
+  rate: number;
+  answers: number;
+  /** Answers that were not 2xx. */
+  refused: number;
+  /** `<status> <count>` of each, if they were asked for: that costs wrk too much for a measurement. */
+  statuses: string;
+}
+
+/** Loads one server for so many seconds. */
+export type Load = (seconds: number, options?: { statuses: boolean }) => Promise<Round>;
+
+export const connections = 32;
+
+/** A load that sends `requests` to `url` one after another, over and over, each time from where it ended; `file` keeps the list. */
+export async function prepareLoad(
+  parts: AsyncDisposableStack,
+  wrk: string,
+  { url, requests }: { url: string; requests: string[] },
+  file: string,
+): Promise<Load> {
+  await writeFile(file, requests.map((request) => `${request}\0`).join(""), { mode: 0o600 });
+  const script = join(import.meta.dir, "walk.lua");
+  let at = 0;
+  return async (seconds, { statuses } = { statuses: false }) => {
+    const command = [
+      wrk,
+      "-t1",
+      `-c${connections}`,
+      `-d${seconds}s`,
+      "-s",
+      script,
+      url,
+      "--",
+      file,
+      String(at),
+    ];
+    if (statuses) command.push("statuses");
+    const child = await keep(
+      parts,
+      async () => Bun.spawn(command, { env: environment(), stdio: ["ignore", "pipe", "pipe"] }),
+      (started) => started.kill("SIGKILL"),
+    );
+    const output = (
+      await Promise.all([child.stdout, child.stderr].map((stream) => new Response(stream).text()))
+    ).join("");
+    const numbers = output
+      .match(/^result (\d+) (\d+) (\d+) (\d+)$/m)
+      ?.slice(1)
+      .map(Number);
+    if (!numbers) throw new BenchError(`wrk failed: ${output.trim()}`);
+    const [answers = 0, microseconds = 0, refused = 0, broken = 0] = numbers;
+    if (answers === 0 || broken > 0) throw new BenchError(`${broken} connections broke, ${answers} answers`);
+    at = (at + answers) % requests.length;
+    const byStatus = [...output.matchAll(/^status (.*)$/gm)].map(([, line]) => line).join(", ");
+    return { rate: (answers / microseconds) * 1e6, answers, refused, statuses: byStatus };
+  };
+}
+
+/** Debian's says nothing but its revision, e.g. `wrk debian/4.1.0-3+b2 [epoll] ...`. */
+export function wrkVersion(wrk: string): string {
+  return firstLine([wrk, "-v"]).replace(/ \[.*/, "");
+}
+
+/** A whole request as a client would send it. */
+export function requestText(method: string, url: string, headers: Record<string, string>, body = ""): string {
+  const { host, pathname } = new URL(url);
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${pathname} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
+}
