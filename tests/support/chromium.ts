@@ -48,8 +48,11 @@ export class Tab {
 
   static async open(): Promise<Tab> {
     profile ??= mkdtempSync(join(tmpdir(), "svc-e2e-chromium-"));
-    const argv = [...flags, `--user-data-dir=${profile}`];
-    const view = new Bun.WebView({ backend: { type: "chrome", path: chromium(), argv }, ...sizes.desktop });
+    const view = new Bun.WebView({
+      backend: { type: "chrome", path: chromium(), argv: flags },
+      dataStore: { directory: profile },
+      ...sizes.desktop,
+    });
     const tab = new Tab(view);
     await view.navigate("about:blank");
     await view.cdp("Network.clearBrowserCookies");

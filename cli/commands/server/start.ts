@@ -29,9 +29,14 @@ export default defineCommand({
   },
   examples: ["svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers"],
   async run(options, io) {
-    const { startServer } = await import("../../../server/start.ts");
-    const { app, host, port, proxyHeaders = false, forwardedAllowIps, logLevel } = options;
-    await startServer({ app, host, port: Number(port), proxyHeaders, forwardedAllowIps, logLevel }, io.env);
+    const [{ startServer }, { chooseFreePort }] = await Promise.all([
+      import("../../../server/start.ts"),
+      import("../../up/ports.ts"),
+    ]);
+    const { app, host, proxyHeaders = false, forwardedAllowIps, logLevel } = options;
+    // Chosen before the application is loaded: its public address holds the port.
+    const port = Number(options.port) || (await chooseFreePort(host));
+    await startServer({ app, host, port, proxyHeaders, forwardedAllowIps, logLevel }, io.env);
   },
 });
 
