@@ -13,7 +13,7 @@ export function pageHeaders(serviceOrigin: string): Record<string, string> {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
     "referrer-policy": "same-origin",
-    "content-security-policy": `default-src 'none'; style-src ${styleHash}; form-action 'self' ${serviceOrigin}; frame-ancestors 'none'; base-uri 'none'`,
+    "content-security-policy": `default-src 'none'; style-src ${styleHash}; img-src data:; form-action 'self' ${serviceOrigin}; frame-ancestors 'none'; base-uri 'none'`,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
   };

@@ -2,25 +2,8 @@ import { expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { openSql } from "../drizzle/client.ts";
 import { TestBrowser } from "./support/browser.ts";
+import { databaseAsText } from "./support/e2e_traces.ts";
 import { decide, newChallenge, poll, startTestServer } from "./support/server.ts";
-
-/** Everything that the database holds, as text; bytea in hex. */
-async function databaseAsText(url: string): Promise<string> {
-  const sql = openSql(url, { max: 1 });
-  const tables = await sql<
-    { name: string }[]
-  >`select tablename as name from pg_tables where schemaname = 'public'`;
-  const dumps = await Promise.all(
-    tables.map(async ({ name }) => {
-      const [row] = await sql.unsafe(
-        `select coalesce(string_agg(t::text, E'\\n'), '') as text from "${name}" t`,
-      );
-      return `${name}\n${row?.text}`;
-    }),
-  );
-  await sql.end();
-  return dumps.join("\n");
-}
 
 test("T, verifier, token, session id and passwords stand in no log line and no table", async () => {
   await using server = await startTestServer();
@@ -42,7 +25,9 @@ test("T, verifier, token, session id and passwords stand in no log line and no t
   await server.fetch("/tokens/current", { method: "DELETE", headers: { authorization: `Bearer ${jwt}` } });
 
   const log = server.logged.join("");
-  const tables = await databaseAsText(server.databaseUrl);
+  const sql = openSql(server.databaseUrl, { max: 1 });
+  const tables = await databaseAsText(sql);
+  await sql.end();
   // The search itself finds what it should.
   expect(log).toContain("/noauth/v1/:operation/:argument");
   expect(log).toContain(new Bun.CryptoHasher("sha256").update(challenge.token).digest("hex").slice(0, 8));

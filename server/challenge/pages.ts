@@ -23,6 +23,7 @@ export function messagePage(title: string, detail: string, status: number, reque
     status,
     tone: "bad",
     body: html`<p>${detail}.</p>
+      <p>To start again, type <code>svc login</code> in your terminal.</p>
       ${requestId && html`<p class="soft">Request <code>${requestId}</code></p>`}`,
   });
 }
