@@ -175,6 +175,8 @@ export class ChallengeWatch {
     closed.promise.catch(() => {});
     const options = {
       max: 1,
+      // So that an operator, and a test, can tell this connection from those of the pool.
+      connection: { application_name: "svc listen" },
       idle_timeout: undefined,
       max_lifetime: null,
       fetch_types: false,

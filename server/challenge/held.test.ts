@@ -115,13 +115,14 @@ describe("what is remembered", () => {
     const held = poll(second, challenge, wait);
     await isHeld(held);
     const admin = openSql(first.databaseUrl, { max: 1 });
-    await admin`select pg_terminate_backend(pid) from pg_stat_activity
-      where query ilike 'listen%' or query = 'select 1' and pid <> pg_backend_pid()`;
+    const cut = await admin`select pg_terminate_backend(pid) from pg_stat_activity
+      where application_name = 'svc listen' and datname = current_database()`;
+    expect(cut).toHaveLength(2);
     await admin.end();
     const until = performance.now() + 5000;
     while (second.watch.recall(challenge.token) && performance.now() < until) await Bun.sleep(10);
     expect(second.watch.recall(challenge.token)).toBeUndefined();
-    await decide(challenge, "approve");
+    expect((await decide(challenge, "approve")).status).toBe(303);
     expect((await held).body.status).toBe("success");
   });
 });
