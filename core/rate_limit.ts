@@ -1,41 +1,52 @@
 import type { Clock } from "./clock.ts";
 
+interface Bucket {
+  tokens: number;
+  /** Milliseconds, as the clock has them, at which `tokens` was right. */
+  at: number;
+}
+
 /**
  * A token bucket for each key, in the memory of this process: `perMinute` attempts a minute, `burst` of them at once.
  *
  * Keys are names that we know to be real (an address, a stored challenge), never something that a client makes up.
- * At most `capacity` keys are kept; the one that was idle longest is forgotten first, and is by then full again or
- * belongs to an attacker with that many addresses, for whom the loss of one bucket is no gain.
+ * At most `capacity` keys are kept, and at least the half that was used last. What is forgotten is full again by then
+ * or belongs to an attacker with that many addresses, for whom the loss of one bucket is no gain.
  */
 export class RateLimit {
-  readonly #buckets = new Map<string, { tokens: number; at: number }>();
+  /** Used since the last change of generations, and in the one before: cheaper than to keep all keys in order. */
+  #young = new Map<string, Bucket>();
+  #old = new Map<string, Bucket>();
 
   constructor(
     private readonly clock: Clock,
     private readonly perMinute: number,
     private readonly burst: number,
-    private readonly capacity = 100_000,
+    private readonly capacity = 200_000,
   ) {}
 
   /** Takes one attempt. @returns 0 when it was free, else the whole seconds until the next one is */
-  take(key: string): number {
-    const now = this.clock.now().getTime();
+  take(key: string, time = this.clock.now()): number {
+    const now = time.getTime();
     const perMillisecond = this.perMinute / 60_000;
-    let bucket = this.#buckets.get(key);
-    if (bucket === undefined) {
-      if (this.#buckets.size >= this.capacity)
-        this.#buckets.delete(this.#buckets.keys().next().value as string);
-      bucket = { tokens: this.burst, at: now };
-    } else {
-      this.#buckets.delete(key); // set again below, as the youngest
-      bucket.tokens = Math.min(this.burst, bucket.tokens + Math.max(0, now - bucket.at) * perMillisecond);
-      bucket.at = now;
-    }
-    this.#buckets.set(key, bucket);
+    const bucket = this.#young.get(key) ?? this.#renew(key, now);
+    bucket.tokens = Math.min(this.burst, bucket.tokens + Math.max(0, now - bucket.at) * perMillisecond);
+    bucket.at = now;
     if (bucket.tokens >= 1) {
       bucket.tokens -= 1;
       return 0;
     }
     return Math.max(1, Math.ceil((1 - bucket.tokens) / perMillisecond / 1000));
+  }
+
+  /** Brings a bucket, old or new, into the young generation. */
+  #renew(key: string, now: number): Bucket {
+    const bucket = this.#old.get(key) ?? { tokens: this.burst, at: now };
+    if (this.#young.size >= this.capacity / 2) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, bucket);
+    return bucket;
   }
 }

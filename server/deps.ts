@@ -18,7 +18,7 @@ export interface Deps extends Context {
 export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {
   return clientAddress(
     server?.requestIP(request)?.address,
-    request.headers.get("x-forwarded-for"),
+    deps.proxies.enabled ? request.headers.get("x-forwarded-for") : null,
     deps.proxies,
   );
 }

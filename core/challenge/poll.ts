@@ -44,16 +44,20 @@ interface Look {
  *
  * @returns undefined when memory cannot tell, or the poll is to be held back: then `pollChallenge` answers
  */
-export function pollFromMemory(context: PollContext, request: PollRequest): PollOutcome | undefined {
-  const { clock, watch } = context;
+export function pollFromMemory(
+  context: PollContext,
+  request: PollRequest,
+  now: Date,
+): PollOutcome | undefined {
+  const { watch } = context;
   if (request.wait) return undefined;
   const facts = watch.recall(request.token);
   if (!facts || !admits(facts, request)) return undefined;
-  if (clock.now() >= facts.expiresAt) {
+  if (now.getTime() >= facts.expiresAt.getTime()) {
     watch.forget(request.token);
     return undefined;
   }
-  return counted(context, facts);
+  return counted(context, facts, now);
 }
 
 /** Answers one poll from the database (spec 4.1, poller; the table in login.md), after a wait if one is asked for. */
@@ -62,8 +66,8 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
   const { outcome, waiting } = await look(context, request);
   if (!waiting) return outcome;
-  const now = counted(context, waiting);
-  if (now.retryAfter || !request.wait || waiting.codeChallenge === null) return now;
+  const pending = counted(context, waiting, clock.now());
+  if (pending.retryAfter || !request.wait || waiting.codeChallenge === null) return pending;
 
   const lifetimeLeft = waiting.expiresAt.getTime() - clock.now().getTime();
   const until = performance.now() + Math.min(request.wait * 1000, lifetimeLeft);
@@ -83,8 +87,12 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   }
 }
 
-function counted({ limit }: PollContext, { id }: PendingFacts): Extract<PollOutcome, { status: "pending" }> {
-  const retryAfter = limit.take(id);
+function counted(
+  { limit }: PollContext,
+  { id }: PendingFacts,
+  now: Date,
+): Extract<PollOutcome, { status: "pending" }> {
+  const retryAfter = limit.take(id, now);
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 

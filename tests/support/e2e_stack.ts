@@ -171,7 +171,8 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
         const { method, body, signal } = request;
         this.passed.push({ method, path: pathname + search, headers: request.headers, server: target });
         const headers = new Headers(request.headers);
-        headers.append("x-forwarded-for", server.requestIP(request)!.address);
+        // Null when the client (a terminal at Ctrl-C) has hung up already.
+        headers.append("x-forwarded-for", server.requestIP(request)?.address ?? "127.0.0.1");
         const init = { method, headers, body, signal, redirect: "manual", decompress: false } as const;
         return fetch(this.#addresses.get(target)! + pathname + search, init);
       },
