@@ -14,10 +14,9 @@ const roundSeconds = 8;
 const warmUpSeconds = 2;
 const aims = { oidcProvider: 5, bare: 0.6 };
 
-interface Contender {
+interface Contender extends support.Started {
   name: string;
-  about: string;
-  url: string;
+  about: string[];
   requests: string[];
   /** The answer that is wanted, all of the time. */
   status: number;
@@ -37,12 +36,12 @@ export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
   const ours = await startOurs(parts, directory);
   const oidcProvider = await startOidcProvider(parts, directory);
   const bare = await startBare(parts, directory, ours);
-  const contenders = [ours, oidcProvider, bare];
-  console.log(`load     ${wrkVersion(wrk)}, 1 thread, ${connections} connections`);
+  console.log(`load     ${wrkVersion(wrk)}, 1 thread, ${connections} connections;`);
   console.log(`         ${rounds} rounds of ${roundSeconds} s each, in turn, after a warm-up\n`);
   const trials: Trial[] = [];
-  for (const contender of contenders) {
-    console.log(`${contender.name.padEnd(14)}${contender.about}`);
+  for (const contender of [ours, oidcProvider, bare]) {
+    for (const [at, line] of contender.about.entries())
+      console.log(`${(at === 0 ? contender.name : "").padEnd(15)}${line}`);
     const load = await prepareLoad(parts, wrk, contender, join(directory, `list-${trials.length}`));
     await assertAnswer(contender);
     // Until each request was sent once: before our server can remember a challenge it has to look it up.
@@ -53,6 +52,9 @@ export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
   for (let round = 0; round < rounds; round += 1) {
     for (const { load, results } of trials) results.push(await load(roundSeconds));
   }
+  console.log(
+    "\nMedian of the rounds (each round), and the processor time that the server used for an answer:\n",
+  );
   const rates: number[] = [];
   for (const trial of trials) rates.push(await report(trial));
   const [our = 0, theirs = 1, most = 1] = rates;
@@ -65,21 +67,24 @@ async function startOurs(parts: AsyncDisposableStack, directory: string): Promis
   const databaseUrl = await support.startDatabase(parts, directory);
   const pending = await insertChallenges(databaseUrl, challenges);
   const port = await chooseFreePort("127.0.0.1");
-  const { address: url } = await support.startServer(parts, directory, port, {
+  const started = await support.startServer(parts, directory, port, {
     SVC_DATABASE_URL: databaseUrl,
     // Never asked: nobody signs in here.
     SVC_OIDC_ISSUER: "http://127.0.0.1:9",
     SVC_RATE_POLL: "1000000000",
   });
   return {
+    ...started,
     name: "svc",
-    about: `Bun ${Bun.version}, PostgreSQL ${await support.postgresVersion(databaseUrl)}; ${challenges} challenges, verifier and limits checked; SVC_RATE_POLL raised, since all load comes from one address`,
-    url,
-    requests: pending.map(({ token, verifier }) =>
-      requestText("GET", `${url}/noauth/v1/challenge_poller/${token}`, {
-        authorization: `Challenge ${verifier}`,
-      }),
-    ),
+    about: [
+      `svc server start server/main:app on Bun ${Bun.version}; PostgreSQL ${await support.postgresVersion(databaseUrl)}, durable;`,
+      `${whole(challenges)} challenges, all bound; verifier, limit of each and limit of the address are checked`,
+      "(SVC_RATE_POLL is raised, since all load comes from one address; the limit counts all the same)",
+    ],
+    requests: pending.map(({ token, verifier }) => {
+      const url = `${started.address}/noauth/v1/challenge_poller/${token}`;
+      return requestText("GET", url, { authorization: `Challenge ${verifier}` });
+    }),
     status: 200,
     body: '{"status":"pending"}',
   };
@@ -88,12 +93,12 @@ async function startOurs(parts: AsyncDisposableStack, directory: string): Promis
 async function startOidcProvider(parts: AsyncDisposableStack, directory: string): Promise<Contender> {
   const node = Bun.which("node");
   if (!node) throw new support.BenchError("node is missing: oidc-provider is measured on it");
-  const { address: printed } = await support.startProgram(parts, directory, {
+  const { address, pid } = await support.startProgram(parts, directory, {
     command: [node, join(support.root, "bench/oidc_provider.mjs")],
     env: { NODE_ENV: "production" },
     ready: /(http:\S+#\S+)/,
   });
-  const [url = "", code = ""] = printed.split("#");
+  const [url = "", code = ""] = address.split("#");
   const body = new URLSearchParams({
     grant_type: "urn:ietf:params:oauth:grant-type:device_code",
     device_code: code,
@@ -104,9 +109,12 @@ async function startOidcProvider(parts: AsyncDisposableStack, directory: string)
     "content-length": String(body.length),
   };
   return {
+    address: url,
+    pid,
     name: "oidc-provider",
-    about: `${provider.version} on Node ${support.firstLine([node, "--version"])}, in memory; 1 device code, pending`,
-    url,
+    about: [
+      `${provider.version} on Node ${support.firstLine([node, "--version"])}, everything in memory; one device code, POST /token`,
+    ],
     requests: [requestText("POST", url, headers, body)],
     status: 400,
     body: '"authorization_pending"',
@@ -116,26 +124,19 @@ async function startOidcProvider(parts: AsyncDisposableStack, directory: string)
 async function startBare(
   parts: AsyncDisposableStack,
   directory: string,
-  ours: Contender,
+  { requests, status, body }: Contender,
 ): Promise<Contender> {
-  const { address: url } = await support.startProgram(parts, directory, {
+  const started = await support.startProgram(parts, directory, {
     command: [process.execPath, "--no-orphans", join(support.root, "bench/bare.ts")],
     ready: /bare on (\S+)/,
   });
-  const { requests, status, body } = ours;
-  return {
-    name: "Bun.serve",
-    about: `Bun ${Bun.version}, bare: the same requests, the same answer`,
-    url,
-    requests,
-    status,
-    body,
-  };
+  const about = [`on Bun ${Bun.version}, bare: gets the very requests that svc gets, checks nothing`];
+  return { ...started, name: "Bun.serve", about, requests, status, body };
 }
 
 /** One answer, looked at: a load test of an error page is quickly done. */
-async function assertAnswer({ name, url, requests, status, body }: Contender): Promise<void> {
-  const { hostname, port } = new URL(url);
+async function assertAnswer({ name, address, requests, status, body }: Contender): Promise<void> {
+  const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname);
   try {
     socket.write(requests[0]!);
@@ -148,30 +149,33 @@ async function assertAnswer({ name, url, requests, status, body }: Contender): P
   }
 }
 
-/** Prints a line, and returns the median of the rounds. */
-async function report({ contender, load, results }: Trial): Promise<number> {
-  const { name, status } = contender;
+/** Prints a contender's line, and returns the median of its rounds. */
+async function report({ contender: { name, status }, load, results }: Trial): Promise<number> {
   const rate = support.median(results.map((round) => round.rate));
-  const total = (field: "answers" | "refused") => results.reduce((sum, round) => sum + round[field], 0);
-  const each = results.map((round) => whole(round.rate)).join("  ");
-  const [answers, refused] = [total("answers"), total("refused")];
-  const wrong = status === 200 ? refused : answers - refused;
-  const note = status === 200 ? "" : ` (its pending is ${status})`;
+  const cost = support.median(results.map((round) => round.processorMicroseconds / round.answers));
+  const each = results.map((round) => whole(round.rate)).join(", ");
+  const answers = results.reduce((sum, round) => sum + round.answers, 0);
+  const refused = results.reduce((sum, round) => sum + round.refused, 0);
   console.log(
-    `${name.padEnd(14)}${whole(rate).padStart(8)} requests/s   rounds ${each}   non-2xx ${whole(refused)} of ${whole(answers)}${note}`,
+    `${name.padEnd(15)}${whole(rate).padStart(7)} requests/s (${each})  ${cost.toFixed(1)} us  ` +
+      `non-2xx ${whole(refused)} of ${whole(answers)}${status === 200 ? "" : `: its pending is ${status}`}`,
   );
+  const wrong = status === 200 ? refused : answers - refused;
   if (wrong > 0) {
     const { statuses } = await load(warmUpSeconds, { statuses: true });
     console.log(
-      `  !! ${whole(wrong)} answers are not what is measured here. By status, in another round: ${statuses}`,
+      `\n  !! ${whole(wrong)} ANSWERS ARE NOT WHAT IS MEASURED HERE: do not believe the line above.`,
     );
+    console.log(`  !! Statuses of another round (429: a limit was met): ${statuses}\n`);
+  } else if (status === 200) {
+    console.log(`${"".padEnd(15)}      0 answers were 429`);
   }
   return rate;
 }
 
 function compare(what: string, ratio: number, aim: number): void {
   console.log(
-    `${what.padEnd(22)}${ratio.toFixed(2).padStart(6)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}`,
+    `${what.padEnd(20)} ${ratio.toFixed(2).padStart(6)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}`,
   );
 }
 

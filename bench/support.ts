@@ -37,11 +37,14 @@ export function temporaryDirectory(parts: AsyncDisposableStack): Promise<string>
   );
 }
 
-/** A new PostgreSQL as `svc up` runs it (crash-safe), its schema at head. */
+/**
+ * A new PostgreSQL as `svc up` runs it (crash-safe), its schema at head. It removes the directory with itself, also
+ * when we are killed.
+ */
 export async function startDatabase(parts: AsyncDisposableStack, directory: string): Promise<string> {
   const { url } = await keep(
     parts,
-    () => startEmbeddedPostgres({ directory: join(directory, "postgres"), temporary: true }),
+    () => startEmbeddedPostgres({ directory, temporary: true }),
     (postgres) => postgres.stop(),
   );
   await upgrade({ url });

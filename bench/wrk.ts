@@ -1,6 +1,7 @@
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BenchError, environment, firstLine, keep } from "./support.ts";
+import { BenchError, environment, firstLine, keep, type Started } from "./support.ts";
 
 export interface Round {
   /** Answers a second. */
@@ -8,6 +9,8 @@ export interface Round {
   answers: number;
   /** Answers that were not 2xx. */
   refused: number;
+  /** What the loaded server used. */
+  processorMicroseconds: number;
   /** `<status> <count>` of each, if they were asked for: that costs wrk too much for a measurement. */
   statuses: string;
 }
@@ -17,30 +20,21 @@ export type Load = (seconds: number, options?: { statuses: boolean }) => Promise
 
 export const connections = 32;
 
-/** A load that sends `requests` to `url` one after another, over and over, each time from where it ended; `file` keeps the list. */
+/** A load that sends `requests` to `address` one after another, over and over, each time from where it ended; `file` keeps the list. */
 export async function prepareLoad(
   parts: AsyncDisposableStack,
   wrk: string,
-  { url, requests }: { url: string; requests: string[] },
+  { address, pid, requests }: Started & { requests: string[] },
   file: string,
 ): Promise<Load> {
   await writeFile(file, requests.map((request) => `${request}\0`).join(""), { mode: 0o600 });
   const script = join(import.meta.dir, "walk.lua");
   let at = 0;
   return async (seconds, { statuses } = { statuses: false }) => {
-    const command = [
-      wrk,
-      "-t1",
-      `-c${connections}`,
-      `-d${seconds}s`,
-      "-s",
-      script,
-      url,
-      "--",
-      file,
-      String(at),
-    ];
+    const command = [wrk, "-t1", `-c${connections}`, `-d${seconds}s`, "-s", script, address];
+    command.push("--", file, String(at));
     if (statuses) command.push("statuses");
+    const before = processorMicroseconds(pid);
     const child = await keep(
       parts,
       async () => Bun.spawn(command, { env: environment(), stdio: ["ignore", "pipe", "pipe"] }),
@@ -57,9 +51,21 @@ export async function prepareLoad(
     const [answers = 0, microseconds = 0, refused = 0, broken = 0] = numbers;
     if (answers === 0 || broken > 0) throw new BenchError(`${broken} connections broke, ${answers} answers`);
     at = (at + answers) % requests.length;
-    const byStatus = [...output.matchAll(/^status (.*)$/gm)].map(([, line]) => line).join(", ");
-    return { rate: (answers / microseconds) * 1e6, answers, refused, statuses: byStatus };
+    return {
+      rate: (answers / microseconds) * 1e6,
+      answers,
+      refused,
+      processorMicroseconds: processorMicroseconds(pid) - before,
+      statuses: [...output.matchAll(/^status (.*)$/gm)].map(([, line]) => line).join(", "),
+    };
   };
+}
+
+/** What a process has used so far: user and system time (proc(5), stat fields 14 and 15, in hundredths). */
+function processorMicroseconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
 /** Debian's says nothing but its revision, e.g. `wrk debian/4.1.0-3+b2 [epoll] ...`. */
