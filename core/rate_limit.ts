@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-interface Bucket {
+export interface Bucket {
   tokens: number;
   /** Milliseconds, as the clock has them, at which `tokens` was right. */
   at: number;
@@ -27,9 +27,17 @@ export class RateLimit {
 
   /** Takes one attempt. @returns 0 when it was free, else the whole seconds until the next one is */
   take(key: string, time = this.clock.now()): number {
+    return this.takeFrom(this.bucket(key, time), time);
+  }
+
+  /** The bucket of a key, for a caller that keeps it beside what the key names and so need not search for it. */
+  bucket(key: string, time = this.clock.now()): Bucket {
+    return this.#young.get(key) ?? this.#renew(key, time.getTime());
+  }
+
+  takeFrom(bucket: Bucket, time: Date): number {
     const now = time.getTime();
     const perMillisecond = this.perMinute / 60_000;
-    const bucket = this.#young.get(key) ?? this.#renew(key, now);
     bucket.tokens = Math.min(this.burst, bucket.tokens + Math.max(0, now - bucket.at) * perMillisecond);
     bucket.at = now;
     if (bucket.tokens >= 1) {

@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { challenge } from "../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../address.ts";
 import type { Context } from "../context.ts";
-import type { RateLimit } from "../rate_limit.ts";
+import type { Bucket, RateLimit } from "../rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../secret.ts";
 import type { Keys } from "../token/keys.ts";
 import { collect, collectAgain } from "./collect.ts";
@@ -22,9 +22,18 @@ export interface PollRequest {
   token: string;
   verifier?: string;
   address: string;
+  addressBucket: Bucket;
+  /** The request as it came in: what the next one like it is recognised by. */
+  seen: SeenPoll;
   /** Seconds for which the answer may be held back while nothing happens; heeded for bound clients only. */
   wait?: number;
   signal?: AbortSignal;
+}
+
+/** A poll of which nothing was taken apart yet. */
+export interface SeenPoll {
+  url: string;
+  authorization: string | null;
 }
 
 export type PollOutcome =
@@ -40,21 +49,22 @@ interface Look {
 
 /**
  * Answers a poll from this process's memory: the bulk of all polls, one every other second of each waiting terminal.
- * It counts against the challenge's limit like any other.
+ * It counts against the challenge's limit like any other. `facts` are what `watch.recall` knows by the poll's URL;
+ * only a legacy client's `address` is asked for.
  *
- * @returns undefined when memory cannot tell, or the poll is to be held back: then `pollChallenge` answers
+ * @returns undefined when memory cannot tell: then `pollChallenge` answers
  */
 export function pollFromMemory(
   context: PollContext,
-  request: PollRequest,
+  facts: PendingFacts,
+  authorization: string | null,
+  address: () => string,
   now: Date,
-): PollOutcome | undefined {
-  const { watch } = context;
-  if (request.wait) return undefined;
-  const facts = watch.recall(request.token);
-  if (!facts || !admits(facts, request)) return undefined;
-  if (now.getTime() >= facts.expiresAt.getTime()) {
-    watch.forget(request.token);
+): Extract<PollOutcome, { status: "pending" }> | undefined {
+  if (now.getTime() >= facts.expiresAt) return undefined;
+  if (!facts.bound) {
+    if (facts.scope !== null && !isInScope(address(), facts.scope)) return undefined;
+  } else if (!authorization || !facts.authorization || !sameText(authorization, facts.authorization)) {
     return undefined;
   }
   return counted(context, facts, now);
@@ -67,9 +77,9 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   const { outcome, waiting } = await look(context, request);
   if (!waiting) return outcome;
   const pending = counted(context, waiting, clock.now());
-  if (pending.retryAfter || !request.wait || waiting.codeChallenge === null) return pending;
+  if (pending.retryAfter || !request.wait || !waiting.bound) return pending;
 
-  const lifetimeLeft = waiting.expiresAt.getTime() - clock.now().getTime();
+  const lifetimeLeft = waiting.expiresAt - clock.now().getTime();
   const until = performance.now() + Math.min(request.wait * 1000, lifetimeLeft);
   const key = sha256Hex(request.token);
   for (;;) {
@@ -89,10 +99,10 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
 
 function counted(
   { limit }: PollContext,
-  { id }: PendingFacts,
+  facts: PendingFacts,
   now: Date,
 ): Extract<PollOutcome, { status: "pending" }> {
-  const retryAfter = limit.take(id, now);
+  const retryAfter = limit.takeFrom(facts.bucket, now);
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 
@@ -104,17 +114,29 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   if (!found || (found.codeChallenge === null && config.challengeLegacy === "deny")) {
     return { outcome: { status: "unknown" } };
   }
-  const facts = factsOf(found, config.challengeLegacy);
-  if (!admits(facts, request)) {
+  const scope = scopeToPollFrom(found, config.challengeLegacy);
+  if (!admits(found, scope, request)) {
     if (found.codeChallenge === null) return { outcome: { status: "unknown" } };
     await noteWrongVerifier(context, found, request.address);
     return { outcome: { status: "pending" } };
   }
   const state = stateOf(found, clock.now());
+  if (state !== "pending") watch.forget(toHex(hash));
   switch (state) {
-    case "pending":
-      watch.remember(request.token, toHex(hash), facts, sequence);
+    case "pending": {
+      const facts = {
+        bound: found.codeChallenge !== null,
+        scope,
+        expiresAt: found.expiresAt.getTime(),
+        authorization: request.seen.authorization,
+        bucket: context.limit.bucket(found.id),
+        addressBucket: request.addressBucket,
+      };
+      if (request.seen.url.endsWith(`/${request.token}`)) {
+        watch.remember(request.seen.url, toHex(hash), facts, sequence);
+      }
       return { outcome: { status: "pending" }, waiting: facts };
+    }
     case "approved":
       return { outcome: await collect(context, found, request.address) };
     case "collected":
@@ -124,23 +146,19 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   }
 }
 
-function factsOf(found: Challenge, legacy: "allow" | "same_ip" | "deny"): PendingFacts {
-  const sameAddress = found.codeChallenge === null && legacy !== "allow";
-  return {
-    id: found.id,
-    codeChallenge: found.codeChallenge,
-    scope: sameAddress ? addressScope(found.requestAddress) : null,
-    expiresAt: found.expiresAt,
-  };
+/** The address scope that the client of a challenge must poll from; null where any will do. */
+function scopeToPollFrom(found: Challenge, legacy: "allow" | "same_ip" | "deny"): string | null {
+  const anywhere = found.codeChallenge !== null || legacy === "allow";
+  return anywhere ? null : addressScope(found.requestAddress);
 }
 
 /** Whether the request has what the challenge asks for: a bound client its verifier, a legacy one its address. */
-function admits(facts: PendingFacts, { verifier, address }: PollRequest): boolean {
-  const { codeChallenge, scope } = facts;
+function admits(
+  { codeChallenge }: Challenge,
+  scope: string | null,
+  { verifier, address }: PollRequest,
+): boolean {
   if (codeChallenge === null) return scope === null || isInScope(address, scope);
   if (verifier === undefined) return false;
-  if (facts.verifier !== undefined) return sameText(verifier, facts.verifier);
-  const right = sameText(new Bun.CryptoHasher("sha256").update(verifier).digest("base64url"), codeChallenge);
-  if (right) facts.verifier = verifier;
-  return right;
+  return sameText(new Bun.CryptoHasher("sha256").update(verifier).digest("base64url"), codeChallenge);
 }

@@ -1,15 +1,21 @@
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import type { Log } from "../log.ts";
+import type { Bucket } from "../rate_limit.ts";
 
-/** What a process may remember of a pending challenge. */
+/** What a process may remember of a pending challenge; small, for there may be very many. */
 export interface PendingFacts {
-  id: string;
-  codeChallenge: string | null;
+  /** Whether the client has to prove itself by a verifier; if not, it is a legacy one. */
+  bound: boolean;
   /** The address scope that a legacy client must poll from; null where any will do. */
   scope: string | null;
-  expiresAt: Date;
-  /** The verifier that was right once: from then on a comparison does instead of a hash. */
-  verifier?: string;
+  /** Milliseconds, as the clock has them. */
+  expiresAt: number;
+  /** The header that brought the right verifier: from then on a comparison does instead of a hash. */
+  authorization: string | null;
+  /** Where its polls are counted. */
+  bucket: Bucket;
+  /** Where the polls of the address are counted from which it was looked up. */
+  addressBucket: Bucket;
 }
 
 export type WaitEnd = "news" | "timeout" | "gone";
@@ -24,6 +30,8 @@ const heartbeatSeconds = 5;
 const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;
 const rememberedAtMost = 200_000;
+/** Far more than ours: a client chooses it, by the Host header. */
+const longestUrl = 300;
 const waitersOfOneChallenge = 2;
 
 /**
@@ -34,9 +42,10 @@ const waitersOfOneChallenge = 2;
  * second until it is back. A heartbeat finds a connection that died without a word.
  */
 export class ChallengeWatch {
-  /** By T, as it comes in; what is heard is a hash of it. */
+  /** By the URL of its polls, just as they come in: T need not be cut out of it. */
   readonly #remembered = new Map<string, PendingFacts>();
-  readonly #tokens = new Map<string, string>();
+  /** That URL by what is heard: the hash of T, hex. */
+  readonly #urls = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
   #stopped = false;
@@ -71,28 +80,27 @@ export class ChallengeWatch {
     return this.#sequence;
   }
 
-  recall(token: string): PendingFacts | undefined {
-    return this.#listening ? this.#remembered.get(token) : undefined;
+  recall(url: string): PendingFacts | undefined {
+    return this.#listening ? this.#remembered.get(url) : undefined;
   }
 
-  /** The end of its lifetime has come: the token is worth nothing any more, here neither. */
-  forget(token: string): void {
-    this.#remembered.delete(token);
+  /**
+   * Remembers a challenge that was pending in a read that began at `sequence`, under the URL by which it is polled (the
+   * last one, should a client vary it); `key` is the hash of its token, hex.
+   */
+  remember(url: string, key: string, facts: PendingFacts, sequence: number): void {
+    if (!this.#listening || sequence !== this.#sequence || url.length > longestUrl) return;
+    this.forget(key);
+    if (this.#urls.size >= rememberedAtMost) this.forget(this.#urls.keys().next().value as string);
+    this.#urls.set(key, url);
+    this.#remembered.set(url, facts);
   }
 
-  /** Remembers a challenge that was pending in a read that began at `sequence`; `key` is the hash of its token, hex. */
-  remember(token: string, key: string, facts: PendingFacts, sequence: number): void {
-    if (!this.#listening || sequence !== this.#sequence) return;
-    if (this.#tokens.size >= rememberedAtMost) this.#forget(this.#tokens.keys().next().value as string);
-    this.#tokens.set(key, token);
-    this.#remembered.set(token, facts);
-  }
-
-  #forget(key: string): void {
-    const token = this.#tokens.get(key);
-    if (token === undefined) return;
-    this.#tokens.delete(key);
-    this.#remembered.delete(token);
+  forget(key: string): void {
+    const url = this.#urls.get(key);
+    if (url === undefined) return;
+    this.#urls.delete(key);
+    this.#remembered.delete(url);
   }
 
   /**
@@ -133,7 +141,7 @@ export class ChallengeWatch {
   /** A challenge was decided: forgets it, and ends the waits for it. */
   hear(key: string): void {
     this.#sequence += 1;
-    this.#forget(key);
+    this.forget(key);
     for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
   }
 
@@ -141,7 +149,7 @@ export class ChallengeWatch {
     this.#listening = false;
     this.#sequence += 1;
     this.#remembered.clear();
-    this.#tokens.clear();
+    this.#urls.clear();
   }
 
   /** Everybody looks again: what was decided while nobody listened was announced to nobody. */

@@ -97,7 +97,7 @@ describe("what is remembered", () => {
   test("is forgotten when another process decides", async () => {
     const challenge = await newChallenge(first, { legacy: true });
     expect((await poll(second, challenge)).body.status).toBe("pending");
-    expect(second.watch.recall(challenge.token)).toBeDefined();
+    expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
     await decide(challenge, "approve");
     const until = performance.now() + 5000;
     let answer = await poll(second, challenge);
@@ -111,7 +111,7 @@ describe("what is remembered", () => {
   test("is forgotten, and held polls still end, when the connection that listens is cut", async () => {
     const challenge = await newChallenge(first);
     await poll(second, challenge);
-    expect(second.watch.recall(challenge.token)).toBeDefined();
+    expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
     const held = poll(second, challenge, wait);
     await isHeld(held);
     const admin = openSql(first.databaseUrl, { max: 1 });
@@ -120,8 +120,9 @@ describe("what is remembered", () => {
     expect(cut).toHaveLength(2);
     await admin.end();
     const until = performance.now() + 5000;
-    while (second.watch.recall(challenge.token) && performance.now() < until) await Bun.sleep(10);
-    expect(second.watch.recall(challenge.token)).toBeUndefined();
+    while (second.watch.recall(second.url + challenge.pollPath) && performance.now() < until)
+      await Bun.sleep(10);
+    expect(second.watch.recall(second.url + challenge.pollPath)).toBeUndefined();
     expect((await decide(challenge, "approve")).status).toBe(303);
     expect((await held).body.status).toBe("success");
   });

@@ -10,14 +10,12 @@ import {
 import { addressScope } from "../../core/address.ts";
 import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../core/errors.ts";
 import { RateLimit } from "../../core/rate_limit.ts";
-import { secretLength } from "../../core/secret.ts";
 import { tokenCookie } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
 
 /** A held poll ends before common proxies (60 s) and our own idle limit lose patience. */
 const longestWaitSeconds = 30;
-const pollPath = "/noauth/v1/challenge_poller/";
 const pendingBody = '{"status":"pending"}';
 /** Headers that are made once are copied faster than an object is read. */
 const pendingInit = {
@@ -31,7 +29,7 @@ const pollBurst = 5;
  * anywhere in a segment for a parameter, so the segment is a parameter as a whole and compared here.
  */
 export function challengeRoutes(deps: Deps) {
-  const { config, clock } = deps;
+  const { config, clock, watch } = deps;
   const generations = new RateLimit(
     clock,
     config.rateGenerate,
@@ -64,34 +62,36 @@ export function challengeRoutes(deps: Deps) {
 
   async function poll(token: string, request: Request, server: Server<unknown> | null, headers: Headers) {
     const address = addressOf(deps, request, server);
-    const retryAfter = polls.take(addressScope(address));
+    const addressBucket = polls.bucket(addressScope(address));
+    const retryAfter = polls.takeFrom(addressBucket, clock.now());
     if (retryAfter > 0) return answer({ status: "pending", retryAfter }, headers);
     const wait = waitOf(request);
     if (wait) server?.timeout(request, longestWaitSeconds + 10);
-    const verifier = verifierOf(request);
+    const seen = { url: request.url, authorization: request.headers.get("authorization") };
+    const verifier = verifierOf(seen.authorization);
+    const { signal } = request;
     return answer(
-      await pollChallenge(pollContext, { token, verifier, address, wait, signal: request.signal }),
+      await pollChallenge(pollContext, { token, verifier, address, addressBucket, seen, wait, signal }),
       headers,
     );
   }
 
   /**
    * A poll that memory answers, before routing, validation and log: nine in ten requests of this server are one.
-   * Only the spelling that the generator hands out; whatever is unusual takes the long way and is answered alike.
+   * Whatever is unusual takes the long way and is answered alike.
    */
   function pollAtOnce(request: Request, server: Server<unknown> | null): Response | undefined {
-    const { url } = request;
-    const at = url.length - secretLength;
-    // "/" after the host begins the path: nothing but the path may look like a poll.
-    if (url.indexOf("/", "https://".length) !== at - pollPath.length) return undefined;
-    if (!url.endsWith(pollPath, at) || request.method !== "GET" || request.headers.has("prefer"))
-      return undefined;
+    const { url, headers: sent } = request;
+    const facts = watch.recall(url);
+    if (!facts || request.method !== "GET" || sent.has("prefer")) return undefined;
     const now = clock.now();
-    const address = addressOf(deps, request, server);
-    const poll = { token: url.slice(at), verifier: verifierOf(request), address };
-    const outcome = pollFromMemory(pollContext, poll, now);
-    if (outcome?.status !== "pending") return undefined;
-    const retryAfter = outcome.retryAfter ?? polls.take(addressScope(address), now);
+    const address = () => addressOf(deps, request, server);
+    const outcome = pollFromMemory(pollContext, facts, sent.get("authorization"), address, now);
+    if (!outcome) return undefined;
+    // A bound client is known by its verifier: its polls count for the address from which it was looked up, since to
+    // ask for the address costs as much as all other checks together.
+    const bucket = facts.bound ? facts.addressBucket : polls.bucket(addressScope(address()), now);
+    const retryAfter = outcome.retryAfter ?? polls.takeFrom(bucket, now);
     if (retryAfter === 0) return new Response(pendingBody, pendingInit);
     const headers = new Headers(pendingInit.headers);
     headers.set("retry-after", String(retryAfter));
@@ -166,8 +166,7 @@ export function challengeRoutes(deps: Deps) {
 type Headers = Record<string, string | number | undefined>;
 
 /** `Authorization: Challenge <verifier>`; a verifier is 43 to 128 unreserved characters (RFC 7636, 4.1). */
-function verifierOf(request: Request): string | undefined {
-  const authorization = request.headers.get("authorization");
+function verifierOf(authorization: string | null): string | undefined {
   if (authorization === null || !/^challenge /i.test(authorization)) return undefined;
   const verifier = authorization.slice("challenge ".length).trim();
   return verifier.length >= 43 && verifier.length <= 128 ? verifier : undefined;
