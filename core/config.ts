@@ -177,7 +177,7 @@ export const variables = {
   trustedProxies: variable(
     "SVC_FORWARDED_ALLOW_IPS",
     Type.String({ default: "127.0.0.1,::1" }),
-    "Proxies whose X-Forwarded-For is believed under --proxy-headers: addresses and networks, comma-separated",
+    "Proxies whose X-Forwarded-For is believed under --proxy-headers: addresses and networks, comma-separated. `*` trusts every hop, so a client chooses its address by what it sends",
   ),
   logLevel: variable(
     "SVC_LOG_LEVEL",

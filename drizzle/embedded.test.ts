@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
+import { descendants, untilGone } from "../tests/support/processes.ts";
 import { hydrateLinks } from "./embedded/binaries.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "./embedded.ts";
 
@@ -46,7 +47,10 @@ test("one that is temporary ends, and removes its directory, when its starter is
   const temporary = join(directory, "temporary");
   const { child, address } = await startIn(temporary);
   expect(existsSync(join(temporary, "data"))).toBe(true);
+  const all = descendants(child.pid!);
+  expect(all.filter(({ command }) => command.includes("bin/postgres"))).toHaveLength(1);
   child.kill("SIGKILL");
+  await untilGone(all);
   await untilRemoved(temporary);
   await expect(query(address, "select 1")).rejects.toThrow();
 });

@@ -9,7 +9,8 @@ export interface ProxyTrust {
 }
 
 /**
- * Reads SVC_FORWARDED_ALLOW_IPS: addresses and networks (10.0.0.0/8), comma-separated; `*` trusts everyone.
+ * Reads SVC_FORWARDED_ALLOW_IPS: addresses and networks (10.0.0.0/8), comma-separated; `*` trusts everyone, so that the
+ * client itself says who it is (as with uvicorn's option of this name).
  * @throws ConfigurationError naming what is neither
  */
 export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {

@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import { Conflict, Forbidden, NotFound } from "../errors.ts";
 import { toHex } from "../secret.ts";
 import type { SignedInSession } from "../session/session.ts";
+import { noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
 import { type Challenge, stateOf } from "./state.ts";
 import type { ChallengeWatch } from "./watch.ts";
@@ -27,7 +28,7 @@ export async function decideChallenge(
   const at = clock.now();
   const actor = session.userName;
   if (actor !== found.userName) {
-    await audit(db, { at, actor, action: "challenge.wrong_user", address, subject: id });
+    await noteWrongUser(context, found, { actor, address });
     throw new Forbidden("This sign-in request is for somebody else");
   }
   const decided = await db.transaction(async (tx) => {

@@ -1,5 +1,5 @@
 import { and, eq, isNull } from "drizzle-orm";
-import { challenge } from "../../drizzle/schema/index.ts";
+import { auditLog, challenge } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Context } from "../context.ts";
 import type { Challenge } from "./state.ts";
@@ -20,5 +20,25 @@ export async function noteWrongVerifier(
       .returning({ id: challenge.id });
     if (first.length === 0) return;
     await audit(tx, { at, actor: "client", action: "challenge.wrong_verifier", address, subject: found.id });
+  });
+}
+
+/** Somebody else than the challenge is for would decide it: worth one event a person, however often they try. */
+export async function noteWrongUser(
+  { db, clock }: Context,
+  { id: subject }: Challenge,
+  { actor, address }: { actor: string; address: string },
+): Promise<void> {
+  const action = "challenge.wrong_user";
+  await db.transaction(async (tx) => {
+    // One at a time: two that look at once would both find nothing.
+    await tx
+      .select({ id: challenge.id })
+      .from(challenge)
+      .where(eq(challenge.id, subject))
+      .for("no key update");
+    const same = [eq(auditLog.subject, subject), eq(auditLog.action, action), eq(auditLog.actor, actor)];
+    if ((await tx.$count(auditLog, and(...same))) > 0) return;
+    await audit(tx, { at: clock.now(), actor, action, address, subject });
   });
 }

@@ -13,7 +13,7 @@ import type { ChallengeWatch, PendingFacts } from "./watch.ts";
 export interface PollContext extends Context {
   watch: ChallengeWatch;
   keys: Keys;
-  /** One bucket a challenge. */
+  /** A bucket for each challenge, and one more for those who poll it without its verifier. */
   limit: RateLimit;
 }
 
@@ -67,7 +67,7 @@ export function pollFromMemory(
   } else if (!authorization || !facts.authorization || !sameText(authorization, facts.authorization)) {
     return undefined;
   }
-  return counted(context, facts, now);
+  return counted(context, facts.bucket, now);
 }
 
 /** Answers one poll from the database (spec 4.1, poller; the table in login.md), after a wait if one is asked for. */
@@ -76,7 +76,7 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
   const { outcome, waiting } = await look(context, request);
   if (!waiting) return outcome;
-  const pending = counted(context, waiting, clock.now());
+  const pending = counted(context, waiting.bucket, clock.now());
   if (pending.retryAfter || !request.wait || !waiting.bound) return pending;
 
   const lifetimeLeft = waiting.expiresAt - clock.now().getTime();
@@ -99,10 +99,10 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
 
 function counted(
   { limit }: PollContext,
-  facts: PendingFacts,
+  bucket: Bucket,
   now: Date,
 ): Extract<PollOutcome, { status: "pending" }> {
-  const retryAfter = limit.takeFrom(facts.bucket, now);
+  const retryAfter = limit.takeFrom(bucket, now);
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 
@@ -118,7 +118,8 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   if (!admits(found, scope, request)) {
     if (found.codeChallenge === null) return { outcome: { status: "unknown" } };
     await noteWrongVerifier(context, found, request.address);
-    return { outcome: { status: "pending" } };
+    // Not the challenge's own bucket: whoever knows T could use up what its client may poll.
+    return { outcome: counted(context, context.limit.bucket(`wrong:${found.id}`), clock.now()) };
   }
   const state = stateOf(found, clock.now());
   if (state !== "pending") watch.forget(toHex(hash));

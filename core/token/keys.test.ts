@@ -44,6 +44,33 @@ describe("rotation", () => {
     expect(await whoami(two, await signInToken(one))).toBe(200);
   });
 
+  test("a process that meets a key it does not know looks again, but not more often than every 5 s", async () => {
+    await using one = await startTestServer();
+    await using other = await one.another({ tokenAlgorithm: "Ed25519" });
+    await one.keys.jwks();
+    const token = await signInToken(other);
+    expect(await whoami(one, token)).toBe(401);
+    one.clock.advance(4.999);
+    expect(await whoami(one, token)).toBe(401);
+    one.clock.advance(0.001);
+    expect(await whoami(one, token)).toBe(200);
+  });
+
+  test("a key that has an end keeps it when the next one is made", async () => {
+    await using server = await startTestServer({ keyRotation: 2 });
+    const [first] = await kids(server);
+    const endOf = async (kid: string) =>
+      (await server.db.select().from(signingKey)).find((row) => row.kid === kid)!.expiresAt;
+    server.clock.advance(day);
+    expect(await kids(server)).toHaveLength(2);
+    const end = await endOf(first!);
+    expect(end).not.toBeNull();
+    server.clock.advance(2 * day);
+    expect(await kids(server)).not.toContain(first!);
+    expect(await server.db.$count(signingKey)).toBe(3);
+    expect(await endOf(first!)).toEqual(end);
+  });
+
   test("ten processes that start together make one key", async () => {
     await using server = await startTestServer();
     await server.db.delete(signingKey);

@@ -63,6 +63,26 @@ describe("the way to the page", () => {
     expect(query.toString()).not.toContain(challenge.token);
   });
 
+  test("pages and redirects cannot be framed, sniffed, or made to send a form elsewhere", async () => {
+    const browser = new TestBrowser();
+    const { challengeUrl } = await newChallenge(server);
+    const answers = [
+      await browser.request(challengeUrl),
+      await browser.open(challengeUrl),
+      await server.fetch("/challenge_validator/x"),
+      await server.fetch("/sign_in/callback"),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([303, 200, 404, 401]);
+    for (const { headers } of answers) {
+      expect(headers.get("x-frame-options")).toBe("DENY");
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      const policy = headers.get("content-security-policy")!.split("; ");
+      expect(policy).toContain("form-action 'self'");
+      expect(policy).toContain("base-uri 'none'");
+      expect(policy).toContain("frame-ancestors 'none'");
+    }
+  });
+
   test("who is signed in already sees the page at once", async () => {
     const browser = new TestBrowser();
     await browser.open((await newChallenge(server)).challengeUrl);
@@ -136,6 +156,7 @@ describe("the first browser", () => {
   test.each([
     ["HEAD", { method: "HEAD" }],
     ["a prefetch", { headers: { "sec-purpose": "prefetch;prerender" } }],
+    ["a prefetch of an older browser", { headers: { purpose: "prefetch" } }],
   ])("is not %s", async (_, init) => {
     const challenge = await newChallenge(server);
     expect((await server.fetch(new URL(challenge.challengeUrl).pathname, init)).status).toBe(404);
@@ -388,6 +409,19 @@ describe("the user", () => {
     expect((await poll(server, challenge)).body.status).toBe("pending");
     const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, id));
     expect(events.map(({ action }) => action)).toContain("challenge.wrong_user");
+  });
+
+  test("who has signed out in another tab decides nothing in this one", async () => {
+    server.issuer.user = "bob@example.com";
+    const mine = await newChallenge(server, { user: "bob@example.com" });
+    const browser = new TestBrowser();
+    const page = await browser.open(mine.challengeUrl);
+    const other = await browser.open((await newChallenge(server)).challengeUrl);
+    expect((await browser.submit(other.url, other.text, {})).status).toBe(200);
+    const late = await browser.submit(page.url, page.text, { decision: "approve" });
+    expect(late.status).toBe(403);
+    expect(await late.text()).toContain("Nobody is signed in to this browser any more");
+    expect((await rowOf(mine)).approvedAt).toBeNull();
   });
 
   test.each([

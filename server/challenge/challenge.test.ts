@@ -279,6 +279,25 @@ describe("verifier", () => {
     ).toHaveLength(1);
   });
 
+  test.each([
+    ["none", () => undefined],
+    ["another", () => "w".repeat(43)],
+    ["one that is longer", (right: string) => `${right}A`],
+    [
+      "one that differs in its last character",
+      (right: string) => right.replace(/.$/, (c) => (c === "A" ? "B" : "A")),
+    ],
+  ])("%s is never answered from memory", async (_, wrong) => {
+    const challenge = await newChallenge(server);
+    await poll(server, challenge);
+    expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
+    await poll(server, { ...challenge, verifier: wrong(challenge.verifier!) });
+    const hash = new Bun.CryptoHasher("sha256").update(challenge.token).digest();
+    const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+    // Only who looks the challenge up can tell.
+    expect(row!.wrongVerifierAt).toEqual(server.clock.now());
+  });
+
   test("its holder may collect the same token again for 10 s, and nobody after that", async () => {
     const challenge = await newChallenge(server);
     await decide(challenge, "approve");

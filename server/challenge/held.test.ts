@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { openSql } from "../../drizzle/client.ts";
 import { decide, newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/server.ts";
@@ -49,6 +49,41 @@ describe("a held poll", () => {
     const challenge = await newChallenge(first);
     const answer = await poll(second, challenge, { headers: { prefer: "respond-async, wait=1" } });
     expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
+  });
+
+  test("is held for 30 s at most, whatever is asked for", async () => {
+    const challenge = await newChallenge(first);
+    using next = spyOn(second.watch, "next");
+    const held = poll(second, challenge, { headers: { prefer: "wait=100" } });
+    expect(await isHeld(held)).toBe(true);
+    expect(next.mock.calls[0]![1]).toBeWithin(29_000, 30_000.1);
+    await decide(challenge, "deny");
+    await held;
+  });
+
+  test("of a client that is gone is over: nobody looks for it any more", async () => {
+    const challenge = await newChallenge(first);
+    using next = spyOn(second.watch, "next");
+    const client = new AbortController();
+    const held = poll(second, challenge, { ...wait, signal: client.signal });
+    expect(await isHeld(held)).toBe(true);
+    client.abort();
+    await expect(held).rejects.toThrow();
+    const { happened } = next.mock.results[0]!.value as ReturnType<TestServer["watch"]["next"]>;
+    expect(await happened).toBe("gone");
+    await isHeld(held.catch(() => {}));
+    expect(next).toHaveBeenCalledTimes(1);
+  });
+
+  test("hears at once of a decision in its own process, without the database's word", async () => {
+    await using deaf = await startTestServer();
+    await deaf.db.execute(sql`alter table challenge disable trigger user`);
+    const challenge = await newChallenge(deaf);
+    const held = poll(deaf, challenge, wait);
+    expect(await isHeld(held)).toBe(true);
+    await decide(challenge, "approve");
+    expect(await isHeld(held)).toBe(false);
+    expect((await held).body.status).toBe("success");
   });
 
   test("is not held for a legacy client, nor without the right verifier", async () => {
@@ -106,6 +141,18 @@ describe("what is remembered", () => {
       answer = await poll(second, challenge);
     }
     expect(answer.body.status).toBe("success");
+  });
+
+  test("is no poll whose URL does not end in the token", async () => {
+    const { pollPath, verifier } = await newChallenge(first);
+    for (const [path, remembered] of [
+      [`${pollPath}?x=1`, false],
+      [`${pollPath}/`, false],
+      [pollPath, true],
+    ] as const) {
+      await second.fetch(path, { headers: { authorization: `Challenge ${verifier}` } });
+      expect([path, second.watch.recall(second.url + path) !== undefined]).toEqual([path, remembered]);
+    }
   });
 
   test("is forgotten, and held polls still end, when the connection that listens is cut", async () => {

@@ -23,6 +23,48 @@ describe("limits", () => {
     expect((await poll(server, challenge)).body.status).toBe("success");
   });
 
+  test("a held poll counts against its challenge's limit", async () => {
+    await using server = await startTestServer();
+    const challenge = await newChallenge(server);
+    const wait = { headers: { prefer: "wait=1" } };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => poll(server, challenge, wait)));
+    expect(answers.filter(({ http }) => http === 200)).toHaveLength(5);
+    expect(answers.filter(({ http }) => http === 429)).toHaveLength(3);
+  });
+
+  test("polls without the right verifier are slowed down, and do not slow down the one with it", async () => {
+    await using server = await startTestServer();
+    const challenge = await newChallenge(server);
+    const stranger = { ...challenge, verifier: "w".repeat(43) };
+    const answers = await Promise.all(Array.from({ length: 20 }, () => poll(server, stranger)));
+    const slowed = answers.filter(({ http }) => http === 429);
+    expect(slowed).toHaveLength(15);
+    for (const { body, headers } of slowed) {
+      expect(body).toEqual({ status: "pending" });
+      expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    const own = await Promise.all(Array.from({ length: 5 }, () => poll(server, challenge)));
+    expect(own.map(({ http }) => http)).toEqual([200, 200, 200, 200, 200]);
+  });
+
+  test.each([
+    ["a bound client's against the address from which it was looked up", false, 20],
+    ["a legacy client's against the address that it has now", true, 6],
+  ])("polls answered from memory count: %s", async (_, legacy, slowed) => {
+    await using server = await behindProxy({ ratePoll: 60, challengeLegacy: "allow" });
+    const [before, now] = [from("192.0.2.1"), from("192.0.2.2")];
+    const challenges = await Promise.all(Array.from({ length: 14 }, () => newChallenge(server, { legacy })));
+    for (const challenge of challenges) {
+      expect((await poll(server, challenge, before)).http).toBe(200);
+      expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
+    }
+    // An address may send 50 at once: the 14 above and these 56 are 20 too many for one, these alone 6.
+    const again = await Promise.all(
+      challenges.flatMap((challenge) => Array.from({ length: 4 }, () => poll(server, challenge, now))),
+    );
+    expect(again.filter(({ http }) => http === 429)).toHaveLength(slowed);
+  });
+
   test("an address that polls too much is slowed down, whatever it polls", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     const answers = await Promise.all(

@@ -47,6 +47,7 @@ describe("an issuer that lies", () => {
     "expired",
     "token endpoint error",
     "not json",
+    "no ID token",
   ];
   test.each(lies)("%s: nobody is signed in, in a sentence of ours", async (lie) => {
     server.issuer.misbehaviour = lie;
@@ -106,13 +107,23 @@ describe("an issuer", () => {
     });
   });
 
-  test("that is down is a page of 503; the server is well, and goes on when it is back", async () => {
+  test("that is down is a page of 503, and the server is well", async () => {
     await using lonely = await startTestServer({ oidcIssuer: "http://127.0.0.1:9" });
     const challenge = await newChallenge(lonely);
     const page = await new TestBrowser().open(challenge.challengeUrl);
     await expectRefused(page, 503, "does not answer");
     expect((await lonely.fetch("/healthcheck")).status).toBe(200);
     expect((await poll(lonely, challenge)).body).toEqual({ status: "pending" });
+  });
+
+  test("that was down when first needed is asked again", async () => {
+    await using early = await startTestServer();
+    const challenge = await newChallenge(early);
+    const browser = new TestBrowser();
+    early.issuer.misbehaviour = "down";
+    await expectRefused(await browser.open(challenge.challengeUrl), 503, "does not answer");
+    early.issuer.misbehaviour = undefined;
+    expect((await decide(challenge, "approve", browser)).status).toBe(303);
   });
 
   test("must be https unless it is on this machine", async () => {
@@ -137,6 +148,13 @@ describe("the way back", () => {
     expect((await browser.request(back)).status).toBe(303);
     const again = await browser.open(back);
     await expectRefused(again, 401, "was not started in this browser, or is already over");
+  });
+
+  test("is not gone by HEAD", async () => {
+    const browser = new TestBrowser();
+    const back = await halfWay(browser);
+    expect((await browser.request(back, { method: "HEAD" })).status).toBe(404);
+    expect((await browser.request(back)).status).toBe(303);
   });
 
   test("counts only in the browser that set out", async () => {
@@ -260,6 +278,25 @@ describe("behind an identity-aware proxy", () => {
     expect(bob.status).toBe(403);
     expect((await poll(proxied, challenge)).body.status).toBe("pending");
     expect((await browser.submit(url, text, { decision: "approve" }, alice)).status).toBe(303);
+  });
+
+  test("a page is shown to whom the header names now, not to whom it named before", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const { challengeUrl } = await newChallenge(proxied);
+    const browser = new TestBrowser();
+    const open = async (assertion?: string) => {
+      const headers: Record<string, string> = assertion === undefined ? {} : { "x-assertion": assertion };
+      const first = await browser.request(challengeUrl, { headers });
+      const url = new URL(first.headers.get("location")!, proxied.url).href;
+      const second = await browser.request(url, { headers });
+      return second.status === 303 ? browser.request(url, { headers }) : second;
+    };
+    expect(await (await open(await sign())).text()).toContain('value="approve"');
+    const bob = await open(await sign({ email: "bob@example.com" }));
+    await expectRefused({ status: bob.status, text: await bob.text() }, 403, "bob@example.com");
+    const nobody = await open();
+    await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not say who you are");
   });
 
   test("groups that the proxy took away are not in the token", async () => {

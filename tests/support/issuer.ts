@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 
-/** How the issuer answers at its token endpoint. */
+/** How the issuer answers at its token endpoint; `down` at every one. */
 export type Misbehaviour =
   | "wrong nonce"
   | "no nonce"
@@ -11,7 +11,9 @@ export type Misbehaviour =
   | "expired"
   | "other subject at userinfo"
   | "token endpoint error"
-  | "not json";
+  | "not json"
+  | "no ID token"
+  | "down";
 
 /**
  * An OpenID Connect issuer that can lie. Whoever comes is signed in at once as `user`; a call that nobody expected
@@ -56,6 +58,7 @@ export async function startTestIssuer() {
     port: 0,
     hostname: "127.0.0.1",
     async fetch(request: Request): Promise<Response> {
+      if (issuer.misbehaviour === "down") return new Response(null, { status: 503 });
       const url = new URL(request.url);
       const base = `http://127.0.0.1:${server.port}`;
       switch (url.pathname) {
@@ -110,7 +113,7 @@ export async function startTestIssuer() {
           return Response.json({
             access_token: crypto.randomUUID(),
             token_type: "Bearer",
-            id_token: await idToken(attempt.nonce),
+            ...(issuer.misbehaviour === "no ID token" ? {} : { id_token: await idToken(attempt.nonce) }),
           });
         }
         case "/userinfo": {

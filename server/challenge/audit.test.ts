@@ -1,0 +1,88 @@
+import { describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { decodeJwt } from "jose";
+import { csrfToken } from "../../core/session/session.ts";
+import { auditLog, challenge as challengeTable } from "../../drizzle/schema/index.ts";
+import { TestBrowser } from "../../tests/support/browser.ts";
+import {
+  decide,
+  newChallenge,
+  poll,
+  startTestServer,
+  type TestChallenge,
+  type TestServer,
+} from "../../tests/support/server.ts";
+
+/** The whole of what the audit log says of a challenge, so that nothing else, and no secret, stands in it. */
+async function eventsOf(server: TestServer, { token }: TestChallenge) {
+  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
+  const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+  const events = await server.db
+    .select()
+    .from(auditLog)
+    .where(eq(auditLog.subject, row!.id))
+    .orderBy(auditLog.id);
+  return events.map(({ id: _, subject: __, ...event }) => event);
+}
+
+const terminal = { headers: { "x-forwarded-for": "192.0.2.1" } };
+const browserAt = (address: string) => new TestBrowser({ "x-forwarded-for": address });
+const user = "alice@example.com";
+
+describe("the audit log tells of a challenge", () => {
+  test("who approved and who collected it, from where", async () => {
+    await using server = await startTestServer({ proxyHeaders: true });
+    const at = server.clock.now();
+    const challenge = await newChallenge(server, terminal);
+    await decide(challenge, "approve", browserAt("198.51.100.7"));
+    const { body } = await poll(server, challenge, terminal);
+    const { jti } = decodeJwt(body.encoded_jwt as string);
+    const [client, browser] = ["192.0.2.1", "198.51.100.7"];
+    expect(await eventsOf(server, challenge)).toEqual([
+      { at, actor: "client", action: "challenge.created", address: client, data: { user, bound: true } },
+      { at, actor: "browser", action: "challenge.bound", address: browser, data: {} },
+      { at, actor: user, action: "challenge.approved", address: browser, data: {} },
+      { at, actor: user, action: "challenge.collected", address: client, data: { jti } },
+    ]);
+  });
+
+  test("who denied it", async () => {
+    await using server = await startTestServer({ proxyHeaders: true });
+    const challenge = await newChallenge(server, terminal);
+    await decide(challenge, "deny", browserAt("198.51.100.7"));
+    await poll(server, challenge, terminal);
+    expect((await eventsOf(server, challenge)).slice(2)).toEqual([
+      {
+        at: server.clock.now(),
+        actor: user,
+        action: "challenge.denied",
+        address: "198.51.100.7",
+        data: {},
+      },
+    ]);
+  });
+
+  test("that somebody else tried to decide it: once a person, however often they try", async () => {
+    await using server = await startTestServer();
+    const challenge = await newChallenge(server, { user: "carol@example.com" });
+    const browser = new TestBrowser();
+    for (const somebody of ["alice@example.com", "bob@example.com"]) {
+      server.issuer.user = somebody;
+      const { url, text } = await browser.open(challenge.challengeUrl);
+      const id = new URL(url).pathname.split("/").at(-1)!;
+      const sessionId = browser.cookies.get(new URL(server.url).host)!.get("svc_session")!;
+      const decision = { decision: "approve", csrf: csrfToken(sessionId, id) };
+      const attempts = Array.from({ length: 5 }, () =>
+        browser.submit(`${server.url}/approve/${id}`, "", decision),
+      );
+      expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual([403, 403, 403, 403, 403]);
+      // Signs out, so that the next one may come.
+      await browser.submit(url, text, {});
+    }
+    const tried = (await eventsOf(server, challenge)).slice(2);
+    expect(tried.map(({ action, actor }) => `${action} ${actor}`)).toEqual([
+      "challenge.wrong_user alice@example.com",
+      "challenge.wrong_user bob@example.com",
+    ]);
+  });
+});

@@ -1,0 +1,10 @@
+import { expect, test } from "bun:test";
+import { readConfig } from "../../core/config.ts";
+import { identityOf } from "./claims.ts";
+
+test("a group is a text of at most 256 characters; what else the claim holds is left out", () => {
+  const longest = "g".repeat(256);
+  const groups = ["admin", longest, `${longest}g`, 42, null, ["nested"], { name: "object" }];
+  const claims = { email: "alice@example.com", groups };
+  expect(identityOf(readConfig({}), claims).groups).toEqual(["admin", longest]);
+});
