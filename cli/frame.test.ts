@@ -25,20 +25,20 @@ describe("help", () => {
   });
 
   test("a group", async () => {
-    expect(await svc(["database", "--help"])).toEqual({
+    expect(await svc(["idp", "--help"])).toEqual({
       code: 0,
       stderr: "",
-      stdout: `Look after the database
+      stdout: `The bundled sign-in provider, for trials and tests only
 
-Usage: svc database COMMAND
+Usage: svc idp COMMAND
 
 Commands:
-  upgrade   Bring the schema to the newest revision
+  start   Start the trial sign-in provider
 
 Options:
   -h, --help   Show this help
 
-\`svc database COMMAND --help\` tells about one command.
+\`svc idp COMMAND --help\` tells about one command.
 `,
     });
   });
@@ -83,8 +83,7 @@ describe("a wrong command line is exit code 2, with its fault and the usage on s
     ));
   test("unknown command, although help is wanted", () =>
     wrong("frobnicate --help", "unknown command: frobnicate", "svc COMMAND", "svc"));
-  test("missing command", () =>
-    wrong("database", "missing command: upgrade", "svc database COMMAND", "svc database"));
+  test("missing command", () => wrong("idp", "missing command: start", "svc idp COMMAND", "svc idp"));
   test("unknown option", () =>
     wrong(
       "login --forse",

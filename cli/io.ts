@@ -32,6 +32,8 @@ export interface Io {
   fetch: Fetch;
   keychain: Keychain;
   openBrowser: OpenBrowser;
+  /** Asks the person at the terminal for a line; undefined without one (a pipe, a job), or when they end the input. */
+  ask(question: string): Promise<string | undefined>;
   /** The name by which the operating system knows the person. */
   osUser(): string;
   /** Resolves after so many milliseconds; rejects at once when the signal aborts. */
@@ -61,6 +63,7 @@ export function systemIo(): Io {
       const failed = import("./client/browser.ts").then(({ openBrowser }) => openBrowser(url, env));
       return { failed };
     },
+    ask,
     osUser: () => {
       try {
         return userInfo().username;
@@ -101,5 +104,24 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
     return await Promise.race([work(controller.signal), interrupted]);
   } finally {
     process.removeListener("SIGINT", onInterrupt);
+  }
+}
+
+async function ask(question: string): Promise<string | undefined> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
+  const { createInterface } = await import("node:readline");
+  // On stderr: stdout is for what a program reads.
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  lines.question(question, resolve);
+  lines.once("SIGINT", () => {
+    process.stderr.write("\n");
+    reject(new Interrupted());
+  });
+  lines.once("close", () => resolve(undefined));
+  try {
+    return await promise;
+  } finally {
+    lines.close();
   }
 }

@@ -3,7 +3,7 @@ import { type ErrorCode, SvcError } from "../core/errors.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
-import { printable } from "./text.ts";
+import { minusSign, printable } from "./text.ts";
 import { type Group, root } from "./tree.ts";
 
 const OK = 0;
@@ -19,7 +19,7 @@ const INTERRUPTED = 130;
  */
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
   try {
-    await cli([...argv], entry(io, tree), {
+    await cli(argv.map(protectNumber), entry(io, tree), {
       name: "svc",
       strict: true,
       subCommands: subCommands(io, tree),
@@ -60,4 +60,9 @@ function unexpected(error: unknown): string {
     error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
   const kind = typeof code === "string" ? `${name}, ${code}` : name;
   return `something unexpected went wrong (${kind}); run it again with SVC_DEBUG=1 to see where`;
+}
+
+/** gunshi reads `-1` as an option. No option of ours is a number, so behind a minus sign proper it passes for a word. */
+function protectNumber(word: string): string {
+  return /^-\d+$/.test(word) ? word.replace("-", minusSign) : word;
 }

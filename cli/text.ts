@@ -6,3 +6,6 @@ export function printable(text: string, limit = 2000): string {
   const clean = text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, "\uFFFD");
   return clean.length > limit ? `${clean.slice(0, limit)}…` : clean;
 }
+
+/** U+2212, which stands for the hyphen of a negative number on its way through the parser: see run.ts. */
+export const minusSign = "\u2212";

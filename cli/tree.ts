@@ -44,10 +44,56 @@ export const root: Group = {
     database: {
       about: "Look after the database",
       commands: {
+        init: {
+          about: "Create the database, bring it to the newest revision, write the defaults",
+          load: () => import("./commands/database/init.ts"),
+        },
         upgrade: {
           about: "Bring the schema to the newest revision",
           load: () => import("./commands/database/upgrade.ts"),
         },
+        downgrade: {
+          about: "Take the newest revision back",
+          load: () => import("./commands/database/downgrade.ts"),
+        },
+        revision: {
+          about: "Write a new revision, from what has changed in drizzle/schema",
+          load: () => import("./commands/database/revision.ts"),
+        },
+        heads: {
+          about: "Show the heads of the revisions",
+          load: () => import("./commands/database/heads.ts"),
+        },
+        history: {
+          about: "Show the revisions, newest first",
+          load: () => import("./commands/database/history.ts"),
+        },
+        current: {
+          about: "Show which revision the database is at",
+          load: () => import("./commands/database/current.ts"),
+        },
+        check: {
+          about: "Tell whether drizzle/schema, the revisions and the database agree",
+          load: () => import("./commands/database/check.ts"),
+        },
+        stamp: {
+          about: "Note that the database is at a revision, and run nothing",
+          load: () => import("./commands/database/stamp.ts"),
+        },
+        merge: { about: "Join several heads", load: () => import("./commands/database/merge.ts") },
+        repair: {
+          about: "Decide about a revision that was edited or interrupted",
+          load: () => import("./commands/database/repair.ts"),
+        },
+        populate: {
+          about: "Write the default incident types, priorities and cost constants",
+          load: () => import("./commands/database/populate.ts"),
+        },
+        "sync-triggers": {
+          about: "Make sure that all triggers are installed",
+          load: () => import("./commands/database/sync-triggers.ts"),
+        },
+        drop: { about: "Drop all data", load: () => import("./commands/database/drop.ts") },
       },
     },
     idp: {

@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ConfigurationError } from "./errors.ts";
+import { databaseUrlPattern, readVariable } from "./variable.ts";
 
 /** One configuration variable: its name in the environment, its type with default, and what it is for. */
 interface Variable<S extends TSchema = TSchema> {
@@ -38,7 +38,7 @@ const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...
 export const variables = {
   databaseUrl: secret(
     "SVC_DATABASE_URL",
-    Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })),
+    Type.Optional(Type.String({ pattern: databaseUrlPattern })),
     "PostgreSQL: postgres://user:password@host:5432/name",
   ),
   databasePoolSize: variable(
@@ -198,15 +198,10 @@ export function readConfig(environment: Environment): Config {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [key, { name, schema, secret }] of Object.entries<Variable>(variables)) {
-    let text = environment[name]?.trim() || undefined;
-    const file = secret ? environment[`${name}_FILE`] : undefined;
-    if (text === undefined && file) {
-      try {
-        text = readFileSync(file, "utf8").trim();
-      } catch {
-        faults.push(`${name}_FILE: cannot read ${file}`);
-        continue;
-      }
+    const { text, fault } = readVariable(environment, name, secret);
+    if (fault) {
+      faults.push(fault);
+      continue;
     }
     const value = text === undefined ? Value.Default(schema, undefined) : Value.Convert(schema, text);
     const optionalAndMissing = value === undefined && OptionalKind in schema;

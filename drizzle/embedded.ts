@@ -21,6 +21,8 @@ export interface EmbeddedPostgresOptions {
   durable?: boolean;
   /** Remove `directory` when it stops, also when this process was killed. For tests. */
   temporary?: boolean;
+  /** Of another installation than npm's; `directory` must then hold a cluster of theirs. For tests. */
+  binaries?: Binaries;
   /** Told what takes a while: only the first start creates a cluster. */
   log?: (line: string) => void;
 }
@@ -51,7 +53,7 @@ const largestLog = 10_000_000;
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const directory = resolve(options.directory);
   const data = join(directory, "data");
-  const binaries = await findBinaries();
+  const binaries = options.binaries ?? (await findBinaries());
   const account = chooseAccount();
   // Only the last one is closed: the account may be another user, who has to pass those above.
   await mkdir(dirname(directory), { recursive: true });

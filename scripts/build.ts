@@ -1,6 +1,6 @@
 import { chmod, mkdir } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
-import { readRevisionsFrom } from "../core/revision/read.ts";
+import { readRevisionsFrom, revisionsDirectory } from "../core/revision/read.ts";
 
 const root = join(import.meta.dir, "..");
 
@@ -8,9 +8,9 @@ const root = join(import.meta.dir, "..");
  * Builds `dist/svc`, one file that runs everywhere where its C library is: the client and `server start`. It knows the
  * schema's revisions as `SVC_REVISIONS`. What only works from the source tree stays outside (`svc up`, drizzle-kit).
  */
-export async function build(outfile: string): Promise<void> {
+export async function build(outfile: string, directory = revisionsDirectory): Promise<void> {
   await mkdir(dirname(outfile), { recursive: true });
-  const revisions = await readRevisionsFrom(join(root, "drizzle"));
+  const revisions = await readRevisionsFrom(directory);
   const result = await Bun.build({
     entrypoints: [join(root, "cli/main.ts")],
     target: "bun",

@@ -5,9 +5,10 @@ import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { createLog } from "../core/log.ts";
+import { createLog, type Log } from "../core/log.ts";
+import { assertServable, schemaStatus } from "../core/revision/status.ts";
 import { Keys } from "../core/token/keys.ts";
-import { openDatabase } from "../drizzle/client.ts";
+import { type DatabaseClient, openDatabase } from "../drizzle/client.ts";
 import { proxyTrust } from "./address.ts";
 import { type App, createApp } from "./app.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
@@ -19,7 +20,7 @@ const cleanUpSeconds = 3600;
  * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
  * opened here. The database may still be down: /healthcheck tells.
  *
- * @throws ConfigurationError with every fault
+ * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on
  */
 export async function openApp(): Promise<App> {
   const config = readConfig(readEnvironment());
@@ -28,6 +29,7 @@ export async function openApp(): Promise<App> {
   const log = createLog(config.logLevel);
   const database = openDatabase(config.databaseUrl, config.databasePoolSize);
   const context: Context = { db: database.db, clock: systemClock, config, log };
+  await assertSchema(database, log);
   const watch = new ChallengeWatch(config.databaseUrl, log);
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
@@ -50,4 +52,18 @@ export async function openApp(): Promise<App> {
     await watch.stop();
     await database.close();
   });
+}
+
+/** A server that does not know the tables it meets does harm; one whose database is down yet only has to wait. */
+async function assertSchema({ db, close }: DatabaseClient, log: Log): Promise<void> {
+  const status = await schemaStatus(db).catch((error: unknown) => {
+    log.warn({ err: error }, "the database does not answer yet");
+    return undefined;
+  });
+  try {
+    if (status) assertServable(status);
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }

@@ -224,7 +224,7 @@ describe("GET /healthcheck", () => {
       return `${response.status} ${((await response.json()) as { revision: { status: string } }).revision.status}`;
     };
     await other.db.execute("insert into revision (id, checksum, down_sql) values ('9999_future', '', '')");
-    expect(await check()).toBe("503 behind");
+    expect(await check()).toBe("503 newer");
     await other.db.execute("delete from revision");
     expect(await check()).toBe("503 behind");
     await other.db.execute("drop table revision");

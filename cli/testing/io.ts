@@ -58,6 +58,7 @@ export function testIo(overrides: Partial<Io> & { env?: Record<string, string> }
       io.opened.push(url);
       return { failed: new Promise(() => {}) };
     },
+    ask: async () => undefined,
     osUser: () => "ada",
     sleep: async (milliseconds, signal) => {
       signal.throwIfAborted();

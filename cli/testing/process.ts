@@ -9,9 +9,15 @@ export interface Finished {
 }
 
 /** Runs `svc` as a process of its own, with `env` and nothing else of ours in its environment. */
-export function spawnSvc(args: readonly string[], env: Record<string, string> = {}, preload?: string) {
+export function spawnSvc(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  preload?: string,
+  cwd?: string,
+) {
   const child = Bun.spawn([process.execPath, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
     env: { PATH: process.env.PATH, TZ: "UTC", ...env },
+    cwd,
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
@@ -27,17 +33,27 @@ export function spawnSvc(args: readonly string[], env: Record<string, string> = 
   return { child, finished, says: (text: string) => stderr.shows((all) => all.includes(text)) };
 }
 
-export async function svc(args: readonly string[], env?: Record<string, string>): Promise<Finished> {
-  return await spawnSvc(args, env).finished;
+export async function svc(
+  args: readonly string[],
+  env?: Record<string, string>,
+  cwd?: string,
+): Promise<Finished> {
+  return await spawnSvc(args, env, undefined, cwd).finished;
 }
 
 /** Runs `svc` on a pseudo-terminal of 80 columns, or of that many. */
-export function svcOnTerminal(args: readonly string[], env: Record<string, string>, columns?: number) {
+export function svcOnTerminal(
+  args: readonly string[],
+  env: Record<string, string>,
+  columns?: number,
+  cwd?: string,
+) {
   const screen = new Transcript();
   // Bun itself takes no width of 0, which some terminals report before they know their size.
   const resize = columns === undefined ? [] : ["sh", "-c", `stty cols ${columns}; exec "$@"`, "sh"];
   const child = Bun.spawn([...resize, process.execPath, MAIN, ...args], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
+    cwd,
     terminal: { cols: 80, rows: 24, data: (_terminal, data) => screen.add(data) },
   });
   return {

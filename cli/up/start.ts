@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { Unavailable } from "../../core/errors.ts";
-import { upgrade } from "../../core/revision/upgrade.ts";
+import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
 import { untilReady } from "./ready.ts";
@@ -31,7 +31,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   idp?.catch(() => {});
   const databaseUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
   run.signal.throwIfAborted();
-  const { applied, head } = await upgrade({ url: databaseUrl });
+  const { applied, head } = await init({ url: databaseUrl });
   run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);
   run.signal.throwIfAborted();
   await startServer(settings, run, {

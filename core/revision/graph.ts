@@ -1,34 +1,99 @@
-import { SvcError } from "../errors.ts";
-import type { Revision } from "./read.ts";
+import { InvalidInput, SvcError } from "../errors.ts";
 
-type Node = Pick<Revision, "id" | "parents">;
+/** A revision as far as order is concerned. */
+export interface Node {
+  id: string;
+  parents: readonly string[];
+}
 
 /** The revisions that no other one follows, in order of id. One head is what a release has. */
 export function headsOf(revisions: readonly Node[]): string[] {
   const followed = new Set(revisions.flatMap((revision) => revision.parents));
-  return revisions.map((revision) => revision.id).filter((id) => !followed.has(id));
+  return revisions
+    .map((revision) => revision.id)
+    .filter((id) => !followed.has(id))
+    .sort();
 }
 
 /**
- * The revisions that are not in `applied`, each behind its parents; among those that may come next, by id.
+ * All revisions, each behind its parents; among those that may come next, by id.
  * @throws SvcError `configuration` when a parent is missing or the graph has a circle
  */
-export function pendingRevisions<T extends Node>(revisions: readonly T[], applied: ReadonlySet<string>): T[] {
-  const known = new Set(revisions.map((revision) => revision.id));
-  for (const { id, parents } of revisions) {
-    const missing = parents.find((parent) => !known.has(parent));
-    if (missing) throw new SvcError("configuration", `Revision ${id} follows ${missing}, which is not there`);
+export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
+  const known = new Map(revisions.map((revision) => [revision.id, revision]));
+  const waitsFor = new Map<string, number>();
+  const followers = new Map<string, T[]>();
+  for (const revision of revisions) {
+    for (const parent of revision.parents) {
+      if (!known.has(parent))
+        throw new SvcError("configuration", `Revision ${revision.id} follows ${parent}, which is not there`);
+      const list = followers.get(parent);
+      if (list) list.push(revision);
+      else followers.set(parent, [revision]);
+    }
+    waitsFor.set(revision.id, revision.parents.length);
   }
-  const done = new Set(applied);
-  let waiting = revisions.filter(({ id }) => !done.has(id)).sort((a, b) => (a.id < b.id ? -1 : 1));
   const order: T[] = [];
-  while (waiting.length > 0) {
-    const next = waiting.find(({ parents }) => parents.every((parent) => done.has(parent)));
-    if (!next)
-      throw new SvcError("configuration", `Revisions ${waiting.map((r) => r.id).join(", ")} form a circle`);
+  const ready = revisions.filter(({ parents }) => parents.length === 0);
+  const byId = (a: T, b: T) => (a.id < b.id ? -1 : 1);
+  ready.sort(byId);
+  while (ready.length > 0) {
+    const next = ready.shift()!;
     order.push(next);
-    done.add(next.id);
-    waiting = waiting.filter((revision) => revision !== next);
+    let added = false;
+    for (const follower of followers.get(next.id) ?? []) {
+      const left = waitsFor.get(follower.id)! - 1;
+      waitsFor.set(follower.id, left);
+      if (left === 0) added = ready.push(follower) > 0;
+    }
+    if (added) ready.sort(byId);
+  }
+  if (order.length < revisions.length) {
+    const done = new Set(order);
+    const circle = revisions.filter((revision) => !done.has(revision)).map(({ id }) => id);
+    throw new SvcError("configuration", `Revisions ${circle.join(", ")} form a circle`);
   }
   return order;
+}
+
+/** A revision's ancestors and itself. */
+export function withAncestors(revisions: readonly Node[], id: string): Set<string> {
+  const parents = new Map(revisions.map((revision) => [revision.id, revision.parents]));
+  return reach(id, (at) => parents.get(at) ?? []);
+}
+
+/** What follows a revision, near and far, without itself. */
+export function descendantsOf(revisions: readonly Node[], id: string): Set<string> {
+  const children = new Map<string, string[]>();
+  for (const revision of revisions) {
+    for (const parent of revision.parents)
+      children.set(parent, [...(children.get(parent) ?? []), revision.id]);
+  }
+  const found = reach(id, (at) => children.get(at) ?? []);
+  found.delete(id);
+  return found;
+}
+
+function reach(from: string, next: (id: string) => readonly string[]): Set<string> {
+  const found = new Set([from]);
+  // A Set is walked in order of insertion, also what is inserted while it is walked.
+  for (const id of found) for (const other of next(id)) found.add(other);
+  return found;
+}
+
+/**
+ * The revision that a person means by its id or a beginning of it that no other one has.
+ * @throws InvalidInput `revision`
+ */
+export function findRevision<T extends Node>(revisions: readonly T[], name: string): T {
+  const exact = revisions.find(({ id }) => id === name);
+  if (exact) return exact;
+  const [match, ...others] = name === "" ? [] : revisions.filter(({ id }) => id.startsWith(name));
+  if (!match)
+    throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
+  if (others.length > 0) {
+    const all = [match, ...others].map(({ id }) => id).join(", ");
+    throw new InvalidInput("revision", `${name} is the beginning of several revisions: ${all}`);
+  }
+  return match;
 }

@@ -1,5 +1,24 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { SvcError } from "../errors.ts";
+
+/** What stands in a revision's manifest.json, and beside it in the database once it is applied. */
+export interface Manifest {
+  /** What it does, in a few words. */
+  message: string;
+  /** ISO 8601. */
+  created_at: string;
+  /** The revisions it follows: none for the first, several for a merge. */
+  parents: string[];
+  /** Whether the release before it works on the schema with it, so that a rolling release need not stop. */
+  compatible: boolean;
+  /** false: up.sql is one statement that cannot run in a transaction. The mark in the SQL says the same. */
+  transactional: boolean;
+  /** true: there is no way back. The mark in down.sql says the same, and why. */
+  irreversible: boolean;
+  /** SHA-256 of the SQL as it was generated, hex: tells whether a person has changed it since. */
+  checksums: { up: string; down: string };
+}
 
 /** A step of the schema: a folder in drizzle/revisions (database.md). */
 export interface Revision {
@@ -8,56 +27,76 @@ export interface Revision {
   parents: string[];
   up: string;
   down: string;
-  /** SHA-256 of up.sql and down.sql, hex. */
+  /** SHA-256 of up.sql and down.sql, hex. What is applied must stay what it was. */
   checksum: string;
-}
-
-/** What the program knows of the schema: the graph of revisions, and SQL that is repeated after each change. */
-export interface Revisions {
-  revisions: Revision[];
-  /** Idempotent SQL, by file name. */
-  triggers: { name: string; sql: string }[];
-}
-
-interface Manifest {
-  parents: string[];
+  manifest: Manifest;
 }
 
 /** Written into the single executable by scripts/build.ts, which has no source tree to read. */
-declare const SVC_REVISIONS: Revisions | undefined;
+declare const SVC_REVISIONS: Revision[] | undefined;
 
-const root = join(import.meta.dir, "../../drizzle");
+/** drizzle/revisions of the source tree. */
+export const revisionsDirectory = join(import.meta.dir, "../../drizzle/revisions");
 
-/** Reads drizzle/revisions and drizzle/triggers, or what the executable was built with. */
-export async function readRevisions(): Promise<Revisions> {
-  return typeof SVC_REVISIONS === "undefined" ? readRevisionsFrom(root) : SVC_REVISIONS;
+/** Whether there are folders to read and to write, or only what the executable was built with. */
+export const hasSourceTree = typeof SVC_REVISIONS === "undefined";
+
+/**
+ * The revisions that this release knows, by id.
+ * @throws SvcError `configuration` for a folder that lacks a file or has a manifest that is none
+ */
+export async function readRevisions(): Promise<Revision[]> {
+  return typeof SVC_REVISIONS === "undefined" ? readRevisionsFrom(revisionsDirectory) : SVC_REVISIONS;
 }
 
-/** @throws when a folder lacks up.sql, down.sql or manifest.json */
-export async function readRevisionsFrom(directory: string): Promise<Revisions> {
-  const folders = await readdir(join(directory, "revisions"), { withFileTypes: true });
-  const ids = folders.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
-  const revisions = await Promise.all(
-    ids.sort().map(async (id): Promise<Revision> => {
-      const text = (file: string) => readFile(join(directory, "revisions", id, file), "utf8");
-      const [up, down, manifest] = await Promise.all([
-        text("up.sql"),
-        text("down.sql"),
-        text("manifest.json"),
-      ]);
-      const { parents } = JSON.parse(manifest) as Manifest;
-      return { id, parents, up, down, checksum: checksumOf(up, down) };
-    }),
-  );
-  const files = (await readdir(join(directory, "triggers"))).filter((name) => name.endsWith(".sql"));
-  const triggers = await Promise.all(
-    files
-      .sort()
-      .map(async (name) => ({ name, sql: await readFile(join(directory, "triggers", name), "utf8") })),
-  );
-  return { revisions, triggers };
+export async function readRevisionsFrom(directory: string): Promise<Revision[]> {
+  const entries = await readdir(directory, { withFileTypes: true });
+  // What an editor or a system leaves behind (.DS_Store, .old) is no revision.
+  const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
+  const ids = folders.map(({ name }) => name).sort();
+  return Promise.all(ids.map((id) => readRevision(directory, id)));
 }
 
-function checksumOf(up: string, down: string): string {
+async function readRevision(directory: string, id: string): Promise<Revision> {
+  const text = async (file: string) => {
+    const content = await readFile(join(directory, id, file), "utf8").catch((cause: unknown) => {
+      throw new SvcError("configuration", `Revision ${id} has no ${file} that can be read`, { cause });
+    });
+    // git may write other ends of lines; they change nothing.
+    return content.replaceAll("\r\n", "\n");
+  };
+  const [up, down, json] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
+  const manifest = parseManifest(id, json, up, down);
+  return { id, parents: manifest.parents, up, down, checksum: checksumOf(up, down), manifest };
+}
+
+function parseManifest(id: string, json: string, up: string, down: string): Manifest {
+  const fail = (what: string) => new SvcError("configuration", `manifest.json of revision ${id} ${what}`);
+  let read: Partial<Manifest>;
+  try {
+    read = JSON.parse(json) as Partial<Manifest>;
+  } catch {
+    throw fail("is not JSON");
+  }
+  const { parents } = read ?? {};
+  if (!Array.isArray(parents) || parents.some((parent) => typeof parent !== "string")) {
+    throw fail("has no list of parents");
+  }
+  return {
+    message: read.message ?? "",
+    created_at: read.created_at ?? "",
+    parents,
+    compatible: read.compatible === true,
+    transactional: read.transactional !== false,
+    irreversible: read.irreversible === true,
+    checksums: read.checksums ?? { up: sha256Of(up), down: sha256Of(down) },
+  };
+}
+
+export function checksumOf(up: string, down: string): string {
   return new Bun.CryptoHasher("sha256").update(up).update("\0").update(down).digest("hex");
+}
+
+export function sha256Of(text: string): string {
+  return new Bun.CryptoHasher("sha256").update(text).digest("hex");
 }

@@ -1,28 +1,79 @@
 import { sql } from "drizzle-orm";
 import type { Database } from "../../drizzle/client.ts";
+import { Conflict } from "../errors.ts";
 import { headsOf } from "./graph.ts";
-import { readRevisions } from "./read.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import { type Applied, toApplied } from "./store.ts";
+
+/**
+ * How the database's schema suits this release. Good: `ok`; `ahead` (a newer release has upgraded, by revisions that
+ * leave us working). Bad: `behind`; `newer` (by revisions that do not); `heads` (several lines of revisions that
+ * nobody has joined); `interrupted` (a revision without a transaction was begun and not ended).
+ */
+export type SchemaState = "ok" | "ahead" | "behind" | "newer" | "heads" | "interrupted";
 
 export interface SchemaStatus {
+  state: SchemaState;
   /** Heads of what is applied; empty for a database without our schema. */
   current: string[];
   /** Heads of what this program knows. */
   head: string[];
-  atHead: boolean;
 }
 
 /** Compares the applied revisions with those this program was built for. @throws when the database does not answer */
 export async function schemaStatus(db: Database): Promise<SchemaStatus> {
-  const { revisions } = await readRevisions();
-  const [exists] = await db.execute(sql`select to_regclass('revision') is not null as yes`);
-  const rows = exists?.yes ? await db.execute<{ id: string }>(sql`select id from revision order by id`) : [];
-  const applied = new Set(rows.map((row) => row.id));
-  const current = headsOf(revisions.filter(({ id }) => applied.has(id)));
-  const unknown = [...applied].filter((id) => !revisions.some((revision) => revision.id === id));
-  const head = headsOf(revisions);
-  return {
-    current: [...current, ...unknown],
-    head,
-    atHead: unknown.length === 0 && revisions.every(({ id }) => applied.has(id)),
-  };
+  const [known, applied] = await Promise.all([readRevisions(), readAppliedBy(db)]);
+  return judge(known, applied);
+}
+
+export function judge(known: readonly Revision[], applied: readonly Applied[]): SchemaStatus {
+  const ours = new Map(known.map((revision) => [revision.id, revision]));
+  const nodes = applied.map(({ id, manifest, parents }) => ({
+    id,
+    parents: manifest.parents ?? ours.get(id)?.parents ?? parents,
+  }));
+  const there = new Set(nodes.map(({ id }) => id));
+  const current = headsOf(nodes);
+  const head = headsOf(known);
+  const answer = (state: SchemaState): SchemaStatus => ({ state, current, head });
+  if (applied.some(({ state }) => state !== "applied")) return answer("interrupted");
+  if (known.some(({ id }) => !there.has(id))) return answer("behind");
+  const unknown = applied.filter(({ id }) => !ours.has(id));
+  if (unknown.some(({ manifest }) => !manifest.compatible)) return answer("newer");
+  if (current.length > 1) return answer("heads");
+  return answer(unknown.length === 0 ? "ok" : "ahead");
+}
+
+/**
+ * For a process that is about to serve: it must not meet tables that it does not know.
+ * @throws Conflict that names the command which mends it
+ */
+export function assertServable({ state, current, head }: SchemaStatus): void {
+  const at = current.join(", ") || "base";
+  switch (state) {
+    case "ok":
+    case "ahead":
+      return;
+    case "behind":
+      throw new Conflict(
+        `The schema is behind: it is at ${at}, this release needs ${head.join(", ")}. Run: svc database upgrade`,
+      );
+    case "heads":
+      throw new Conflict(
+        `The schema has several heads: ${at}. Join them (svc database merge), then run: svc database upgrade`,
+      );
+    case "interrupted":
+      throw new Conflict("A revision was interrupted half-way. Run: svc database upgrade");
+    case "newer":
+      throw new Conflict(
+        `The schema is newer than this release: it is at ${at}, this release knows ${head.join(", ")}. Run the newer release, or go back with: svc database downgrade`,
+      );
+  }
+}
+
+async function readAppliedBy(db: Database): Promise<Applied[]> {
+  const [table] = await db.execute(sql`select to_regclass('public.revision') is not null as exists`);
+  if (!table?.exists) return [];
+  const rows = await db.execute<{ row: string }>(sql`select to_jsonb(r)::text as row from public.revision r`);
+  return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }

@@ -9,3 +9,9 @@ export const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({
   toDriver: (value) => Buffer.from(value),
   fromDriver: (value) => new Uint8Array(value),
 });
+
+/**
+ * Words for full-text search. A trigger fills it (drizzle/triggers), so nobody writes it and it may be null until
+ * `svc database sync-triggers` has seen the row. Nobody reads it either: name the columns of a list without it.
+ */
+export const searchVector = customType<{ data: string }>({ dataType: () => "tsvector" });

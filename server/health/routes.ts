@@ -6,7 +6,7 @@ const health = t.Object({
   status: t.Union([t.Literal("ok"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("unreachable")]),
   revision: t.Object({
-    status: t.Union([t.Literal("ok"), t.Literal("behind"), t.Literal("unknown")]),
+    status: t.UnionEnum(["ok", "ahead", "behind", "newer", "heads", "interrupted", "unknown"]),
     current: t.Array(t.String()),
     head: t.Array(t.String()),
   }),
@@ -25,9 +25,10 @@ export const healthRoutes = (deps: Deps) =>
         const revision = { status: "unknown" as const, current: [], head: [] };
         return status(503, { status: "unavailable" as const, database: "unreachable" as const, revision });
       }
-      const { atHead, current, head } = schema;
-      const revision = { status: atHead ? ("ok" as const) : ("behind" as const), current, head };
-      if (!atHead) return status(503, { status: "unavailable" as const, database: "ok" as const, revision });
+      const { state, current, head } = schema;
+      const revision = { status: state, current, head };
+      if (state !== "ok" && state !== "ahead")
+        return status(503, { status: "unavailable" as const, database: "ok" as const, revision });
       return { status: "ok" as const, database: "ok" as const, revision };
     },
     { response: { 200: health, 503: health } },

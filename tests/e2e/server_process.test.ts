@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { createEmptyTestDatabase } from "../support/database.ts";
+import { openSql } from "../../drizzle/client.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "../support/e2e_sign_in.ts";
 import { freePort, listening, Stack } from "../support/e2e_stack.ts";
 import { until, within } from "../support/e2e_until.ts";
@@ -74,18 +75,43 @@ test("the database is down: it starts, says 503, and is well when the database i
   expect(server.output).not.toContain(through.password);
 });
 
-test("an empty database: it starts, and says that the schema is behind", async () => {
+test("a schema that is behind: it does not start, and names the command; behind the command it does", async () => {
   await using empty = await createEmptyTestDatabase();
-  await using server = start(["--port", String(await freePort())], { SVC_DATABASE_URL: empty.url });
-  const address = await listening(server);
-  expect(await healthy(address, 503)).toMatchObject({
-    status: "unavailable",
-    database: "ok",
-    revision: { status: "behind", current: [] },
-  });
-  const upgrade = stack.run(["database", "upgrade"], { SVC_DATABASE_URL: empty.url });
+  const env = { SVC_DATABASE_URL: empty.url };
+  await using refused = start(["--port", String(await freePort())], env);
+  expect(await refused.exit()).toBe(1);
+  expect(refused.stderr).toMatch(
+    /^svc: The schema is behind: it is at base, .* Run: svc database upgrade\n$/,
+  );
+  const upgrade = stack.run(["database", "upgrade"], env);
   expect(await upgrade.exit()).toBe(0);
+  await using server = start(["--port", String(await freePort())], env);
+  expect(await healthy(await listening(server), 200)).toMatchObject({ revision: { status: "ok" } });
+});
+
+test("a newer release's schema: it serves on it if its revisions are compatible, and not otherwise", async () => {
+  await using database = await createTestDatabase();
+  const env = { SVC_DATABASE_URL: database.url };
+  const sql = openSql(database.url, { max: 1 });
+  const newest = await sql`select id from revision order by id desc limit 1`;
+  const manifest = { message: "next", parents: [newest[0]!.id], compatible: true };
+  await sql`insert into revision (id, checksum, down_sql, manifest)
+    values ('99990101T0000_next', 'x', '', ${JSON.stringify(manifest)}::text::jsonb)`;
+  await using server = start(["--port", String(await freePort())], env);
+  const address = await listening(server);
+  expect(await healthy(address, 200)).toMatchObject({
+    revision: { status: "ahead", current: ["99990101T0000_next"] },
+  });
+  await sql`update revision set manifest = manifest || '{"compatible": false}' where id = '99990101T0000_next'`;
+  expect(await healthy(address, 503)).toMatchObject({ revision: { status: "newer" } });
+  await using refused = start(["--port", String(await freePort())], env);
+  expect(await refused.exit()).toBe(1);
+  expect(refused.stderr).toMatch(/^svc: The schema is newer than this release: .*svc database downgrade\n$/);
+  // The older release takes back what it does not know.
+  const back = stack.run(["database", "downgrade"], env);
+  expect(await back.exit()).toBe(0);
   expect(await healthy(address, 200)).toMatchObject({ revision: { status: "ok" } });
+  await sql.end();
 });
 
 test("a port that is taken: one line that names it and the option, and exit code 1", async () => {

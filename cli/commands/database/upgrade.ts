@@ -1,26 +1,35 @@
 import { defineCommand } from "../../command.ts";
+import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
-  args: {},
-  examples: ["SVC_DATABASE_URL=postgres://svc@localhost/svc svc database upgrade"],
+  args: {
+    revision: {
+      type: "positional",
+      required: false,
+      description: "Where to: head (if left out), +N revisions further, or a revision",
+    },
+    sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+  },
+  examples: ["svc database upgrade", "svc database upgrade +1", "svc database upgrade --sql > upgrade.sql"],
   notes: [
-    "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Several upgrades at once are safe: one works, the others wait.",
+    "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Each revision has a transaction of its own: one that fails leaves nothing behind, and those before it stay. Several upgrades at once are safe: one works, the others wait.",
   ],
-  async run(_options, io) {
-    const [{ readConfig }, { readEnvironment }, { ConfigurationError }, { upgrade }] = await Promise.all([
-      import("../../../core/config.ts"),
-      import("../../../core/environment.ts"),
-      import("../../../core/errors.ts"),
-      import("../../../core/revision/upgrade.ts"),
-    ]);
-    const url = readConfig(readEnvironment(io.env)).databaseUrl;
-    if (url === undefined) {
-      throw new ConfigurationError([
-        "SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name",
-      ]);
+  async run({ revision: target, sql }, io) {
+    const url = await databaseUrl(io);
+    if (sql) {
+      const { upgradeScript } = await import("../../../core/revision/script.ts");
+      io.stdout.write(await upgradeScript({ url, target }));
+      return;
     }
-    const log = (revision: string) => io.stdout.write(`Applied ${revision}\n`);
-    const { applied, head } = await upgrade({ url, log });
+    const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
+      import("../../../core/revision/upgrade.ts"),
+      import("../../revisions.ts"),
+    ]);
+    const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>
+      upgrade({ url, target, ...progress }),
+    );
+    // That a new schema has new triggers is no news.
+    for (const line of triggerLines({ ...triggers, created: [] })) io.stderr.write(`${line}\n`);
     if (applied.length === 0) io.stdout.write(`Nothing to do: the schema is at ${head}\n`);
   },
 });

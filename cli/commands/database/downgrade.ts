@@ -1,0 +1,41 @@
+import { defineCommand } from "../../command.ts";
+import { databaseUrl } from "../../database_url.ts";
+import { minusSign } from "../../text.ts";
+
+export default defineCommand({
+  args: {
+    revision: {
+      type: "positional",
+      required: false,
+      description: "Where to: -1 (if left out), -N revisions back, base, or the revision that stays",
+    },
+    allowDataLoss: { type: "boolean", description: "Go on although rows or values are lost" },
+    sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+  },
+  examples: [
+    "svc database downgrade",
+    "svc database downgrade -2",
+    "svc database downgrade base --allow-data-loss",
+  ],
+  notes: [
+    "Goes back exactly one revision, or as far as is said, by the SQL that the database keeps of each revision: an older release can take back what only a newer one knows. Stop the newer servers and workers first, and start the older ones behind it.",
+    "What would be lost is looked for before anything is changed, and named: an empty table or a column without values is no loss. `svc database dump` makes a backup.",
+  ],
+  async run({ revision, allowDataLoss, sql }, io) {
+    const target = revision?.replace(minusSign, "-");
+    const url = await databaseUrl(io);
+    if (sql) {
+      const { downgradeScript } = await import("../../../core/revision/script.ts");
+      io.stdout.write(await downgradeScript({ url, target }));
+      return;
+    }
+    const [{ downgrade }, { follow }] = await Promise.all([
+      import("../../../core/revision/downgrade.ts"),
+      import("../../revisions.ts"),
+    ]);
+    const { reverted, head } = await follow(io, "Taking back", "Took back", (progress) =>
+      downgrade({ url, target, allowDataLoss, ...progress }),
+    );
+    if (reverted.length === 0) io.stdout.write(`Nothing to do: the schema is at ${head}\n`);
+  },
+});

@@ -1,0 +1,28 @@
+import { confirmByName } from "../../confirm.ts";
+import { defineCommand } from "../../command.ts";
+import { databaseUrl } from "../../database_url.ts";
+
+export default defineCommand({
+  args: { yes: { type: "boolean", short: "y", description: "Do not ask" } },
+  examples: ["svc database drop", "svc database drop --yes"],
+  notes: [
+    "Removes every table, and all data with it; the empty database stays. On a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. `svc database init` begins anew, `svc database restore` brings a backup back.",
+  ],
+  async run({ yes }, io) {
+    const url = await databaseUrl(io);
+    const { describeDatabase, dropAll } = await import("../../../core/revision/drop.ts");
+    const { name, where, tables } = await describeDatabase(url);
+    if (tables > 0) {
+      await confirmByName(
+        io,
+        `This drops all ${tables} tables of the database ${name} on ${where}.`,
+        name,
+        yes,
+      );
+    }
+    const dropped = await dropAll(url);
+    io.stdout.write(
+      dropped === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} tables of ${name}\n`,
+    );
+  },
+});

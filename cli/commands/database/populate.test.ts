@@ -1,0 +1,51 @@
+import { expect, test } from "bun:test";
+import { openSql } from "../../../drizzle/client.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { svc } from "../../testing/process.ts";
+
+test("a line for each thing that it writes, once", async () => {
+  await using database = await createTestDatabase();
+  const env = { SVC_DATABASE_URL: database.url };
+  const stdout = `Created incident type Availability
+Created incident type Data Loss
+Created incident type Security
+Created incident type Vulnerability
+Created incident type Simulation
+Created incident type Other
+Created incident priority Info
+Created incident priority Low
+Created incident priority Medium
+Created incident priority High
+Created cost formula 1
+`;
+  expect(await svc(["database", "populate"], env)).toEqual({ code: 0, stdout, stderr: "" });
+  const nothing = { code: 0, stdout: "Nothing to do: every default is there\n", stderr: "" };
+  expect(await svc(["database", "populate"], env)).toEqual(nothing);
+  const sql = openSql(database.url, { max: 1 });
+  await sql`update incident_priority set reminder_hours = 1 where name = 'High'`;
+  expect(await svc(["database", "populate"], env)).toEqual(nothing);
+  expect(await sql`select reminder_hours from incident_priority where name = 'High'`).toMatchObject([
+    { reminder_hours: 1 },
+  ]);
+  await sql.end();
+});
+
+test("without the tables: one line that says how to get them", async () => {
+  await using database = await createEmptyTestDatabase();
+  expect(await svc(["database", "populate"], { SVC_DATABASE_URL: database.url })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "svc: The schema is behind: svc database upgrade\n",
+  });
+});
+
+test("without an address, or with one that does not answer: one line, without the password", async () => {
+  const stderr = "svc: SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name\n";
+  expect(await svc(["database", "populate"])).toEqual({ code: 1, stdout: "", stderr });
+  const address = "postgres://svc:hunter2@127.0.0.1:1/svc";
+  expect(await svc(["database", "populate"], { SVC_DATABASE_URL: address })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "svc: PostgreSQL does not answer: see SVC_DATABASE_URL\n",
+  });
+});

@@ -1,0 +1,49 @@
+import { UsageError } from "../../errors.ts";
+import { defineCommand } from "../../command.ts";
+import { databaseUrl } from "../../database_url.ts";
+
+export default defineCommand({
+  args: {
+    revision: {
+      type: "positional",
+      required: false,
+      description: "The one to repair (with --accept: all, if left out)",
+    },
+    accept: { type: "boolean", description: "Its files were edited, and the database is as they say" },
+    applied: { type: "boolean", description: "It was interrupted, and its statement took effect" },
+    notApplied: { type: "boolean", description: "It was interrupted, and its statement had no effect" },
+  },
+  examples: [
+    "svc database repair",
+    "svc database repair --accept",
+    "svc database repair 20261120T2350_sign_in --applied",
+  ],
+  notes: [
+    "Without an option it tells what is wrong between the files and the database, and exits 1 if something is. With one it writes down your decision; the schema itself is never changed.",
+  ],
+  async run({ revision: id, accept, applied, notApplied }, io) {
+    const chosen = Object.entries({ accept, applied, notApplied }).filter(([, on]) => on);
+    if (chosen.length > 1) throw new UsageError("--accept, --applied and --not-applied exclude each other");
+    const decision = chosen[0]?.[0] as "accept" | "applied" | "notApplied" | undefined;
+    if (decision && decision !== "accept" && id === undefined)
+      throw new UsageError("missing argument: REVISION");
+    const url = await databaseUrl(io);
+    const [{ findFaults, repair }, { Conflict }] = await Promise.all([
+      import("../../../core/revision/stamp.ts"),
+      import("../../../core/errors.ts"),
+    ]);
+    if (decision) {
+      const mended = await repair({ url, id, decision });
+      for (const one of mended) io.stdout.write(`Repaired ${one}\n`);
+      if (mended.length === 0) io.stdout.write("Nothing to do: no applied revision was edited\n");
+      return;
+    }
+    const faults = await findFaults({ url });
+    for (const { id: name, text } of faults) io.stdout.write(`${name} ${text}\n`);
+    if (faults.length > 0)
+      throw new Conflict(
+        `${faults.length} ${faults.length === 1 ? "revision needs" : "revisions need"} a decision`,
+      );
+    io.stdout.write("Nothing to do: files and database agree\n");
+  },
+});

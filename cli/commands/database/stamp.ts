@@ -1,0 +1,16 @@
+import { defineCommand } from "../../command.ts";
+import { databaseUrl } from "../../database_url.ts";
+
+export default defineCommand({
+  args: { revision: { type: "positional", description: "head, base, or a revision" } },
+  examples: ["svc database stamp head"],
+  notes: [
+    "Notes that the database is at that revision, and runs nothing: for a schema that came there by another way. `svc database check --drift` tells whether it is true.",
+  ],
+  async run({ revision }, io) {
+    const url = await databaseUrl(io);
+    const { stamp } = await import("../../../core/revision/stamp.ts");
+    const heads = await stamp({ url, target: revision });
+    io.stdout.write(`Stamped: the schema is at ${heads.join(", ") || "base"}\n`);
+  },
+});

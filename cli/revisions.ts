@@ -1,0 +1,56 @@
+import type { SyncResult } from "../core/revision/triggers.ts";
+import type { Io } from "./io.ts";
+
+/** What a schema change tells while it runs. */
+export interface Progress {
+  begin(revision: string): void;
+  log(revision: string): void;
+  notice(message: string): void;
+}
+
+/**
+ * Runs a schema change and writes a line for each revision when it is done; on a terminal also which one it is at.
+ * What keeps it waiting goes to stderr.
+ */
+export async function follow<T>(
+  { stdout, stderr }: Pick<Io, "stdout" | "stderr">,
+  doing: string,
+  done: string,
+  change: (progress: Progress) => Promise<T>,
+): Promise<T> {
+  const clear = () => stderr.isTTY && stderr.write("\r\x1b[K");
+  const progress: Progress = {
+    begin: (revision) => stderr.isTTY && stderr.write(`\r\x1b[K${doing} ${revision}`),
+    log: (revision) => {
+      clear();
+      stdout.write(`${done} ${revision}\n`);
+    },
+    notice: (message) => {
+      clear();
+      stderr.write(`svc: ${message}\n`);
+    },
+  };
+  try {
+    return await change(progress);
+  } finally {
+    clear();
+  }
+}
+
+/** What was done to triggers, in words; empty when they were right. */
+export function triggerLines({ created, repaired, removed, filled }: SyncResult): string[] {
+  const lines = [
+    ...created.map((name) => `Created trigger ${name}`),
+    ...repaired.map((name) => `Repaired trigger ${name}`),
+    ...removed.map((name) => `Removed trigger ${name}`),
+  ];
+  for (const [table, rows] of Object.entries(filled)) {
+    lines.push(`Filled ${rows} ${rows === 1 ? "row" : "rows"} of ${table}`);
+  }
+  return lines;
+}
+
+/** The defaults that were written, in words. */
+export function createdLines(created: readonly { table: string; name: string }[]): string[] {
+  return created.map(({ table, name }) => `Created ${table.replaceAll("_", " ")} ${name}`);
+}

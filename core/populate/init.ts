@@ -1,0 +1,58 @@
+import { openDatabase, openSql } from "../../drizzle/client.ts";
+import { operatorsError } from "../database_error.ts";
+import { type ChangeOptions, upgrade, type UpgradeResult } from "../revision/upgrade.ts";
+import { populate, type Populated } from "./populate.ts";
+
+export interface InitResult extends UpgradeResult, Populated {
+  /** The database's name, if it was not there before. */
+  database?: string;
+}
+
+/**
+ * Makes a database ready from nothing: creates it, brings it to head, installs the triggers, writes the defaults. On a
+ * ready one it finds nothing to do. Safe to run from several machines at once.
+ *
+ * @throws Unavailable when PostgreSQL refuses us, or does not let us create a database; see also `upgrade`
+ */
+export async function init(options: ChangeOptions): Promise<InitResult> {
+  const database = await createDatabase(options.url);
+  const upgraded = await upgrade(options);
+  const { db, close } = openDatabase(options.url, 1);
+  try {
+    return { ...upgraded, ...(await populate(db)), ...(database === undefined ? {} : { database }) };
+  } finally {
+    await close();
+  }
+}
+
+/** @returns its name if it was missing */
+export async function createDatabase(url: string): Promise<string | undefined> {
+  if (await exists(url)) return undefined;
+  const server = new URL(url);
+  const name = decodeURIComponent(server.pathname.slice(1));
+  server.pathname = "/postgres";
+  const sql = openSql(server.href, { max: 1, fetch_types: false });
+  try {
+    await sql`create database ${sql(name)} encoding 'UTF8' template template0`;
+    return name;
+  } catch (error) {
+    // 42P04, 23505: somebody else was faster.
+    if (["42P04", "23505"].includes(String((error as { code?: unknown }).code))) return undefined;
+    throw operatorsError(error);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+async function exists(url: string): Promise<boolean> {
+  const sql = openSql(url, { max: 1, fetch_types: false });
+  try {
+    await sql`select 1`;
+    return true;
+  } catch (error) {
+    if ((error as { code?: unknown }).code === "3D000") return false;
+    throw operatorsError(error);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,37 @@
+import { expect, test } from "bun:test";
+import { isAdditive } from "./additive.ts";
+
+test.each([
+  "create table a (id int not null)",
+  "alter table a add column b int",
+  "alter table a add column b int default 1 not null, add column c text",
+  "alter table a add column b numeric(10, 2) generated always as (c * 2) stored not null",
+  "create index a on b (c)",
+  "create type mood as enum ('a')",
+  "alter type mood add value 'b'",
+  'create table "a" (id int); create unique index i on "public"."a" (id); alter table a add constraint c check (id > 0)',
+  "-- only words",
+  "",
+])("%s: the older release does not notice", (sql) => {
+  expect(isAdditive(sql)).toBe(true);
+});
+
+test.each([
+  "drop table a",
+  "alter table a drop column b",
+  "alter table a rename column b to c",
+  "alter table a alter column b set not null",
+  "alter table a add column b int not null",
+  "alter table a add column b int default 1 not null, add column c int not null",
+  "alter table a add column b int, drop column c",
+  "alter table a add constraint b check (c > 0)",
+  "alter table a add column b int unique",
+  "create unique index a on b (c)",
+  "create trigger a before insert on b execute function c()",
+  "update a set b = 1",
+  "do $$ begin perform 1; end $$",
+  "create table a (id int); drop table b",
+  "create table a (id int); alter table b add constraint c check (id > 0)",
+])("%s: it may", (sql) => {
+  expect(isAdditive(sql)).toBe(false);
+});

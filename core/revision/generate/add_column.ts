@@ -1,0 +1,124 @@
+import { isNotNull, primaryKeyOf, type TableChanges } from "./compare.ts";
+import { addToTable } from "./kit.ts";
+import { mentions, qualified, quote, shown } from "./names.ts";
+import { impossible, type Plan } from "./plan.ts";
+import type { Column, Table } from "./snapshot.ts";
+import { isSerial } from "./types.ts";
+import { type Statement, statement } from "./write.ts";
+
+/** Adds the columns that a table gets, those that are made from others last. */
+export async function addColumns(plan: Plan, changes: TableChanges): Promise<Statement[]> {
+  const { after: table } = changes;
+  const names = Object.keys(table.columns).filter(
+    (name) => changes.made.includes(name) || changes.remade.includes(name),
+  );
+  const columns = names.map((name) => table.columns[name]!);
+  const order = columns.toSorted((a, b) => Number(Boolean(a.generated)) - Number(Boolean(b.generated)));
+  const statements: Statement[] = [];
+  for (const column of order) {
+    // One that is made from a column whose values are gone has none either.
+    const isLost = changes.made.some((name) => mentions(column.generated?.as, name));
+    const isBack = plan.way === "undo" && (!hasOwnValues(column) || isLost);
+    statements.push(...(isBack ? await bringBack(plan, table, column) : await addNew(plan, table, column)));
+  }
+  return statements;
+}
+
+/** Whether every row gets a value of its own, so that neither NOT NULL nor a key can be broken. */
+function hasOwnValues(column: Column): boolean {
+  const isRandom = /\b(gen_random_uuid|uuidv[47]|uuid_generate_v\w+|nextval)\s*\(/i.test(
+    column.default ?? "",
+  );
+  return isRandom || column.generated !== undefined || column.identity !== undefined || isSerial(column);
+}
+
+async function addNew(plan: Plan, table: Table, column: Column): Promise<Statement[]> {
+  const place = shown(table);
+  const look: string[] = [];
+  if (!hasOwnValues(column)) {
+    if (column.default === undefined && isNotNull(table, column)) {
+      look.push(
+        `fails while ${place} has rows: give ${column.name} a default, or add it without NOT NULL, fill it, and SET NOT NULL`,
+      );
+    } else if (column.default !== undefined && isAloneUnique(table, column.name)) {
+      look.push(
+        `every row of ${place} gets the same ${column.name}, which has to be unique: fails when there are two`,
+      );
+    } else if (column.default !== undefined && isReference(table, column.name)) {
+      look.push(`every row of ${place} gets the same ${column.name}, which has to refer to something`);
+    }
+  }
+  return [statement(await render(plan, table, column, isNotNull(table, column)), { look })];
+}
+
+/**
+ * A column that up dropped, whose values are gone. Rows that are there get its default, or NULL where a default would
+ * break a key; NOT NULL comes back where no row is in its way, which is so in an empty table.
+ */
+async function bringBack(plan: Plan, table: Table, column: Column): Promise<Statement[]> {
+  const place = shown(table, column.name);
+  const { name } = column;
+  const primary = primaryKeyOf(table)?.columns.includes(name);
+  const isKey = isAloneUnique(table, name) || isReference(table, name);
+  const lacksDefault = column.default === undefined;
+  if (primary && (lacksDefault || isKey)) {
+    throw impossible(plan, `the values of ${place} are gone, and the primary key needs them`, "");
+  }
+  const breaksUnique = Object.values(table.uniqueConstraints).find(
+    (unique) => unique.nullsNotDistinct && unique.columns.includes(name),
+  );
+  if (breaksUnique) {
+    throw impossible(
+      plan,
+      `the values of ${place} are gone, and ${breaksUnique.name} lets only one row be without`,
+      "",
+    );
+  }
+  const notNull = isNotNull(table, column);
+  if (!isKey && !(lacksDefault && notNull)) return [statement(await render(plan, table, column, notNull))];
+
+  const { default: value, ...empty } = column;
+  const alter = `ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)}`;
+  const fill = notNull ? ": fill them, then SET NOT NULL" : "";
+  const look = [`the values of ${place} are gone, rows that are there get NULL${fill}`];
+  return [
+    statement(await render(plan, table, empty, false), { look }),
+    ...(value === undefined ? [] : [statement(`${alter} SET DEFAULT ${value};`)]),
+    ...(notNull ? [statement(notNullIfPossible(table, name))] : []),
+  ];
+}
+
+function render({ after }: Plan, table: Table, column: Column, notNull: boolean): Promise<string> {
+  // The primary key is added by itself, under its name.
+  return addToTable(after, table, { columns: { [column.name]: { ...column, primaryKey: false, notNull } } });
+}
+
+function notNullIfPossible(table: Table, name: string): string {
+  return [
+    "DO $svc$",
+    "BEGIN",
+    `  IF NOT EXISTS (SELECT FROM ${qualified(table)} WHERE ${quote(name)} IS NULL) THEN`,
+    `    ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)} SET NOT NULL;`,
+    "  END IF;",
+    "END $svc$;",
+  ].join("\n");
+}
+
+/** Whether two rows that are the same in this column alone, or in one made from it, might break a key. */
+function isAloneUnique(table: Table, name: string): boolean {
+  const made = Object.values(table.columns).filter(({ generated }) => mentions(generated?.as, name));
+  const names = [name, ...made.map((column) => column.name)];
+  const primary = primaryKeyOf(table)?.columns;
+  const sets = [
+    ...Object.values(table.uniqueConstraints).map(({ columns }) => columns),
+    ...Object.values(table.indexes)
+      .filter((index) => index.isUnique)
+      .map((index) => index.columns.map(({ expression }) => expression)),
+    ...(primary?.length === 1 ? [primary] : []),
+  ];
+  return sets.some((columns) => columns.some((column) => names.some((it) => mentions(column, it))));
+}
+
+function isReference(table: Table, name: string): boolean {
+  return Object.values(table.foreignKeys).some(({ columnsFrom }) => columnsFrom.includes(name));
+}

@@ -1,0 +1,96 @@
+import { enumKeyOf, isNotNull, type TableChanges } from "./compare.ts";
+import { type Conversion, convert } from "./convert.ts";
+import { isRemade, removedValues } from "./enums.ts";
+import { literal, qualified, quote, shown } from "./names.ts";
+import { impossible, type Plan } from "./plan.ts";
+import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
+import type { Column } from "./snapshot.ts";
+import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
+import { type Statement, statement } from "./write.ts";
+
+/** Changes every column that stays, in the order that PostgreSQL needs. */
+export function alterColumns(plan: Plan): Statement[] {
+  return plan.changes.tables.flatMap((table) =>
+    Object.keys(table.after.columns)
+      .filter((name) => table.before.columns[name] && !table.remade.includes(name))
+      .flatMap((name) => alterColumn(plan, table, name)),
+  );
+}
+
+function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[] {
+  const { before, after } = table;
+  const [old, now] = [before.columns[name]!, after.columns[name]!];
+  const alter = `ALTER TABLE ${qualified(after)} ALTER COLUMN ${quote(name)}`;
+  const statements: Statement[] = [];
+  const add = (...more: Statement[]) => void statements.push(...more);
+  const retyped = table.retyped.includes(name);
+  const [wasSerial, serial] = [isSerial(old), isSerial(now)];
+
+  // What the column stops being, as none of it can be together with what it becomes.
+  if (old.identity && !now.identity) add(statement(`${alter} DROP IDENTITY;`));
+  if (wasSerial && !serial) add(...dropSerial(after, old));
+  // The default too is of the old type, and PostgreSQL cannot always bring it to the new one.
+  const hadDefault = old.default !== undefined;
+  if (hadDefault && (retyped || now.default === undefined)) add(statement(`${alter} DROP DEFAULT;`));
+  if (retyped) add(retype(plan, table, old, now, alter));
+  if (now.default !== undefined && (retyped || now.default !== old.default)) {
+    add(statement(`${alter} SET DEFAULT ${now.default};`));
+  }
+
+  const [wasNotNull, notNull] = [isNotNull(before, old), isNotNull(after, now)];
+  if (notNull && !wasNotNull) {
+    const look = [`fails while a row holds NULL in ${shown(after, name)}: fill those rows first`];
+    add(statement(`${alter} SET NOT NULL;`, { look }));
+  }
+  if (wasNotNull && !notNull) add(statement(`${alter} DROP NOT NULL;`));
+
+  if (serial && !wasSerial) add(...addSerial(after, now));
+  if (serial && wasSerial && retyped) add(...retypeSerial(after, now));
+  if (now.identity && !old.identity) add(...addIdentity(after, now));
+  if (now.identity && old.identity) add(...alterIdentity(after, old, now));
+  return statements;
+}
+
+function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter: string): Statement {
+  const place = shown(table.after, now.name);
+  const target = valueType(now);
+  const conversion = convert(quote(now.name), parseType(old), parseType(now), target, plan.way);
+  if (!conversion) {
+    throw impossible(
+      plan,
+      `PostgreSQL cannot turn ${place} from ${typeName(old)} into ${typeName(now)}`,
+      "do it in two revisions, the first drops the column and the second adds it, or add one of another name",
+    );
+  }
+  const { using, loss, look } = ofEnum(plan, table, old, now, conversion);
+  return statement(`${alter} SET DATA TYPE ${target}${using ? ` USING ${using}` : ""};`, {
+    loss: loss ? [`${place} loses ${loss}`] : [],
+    look: look ? [`${place} ${look}`] : [],
+  });
+}
+
+/** Between enums the values say whether something can go wrong. */
+function ofEnum(
+  plan: Plan,
+  table: TableChanges,
+  old: Column,
+  now: Column,
+  conversion: Conversion,
+): Conversion {
+  const [from, to] = [enumKeyOf(old), enumKeyOf(now)];
+  if (!from || !to) return conversion;
+  const { look: _, ...rest } = conversion;
+  const removed = removedValues(plan.before.enums[from], plan.after.enums[to]);
+  if (removed.length === 0) return rest;
+  const values = removed.map(literal).join(", ");
+  const update = isArray(now)
+    ? `array_replace(${quote(now.name)}, ${literal(removed[0]!)}, '...')`
+    : `'...' WHERE ${quote(now.name)} = ${literal(removed[0]!)}`;
+  return {
+    ...rest,
+    loss: `${isRemade(plan, to) ? "" : "enum "}value ${values}`,
+    look:
+      `fails while a row holds ${values}: say above what it becomes\n` +
+      `UPDATE ${qualified(table.after)} SET ${quote(now.name)} = ${update};`,
+  };
+}

@@ -1,0 +1,265 @@
+import { isDeepStrictEqual } from "node:util";
+import { givenName, mentions, tableKey } from "./names.ts";
+import type { Column, EnumType, ForeignKey, Index, Schema, Table, View } from "./snapshot.ts";
+import { isSerial, valueType } from "./types.ts";
+import { compareViews, standingOrder } from "./views.ts";
+
+/** What differs between two schemas, by name. What is in both and differs counts as gone and made, columns excepted. */
+export interface Changes {
+  goneTables: Table[];
+  madeTables: Table[];
+  tables: TableChanges[];
+  /** Enums whose values cannot be reached by adding some: the type is made anew. */
+  remadeEnums: EnumType[];
+  /** Foreign keys to drop and to make, of tables that stay or go. */
+  goneKeys: { table: Table; key: ForeignKey }[];
+  madeKeys: { table: Table; key: ForeignKey }[];
+  goneViews: View[];
+  madeViews: View[];
+}
+
+/** A table that stays. */
+export interface TableChanges {
+  before: Table;
+  after: Table;
+  gone: string[];
+  made: string[];
+  /** Generated columns that have to be dropped and added again. */
+  remade: string[];
+  /** Columns that get another type, also those of an enum that is made anew. */
+  retyped: string[];
+  goneIndexes: Index[];
+  madeIndexes: Index[];
+  goneUniques: string[];
+  madeUniques: string[];
+  goneChecks: string[];
+  madeChecks: string[];
+  gonePolicies: string[];
+  madePolicies: string[];
+  gonePrimaryKey?: PrimaryKey;
+  madePrimaryKey?: PrimaryKey;
+}
+
+export interface PrimaryKey {
+  name: string;
+  columns: string[];
+}
+
+export function primaryKeyOf(table: Table): PrimaryKey | undefined {
+  const [composite] = Object.values(table.compositePrimaryKeys);
+  if (composite) return composite;
+  const columns = Object.values(table.columns).filter((column) => column.primaryKey);
+  if (columns.length === 0) return undefined;
+  return { name: givenName(table.name, "", "pkey"), columns: columns.map(({ name }) => name) };
+}
+
+/** As PostgreSQL has it: what is in the primary key or counts by itself is NOT NULL, whatever the snapshot says. */
+export function isNotNull(table: Table, column: Column): boolean {
+  const inKey = primaryKeyOf(table)?.columns.includes(column.name);
+  return column.notNull || inKey === true || column.identity !== undefined || isSerial(column);
+}
+
+/** The enum that is the column's type, or the type of its elements. */
+export function enumKeyOf(column: Column): string | undefined {
+  if (!column.typeSchema) return undefined;
+  return tableKey({ schema: column.typeSchema, name: column.type.replace(/(\[\d*\])+$/, "") });
+}
+
+export function compare(before: Schema, after: Schema): Changes {
+  const remadeEnums = Object.entries(after.enums)
+    .filter(([key, type]) => before.enums[key] && mustRemake(before, after, key, before.enums[key], type))
+    .map(([, type]) => type);
+  const tables = Object.entries(after.tables)
+    .filter(([key]) => before.tables[key])
+    .map(([key, table]) => compareTable(before.tables[key]!, table, remadeEnums));
+  const changes: Changes = {
+    goneTables: droppingOrder(missing(before.tables, after.tables)),
+    madeTables: missing(after.tables, before.tables),
+    tables,
+    remadeEnums,
+    goneKeys: [],
+    madeKeys: [],
+    goneViews: [],
+    madeViews: [],
+  };
+  compareKeys(before, after, changes);
+  compareViews(before, after, changes);
+  return changes;
+}
+
+export function missing<T>(from: Record<string, T>, others: Record<string, T>): T[] {
+  return Object.entries(from)
+    .filter(([key]) => !(key in others))
+    .map(([, thing]) => thing);
+}
+
+/** Whether `values` can be reached from `had` by adding: PostgreSQL neither removes values nor moves them. */
+export function isSubsequence(had: readonly string[], values: readonly string[]): boolean {
+  let at = 0;
+  for (const value of values) if (value === had[at]) at += 1;
+  return at === had.length;
+}
+
+/** A value added by ALTER TYPE cannot be used before the transaction ends. */
+function mustRemake(before: Schema, after: Schema, key: string, had: EnumType, type: EnumType): boolean {
+  if (!isSubsequence(had.values, type.values)) return true;
+  const added = type.values.filter((value) => !had.values.includes(value));
+  if (added.length === 0) return false;
+  const isUsed = (text: string | undefined) => added.some((value) => usesValue(text, value));
+  for (const [name, table] of Object.entries(after.tables)) {
+    const columns = Object.values(table.columns).filter((column) => enumKeyOf(column) === key);
+    if (columns.length === 0) continue;
+    const texts = [
+      ...columns.map((column) => column.default),
+      ...Object.values(table.columns).map((column) => column.generated?.as),
+      ...Object.values(table.checkConstraints).map((check) => check.value),
+      ...Object.values(table.indexes).flatMap((index) => [
+        index.where,
+        ...index.columns.map((it) => it.expression),
+      ]),
+      ...Object.values(table.policies).flatMap((policy) => [policy.using, policy.withCheck]),
+    ];
+    if (texts.some(isUsed)) return true;
+    const old = before.tables[name]?.columns;
+    // The rows of a column that comes to this type may hold the new value.
+    if (old && columns.some(({ name }) => old[name] && enumKeyOf(old[name]) !== key)) return true;
+  }
+  return Object.values(after.views).some((view) => view.materialized && isUsed(view.definition));
+}
+
+function usesValue(sql: string | undefined, value: string): boolean {
+  const strings = [...(sql ?? "").matchAll(/'((?:[^']|'')*)'/g)].map(([, text = ""]) =>
+    text.replaceAll("''", "'"),
+  );
+  return strings.some((text) => text === value || (text.startsWith("{") && text.includes(value)));
+}
+
+function compareTable(before: Table, after: Table, remadeEnums: readonly EnumType[]): TableChanges {
+  const gone = missing(before.columns, after.columns).map(({ name }) => name);
+  const made = missing(after.columns, before.columns).map(({ name }) => name);
+  const kept = Object.keys(after.columns).filter((name) => before.columns[name]);
+  const isRemade = (column: Column) => remadeEnums.some((type) => enumKeyOf(column) === tableKey(type));
+  const retyped = kept.filter((name) => {
+    const [old, now] = [before.columns[name]!, after.columns[name]!];
+    return valueType(old) !== valueType(now) || isRemade(now) || isRemade(old);
+  });
+  const remade = kept.filter((name) => {
+    const [old, now] = [before.columns[name]!, after.columns[name]!];
+    if (!now.generated) return false;
+    // PostgreSQL changes no column that a generated one is made from.
+    const isDisturbed = [...gone, ...retyped].some((other) => mentions(old.generated?.as, other));
+    return isDisturbed || retyped.includes(name) || !isDeepStrictEqual(old.generated, now.generated);
+  });
+  const stillRetyped = retyped.filter((name) => !remade.includes(name));
+  const disturbed = [...gone, ...remade, ...stillRetyped];
+  const touches = (...texts: (string | undefined)[]) =>
+    disturbed.some((name) => texts.some((text) => mentions(text, name)));
+  const usesIndex = (index: Index) =>
+    touches(index.where) ||
+    index.columns.some(({ isExpression, expression }) =>
+      isExpression ? touches(expression) : disturbed.includes(expression),
+    );
+  const sameIndex = (a: Index, b: Index | undefined) =>
+    isDeepStrictEqual(indexDefinition(a), b && indexDefinition(b));
+  const goneIndexes = Object.values(before.indexes).filter(
+    (index) => !sameIndex(index, after.indexes[index.name]) || usesIndex(index),
+  );
+  const changed = <T>(had: Record<string, T>, has: Record<string, T>, isTouched: (thing: T) => boolean) =>
+    Object.keys(had).filter((name) => !isDeepStrictEqual(had[name], has[name]) || isTouched(had[name]!));
+  const remains = <T>(has: Record<string, T>, had: Record<string, T>, dropped: readonly string[]) =>
+    Object.keys(has).filter((name) => !(name in had) || dropped.includes(name));
+  const replaced = [...gone, ...remade];
+  const goneUniques = changed(before.uniqueConstraints, after.uniqueConstraints, ({ columns }) =>
+    columns.some((name) => replaced.includes(name)),
+  );
+  const goneChecks = changed(before.checkConstraints, after.checkConstraints, ({ value }) => touches(value));
+  const gonePolicies = changed(before.policies, after.policies, ({ using, withCheck }) =>
+    touches(using, withCheck),
+  );
+  const [oldKey, newKey] = [primaryKeyOf(before), primaryKeyOf(after)];
+  const keyStays =
+    isDeepStrictEqual(oldKey, newKey) && !oldKey?.columns.some((name) => replaced.includes(name));
+  const droppedIndexes = goneIndexes.map(({ name }) => name);
+  return {
+    before,
+    after,
+    gone,
+    made,
+    remade,
+    retyped: stillRetyped,
+    goneIndexes,
+    madeIndexes: remains(after.indexes, before.indexes, droppedIndexes).map((name) => after.indexes[name]!),
+    goneUniques,
+    madeUniques: remains(after.uniqueConstraints, before.uniqueConstraints, goneUniques),
+    goneChecks,
+    madeChecks: remains(after.checkConstraints, before.checkConstraints, goneChecks),
+    gonePolicies,
+    madePolicies: remains(after.policies, before.policies, gonePolicies),
+    ...(!keyStays && oldKey ? { gonePrimaryKey: oldKey } : {}),
+    ...(!keyStays && newKey ? { madePrimaryKey: newKey } : {}),
+  };
+}
+
+/** CONCURRENTLY says how an index is made, not what it is. */
+function indexDefinition({ concurrently: _, ...definition }: Index) {
+  return definition;
+}
+
+/** Those that refer first, so that few foreign keys have to be dropped by themselves. */
+function droppingOrder(tables: readonly Table[]): Table[] {
+  const refersTo = (table: Table, other: Table) =>
+    table !== other &&
+    Object.values(table.foreignKeys).some(
+      ({ schemaTo, tableTo }) => tableKey({ schema: schemaTo, name: tableTo }) === tableKey(other),
+    );
+  return standingOrder(tables, refersTo).toReversed();
+}
+
+function compareKeys(before: Schema, after: Schema, changes: Changes): void {
+  const changesOf = new Map(changes.tables.map((table) => [tableKey(table.after), table]));
+  const dropOrder = changes.goneTables.map(tableKey);
+  const same = (a: string[], b: string[]) => isDeepStrictEqual(a.toSorted(), b.toSorted());
+  const loses = (key: ForeignKey) => {
+    const target = changesOf.get(tableKey({ schema: key.schemaTo, name: key.tableTo }));
+    if (!target) return false;
+    const { columnsTo } = key;
+    const { goneUniques, gonePrimaryKey, goneIndexes } = target;
+    return (
+      columnsTo.some((name) => [...target.gone, ...target.remade, ...target.retyped].includes(name)) ||
+      goneUniques.some((name) => same(target.before.uniqueConstraints[name]!.columns, columnsTo)) ||
+      (gonePrimaryKey !== undefined && same(gonePrimaryKey.columns, columnsTo)) ||
+      goneIndexes.some(
+        (index) =>
+          index.isUnique &&
+          same(
+            index.columns.map((it) => it.expression),
+            columnsTo,
+          ),
+      )
+    );
+  };
+  for (const [name, table] of Object.entries(before.tables)) {
+    const own = changesOf.get(name);
+    const disturbed = own ? [...own.gone, ...own.remade, ...own.retyped] : [];
+    for (const key of Object.values(table.foreignKeys)) {
+      const target = tableKey({ schema: key.schemaTo, name: key.tableTo });
+      const stays =
+        own &&
+        isDeepStrictEqual(key, own.after.foreignKeys[key.name]) &&
+        !key.columnsFrom.some((column) => disturbed.includes(column)) &&
+        !dropOrder.includes(target) &&
+        !loses(key);
+      // Those of a table that goes, go with it, unless they keep one from going that goes before it.
+      const isInTheWay = dropOrder.includes(target) && dropOrder.indexOf(target) < dropOrder.indexOf(name);
+      const goesAlone = own === undefined && !isInTheWay && !loses(key);
+      if (!stays && !goesAlone) changes.goneKeys.push({ table, key });
+    }
+  }
+  const dropped = new Set(changes.goneKeys.map(({ table, key }) => `${tableKey(table)} ${key.name}`));
+  for (const [name, table] of Object.entries(after.tables)) {
+    for (const key of Object.values(table.foreignKeys)) {
+      const isNew = !before.tables[name]?.foreignKeys[key.name] || dropped.has(`${name} ${key.name}`);
+      if (isNew) changes.madeKeys.push({ table, key });
+    }
+  }
+}

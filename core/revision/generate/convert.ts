@@ -1,0 +1,168 @@
+import type { Type } from "./types.ts";
+
+/** How the values of a column come to another type. */
+export interface Conversion {
+  /** The expression for USING; none where PostgreSQL's own assignment does, which fails rather than cuts. */
+  using?: string;
+  /** Why it may fail. */
+  look?: string;
+  /** What is lost without a failure. */
+  loss?: string;
+}
+
+/** "undo" takes back a conversion of the other direction, so that what that one made comes back as it was. */
+export type Way = "do" | "undo";
+
+const integers = ["smallint", "integer", "bigint"];
+const floats = ["real", "double precision"];
+const texts = ["text", "varchar", "char", "citext"];
+const isNumber = (type: string) => integers.includes(type) || floats.includes(type) || type === "numeric";
+
+/**
+ * Judges a change of type. `column` is the quoted name, `target` the new type as SQL.
+ * Nothing when no value would survive it.
+ */
+export function convert(
+  column: string,
+  from: Type,
+  to: Type,
+  target: string,
+  way: Way,
+): Conversion | undefined {
+  if (from.dimensions === 0 && to.dimensions === 0) return convertOne(column, from, to, target, way);
+  if (from.dimensions > 0 && to.dimensions > 0) {
+    if (from.isEnum && to.isEnum) return throughText(`${column}::text[]`, from, to, target);
+    const each = convertOne(column, from, to, target, way);
+    // What has an expression of its own cannot be said of the elements of an array.
+    const isCast = each?.using === undefined || /^"(?:[^"]|"")+"(::[^(]+)$/.test(each.using);
+    return each && isCast ? each : undefined;
+  }
+  if (to.dimensions > 0) return intoArray(column, from, to, target, way);
+  return outOfArray(column, from, to, way);
+}
+
+function intoArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
+  const isText = texts.includes(from.base);
+  if (isText && (way === "undo" || !texts.includes(to.base))) {
+    return { using: `${column}::text::${target}`, look: "fails on a text that is no array such as {a,b}" };
+  }
+  if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
+  return { using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}]::${target} END` };
+}
+
+function outOfArray(column: string, from: Type, to: Type, way: Way): Conversion | undefined {
+  if (texts.includes(to.base)) {
+    const tooLong = to.args.length > 0 ? { look: `fails on what is longer than ${to.args[0]}` } : {};
+    // An array that text was put into gives that text back; any other is written out, so that nothing is lost.
+    if (way === "do" || !texts.includes(from.base)) return { using: `${column}::text`, ...tooLong };
+    return {
+      using: `array_to_string(${column}, ',')`,
+      ...tooLong,
+      loss: "where one element of an array ends and the next begins",
+    };
+  }
+  if (from.base !== to.base) return undefined;
+  return { using: `${column}[1]`, loss: "all elements of an array but the first" };
+}
+
+function convertOne(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
+  if (from.isEnum || to.isEnum) return throughText(`${column}::text`, from, to, target);
+  if (texts.includes(to.base)) return toText(column, from, to, target);
+  if (texts.includes(from.base)) return fromText(column, to, target, way);
+  if (from.base === to.base) return sameBase(from, to);
+  if (isNumber(from.base) && isNumber(to.base)) return betweenNumbers(from, to);
+  const pair = `${from.base} ${to.base}`;
+  if (from.base === "boolean" && isNumber(to.base)) return { using: `${column}::integer::${target}` };
+  if (isNumber(from.base) && to.base === "boolean") {
+    return { using: `${column} <> 0`, loss: "all numbers but 0, which become true" };
+  }
+  switch (pair) {
+    case "date timestamp":
+    case "cidr inet":
+    case "jsonb json":
+      return {};
+    case "inet cidr":
+      return { using: `${column}::cidr`, look: "fails on an address of a host" };
+    case "json jsonb":
+      return { loss: "the spelling of the JSON: order of the keys, repeated keys, space" };
+    // Said outright: the time zone of whoever runs this must not decide.
+    case "timestamp timestamptz":
+    case "date timestamptz":
+      return { using: `${column}::timestamp AT TIME ZONE 'UTC'`, look: "takes the time to be UTC" };
+    case "timestamptz timestamp":
+      return { using: `${column} AT TIME ZONE 'UTC'`, look: "writes the time as UTC" };
+    case "timestamptz date":
+      return { using: `(${column} AT TIME ZONE 'UTC')::date`, loss: "the time of day" };
+    case "timestamp date":
+      return { using: `${column}::date`, loss: "the time of day" };
+    case "timestamp time":
+      return { using: `${column}::time`, loss: "the date" };
+  }
+  return undefined;
+}
+
+function throughText(text: string, from: Type, to: Type, target: string): Conversion | undefined {
+  if (to.isEnum && !from.isEnum && !texts.includes(from.base)) return undefined;
+  if (!to.isEnum && !texts.includes(to.base)) return undefined;
+  if (!to.isEnum) return { using: `${text}::${target}` };
+  return { using: `${text}::${target}`, look: `fails on what is no value of ${to.base}` };
+}
+
+function toText(column: string, from: Type, to: Type, target: string): Conversion {
+  const limit = to.base === "char" ? (to.args[0] ?? 1) : to.base === "varchar" ? to.args[0] : undefined;
+  const had =
+    from.base === "varchar" || from.base === "char"
+      ? (from.args[0] ?? (from.base === "char" ? 1 : Infinity))
+      : Infinity;
+  const look = limit !== undefined && had > limit ? { look: `fails on what is longer than ${limit}` } : {};
+  // A cast to varchar(n) would cut in silence; without one PostgreSQL refuses.
+  if (texts.includes(from.base)) {
+    return { ...look, ...(from.base === "char" && to.base !== "char" ? { loss: "blanks at the end" } : {}) };
+  }
+  if (from.base === "bytea") {
+    return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are no UTF-8" };
+  }
+  return limit === undefined ? { using: `${column}::${target}` } : { using: `${column}::text`, ...look };
+}
+
+function fromText(column: string, to: Type, target: string, way: Way): Conversion {
+  if (to.base === "bytea") return { using: `convert_to(${column}, 'UTF8')` };
+  return {
+    using: `${column}::text::${target}`,
+    look: `fails on a text that is no ${to.base}`,
+    // Texts that up wrote have the only spelling there is.
+    ...(way === "do" ? { loss: "the spelling of its texts, as 007 becomes 7" } : {}),
+  };
+}
+
+function betweenNumbers(from: Type, to: Type): Conversion {
+  const outOfRange = { look: "fails on a number out of range" };
+  const rounded = { loss: "digits, by rounding" };
+  if (integers.includes(from.base)) {
+    if (integers.includes(to.base)) {
+      return integers.indexOf(to.base) < integers.indexOf(from.base) ? outOfRange : {};
+    }
+    if (to.base === "numeric") return to.args.length > 0 ? outOfRange : {};
+    const isExact = from.base === "smallint" || (from.base === "integer" && to.base === "double precision");
+    return isExact ? {} : rounded;
+  }
+  if (from.base === "real" && to.base === "double precision") return {};
+  return { ...rounded, ...(floats.includes(to.base) && from.base !== "numeric" ? {} : outOfRange) };
+}
+
+function sameBase(from: Type, to: Type): Conversion {
+  const isTime = /^(timestamp|time|interval)/.test(to.base);
+  if (isTime) {
+    return (to.args[0] ?? 6) < (from.args[0] ?? 6) ? { loss: "fractions of a second, by rounding" } : {};
+  }
+  if (to.base !== "numeric") return { look: "fails on a value that does not fit" };
+  if (to.args.length === 0) return {};
+  const [precision = 0, scale = 0] = to.args;
+  const [hadPrecision = Infinity, hadScale = from.args.length > 0 ? 0 : Infinity] = from.args;
+  return {
+    ...(scale < hadScale ? { loss: "decimal places, by rounding" } : {}),
+    ...(precision - scale < hadPrecision - hadScale || from.args.length === 0
+      ? { look: "fails on a number out of range" }
+      : {}),
+  };
+}

@@ -1,0 +1,77 @@
+import { type Changes, missing, type TableChanges } from "./compare.ts";
+import { qualified, quote, shown } from "./names.ts";
+import type { Plan } from "./plan.ts";
+import { type Statement, statement } from "./write.ts";
+
+/**
+ * Takes away what goes, outermost first: views, foreign keys, tables, constraints and indexes, columns. All of it by
+ * name: drizzle-kit's DROP TABLE ... CASCADE would take with it what nobody has read.
+ */
+export function dropSteps({ changes }: Plan): Statement[] {
+  return [
+    ...dropOuter(changes),
+    ...changes.goneTables.map((table) =>
+      statement(`DROP TABLE ${qualified(table)};`, { loss: [`table ${shown(table)}`] }),
+    ),
+    ...changes.tables.flatMap((table) => {
+      const place = qualified(table.after);
+      const constraints = [...table.goneChecks, ...table.goneUniques];
+      if (table.gonePrimaryKey) constraints.push(table.gonePrimaryKey.name);
+      return [
+        ...table.gonePolicies.map((name) => statement(`DROP POLICY ${quote(name)} ON ${place};`)),
+        ...table.goneIndexes.map(({ name }) =>
+          statement(`DROP INDEX ${qualified({ schema: table.after.schema, name })};`),
+        ),
+        ...constraints.map((name) => statement(`ALTER TABLE ${place} DROP CONSTRAINT ${quote(name)};`)),
+      ];
+    }),
+    ...changes.tables.flatMap(freeGenerated),
+    ...changes.tables.flatMap((table) => {
+      const drop = (name: string) => `ALTER TABLE ${qualified(table.after)} DROP COLUMN ${quote(name)};`;
+      const isDerived = (name: string) => table.before.columns[name]?.generated !== undefined;
+      const loss = (name: string) => (isDerived(name) ? [] : [`column ${shown(table.after, name)}`]);
+      // First what is made from others.
+      const order = [...table.gone, ...table.remade].toSorted(
+        (a, b) => Number(isDerived(b)) - Number(isDerived(a)),
+      );
+      return order.map((name) => statement(drop(name), { loss: loss(name) }));
+    }),
+  ];
+}
+
+/** Generated columns that become plain ones keep their values, and let go of what they were made from. */
+function freeGenerated({ before, after }: TableChanges): Statement[] {
+  return Object.values(after.columns)
+    .filter((column) => before.columns[column.name]?.generated && !column.generated)
+    .map(({ name }) =>
+      statement(`ALTER TABLE ${qualified(after)} ALTER COLUMN ${quote(name)} DROP EXPRESSION;`),
+    );
+}
+
+function dropOuter({ goneViews, goneKeys }: Changes): Statement[] {
+  return [
+    ...goneViews.map((view) =>
+      statement(`DROP ${view.materialized ? "MATERIALIZED " : ""}VIEW ${qualified(view)};`),
+    ),
+    ...goneKeys.map(({ table, key }) =>
+      statement(`ALTER TABLE ${qualified(table)} DROP CONSTRAINT ${quote(key.name)};`),
+    ),
+  ];
+}
+
+/** Enums that no column has any more. Before tables are made: a table and a type share their names. */
+export function dropEnums({ before, after }: Plan): Statement[] {
+  return missing(before.enums, after.enums).map((type) => statement(`DROP TYPE ${qualified(type)};`));
+}
+
+/** What tables and columns may have stood on to the last. */
+export function dropRest({ before, after }: Plan): Statement[] {
+  return [
+    ...missing(before.sequences, after.sequences).map((sequence) =>
+      statement(`DROP SEQUENCE ${qualified(sequence)};`, {
+        loss: [`position of sequence ${shown(sequence)}`],
+      }),
+    ),
+    ...missing(before.schemas, after.schemas).map((name) => statement(`DROP SCHEMA ${quote(name)};`)),
+  ];
+}

@@ -1,0 +1,59 @@
+import { isSubsequence } from "./compare.ts";
+import type { Plan } from "./plan.ts";
+import { literal, qualified, quote, shown, tableKey } from "./names.ts";
+import type { EnumType } from "./snapshot.ts";
+import { type Statement, statement } from "./write.ts";
+
+/**
+ * Enums that stay. Values are added in place where that is enough. Else the old type steps aside, the columns come
+ * to a new one by their text (columns.ts), and `endEnums` drops the old.
+ */
+export function beginEnums({ before, after, changes }: Plan): Statement[] {
+  const added = Object.entries(after.enums).flatMap(([key, type]) => {
+    const had = before.enums[key];
+    return had && !changes.remadeEnums.includes(type) ? addValues(had, type) : [];
+  });
+  const remade = changes.remadeEnums.flatMap((type) => [
+    statement(`ALTER TYPE ${qualified(type)} RENAME TO ${quote(aside(type))};`, {
+      look: isSubsequence(before.enums[tableKey(type)]!.values, type.values)
+        ? [
+            `a new value of ${shown(type)} is used at once, which PostgreSQL allows of a new type only: the tables are ` +
+              "rewritten. If one is big, add the value in a revision before this one",
+          ]
+        : [],
+    }),
+    statement(`CREATE TYPE ${qualified(type)} AS ENUM(${type.values.map(literal).join(", ")});`),
+  ]);
+  return [...added, ...remade];
+}
+
+export function endEnums({ changes }: Plan): Statement[] {
+  return changes.remadeEnums.map((type) =>
+    statement(`DROP TYPE ${qualified({ ...type, name: aside(type) })};`),
+  );
+}
+
+/** The values that are in the old type and not in the new one. */
+export function removedValues(had: EnumType | undefined, has: EnumType | undefined): string[] {
+  return had?.values.filter((value) => !has?.values.includes(value)) ?? [];
+}
+
+export function isRemade({ changes }: Plan, key: string | undefined): boolean {
+  return changes.remadeEnums.some((type) => tableKey(type) === key);
+}
+
+const aside = ({ name }: EnumType) => `${[...name].slice(0, 50).join("")}__old`;
+
+function addValues(had: EnumType, type: EnumType): Statement[] {
+  const present = [...had.values];
+  return type.values.flatMap((value, at) => {
+    if (present.includes(value)) return [];
+    present.push(value);
+    // What comes before it is there by now; drizzle-kit may name a neighbour that is not.
+    const previous = type.values[at - 1];
+    const next = had.values[0];
+    const place =
+      previous !== undefined ? ` AFTER ${literal(previous)}` : next ? ` BEFORE ${literal(next)}` : "";
+    return [statement(`ALTER TYPE ${qualified(type)} ADD VALUE ${literal(value)}${place};`)];
+  });
+}

@@ -1,0 +1,64 @@
+/** PostgreSQL's limit on a name, in bytes of UTF-8. */
+const nameLimit = 63;
+
+export function quote(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** For SQL. What is in public stands without its schema, as drizzle-kit writes it. */
+export function qualified({ schema, name }: { schema?: string; name: string }): string {
+  return schema && schema !== "public" ? `${quote(schema)}.${quote(name)}` : quote(name);
+}
+
+/** For marks, comments and messages: quoted only where it has to be. */
+export function shown({ schema, name }: { schema?: string; name: string }, column?: string): string {
+  const names = [...(schema && schema !== "public" ? [schema] : []), name, ...(column ? [column] : [])];
+  return names.map((part) => (/^[a-z_][a-z0-9_]*$/.test(part) ? part : quote(part))).join(".");
+}
+
+export function tableKey({ schema, name }: { schema?: string; name: string }): string {
+  return `${schema || "public"}.${name}`;
+}
+
+/** SQL with its string literals emptied. */
+export function withoutStrings(sql: string): string {
+  return sql.replace(/'(?:[^']|'')*'/g, "''");
+}
+
+/** Whether a SQL text may speak of a name. Says yes too often rather than too seldom. */
+export function mentions(sql: string | undefined, name: string): boolean {
+  return sql !== undefined && wordPattern(name, "iu").test(sql);
+}
+
+/** The text with a name replaced by another, string literals left alone. */
+export function renameIn(sql: string, from: string, to: string): string {
+  const pattern = wordPattern(from, "gu");
+  return sql
+    .split(/('(?:[^']|'')*')/)
+    .map((piece, at) => (at % 2 === 1 ? piece : piece.replace(pattern, () => to)))
+    .join("");
+}
+
+function wordPattern(name: string, flags: string): RegExp {
+  const escaped = name.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+  return new RegExp(`(?<![\\p{L}\\p{N}_$])${escaped}(?![\\p{L}\\p{N}_$])`, flags);
+}
+
+/**
+ * The name that PostgreSQL itself gives to a key (`t_pkey`) or a sequence (`t_c_seq`): where it is too long, the
+ * longer of the parts is cut first (makeObjectName in src/backend/commands/indexcmds.c).
+ */
+export function givenName(table: string, column: string, suffix: string): string {
+  const size = (text: string) => Buffer.byteLength(text);
+  const room = nameLimit - size(suffix) - 1 - (column ? 1 : 0);
+  let [first, second] = [table, column];
+  while (size(first) + size(second) > room) {
+    if (size(first) > size(second)) first = [...first].slice(0, -1).join("");
+    else second = [...second].slice(0, -1).join("");
+  }
+  return [first, ...(column ? [second] : []), suffix].join("_");
+}

@@ -1,0 +1,114 @@
+import { isDeepStrictEqual } from "node:util";
+import { givenName, literal, qualified, quote } from "./names.ts";
+import type { Column, Schema, Sequence, Table } from "./snapshot.ts";
+import { valueType } from "./types.ts";
+import { type Statement, statement } from "./write.ts";
+
+/** Sequences that stay, with other options. drizzle-kit forgets NO CYCLE. */
+export function alterSequences(before: Schema, after: Schema): Statement[] {
+  return Object.entries(after.sequences).flatMap(([key, sequence]) => {
+    const old = before.sequences[key];
+    if (!old || isDeepStrictEqual(old, sequence)) return [];
+    const restart = isTighter(old, sequence) ? " RESTART" : "";
+    const cycle = sequence.cycle ? " CYCLE" : " NO CYCLE";
+    return [statement(`ALTER SEQUENCE ${qualified(sequence)}${optionsOf(sequence)}${cycle}${restart};`)];
+  });
+}
+
+export function addIdentity(table: Table, column: Column): Statement[] {
+  const { identity } = column;
+  if (!identity) return [];
+  const name = qualified({ schema: table.schema, name: identity.name });
+  const options = `sequence name ${name}${optionsOf(identity)}${identity.cycle ? " CYCLE" : ""}`;
+  return [
+    statement(`${alter(table, column)} ADD GENERATED ${kindOf(identity)} AS IDENTITY (${options});`),
+    continueSequence(table, column, identity),
+  ];
+}
+
+export function alterIdentity(table: Table, old: Column, column: Column): Statement[] {
+  const [had, has] = [old.identity, column.identity];
+  if (!had || !has) return [];
+  const statements: Statement[] = [];
+  if (had.name !== has.name) {
+    const name = qualified({ schema: table.schema, name: had.name });
+    statements.push(statement(`ALTER SEQUENCE ${name} RENAME TO ${quote(has.name)};`));
+  }
+  if (had.type !== has.type) {
+    statements.push(statement(`${alter(table, column)} SET GENERATED ${kindOf(has)};`));
+  }
+  const options = ({ name: _, schema: __, type: ___, ...rest }: NonNullable<Column["identity"]>) => rest;
+  if (!isDeepStrictEqual(options(had), options(has))) {
+    const tight = isTighter(had, has);
+    const changes = [...optionList(has), has.cycle ? "CYCLE" : "NO CYCLE"].map((option) => ` SET ${option}`);
+    // One statement: the bounds are judged together.
+    statements.push(statement(`${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};`));
+    if (tight) statements.push(continueSequence(table, column, has));
+  }
+  return statements;
+}
+
+/** What `serial` is short for: an integer column with a sequence of its own for a default. */
+export function addSerial(table: Table, column: Column): Statement[] {
+  const sequence = serialSequence(table, column);
+  const place = `${qualified(table)}.${quote(column.name)}`;
+  return [
+    statement(`CREATE SEQUENCE ${sequence} AS ${valueType(column)} OWNED BY ${place};`),
+    statement(`${alter(table, column)} SET DEFAULT nextval(${literal(sequence)}::regclass);`),
+    continueSequence(table, column, {}),
+  ];
+}
+
+export function dropSerial(table: Table, column: Column): Statement[] {
+  return [
+    statement(`${alter(table, column)} DROP DEFAULT;`),
+    statement(`DROP SEQUENCE ${serialSequence(table, column)};`),
+  ];
+}
+
+export function retypeSerial(table: Table, column: Column): Statement[] {
+  return [statement(`ALTER SEQUENCE ${serialSequence(table, column)} AS ${valueType(column)};`)];
+}
+
+function serialSequence(table: Table, column: Column): string {
+  return qualified({ schema: table.schema, name: givenName(table.name, column.name, "seq") });
+}
+
+const alter = (table: Table, column: Column) =>
+  `ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(column.name)}`;
+
+const kindOf = ({ type }: { type: string }) => (type === "always" ? "ALWAYS" : "BY DEFAULT");
+
+/** Rows may hold numbers already; drizzle-kit lets the sequence give them out a second time. */
+function continueSequence(
+  table: Table,
+  column: Column,
+  { increment, startWith }: Partial<Sequence>,
+): Statement {
+  const isDown = Number(increment ?? 1) < 0;
+  const last = `${isDown ? "min" : "max"}(${quote(column.name)})`;
+  const sequence = `pg_get_serial_sequence(${literal(qualified(table))}, ${literal(column.name)})`;
+  const having = `${last} ${isDown ? "<=" : ">="} ${startWith ?? "1"}`;
+  return statement(`SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};`);
+}
+
+/** A sequence may stand outside of the new bounds, which PostgreSQL refuses: it then begins anew. */
+function isTighter(had: Sequence, has: Sequence): boolean {
+  const number = (text: string | undefined) => BigInt(text ?? "0");
+  return number(has.minValue) > number(had.minValue) || number(has.maxValue) < number(had.maxValue);
+}
+
+function optionList({ increment, minValue, maxValue, startWith, cache }: Sequence): string[] {
+  return [
+    ...(increment ? [`INCREMENT BY ${increment}`] : []),
+    ...(minValue ? [`MINVALUE ${minValue}`] : []),
+    ...(maxValue ? [`MAXVALUE ${maxValue}`] : []),
+    ...(startWith ? [`START WITH ${startWith}`] : []),
+    ...(cache ? [`CACHE ${cache}`] : []),
+  ];
+}
+
+const optionsOf = (sequence: Sequence) =>
+  optionList(sequence)
+    .map((option) => ` ${option}`)
+    .join("");

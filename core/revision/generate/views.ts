@@ -1,0 +1,57 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Changes } from "./compare.ts";
+import { mentions } from "./names.ts";
+import type { Schema, View } from "./snapshot.ts";
+
+/**
+ * Finds the views that go, come, or stand aside because PostgreSQL changes nothing that a view shows; and with each
+ * those that stand on it.
+ */
+export function compareViews(before: Schema, after: Schema, changes: Changes): void {
+  const own = (schema: Schema) => Object.entries(schema.views).filter(([, view]) => !view.isExisting);
+  const disturbed = [
+    ...changes.goneTables.map(({ name }) => name),
+    ...changes.tables
+      .filter(
+        (table) => [...table.gone, ...table.remade, ...table.retyped].length > 0 || table.gonePrimaryKey,
+      )
+      .map(({ before }) => before.name),
+    ...changes.remadeEnums.map(({ name }) => name),
+  ];
+  const gone = new Map(
+    own(before).filter(
+      ([key, view]) =>
+        !sameView(view, after.views[key]) || disturbed.some((name) => mentions(view.definition, name)),
+    ),
+  );
+  const standsOn = (view: View, other: View) => view !== other && mentions(view.definition, other.name);
+  for (let grown = -1; grown !== gone.size;) {
+    grown = gone.size;
+    for (const [key, view] of own(before)) {
+      if ([...gone.values()].some((other) => standsOn(view, other))) gone.set(key, view);
+    }
+  }
+  const made = own(after).filter(([key]) => before.views[key]?.isExisting !== false || gone.has(key));
+  changes.goneViews = standingOrder([...gone.values()], standsOn).toReversed();
+  changes.madeViews = standingOrder(
+    made.map(([, view]) => view),
+    standsOn,
+  );
+}
+
+/** The columns in the snapshot of a view only repeat its definition. */
+function sameView(a: View, b: View | undefined): boolean {
+  return b !== undefined && isDeepStrictEqual({ ...a, columns: {} }, { ...b, columns: {} });
+}
+
+/** Each thing behind those it stands on, as far as they do not stand in a circle. */
+export function standingOrder<T>(things: readonly T[], standsOn: (thing: T, other: T) => boolean): T[] {
+  const order: T[] = [];
+  let waiting = [...things];
+  while (waiting.length > 0) {
+    const next = waiting.find((thing) => !waiting.some((other) => standsOn(thing, other))) ?? waiting[0]!;
+    order.push(next);
+    waiting = waiting.filter((thing) => thing !== next);
+  }
+  return order;
+}

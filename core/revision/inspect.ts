@@ -1,0 +1,81 @@
+import { openSql } from "../../drizzle/sql.ts";
+import { operatorsError } from "../database_error.ts";
+import { inOrder } from "./graph.ts";
+import { readRevisions } from "./read.ts";
+import { judge, type SchemaStatus } from "./status.ts";
+import { type Applied, readApplied } from "./store.ts";
+
+/** How a database's schema suits this release. @throws Unavailable when PostgreSQL does not answer or refuses us */
+export async function inspectDatabase(url: string): Promise<SchemaStatus> {
+  const [known, applied] = await Promise.all([readRevisions(), appliedOf(url)]);
+  return judge(known, applied);
+}
+
+/** One revision as the history tells of it. */
+export interface HistoryEntry {
+  id: string;
+  parents: string[];
+  message: string;
+  /** null: not applied. undefined: no database was asked. */
+  appliedAt?: Date | null;
+  state?: Applied["state"];
+  /** Only the database knows it. */
+  unknown: boolean;
+  createdAt: string;
+  compatible: boolean;
+  transactional: boolean;
+  irreversible: boolean;
+  /** Whether a person has changed the SQL since it was generated. */
+  edited: boolean;
+}
+
+/** All revisions of the release, and those that only the database has; newest first. */
+export async function history(url?: string): Promise<HistoryEntry[]> {
+  const { sha256Of } = await import("./read.ts");
+  const known = inOrder(await readRevisions()).reverse();
+  const applied = url === undefined ? undefined : await appliedOf(url);
+  const entries = known.map(({ id, parents, up, down, manifest }): HistoryEntry => {
+    const row = applied?.find((one) => one.id === id);
+    const { checksums } = manifest;
+    return {
+      id,
+      parents,
+      message: manifest.message,
+      ...(applied ? { appliedAt: row?.appliedAt ?? null, state: row?.state } : {}),
+      unknown: false,
+      createdAt: manifest.created_at,
+      compatible: manifest.compatible,
+      transactional: manifest.transactional,
+      irreversible: manifest.irreversible,
+      edited: checksums.up !== sha256Of(up) || checksums.down !== sha256Of(down),
+    };
+  });
+  const foreign = (applied ?? [])
+    .filter(({ id }) => !known.some((revision) => revision.id === id))
+    .map(({ id, parents, manifest, appliedAt, state }): HistoryEntry => ({
+      id,
+      parents,
+      message: manifest.message ?? "",
+      appliedAt,
+      state,
+      unknown: true,
+      createdAt: manifest.created_at ?? "",
+      compatible: manifest.compatible === true,
+      transactional: manifest.transactional !== false,
+      irreversible: manifest.irreversible === true,
+      edited: false,
+    }))
+    .reverse();
+  return [...foreign, ...entries];
+}
+
+async function appliedOf(url: string): Promise<Applied[]> {
+  const sql = openSql(url, { max: 1, fetch_types: false });
+  try {
+    return (await readApplied(sql)) ?? [];
+  } catch (error) {
+    throw operatorsError(error);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { splitStatements, wordsOf } from "./statements.ts";
+
+const split = (sql: string) => splitStatements(sql).map(({ text }) => text);
+
+test("cuts at semicolons, and leaves out what is empty", () => {
+  expect(split("select 1; select 2 ;\n\n;; select 3")).toEqual(["select 1", "select 2", "select 3"]);
+  expect(split("")).toEqual([]);
+  expect(split(" ;\n-- nothing;\n/* nor; this */")).toEqual([]);
+});
+
+test.each([
+  ["a string", "insert into t values ('a;b', 'it''s;')"],
+  ["an escape string", String.raw`insert into t values (E'it\';s')`],
+  ["a string that ends in a backslash", String.raw`insert into t values ('c:\;')`],
+  ["a quoted name", 'alter table "a;b""c;" add column "x;y" int'],
+  ["a dollar quote", "create function f() returns int language plpgsql as $$ begin; return 1; end; $$"],
+  ["a tagged dollar quote", "do $x$ begin perform '$$;'; end $x$"],
+  ["a line comment", "select 1 -- a; b\n + 1"],
+  ["a block comment, nested", "select /* a; /* b; */ c; */ 1"],
+  [
+    "a function's SQL body",
+    "create function f() returns int begin atomic; select case when true then 1 end; end",
+  ],
+  ["a rule's parentheses", "create rule r as on insert to t do also (select 1; select 2)"],
+  ["a name with a dollar sign", "select a$b$c"],
+  ["an unfinished string", "select 'a; b"],
+])("a semicolon in %s cuts nothing", (_, statement) => {
+  expect(split(statement)).toEqual([statement]);
+  if (statement !== "select 'a; b") expect(split(`${statement};select 2`)).toEqual([statement, "select 2"]);
+});
+
+test("comments stay with the statement behind them, and say where it begins", () => {
+  const sql = "-- one\nselect 1;\n\n-- two\nselect 2;";
+  expect(splitStatements(sql)).toEqual([
+    { text: "-- one\nselect 1", offset: 0 },
+    { text: "-- two\nselect 2", offset: sql.indexOf("-- two") },
+  ]);
+});
+
+test("a table called atomic, or a CASE outside of a function, holds nothing together", () => {
+  expect(split("begin; select case when a then b end; commit")).toHaveLength(3);
+  expect(split("create table atomic (a int); select 1")).toHaveLength(2);
+});
+
+test("words are capitals, names stay as they are written", () => {
+  expect(wordsOf('-- x\ncreate Index concurrently "Odd name" on t (a)')).toEqual([
+    ...["CREATE", "INDEX", "CONCURRENTLY", '"Odd name"', "ON", "T", "(", "A", ")"],
+  ]);
+});

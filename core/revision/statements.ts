@@ -1,0 +1,122 @@
+/** One statement of a SQL text, without the semicolon that ends it. */
+export interface Statement {
+  text: string;
+  /** Where `text` begins in the whole. */
+  offset: number;
+}
+
+/**
+ * Cuts a SQL text at its semicolons, as psql does: those in strings, quoted names, dollar quotes, comments,
+ * parentheses and SQL bodies of functions (BEGIN ATOMIC ... END) cut nothing. Comments stay with the statement that
+ * follows them; what holds nothing but comments is no statement.
+ */
+export function splitStatements(sql: string): Statement[] {
+  const statements: Statement[] = [];
+  let start = 0;
+  let words: string[] = [];
+  let parentheses = 0;
+  let blocks = 0;
+  const flush = (end: number) => {
+    const raw = sql.slice(start, end);
+    const text = raw.trim();
+    if (words.length > 0) statements.push({ text, offset: start + raw.length - raw.trimStart().length });
+    start = end + 1;
+    words = [];
+    parentheses = 0;
+    blocks = 0;
+  };
+  for (const { kind, text, at } of tokens(sql)) {
+    if (kind === "comment") continue;
+    if (kind === "word") {
+      const word = text.toUpperCase();
+      if (word === "ATOMIC" && words.at(-1) === "BEGIN" && definesRoutine(words)) blocks = 1;
+      else if (blocks > 0 && word === "CASE") blocks += 1;
+      else if (blocks > 0 && word === "END") blocks -= 1;
+      words.push(word);
+      continue;
+    }
+    if (text === "(") parentheses += 1;
+    else if (text === ")") parentheses = Math.max(0, parentheses - 1);
+    else if (text === ";" && parentheses === 0 && blocks === 0) {
+      flush(at);
+      continue;
+    }
+    // Something that is no word still makes a statement.
+    words.push(text);
+  }
+  flush(sql.length);
+  return statements;
+}
+
+/** The first words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`, names as they are. */
+export function wordsOf(statement: string): string[] {
+  return [...tokens(statement)]
+    .filter(({ kind }) => kind !== "comment")
+    .map(({ kind, text }) => (kind === "word" ? text.toUpperCase() : text));
+}
+
+function definesRoutine(words: readonly string[]): boolean {
+  return (
+    words[0] === "CREATE" && words.slice(1, 4).some((word) => word === "FUNCTION" || word === "PROCEDURE")
+  );
+}
+
+interface Token {
+  kind: "word" | "quoted" | "comment" | "sign";
+  text: string;
+  at: number;
+}
+
+const lexeme = new RegExp(
+  [
+    String.raw`(?<space>\s+)`,
+    String.raw`(?<line>--[^\n]*)`,
+    String.raw`(?<block>/\*)`,
+    // An escape string ends at a quote that no backslash stands before.
+    String.raw`(?<escape>[eE]'(?:[^'\\]|\\.|'')*(?:'|$))`,
+    "(?<string>'(?:[^']|'')*(?:'|$))",
+    '(?<name>"(?:[^"]|"")*(?:"|$))',
+    String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,
+    String.raw`(?<word>[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*)`,
+    String.raw`(?<sign>[\s\S])`,
+  ].join("|"),
+  "y",
+);
+
+function* tokens(sql: string): Generator<Token> {
+  let at = 0;
+  while (at < sql.length) {
+    lexeme.lastIndex = at;
+    const match = lexeme.exec(sql)!;
+    const groups = match.groups!;
+    let end = lexeme.lastIndex;
+    let kind: Token["kind"] = "quoted";
+    if (groups.space !== undefined) {
+      at = end;
+      continue;
+    }
+    if (groups.line !== undefined) kind = "comment";
+    else if (groups.block !== undefined) {
+      kind = "comment";
+      end = endOfComment(sql, end);
+    } else if (groups.dollar !== undefined) {
+      const close = sql.indexOf(groups.dollar, end);
+      end = close < 0 ? sql.length : close + groups.dollar.length;
+    } else if (groups.word !== undefined) kind = "word";
+    else if (groups.sign !== undefined) kind = "sign";
+    yield { kind, text: sql.slice(at, end), at };
+    at = end;
+  }
+}
+
+/** PostgreSQL's comments nest. */
+function endOfComment(sql: string, from: number): number {
+  let depth = 1;
+  const mark = /\/\*|\*\//g;
+  mark.lastIndex = from;
+  for (let match = mark.exec(sql); match; match = mark.exec(sql)) {
+    depth += match[0] === "/*" ? 1 : -1;
+    if (depth === 0) return mark.lastIndex;
+  }
+  return sql.length;
+}

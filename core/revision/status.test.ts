@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { testRevision } from "../../tests/support/revision.ts";
+import type { Revision } from "./read.ts";
+import { assertServable, judge } from "./status.ts";
+import type { Applied, State } from "./store.ts";
+
+const a = testRevision("a", [], "");
+const b = testRevision("b", ["a"], "");
+const compatible = testRevision("c", ["b"], "", "", { compatible: true });
+const breaking = testRevision("c", ["b"], "");
+const aside = testRevision("x", ["a"], "");
+const aside2 = testRevision("x", ["a"], "", "", { compatible: true });
+
+function row({ id, checksum, down, manifest }: Revision, state: State = "applied"): Applied {
+  return { id, checksum, down, manifest, parents: manifest.parents, state, appliedAt: new Date(0) };
+}
+
+test.each([
+  ["the very schema of this release", [a, b], [row(a), row(b)], "ok"],
+  ["an empty database", [a, b], [], "behind"],
+  ["one that lacks a revision", [a, b], [row(a)], "behind"],
+  [
+    "a newer release's, by a revision that leaves us working",
+    [a, b],
+    [row(a), row(b), row(compatible)],
+    "ahead",
+  ],
+  ["a newer release's, by one that does not", [a, b], [row(a), row(b), row(breaking)], "newer"],
+  ["a newer release's, while ours are missing", [a, b], [row(a), row(compatible)], "behind"],
+  ["two lines that nobody joined", [a, b, aside], [row(a), row(b), row(aside)], "heads"],
+  ["two lines, one of them not ours", [a, b], [row(a), row(b), row(aside)], "newer"],
+  ["two lines, one of them not ours but compatible", [a, b], [row(a), row(b), row(aside2)], "heads"],
+  ["one of which the end is not known", [a, b], [row(a), row(b, "applying")], "interrupted"],
+] as const)("%s", (_, known, applied, expected) => {
+  const status = judge(known, applied);
+  expect(status.state).toBe(expected);
+  const serve = () => assertServable(status);
+  if (expected === "ok" || expected === "ahead") expect(serve).not.toThrow();
+  else expect(serve).toThrow(/svc database (upgrade|downgrade)/);
+});
+
+test("names what there is and what is needed", () => {
+  expect(() => assertServable(judge([a, b], [row(a)]))).toThrow("it is at a, this release needs b");
+  expect(() => assertServable(judge([a, b], [row(a), row(b), row(aside2)]))).toThrow("several heads: b, x");
+});

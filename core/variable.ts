@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+
+/** What a PostgreSQL address begins with. */
+export const databaseUrlPattern = "^postgres(ql)?://";
+
+/**
+ * The text of one variable; an empty one counts as not set. A secret may stand in a file that `<name>_FILE` names. Apart
+ * from config.ts, so that a command which needs one variable does not wait for the others.
+ */
+export function readVariable(
+  environment: Readonly<Record<string, string | undefined>>,
+  name: string,
+  secret: boolean,
+): { text?: string; fault?: string } {
+  const text = environment[name]?.trim() || undefined;
+  const file = secret ? environment[`${name}_FILE`] : undefined;
+  if (text !== undefined || !file) return { text };
+  try {
+    return { text: readFileSync(file, "utf8").trim() };
+  } catch {
+    return { fault: `${name}_FILE: cannot read ${file}` };
+  }
+}

@@ -1,0 +1,53 @@
+import { sql } from "drizzle-orm";
+import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { id, idOf } from "./columns.ts";
+import { incident } from "./incident.ts";
+import { individual } from "./individual.ts";
+import { instant } from "./types.ts";
+
+/** Where an incident is talked about: one with each conversation plugin in use. */
+export const conversation = pgTable(
+  "conversation",
+  {
+    id: id(),
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    pluginSlug: text("plugin_slug").notNull(),
+    /** What the plugin calls it; none where our id is enough. */
+    externalId: text("external_id"),
+    weblink: text("weblink"),
+    createdAt: instant("created_at").notNull(),
+    archivedAt: instant("archived_at"),
+  },
+  (table) => [
+    uniqueIndex("conversation_incident_idx").on(table.incidentId, table.pluginSlug),
+    uniqueIndex("conversation_external_id_idx").on(table.pluginSlug, table.externalId),
+  ],
+);
+
+/** What was said in a conversation of the built-in plugin. */
+export const conversationMessage = pgTable(
+  "conversation_message",
+  {
+    id: id(),
+    conversationId: idOf("conversation_id")
+      .notNull()
+      .references(() => conversation.id, { onDelete: "cascade" }),
+    at: instant("at").notNull(),
+    /** Null: the service itself. */
+    authorId: idOf("author_id").references(() => individual.id, { onDelete: "restrict" }),
+    /** Only this person reads it; null: everyone in the conversation. */
+    recipientId: idOf("recipient_id").references(() => individual.id, { onDelete: "restrict" }),
+    text: text("text").notNull(),
+    /** Of the delivery that brought it: one that is tried again is said once. */
+    deliveryKey: text("delivery_key"),
+  },
+  (table) => [
+    index("conversation_message_conversation_idx").on(table.conversationId, table.at, table.id),
+    index("conversation_message_author_idx").on(table.authorId),
+    index("conversation_message_recipient_idx").on(table.recipientId),
+    uniqueIndex("conversation_message_delivery_idx").on(table.conversationId, table.deliveryKey),
+    check("conversation_message_says_something", sql`text <> ''`),
+  ],
+);

@@ -1,0 +1,88 @@
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  check,
+  foreignKey,
+  index,
+  integer,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+} from "drizzle-orm/pg-core";
+import { id, idOf, oneOf } from "./columns.ts";
+import { incident } from "./incident.ts";
+import { participantRoles } from "./participant.ts";
+import { instant } from "./types.ts";
+
+/**
+ * The numbers that a cost is computed with (schedule.md, Cost). The highest version is in force. Whoever wants others
+ * adds a version, so that a cost of last year can still be explained.
+ */
+export const costFormula = pgTable(
+  "cost_formula",
+  {
+    version: integer("version").primaryKey(),
+    /** What a person costs in a year, in whole units of whatever currency. */
+    yearlyCost: integer("yearly_cost").notNull(),
+    /** Hours that a person works in a year. */
+    yearlyHours: integer("yearly_hours").notNull(),
+    /** Hours that a person works in a day: whoever is in it for days also sleeps. */
+    dailyHours: numeric("daily_hours", { mode: "number" }).notNull(),
+    /** Hours of review: to prepare it, and for each participant. */
+    reviewHours: numeric("review_hours", { mode: "number" }).notNull(),
+    reviewHoursPerParticipant: numeric("review_hours_per_participant", { mode: "number" }).notNull(),
+    createdAt: instant("created_at").notNull(),
+  },
+  () => [
+    check("cost_formula_version", sql`version > 0`),
+    check("cost_formula_rate", sql`yearly_cost >= 0 and yearly_hours > 0`),
+    check("cost_formula_hours", sql`daily_hours between 0 and 24`),
+    check("cost_formula_review", sql`review_hours >= 0 and review_hours_per_participant >= 0`),
+  ],
+);
+
+/** The share of an hour that an hour in this role counts. A role without a row counts nothing. */
+export const costFormulaRole = pgTable(
+  "cost_formula_role",
+  {
+    formulaVersion: integer("formula_version")
+      .notNull()
+      .references(() => costFormula.version, { onDelete: "cascade" }),
+    role: text("role", { enum: participantRoles }).notNull(),
+    multiplier: numeric("multiplier", { mode: "number" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "cost_formula_role_pk", columns: [table.formulaVersion, table.role] }),
+    check("cost_formula_role_known", oneOf("role", participantRoles)),
+    check("cost_formula_role_multiplier", sql`multiplier >= 0`),
+  ],
+);
+
+/** A cost of an incident, written when it differs from the one before. `incident.cost` is the newest. */
+export const incidentCost = pgTable(
+  "incident_cost",
+  {
+    id: id(),
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    computedAt: instant("computed_at").notNull(),
+    cost: bigint("cost", { mode: "number" }).notNull(),
+    formulaVersion: integer("formula_version").notNull(),
+    /** What it came from: weighted seconds of work, hours of review, cost of an hour. */
+    seconds: bigint("seconds", { mode: "number" }).notNull(),
+    reviewHours: numeric("review_hours", { mode: "number" }).notNull(),
+    rate: integer("rate").notNull(),
+  },
+  (table) => [
+    foreignKey({
+      name: "incident_cost_formula_fk",
+      columns: [table.formulaVersion],
+      foreignColumns: [costFormula.version],
+    }).onDelete("restrict"),
+    index("incident_cost_incident_idx").on(table.incidentId, table.computedAt, table.id),
+    index("incident_cost_formula_idx").on(table.formulaVersion),
+    check("incident_cost_not_negative", sql`cost >= 0 and seconds >= 0 and review_hours >= 0`),
+  ],
+);

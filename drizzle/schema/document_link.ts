@@ -1,0 +1,92 @@
+import { check, foreignKey, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { idOf, oneOf } from "./columns.ts";
+import { document } from "./document.ts";
+import { incidentPriority, incidentType } from "./incident_type.ts";
+import { term } from "./term.ts";
+
+// The document-resolver plugin proposes a document for incidents of these types and priorities, and for those whose
+// description has one of its terms.
+
+export const documentIncidentType = pgTable(
+  "document_incident_type",
+  {
+    documentId: idOf("document_id")
+      .notNull()
+      .references(() => document.id, { onDelete: "cascade" }),
+    incidentTypeId: idOf("incident_type_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "document_incident_type_pk", columns: [table.documentId, table.incidentTypeId] }),
+    foreignKey({
+      name: "document_incident_type_type_fk",
+      columns: [table.incidentTypeId],
+      foreignColumns: [incidentType.id],
+    }).onDelete("restrict"),
+    index("document_incident_type_type_idx").on(table.incidentTypeId, table.documentId),
+  ],
+);
+
+export const documentIncidentPriority = pgTable(
+  "document_incident_priority",
+  {
+    documentId: idOf("document_id")
+      .notNull()
+      .references(() => document.id, { onDelete: "cascade" }),
+    incidentPriorityId: idOf("incident_priority_id").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "document_incident_priority_pk",
+      columns: [table.documentId, table.incidentPriorityId],
+    }),
+    foreignKey({
+      name: "document_incident_priority_priority_fk",
+      columns: [table.incidentPriorityId],
+      foreignColumns: [incidentPriority.id],
+    }).onDelete("restrict"),
+    index("document_incident_priority_priority_idx").on(table.incidentPriorityId, table.documentId),
+  ],
+);
+
+/** Found: document-term-sync saw it in the text and takes it away again. Given: a person said so, and it stays. */
+export const documentTermSources = ["Found", "Given"] as const;
+
+export const documentTerm = pgTable(
+  "document_term",
+  {
+    documentId: idOf("document_id")
+      .notNull()
+      .references(() => document.id, { onDelete: "cascade" }),
+    termId: idOf("term_id")
+      .notNull()
+      .references(() => term.id, { onDelete: "restrict" }),
+    source: text("source", { enum: documentTermSources }).notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "document_term_pk", columns: [table.documentId, table.termId] }),
+    index("document_term_term_idx").on(table.termId, table.documentId),
+    check("document_term_source_known", oneOf("source", documentTermSources)),
+  ],
+);
+
+/** An incident of this type gets a document of this resource type, made from this template. */
+export const incidentTypeTemplate = pgTable(
+  "incident_type_template",
+  {
+    incidentTypeId: idOf("incident_type_id").notNull(),
+    /** Of the document that is made. */
+    resourceType: text("resource_type").notNull(),
+    documentId: idOf("document_id")
+      .notNull()
+      .references(() => document.id, { onDelete: "restrict" }),
+  },
+  (table) => [
+    primaryKey({ name: "incident_type_template_pk", columns: [table.incidentTypeId, table.resourceType] }),
+    foreignKey({
+      name: "incident_type_template_type_fk",
+      columns: [table.incidentTypeId],
+      foreignColumns: [incidentType.id],
+    }).onDelete("cascade"),
+    index("incident_type_template_document_idx").on(table.documentId),
+  ],
+);

@@ -1,0 +1,24 @@
+import { sql } from "drizzle-orm";
+import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { editable, id } from "./columns.ts";
+import { searchVector } from "./types.ts";
+
+/** A person. The one who signs in under `email` is this person; nobody needs to sign in to be one. */
+export const individual = pgTable(
+  "individual",
+  {
+    id: id(),
+    name: text("name").notNull(),
+    /** Canonical: see core/user/name.ts. */
+    email: text("email").notNull(),
+    ...editable(),
+    search: searchVector("search"),
+  },
+  (table) => [
+    uniqueIndex("individual_email_idx").on(table.email),
+    index("individual_name_idx").on(table.name, table.id),
+    index("individual_search_idx").using("gin", table.search),
+    // What the database can tell of canonical, so that one who writes past core cannot make two of one person.
+    check("individual_email_canonical", sql`email ~ '^[^A-Z[:space:]@]+@[^A-Z[:space:]@]+$'`),
+  ],
+);

@@ -1,0 +1,65 @@
+import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { idOf } from "./columns.ts";
+import { incidentPriority, incidentType } from "./incident_type.ts";
+import { individual } from "./individual.ts";
+import { term } from "./term.ts";
+
+// The built-in participant plugin proposes a person for incidents of these types and priorities, and for those whose
+// description has one of these terms. The names of foreign keys are ours where PostgreSQL would cut drizzle's at 63.
+
+export const individualIncidentType = pgTable(
+  "individual_incident_type",
+  {
+    individualId: idOf("individual_id")
+      .notNull()
+      .references(() => individual.id, { onDelete: "cascade" }),
+    incidentTypeId: idOf("incident_type_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "individual_incident_type_pk", columns: [table.individualId, table.incidentTypeId] }),
+    foreignKey({
+      name: "individual_incident_type_type_fk",
+      columns: [table.incidentTypeId],
+      foreignColumns: [incidentType.id],
+    }).onDelete("restrict"),
+    index("individual_incident_type_type_idx").on(table.incidentTypeId),
+  ],
+);
+
+export const individualIncidentPriority = pgTable(
+  "individual_incident_priority",
+  {
+    individualId: idOf("individual_id")
+      .notNull()
+      .references(() => individual.id, { onDelete: "cascade" }),
+    incidentPriorityId: idOf("incident_priority_id").notNull(),
+  },
+  (table) => [
+    primaryKey({
+      name: "individual_incident_priority_pk",
+      columns: [table.individualId, table.incidentPriorityId],
+    }),
+    foreignKey({
+      name: "individual_incident_priority_priority_fk",
+      columns: [table.incidentPriorityId],
+      foreignColumns: [incidentPriority.id],
+    }).onDelete("restrict"),
+    index("individual_incident_priority_priority_idx").on(table.incidentPriorityId),
+  ],
+);
+
+export const individualTerm = pgTable(
+  "individual_term",
+  {
+    individualId: idOf("individual_id")
+      .notNull()
+      .references(() => individual.id, { onDelete: "cascade" }),
+    termId: idOf("term_id")
+      .notNull()
+      .references(() => term.id, { onDelete: "restrict" }),
+  },
+  (table) => [
+    primaryKey({ name: "individual_term_pk", columns: [table.individualId, table.termId] }),
+    index("individual_term_term_idx").on(table.termId),
+  ],
+);

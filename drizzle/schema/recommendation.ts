@@ -1,0 +1,48 @@
+import { sql } from "drizzle-orm";
+import { check, index, jsonb, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { id, idOf } from "./columns.ts";
+import { document } from "./document.ts";
+import { incident } from "./incident.ts";
+import { individual } from "./individual.ts";
+import { team } from "./team.ts";
+import { instant } from "./types.ts";
+
+/** What a recommendation goes back to: a record by its kind and id, with its name as it was then. */
+export interface RecommendationReason {
+  kind: "incident_type" | "incident_priority" | "term" | "service" | "other";
+  id?: number;
+  name: string;
+}
+
+/**
+ * Why a document, a person or a team was proposed for an incident. A note for people: it keeps nothing from being
+ * deleted and goes with what it names. Proposing once more replaces it.
+ */
+export const recommendation = pgTable(
+  "recommendation",
+  {
+    id: id(),
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    documentId: idOf("document_id").references(() => document.id, { onDelete: "cascade" }),
+    individualId: idOf("individual_id").references(() => individual.id, { onDelete: "cascade" }),
+    teamId: idOf("team_id").references(() => team.id, { onDelete: "cascade" }),
+    pluginSlug: text("plugin_slug").notNull(),
+    reasons: jsonb("reasons").$type<RecommendationReason[]>().notNull(),
+    createdAt: instant("created_at").notNull(),
+  },
+  (table) => [
+    uniqueIndex("recommendation_document_once_idx").on(table.incidentId, table.documentId, table.pluginSlug),
+    uniqueIndex("recommendation_individual_once_idx").on(
+      table.incidentId,
+      table.individualId,
+      table.pluginSlug,
+    ),
+    uniqueIndex("recommendation_team_once_idx").on(table.incidentId, table.teamId, table.pluginSlug),
+    index("recommendation_document_idx").on(table.documentId),
+    index("recommendation_individual_idx").on(table.individualId),
+    index("recommendation_team_idx").on(table.teamId),
+    check("recommendation_of_one", sql`num_nonnulls(document_id, individual_id, team_id) = 1`),
+  ],
+);

@@ -1,0 +1,58 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { editable, id, idOf } from "./columns.ts";
+import { individual } from "./individual.ts";
+import { instant, searchVector } from "./types.ts";
+
+/** Where somebody is on call. The plugin `plugin_slug` knows who, under its own `external_id`. */
+export const service = pgTable(
+  "service",
+  {
+    id: id(),
+    name: text("name").notNull(),
+    description: text("description").notNull().default(""),
+    /** None: nobody is on call there. */
+    pluginSlug: text("plugin_slug"),
+    /** None where the plugin knows the service by our id, as the built-in rotation does. */
+    externalId: text("external_id"),
+    ...editable(),
+    search: searchVector("search"),
+  },
+  (table) => [
+    uniqueIndex("service_name_idx").on(table.name),
+    uniqueIndex("service_external_id_idx").on(table.pluginSlug, table.externalId),
+    index("service_search_idx").using("gin", table.search),
+    check("service_external_id_of_a_plugin", sql`external_id is null or plugin_slug is not null`),
+  ],
+);
+
+/** The built-in rotation: from `starts_at` on each member in turn is on call for `shift_hours`. */
+export const rotation = pgTable(
+  "rotation",
+  {
+    serviceId: idOf("service_id")
+      .primaryKey()
+      .references(() => service.id, { onDelete: "cascade" }),
+    startsAt: instant("starts_at").notNull(),
+    shiftHours: integer("shift_hours").notNull(),
+  },
+  () => [check("rotation_turns", sql`shift_hours > 0`)],
+);
+
+/** A place in a rotation. One person may have several. */
+export const rotationMember = pgTable(
+  "rotation_member",
+  {
+    serviceId: idOf("service_id")
+      .notNull()
+      .references(() => rotation.serviceId, { onDelete: "cascade" }),
+    position: integer("position").notNull(),
+    individualId: idOf("individual_id")
+      .notNull()
+      .references(() => individual.id, { onDelete: "restrict" }),
+  },
+  (table) => [
+    primaryKey({ name: "rotation_member_pk", columns: [table.serviceId, table.position] }),
+    index("rotation_member_individual_idx").on(table.individualId),
+  ],
+);

@@ -1,0 +1,48 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { id, idOf } from "./columns.ts";
+import { incident } from "./incident.ts";
+import { individual } from "./individual.ts";
+import { instant } from "./types.ts";
+
+/** How an incident stands, in three paragraphs. Never changed: a better one is a new one. */
+export const statusReport = pgTable(
+  "status_report",
+  {
+    id: id(),
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    authorId: idOf("author_id")
+      .notNull()
+      .references(() => individual.id, { onDelete: "restrict" }),
+    conditions: text("conditions").notNull(),
+    actions: text("actions").notNull(),
+    needs: text("needs").notNull(),
+    createdAt: instant("created_at").notNull(),
+  },
+  (table) => [
+    index("status_report_incident_idx").on(table.incidentId, table.createdAt, table.id),
+    index("status_report_author_idx").on(table.authorId),
+  ],
+);
+
+/**
+ * A reminder to write a status report that was due at anchor + k · N hours: whoever inserts the row sends it.
+ * `anchor` is when the last report was written or, without one, when the incident was reported.
+ */
+export const statusReportReminder = pgTable(
+  "status_report_reminder",
+  {
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    anchor: instant("anchor").notNull(),
+    k: integer("k").notNull(),
+    remindedAt: instant("reminded_at").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "status_report_reminder_pk", columns: [table.incidentId, table.anchor, table.k] }),
+    check("status_report_reminder_k", sql`k > 0`),
+  ],
+);

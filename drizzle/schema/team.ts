@@ -1,0 +1,23 @@
+import { sql } from "drizzle-orm";
+import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { editable, id } from "./columns.ts";
+import { searchVector } from "./types.ts";
+
+/** People who are reached together, at the address of their list. Who they are is the list's business. */
+export const team = pgTable(
+  "team",
+  {
+    id: id(),
+    name: text("name").notNull(),
+    description: text("description").notNull().default(""),
+    /** Canonical, as an individual's; none for a team that only stands in documents. */
+    email: text("email"),
+    ...editable(),
+    search: searchVector("search"),
+  },
+  (table) => [
+    uniqueIndex("team_name_idx").on(table.name),
+    index("team_search_idx").using("gin", table.search),
+    check("team_email_canonical", sql`email ~ '^[^A-Z[:space:]@]+@[^A-Z[:space:]@]+$'`),
+  ],
+);

@@ -1,0 +1,61 @@
+import { foreignKey, index, pgTable, primaryKey } from "drizzle-orm/pg-core";
+import { idOf } from "./columns.ts";
+import { incidentPriority, incidentType } from "./incident_type.ts";
+import { team } from "./team.ts";
+import { term } from "./term.ts";
+
+// When the built-in participant plugin proposes a team: as for an individual.
+
+export const teamIncidentType = pgTable(
+  "team_incident_type",
+  {
+    teamId: idOf("team_id")
+      .notNull()
+      .references(() => team.id, { onDelete: "cascade" }),
+    incidentTypeId: idOf("incident_type_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "team_incident_type_pk", columns: [table.teamId, table.incidentTypeId] }),
+    foreignKey({
+      name: "team_incident_type_type_fk",
+      columns: [table.incidentTypeId],
+      foreignColumns: [incidentType.id],
+    }).onDelete("restrict"),
+    index("team_incident_type_type_idx").on(table.incidentTypeId),
+  ],
+);
+
+export const teamIncidentPriority = pgTable(
+  "team_incident_priority",
+  {
+    teamId: idOf("team_id")
+      .notNull()
+      .references(() => team.id, { onDelete: "cascade" }),
+    incidentPriorityId: idOf("incident_priority_id").notNull(),
+  },
+  (table) => [
+    primaryKey({ name: "team_incident_priority_pk", columns: [table.teamId, table.incidentPriorityId] }),
+    foreignKey({
+      name: "team_incident_priority_priority_fk",
+      columns: [table.incidentPriorityId],
+      foreignColumns: [incidentPriority.id],
+    }).onDelete("restrict"),
+    index("team_incident_priority_priority_idx").on(table.incidentPriorityId),
+  ],
+);
+
+export const teamTerm = pgTable(
+  "team_term",
+  {
+    teamId: idOf("team_id")
+      .notNull()
+      .references(() => team.id, { onDelete: "cascade" }),
+    termId: idOf("term_id")
+      .notNull()
+      .references(() => term.id, { onDelete: "restrict" }),
+  },
+  (table) => [
+    primaryKey({ name: "team_term_pk", columns: [table.teamId, table.termId] }),
+    index("team_term_term_idx").on(table.termId),
+  ],
+);

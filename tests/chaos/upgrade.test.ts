@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { upgrade } from "../../core/revision/upgrade.ts";
+import { openSql } from "../../drizzle/client.ts";
+import { canonicalSchema } from "../../core/revision/canonical.ts";
+import { createEmptyTestDatabase } from "../support/database.ts";
+import { countFrames } from "../support/frames.ts";
+import { testRevision } from "../support/revision.ts";
+
+/** Real processes that upgrade one database: killed, racing, in each other's way. */
+
+const program = join(import.meta.dir, "../support/upgrade_program.ts");
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const revisions = [
+  testRevision(
+    "1",
+    [],
+    "create table a (id int primary key, b text);\ncreate table c (id int references a);",
+  ),
+  testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently a_b_idx on a (b);"),
+  testRevision(
+    "3",
+    ["2"],
+    "insert into a values (1, 'x');\nalter table a add column d int default 7 not null;",
+  ),
+  testRevision("4", ["3"], "-- svc: no-transaction\ndrop index concurrently a_b_idx;"),
+];
+
+async function writeRevisions(name: string, list = revisions): Promise<string> {
+  const directory = join(folder, name);
+  for (const { id, up, down, manifest } of list) {
+    await mkdir(join(directory, id), { recursive: true });
+    await writeFile(join(directory, id, "up.sql"), up);
+    await writeFile(join(directory, id, "down.sql"), down);
+    await writeFile(join(directory, id, "manifest.json"), JSON.stringify(manifest));
+  }
+  return directory;
+}
+
+function spawnUpgrade(directory: string, url: string) {
+  const child = Bun.spawn([process.execPath, program, directory], {
+    env: { PATH: process.env.PATH, SVC_DATABASE_URL: url },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output = Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+  return { child, finished: child.exited.then(async (code) => ({ code, output: (await output).join("") })) };
+}
+
+async function stateOf(url: string): Promise<string> {
+  const sql = openSql(url, { max: 1 });
+  const rows = await sql`select id, state from revision order by id`;
+  const state = [
+    JSON.stringify(rows),
+    JSON.stringify(await sql`select * from a order by id`),
+    await canonicalSchema(sql),
+  ];
+  await sql.end();
+  return state.join("\n");
+}
+
+test("killed before any message that it sends to PostgreSQL, it reaches head when it is run again", async () => {
+  const directory = await writeRevisions("kill");
+  await using whole = await createEmptyTestDatabase();
+  expect(await spawnUpgrade(directory, whole.url).finished).toMatchObject({ code: 0 });
+  const expected = await stateOf(whole.url);
+  let killed = 0;
+  for (let at = 1; ; at += 1) {
+    await using database = await createEmptyTestDatabase();
+    let kill = () => {};
+    const proxy = await countFrames(database.url, (frame) => {
+      if (frame < at) return "pass";
+      kill();
+      return "stop";
+    });
+    const run = spawnUpgrade(directory, proxy.url);
+    kill = () => run.child.kill("SIGKILL");
+    const { code } = await run.finished;
+    await proxy.close();
+    if (code === 0) break;
+    killed += 1;
+    const again = await spawnUpgrade(directory, database.url).finished;
+    expect({ at, ...again }).toMatchObject({ at, code: 0 });
+    expect({ at, state: await stateOf(database.url) }).toEqual({ at, state: expected });
+  }
+  // Each revision takes several: fewer would mean that the proxy does not count.
+  expect(killed).toBeGreaterThan(20);
+}, 300_000);
+
+test("killed while PostgreSQL works on its statement, it reaches head when it is run again", async () => {
+  const slow = [
+    testRevision("1", [], "create table a (id int primary key, b text);"),
+    testRevision(
+      "2",
+      ["1"],
+      "alter table a add column c int; select pg_sleep(0.6); alter table a add column d int;",
+    ),
+  ];
+  const directory = await writeRevisions("slow", slow);
+  await using database = await createEmptyTestDatabase();
+  const run = spawnUpgrade(directory, database.url);
+  const sql = openSql(database.url, { max: 1 });
+  const isSleeping = () =>
+    sql`select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()`;
+  while ((await isSleeping()).length === 0) await Bun.sleep(5);
+  run.child.kill("SIGKILL");
+  await run.finished;
+  // The backend of the killed process may still be at work, and holds the lock: the next run waits for it.
+  expect(await spawnUpgrade(directory, database.url).finished).toMatchObject({ code: 0 });
+  const columns = await sql`select count(*)::int as n from information_schema.columns where table_name = 'a'`;
+  expect(columns).toMatchObject([{ n: 4 }]);
+  await sql.end();
+});
+
+test("four at once, twenty times: none fails, and each revision is applied once", async () => {
+  const directory = await writeRevisions("race");
+  for (let round = 0; round < 20; round += 1) {
+    await using database = await createEmptyTestDatabase();
+    const runs = await Promise.all(
+      Array.from({ length: 4 }, () => spawnUpgrade(directory, database.url).finished),
+    );
+    expect(runs.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    const lines = runs.flatMap(({ output }) => output.trim().split("\n")).filter(Boolean);
+    expect(lines.toSorted()).toEqual(["1", "2", "3", "4"]);
+  }
+}, 300_000);
+
+test("an index is built concurrently while others wait for the lock, and while rows are written", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions, target: "1" });
+  const writer = openSql(url, { max: 1 });
+  // CREATE INDEX CONCURRENTLY has to wait for this one.
+  let commit = () => {};
+  const open = new Promise<void>((settle) => {
+    commit = settle;
+  });
+  const writing = writer.begin(async (transaction) => {
+    await transaction`insert into a values (5, 'y')`;
+    await open;
+  });
+  const waits: string[] = [];
+  const upgrades = Array.from({ length: 3 }, () =>
+    upgrade({ url, revisions, target: "2", notice: (message) => waits.push(message) }),
+  );
+  const sql = openSql(url, { max: 1 });
+  while (waits.length < 2) await Bun.sleep(10);
+  expect(waits[0]).toMatch(
+    /^waiting for another schema change: svc database upgrade \(.*\), backend \d+ from 127\.0\.0\.1$/,
+  );
+  commit();
+  await writing;
+  const results = await Promise.all(upgrades);
+  expect(results.flatMap(({ applied }) => applied)).toEqual(["2"]);
+  expect(
+    await sql`select indisvalid as valid from pg_index where indexrelid = 'a_b_idx'::regclass`,
+  ).toMatchObject([{ valid: true }]);
+  await Promise.all([sql.end(), writer.end()]);
+});
+
+test("a table in use delays a revision, and is not blocked by it meanwhile", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions, target: "2" });
+  const reader = openSql(url, { max: 1 });
+  let commit = () => {};
+  const open = new Promise<void>((settle) => {
+    commit = settle;
+  });
+  const reading = reader.begin(async (transaction) => {
+    await transaction`select * from a`;
+    await open;
+  });
+  const notices: string[] = [];
+  const change = upgrade({ url, revisions, notice: (message) => notices.push(message) });
+  while (notices.length === 0) await Bun.sleep(20);
+  expect(notices[0]).toBe("up.sql of revision 3: a table is in use, trying again");
+  commit();
+  await reading;
+  expect(await change).toMatchObject({ applied: ["3", "4"] });
+  await reader.end();
+});
+
+test("whoever waits too long is told who holds the lock", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const holder = openSql(url, { max: 1, connection: { application_name: "somebody else" } });
+  await holder`select pg_advisory_lock(7798563)`;
+  expect(upgrade({ url, revisions, patience: 0.2 })).rejects.toThrow(
+    /^Another schema change has been running for over 0.2 s: somebody else, backend \d+ from 127/,
+  );
+  await holder.end();
+});
