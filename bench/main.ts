@@ -13,6 +13,25 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
     about: "from the Approve click to the exit of svc login: held poll, 2 s poll (2 minutes)",
     load: async () => (await import("./login.ts")).benchLogin,
   },
+  migrate: {
+    about:
+      "200 revisions, nothing to do, four at once: svc, Alembic, dbmate, drizzle's migrate(); then backup (15 minutes)",
+    load: async () => {
+      const [{ benchMigrate }, { benchBackup }] = await Promise.all([
+        import("./migrate.ts"),
+        import("./backup.ts"),
+      ]);
+      return async (parts) => {
+        await benchMigrate(parts);
+        await benchBackup(parts);
+      };
+    },
+  },
+  backup: {
+    about:
+      "dump and restore of 1 GB: svc, pg_dump and pg_restore alone (10 minutes; SVC_BENCH_GB for another size)",
+    load: async () => (await import("./backup.ts")).benchBackup,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
@@ -22,7 +41,7 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
 const usage = [
   "Usage: bun run bench <name>",
   "",
-  ...Object.entries(benches).map(([name, { about }]) => `  ${name.padEnd(7)}${about}`),
+  ...Object.entries(benches).map(([name, { about }]) => `  ${name.padEnd(9)}${about}`),
   "",
   "Numbers mean something only on a machine that does nothing else. Whatever a bench starts it also ends.",
 ].join("\n");

@@ -136,18 +136,21 @@ export function startServer(
   });
 }
 
-/** Finds a program of Debian's, or installs it when we are root. @throws BenchError that says what to type */
-export function ensureProgram(name: string): string {
+/**
+ * Finds a program of Debian's, or installs it, with what else it needs, when we are root.
+ * @throws BenchError that says what to type
+ */
+export function ensureProgram(name: string, others: readonly string[] = []): string {
   const found = Bun.which(name);
   if (found) return found;
   const apt = Bun.which("apt-get");
   if (!apt || process.getuid?.() !== 0)
-    throw new BenchError(`${name} is missing: sudo apt-get install --yes ${name}`);
+    throw new BenchError(`${name} is missing: sudo apt-get install --yes ${[name, ...others].join(" ")}`);
   console.log(`installing ${name}`);
   const env = environment({ DEBIAN_FRONTEND: "noninteractive" });
   for (const words of [
     ["update", "--quiet=2"],
-    ["install", "--yes", "--quiet=2", "--no-install-recommends", name],
+    ["install", "--yes", "--quiet=2", "--no-install-recommends", name, ...others],
   ])
     Bun.spawnSync([apt, ...words], { env, stdio: ["ignore", "ignore", "inherit"] });
   const installed = Bun.which(name);

@@ -93,6 +93,14 @@ export const root: Group = {
           about: "Make sure that all triggers are installed",
           load: () => import("./commands/database/sync-triggers.ts"),
         },
+        dump: {
+          about: "Back up the database to svc-backup.dump",
+          load: () => import("./commands/database/dump.ts"),
+        },
+        restore: {
+          about: "Bring back what svc-backup.dump holds",
+          load: () => import("./commands/database/restore.ts"),
+        },
         drop: { about: "Drop all data", load: () => import("./commands/database/drop.ts") },
       },
     },

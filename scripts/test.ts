@@ -5,6 +5,7 @@ import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { runChecks } from "./check.ts";
 import { ensureChromium } from "./chromium.ts";
+import { ensureDebianPostgres } from "./debian_postgres.ts";
 import { readReport, type Counts } from "./junit.ts";
 
 const root = join(import.meta.dir, "..");
@@ -26,7 +27,8 @@ async function main(files: string[]): Promise<number> {
   };
   try {
     if (files.length === 0) add(await runChecks());
-    if (needsBrowser(files)) ensureChromium();
+    if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
+    if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
     add(await runTests(files));
   } catch (error) {
     console.log((error as Error).message);
@@ -36,13 +38,13 @@ async function main(files: string[]): Promise<number> {
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
-/** A test that drives a real browser names it. */
-function needsBrowser(files: string[]): boolean {
+/** A test that needs something of the machine (a browser, PostgreSQL's tools) names it. */
+function anyNames(files: string[], what: RegExp): boolean {
   const all = [
     ...new Bun.Glob("{core,server,worker,cli,idp,plugins,drizzle,scripts,tests}/**/*.test.ts").scanSync(root),
   ];
   const chosen = all.filter((path) => files.length === 0 || files.some((file) => matches(path, file)));
-  return chosen.some((path) => /WebView|support\/chromium/.test(readText(path)));
+  return chosen.some((path) => what.test(readText(path)));
 }
 
 /** As `bun test` does: a part of the path. */

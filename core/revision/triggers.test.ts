@@ -119,6 +119,16 @@ describe("rows that were written while a trigger was missing", () => {
     expect(await syncTriggers(sql)).toEqual(nothing);
   });
 
+  test("are taken as they are behind a restore, which brings the vectors along", async () => {
+    await sql`drop trigger svc_team_search on team`;
+    await sql`update team set search = 'lamp:1' where name = 'mole'`;
+    await installTriggers(sql, { filled: true });
+    expect(await syncTriggers(sql)).toEqual(nothing);
+    expect(await found("lamp")).toEqual(["mole"]);
+    await sync();
+    expect(await found("mole")).toEqual(["mole"]);
+  });
+
   test("are left alone by an upgrade that had nothing to make", async () => {
     await sql`alter table team disable trigger user`;
     await sql`update team set search = null`;

@@ -53,10 +53,17 @@ export async function syncTriggers(
   return result;
 }
 
-/** The part of it that belongs into the transaction of a step. */
-export async function installTriggers(sql: Pick<Sql, "unsafe">): Promise<void> {
+/**
+ * The part of it that belongs into the transaction of a step. `filled`: the rows that are there were written with the
+ * triggers in place, as those of a backup were, and need not be looked through.
+ */
+export async function installTriggers(
+  sql: Pick<Sql, "unsafe">,
+  { filled = false }: { filled?: boolean } = {},
+): Promise<void> {
   const { script } = changesOf(await inspectTriggers(sql), ourTriggers);
-  if (script.length > 0) await sql.unsafe(script.join(";\n"));
+  const statements = filled ? script.filter((one) => !one.startsWith("comment on trigger ")) : script;
+  if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
 }
 
 /** Whether there is nothing to make and nothing to fill. */

@@ -1,0 +1,99 @@
+import type { Backup } from "../core/backup/dump.ts";
+import type { OnProgress, Progress } from "../core/backup/progress.ts";
+import { canSpin } from "./client/progress.ts";
+import { Interrupted } from "./errors.ts";
+import type { Io } from "./io.ts";
+import { version } from "../package.json" with { type: "json" };
+import { printable } from "./text.ts";
+
+/** Of svc; a backup says which release made it. */
+export const release = version;
+
+/** The name of the only file that `dump` writes and `restore` reads, in the working directory. */
+export const backupFile = "svc-backup.dump";
+
+const redrawMilliseconds = 100;
+/** For the work to clean up behind itself after Ctrl-C; it needs a moment of it. */
+const unwindSeconds = 5;
+
+/** A line at the bottom of a terminal that says how far the work is; nothing elsewhere. */
+export interface ProgressLine {
+  progress: OnProgress;
+  /** Says something in between. */
+  notice(message: string): void;
+  clear(): void;
+}
+
+export function progressLine({ stderr, env }: Pick<Io, "stderr" | "env">): ProgressLine {
+  const clear = () => canSpin(stderr, env) && stderr.write("\r\x1b[K");
+  const notice = (message: string) => {
+    clear();
+    stderr.write(`svc: ${printable(message)}\n`);
+  };
+  if (!canSpin(stderr, env)) return { progress: () => {}, notice, clear };
+  let drawn = Number.NEGATIVE_INFINITY;
+  let doing = "";
+  const progress = (now: Progress) => {
+    // A new step is shown at once, the next byte of the same one is not.
+    if (now.doing === doing && performance.now() - drawn < redrawMilliseconds) return;
+    [drawn, doing] = [performance.now(), now.doing];
+    // A line that is as long as the terminal is wide would wrap, and could not be cleared.
+    stderr.write(`\r\x1b[K${printable(progressText(now), (stderr.columns ?? 80) - 2)}`);
+  };
+  return { progress, notice, clear };
+}
+
+/** `Dumping incident: 12.3 MB` */
+export function progressText({ doing, table, bytes, of }: Progress): string {
+  const what = doing.replace(/^./, (letter) => letter.toUpperCase());
+  const size = bytes === undefined ? "" : `: ${sizeText(bytes)}`;
+  const part = bytes !== undefined && of ? ` of ${sizeText(of)} (${Math.floor((100 * bytes) / of)} %)` : "";
+  return `${what}${table === undefined ? "" : ` ${table}`}${size}${part}`;
+}
+
+/** `svc-backup.dump (custom format, 12.3 MB, 41 tables, 12,345 rows, revision X)` */
+export function backupText({ format, bytes, tables, rows, heads }: Backup): string {
+  const count = (number: number, word: string) => `${thousands(number)} ${word}${number === 1 ? "" : "s"}`;
+  const revision = heads.length === 0 ? "no revision" : `revision ${heads.join(", ")}`;
+  return `${backupFile} (${format} format, ${sizeText(bytes)}, ${count(tables, "table")}, ${count(rows, "row")}, ${revision})`;
+}
+
+export function sizeText(bytes: number): string {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let [size, unit] = [bytes, 0];
+  while (size >= 999.5 && unit < units.length - 1) {
+    size /= 1000;
+    unit += 1;
+  }
+  return `${unit === 0 || size >= 99.95 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
+}
+
+function thousands(number: number): string {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+const signals = ["SIGTERM", "SIGHUP"] as const;
+
+/**
+ * Runs work that leaves something behind when it is just cut off: Ctrl-C, `kill` and a closed terminal abort its signal
+ * and wait until it has cleaned up.
+ */
+export async function stoppable<T>(
+  io: Pick<Io, "interruptible">,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const killed = new AbortController();
+  const handlers = signals.map((signal) => ({ signal, handle: () => killed.abort(new Interrupted()) }));
+  for (const { signal, handle } of handlers) process.on(signal, handle);
+  let running: Promise<unknown> = Promise.resolve();
+  try {
+    return await io.interruptible((signal) => {
+      const result = work(AbortSignal.any([signal, killed.signal]));
+      running = result.catch(() => {});
+      return result;
+    });
+  } finally {
+    await Promise.race([running, Bun.sleep(unwindSeconds * 1000)]);
+    for (const { signal, handle } of handlers) process.removeListener(signal, handle);
+  }
+}

@@ -1,0 +1,316 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { chmod, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { headsOf } from "../../../core/revision/graph.ts";
+import { readRevisions } from "../../../core/revision/read.ts";
+import { upgrade } from "../../../core/revision/upgrade.ts";
+import { contentOf, createDatabaseOn, temporaryDirectory, using } from "../../../tests/support/backup.ts";
+import { createTestDatabase } from "../../../tests/support/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
+import { descendants, untilGone } from "../../../tests/support/processes.ts";
+import { smallDisk } from "../../../tests/support/small_disk.ts";
+import { spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
+
+const file = "svc-backup.dump";
+const [head] = headsOf(await readRevisions());
+
+let debian: DebianServer;
+beforeAll(async () => {
+  debian = await startDebianPostgres();
+});
+afterAll(() => debian.stop());
+
+/** On Debian's server, at head, with so many rows of noise. */
+async function debianDatabase(rows = 3) {
+  const database = await createDatabaseOn(debian.url);
+  await upgrade({ url: database.url });
+  await fill(database.url, rows);
+  return database;
+}
+
+async function fill(url: string, rows: number): Promise<void> {
+  await using(
+    url,
+    (sql) => sql`
+      insert into audit_log (at, actor, action, data)
+      select now(), gen_random_uuid(), 'noise', jsonb_build_object('n', gen_random_uuid()) from generate_series(1, ${rows})`,
+  );
+}
+
+/** What `svc` is told, with the tools of Debian's server and no others. */
+const env = (url: string, path = debian.tools) => ({ SVC_DATABASE_URL: url, PATH: path });
+const failed = (line: string) => ({ code: 1, stdout: "", stderr: `svc: ${line}\n` });
+const summary = (format: string, rows: number) =>
+  new RegExp(
+    `^(Wrote|Restored) ${file} \\(${format} format, [\\d.]+ kB, \\d+ tables, ${rows} rows, revision ${head}\\)\\n$`,
+  );
+const revisions = (await readRevisions()).length;
+
+describe.each(["custom", "portable"] as const)("%s", (format) => {
+  test("a file in the working directory, and back; without a terminal not over data unless --yes", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await debianDatabase();
+    const run = (...args: string[]) => svc(["database", ...args], env(database.url), directory.path);
+    const before = await contentOf(database.url);
+    const dumped = await run("dump", "--format", format);
+    expect(dumped).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(summary(format, 3 + revisions)),
+      stderr: "",
+    });
+    expect(await readdir(directory.path)).toEqual([file]);
+    await fill(database.url, 1);
+    const more = await contentOf(database.url);
+    const refused = await run("restore");
+    const { port } = new URL(database.url);
+    expect(refused.stderr).toMatch(
+      new RegExp(
+        `^svc: This replaces all \\d+ tables of the database ${database.name} on 127.0.0.1:${port}\\. There is no terminal to ask on: add --yes\\n$`,
+      ),
+    );
+    expect([refused.code, refused.stdout, await contentOf(database.url)]).toEqual([1, "", more]);
+    const restored = await run("restore", "--yes");
+    expect(restored).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(summary(format, 3 + revisions)),
+      stderr: "",
+    });
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+
+  test("on a terminal: progress that goes again, and the database's name has to be typed", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await debianDatabase(60_000);
+    const settings = env(database.url);
+    const on = (...args: string[]) =>
+      svcOnTerminal(["database", ...args], settings, undefined, directory.path);
+    const dumping = on("dump", "--format", format);
+    expect(await dumping.exitCode()).toBe(0);
+    await dumping.shows(/\r\x1b\[K(Dumping|Checking)/);
+    await dumping.shows(/\r\x1b\[KWrote svc-backup\.dump \(/);
+    const wrong = on("restore");
+    await wrong.shows(/Type its name to go on \(svc_test_\w+\): /);
+    wrong.press("svc\n");
+    expect(await wrong.exitCode()).toBe(1);
+    await wrong.shows(/svc: That is not its name: nothing was changed/);
+    await using(database.url, async (sql) => {
+      await sql`select 1`;
+      const right = on("restore");
+      await right.shows(/, which 1 other session uses now\./);
+      await right.shows(/Type its name/);
+      right.press(`${database.name}\n`);
+      expect(await right.exitCode()).toBe(0);
+      await right.shows(/\r\x1b\[KRestoring audit_log: [\d.]+ [kM]?B/);
+      await right.shows(/\r\x1b\[KRestored svc-backup\.dump \(/);
+    });
+  });
+});
+
+describe("which format", () => {
+  test("without any pg_dump, auto takes the portable one", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createTestDatabase();
+    const settings = env(database.url, directory.path);
+    const { code, stdout } = await svc(["database", "dump"], settings, directory.path);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(summary("portable", revisions))]);
+    const custom = await svc(["database", "dump", "--format", "custom"], settings, directory.path);
+    expect(custom).toEqual(
+      failed(
+        "The server is PostgreSQL 18 and there is no pg_dump here: install the tools of version 18 (apt-get install postgresql-client-18), or dump with --format portable, which needs none",
+      ),
+    );
+  });
+
+  test("a server that is newer than the tools: what to install, and the old file stays", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createTestDatabase();
+    await Bun.write(join(directory.path, file), "old");
+    const refused = await svc(["database", "dump"], env(database.url), directory.path);
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(
+      /^svc: The server is PostgreSQL 18 and pg_dump here is 1\d\.\S+: install the tools of version 18 \(apt-get install postgresql-client-18\), or dump with --format portable, which needs none\n$/,
+    );
+    await using old = await debianDatabase();
+    expect((await svc(["database", "dump"], env(old.url), directory.path)).code).toBe(0);
+    const restored = await svc(["database", "restore", "--yes"], env(database.url), directory.path);
+    expect(restored.stderr).toMatch(
+      /^svc: The server is PostgreSQL 18 and pg_restore here is 1\d\.\S+: install [^\n]+\n$/,
+    );
+    expect(await using(database.url, (sql) => sql`select from revision`)).toHaveLength(revisions);
+  });
+});
+
+describe("one clear line, exit 1", () => {
+  test("wrong password, no server, no database", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await debianDatabase();
+    for (const command of ["dump", "restore"]) {
+      if (command === "restore") await svc(["database", "dump"], env(database.url), directory.path);
+      const run = (change: Partial<URL>) => {
+        const url = Object.assign(new URL(database.url), change).href;
+        return svc(["database", command], env(url), directory.path);
+      };
+      expect(await run({ password: "hunter2" })).toEqual(
+        failed("PostgreSQL refuses this user or password: see SVC_DATABASE_URL"),
+      );
+      expect(await run({ port: "1" })).toEqual(failed("PostgreSQL does not answer: see SVC_DATABASE_URL"));
+      const lost = await run({ pathname: "/nowhere" });
+      if (command === "dump") expect(lost.stderr).toMatch(/^svc: This database does not exist: [^\n]*\n$/);
+    }
+    await using(debian.url, (sql) => sql`drop database if exists nowhere`);
+  });
+
+  test("a read-only database can be dumped and not be replaced", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await debianDatabase();
+    await using(database.url, (sql) =>
+      sql.unsafe(`alter database ${database.name} set default_transaction_read_only = on`),
+    );
+    expect((await svc(["database", "dump"], env(database.url), directory.path)).code).toBe(0);
+    expect(await svc(["database", "restore", "--yes"], env(database.url), directory.path)).toEqual(
+      failed("This database is read-only (a replica?): run this against the primary"),
+    );
+  });
+
+  test("a file that is missing, foreign or truncated", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await debianDatabase(20_000);
+    const path = join(directory.path, file);
+    const restore = () => svc(["database", "restore", "--yes"], env(database.url), directory.path);
+    expect(await restore()).toEqual(failed(`There is no ${file} in ${directory.path}`));
+    await Bun.write(path, "select 1;");
+    expect(await restore()).toEqual(failed(`${path} is not a backup of svc: its format is unknown`));
+    const before = await contentOf(database.url);
+    for (const format of ["custom", "portable"]) {
+      await svc(["database", "dump", "--format", format], env(database.url), directory.path);
+      const bytes = await Bun.file(path).bytes();
+      for (const length of [50, bytes.length / 2, bytes.length - 10]) {
+        await Bun.write(path, bytes.subarray(0, length));
+        const { code, stdout, stderr } = await restore();
+        expect({ format, length, code, stdout }).toEqual({ format, length, code: 1, stdout: "" });
+        expect(stderr).toMatch(
+          format === "portable"
+            ? /^svc: \S+ is truncated: [^\n]*\n$/
+            : /^svc: The backup is truncated or damaged \(pg_restore: [^\n]*\)\n$/,
+        );
+      }
+    }
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+});
+
+describe("a disk that is full", () => {
+  test.each(["custom", "portable"] as const)(
+    "%s: the old file is whole, and nothing else is there",
+    async (format) => {
+      await using database = await debianDatabase(60_000);
+      await using disk = await smallDisk();
+      const [bun, main] = [process.execPath, join(import.meta.dir, "../../main.ts")];
+      const { stdout, stderr } = disk.run(
+        `printf old > ${file}; "${bun}" "${main}" database dump --format ${format}; echo "exit $?"; cat ${file}; echo; ls -A`,
+        { ...env(database.url), PATH: `${debian.tools}:/usr/bin:/bin` },
+      );
+      expect(stdout).toBe(`exit 1\nold\n${file}\n`);
+      expect(stderr).toMatch(
+        disk.kind === "disk"
+          ? /^svc: The disk is full: \/\S+\/svc-backup\.dump could not be written to its end\n$/
+          : /^svc: \/\S+\/svc-backup\.dump would be larger than a file may be here [^\n]+\n$/,
+      );
+    },
+  );
+});
+
+describe("a pg_dump that is watched", () => {
+  /** Stands in for pg_dump: notes what it was given, then does as told. */
+  async function fakeTool(directory: string, script: string): Promise<string> {
+    const bin = join(directory, "bin");
+    await Bun.write(
+      join(bin, "pg_dump"),
+      `#!/bin/sh
+      case "$*" in *--version*) echo "pg_dump (PostgreSQL) ${debian.major}.1"; exit ;; esac
+      { echo "args $*"; env; ls -l "$PGPASSFILE"; ls -ld "$(dirname "$PGPASSFILE")"; cat "$PGPASSFILE"; } > "${directory}/noted"
+      ${script}`,
+    );
+    await chmod(join(bin, "pg_dump"), 0o755);
+    return `${bin}:${debian.tools}:/usr/bin:/bin`;
+  }
+
+  test("has the password from a file that only we can read and that does not outlive it, and from nowhere else", async () => {
+    await using directory = await temporaryDirectory();
+    await using work = await temporaryDirectory();
+    await using database = await debianDatabase();
+    const path = await fakeTool(directory.path, 'echo "pg_dump: error: made up" >&2; exit 1');
+    await Bun.write(join(work.path, file), "old");
+    expect(await svc(["database", "dump"], env(database.url, path), work.path)).toEqual(
+      failed("pg_dump: made up"),
+    );
+    expect([await readdir(work.path), await Bun.file(join(work.path, file)).text()]).toEqual([[file], "old"]);
+    const noted = readFileSync(join(directory.path, "noted"), "utf8");
+    const { password } = new URL(database.url);
+    const lines = noted.split("\n").filter((line) => line.includes(password));
+    expect(lines).toEqual([`*:*:*:*:${password}`]);
+    expect(noted).toMatch(/^-rw-------/m);
+    expect(noted).toMatch(/^drwx------/m);
+    expect(noted).not.toContain("SVC_DATABASE_URL");
+    expect(existsSync(/^PGPASSFILE=(.*)$/m.exec(noted)![1]!)).toBeFalse();
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 130],
+    ["SIGHUP", 130],
+  ] as const)("%s ends it, and leaves nothing behind", async (signal, code) => {
+    await using directory = await temporaryDirectory();
+    await using work = await temporaryDirectory();
+    await using database = await debianDatabase();
+    const path = await fakeTool(directory.path, 'echo "pg_dump: working" >&2; exec sleep 600');
+    await Bun.write(join(work.path, file), "old");
+    const { child, finished } = spawnSvc(["database", "dump"], env(database.url, path), undefined, work.path);
+    while (
+      !existsSync(join(directory.path, "noted")) ||
+      !descendants(child.pid).some((p) => p.command.includes("600"))
+    )
+      await Bun.sleep(20);
+    const processes = descendants(child.pid);
+    expect((await readdir(work.path)).length).toBe(2);
+    child.kill(signal);
+    expect(await finished).toEqual({ code, stdout: "", stderr: "" });
+    await untilGone(processes);
+    expect([await readdir(work.path), await Bun.file(join(work.path, file)).text()]).toEqual([[file], "old"]);
+    const noted = readFileSync(join(directory.path, "noted"), "utf8");
+    expect(existsSync(/^PGPASSFILE=(.*)$/m.exec(noted)![1]!)).toBeFalse();
+  });
+});
+
+describe("a restore that is stopped in the middle", () => {
+  test.each(["SIGINT", "SIGKILL"] as const)("%s: the database is as it was", async (signal) => {
+    await using directory = await temporaryDirectory();
+    await using work = await temporaryDirectory();
+    await using database = await debianDatabase(1000);
+    await svc(["database", "dump"], env(database.url), work.path);
+    await fill(database.url, 5);
+    const before = await contentOf(database.url);
+    const tool = join(directory.path, "pg_restore");
+    const marker = join(directory.path, "reached");
+    // All of it but the end.
+    await Bun.write(
+      tool,
+      `#!/bin/sh
+      case "$*" in *--section=data*) ${debian.tools}/pg_restore "$@" | head -c 20000; touch ${marker}; exec sleep 600 ;; esac
+      exec ${debian.tools}/pg_restore "$@"`,
+    );
+    await chmod(tool, 0o755);
+    const settings = env(database.url, `${directory.path}:/usr/bin:/bin`);
+    const { child, finished } = spawnSvc(["database", "restore", "--yes"], settings, undefined, work.path);
+    while (!existsSync(marker)) await Bun.sleep(20);
+    const processes = descendants(child.pid);
+    child.kill(signal);
+    const { code } = await finished;
+    expect(code).toBe(signal === "SIGINT" ? 130 : null);
+    // What a killed process started is nobody's any more.
+    for (const { pid } of signal === "SIGKILL" ? processes : []) process.kill(pid);
+    await untilGone(processes);
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+});

@@ -1,0 +1,49 @@
+import { backupFile, backupText, progressLine, stoppable } from "../../backup.ts";
+import { defineCommand } from "../../command.ts";
+import { confirmByName } from "../../confirm.ts";
+import { databaseUrl } from "../../database_url.ts";
+
+export default defineCommand({
+  args: { yes: { type: "boolean", short: "y", description: "Do not ask before what is there is replaced" } },
+  examples: ["svc database restore", "svc database restore --yes"],
+  notes: [
+    `Replaces what the database holds by what ${backupFile} in the working directory holds, in one transaction: if anything fails, or you press Ctrl-C, the database is as it was. Then the schema is brought to the newest revision, and the triggers are installed. A database that is missing is created.`,
+    "Into a database that has tables: on a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. Servers that are running need not be stopped: they wait until it is done.",
+    "A backup of the custom format needs the pg_restore of the server's version.",
+  ],
+  async run({ yes }, io) {
+    const url = await databaseUrl(io);
+    const [{ restore }, { resolve }] = await Promise.all([
+      import("../../../core/backup/restore.ts"),
+      import("node:path"),
+    ]);
+    const { progress, notice, clear } = progressLine(io);
+    const path = resolve(backupFile);
+    const confirm = async ({ name, where, tables, sessions }: Described) => {
+      clear();
+      const use =
+        sessions === 0 ? "" : `, which ${sessions} other session${sessions === 1 ? " uses" : "s use"} now`;
+      const what = `This replaces all ${tables} tables of the database ${name} on ${where}${use}.`;
+      await confirmByName(io, what, name, yes);
+    };
+    try {
+      const restored = await stoppable(io, (signal) =>
+        restore({ url, path, env: io.env, confirm, signal, progress, notice }),
+      );
+      clear();
+      const upgraded =
+        restored.applied.length === 0 ? "" : `, brought to head by ${restored.applied.join(", ")}`;
+      io.stdout.write(`Restored ${backupText(restored)}${upgraded}\n`);
+    } finally {
+      clear();
+    }
+  },
+});
+
+/** As core/revision/drop.ts describes a database. */
+interface Described {
+  name: string;
+  where: string;
+  tables: number;
+  sessions: number;
+}

@@ -1,0 +1,130 @@
+import type { Sql } from "../../drizzle/client.ts";
+import { headsOf, type Node } from "../revision/graph.ts";
+import { type Applied, toApplied } from "../revision/store.ts";
+
+export interface Table {
+  schema: string;
+  name: string;
+  /** Those that are stored; generated ones come back by themselves. */
+  columns: string[];
+}
+
+export interface Sequence {
+  schema: string;
+  name: string;
+  /** Digits: it may be beyond what a JavaScript number can hold. */
+  last_value: string;
+  is_called: boolean;
+}
+
+/** What there is to back up. */
+export interface Inventory {
+  /** In order of schema and name. */
+  tables: Table[];
+  /** Undefined where the database is none of ours: no table `revision`. */
+  applied: Applied[] | undefined;
+}
+
+export type Runner = Pick<Sql, "unsafe">;
+
+const foreignSchema = "n.nspname ~ '^pg_' or n.nspname = 'information_schema'";
+const ofExtension = `exists (select from pg_depend d
+  where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/**
+ * Settings of a transaction that reads everything: what the role or the database presets must neither cut it short
+ * nor hide rows nor change how a value is written. As pg_dump does.
+ */
+export const readEverything = `
+  set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local lock_timeout = '60s';
+  select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null;
+  set local row_security = off; set local synchronize_seqscans = off; set local search_path = '';
+  set local datestyle = iso; set local intervalstyle = postgres; set local extra_float_digits = 3;
+  set local bytea_output = hex`;
+
+/** Every table of the database that holds rows of its own and belongs to no extension. */
+export async function readInventory(sql: Runner): Promise<Inventory> {
+  const tables = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name, coalesce((select json_agg(a.attname order by a.attnum)
+      from pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as columns
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and not (${foreignSchema}) and not ${ofExtension}
+    order by n.nspname collate "C", c.relname collate "C"`);
+  const found = tables.map(({ schema, name, columns }) => ({ schema, name, columns: JSON.parse(columns) }));
+  // Held to the end: nobody may alter what is being read.
+  const names = found.map(tableName);
+  if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
+  return { tables: found, applied: await readRevisionRows(sql) };
+}
+
+/** The rows of the table `revision`, within a transaction; undefined where there is none. */
+export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefined> {
+  const [table] = await sql.unsafe("select to_regclass('public.revision') is not null as exists");
+  if (!table?.exists) return undefined;
+  const rows = await sql.unsafe("select to_jsonb(r)::text as row from public.revision r order by id");
+  return rows.map(({ row }) => toApplied(JSON.parse(row)));
+}
+
+/** The heads of what is applied. A row of before the first release does not know its parents. */
+export function headsOfApplied(applied: readonly Applied[], known: readonly Node[]): string[] {
+  const parents = new Map(known.map((revision) => [revision.id, revision.parents]));
+  return headsOf(
+    applied.map(({ id, manifest }) => ({ id, parents: manifest.parents ?? parents.get(id) ?? [] })),
+  );
+}
+
+/** How far each sequence has counted. It is never behind the rows of the snapshot, for they were numbered before. */
+export async function readSequences(sql: Runner): Promise<Sequence[]> {
+  const found = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'S' and not (${foreignSchema}) and not ${ofExtension}
+    order by n.nspname collate "C", c.relname collate "C"`);
+  const sequences: Sequence[] = [];
+  for (const { schema, name } of found) {
+    const [row] = await sql.unsafe(
+      `select last_value::text as last_value, is_called from ${quoted(schema)}.${quoted(name)}`,
+    );
+    sequences.push({ schema, name, last_value: row!.last_value, is_called: row!.is_called });
+  }
+  return sequences;
+}
+
+/** Rows of each table, in the order of `tables`. `each` is told before a table is counted. */
+export async function countRows(
+  sql: Runner,
+  tables: readonly Pick<Table, "schema" | "name">[],
+  each?: (table: string) => void,
+): Promise<number[]> {
+  const counts: number[] = [];
+  for (const table of tables) {
+    each?.(plainName(table));
+    const [row] = await sql.unsafe(`select count(*)::text as rows from only ${tableName(table)}`);
+    counts.push(Number(row!.rows));
+  }
+  return counts;
+}
+
+/** For SQL. */
+export function tableName({ schema, name }: Pick<Table, "schema" | "name">): string {
+  return `${quoted(schema)}.${quoted(name)}`;
+}
+
+/** For a person. */
+export function plainName({ schema, name }: Pick<Table, "schema" | "name">): string {
+  return schema === "public" ? name : `${schema}.${name}`;
+}
+
+export function quoted(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** A name as it is meant, from one as it is written in SQL. */
+export function fold(written = ""): string {
+  return written.startsWith('"') ? written.slice(1, -1).replaceAll('""', '"') : written.toLowerCase();
+}
+
+/** `table (column, ...)`, as COPY takes it. */
+export function copyTarget(table: Table): string {
+  return `${tableName(table)} (${table.columns.map(quoted).join(", ")})`;
+}

@@ -1,0 +1,100 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../tests/support/backup.ts";
+import type { PortableHeader } from "./portable_file.ts";
+import { readPortable, verifyPortable } from "./portable_reader.ts";
+import { PortableWriter } from "./portable_writer.ts";
+import { formatOf } from "./restore.ts";
+
+const header: PortableHeader = {
+  created_at: "2026-01-02T03:04:05.000Z",
+  release: "1.2.3",
+  server_version: "18.4",
+  compression: "zstd",
+  revisions: [{ id: "one", checksum: "abc" }],
+  tables: ["a", "b", "c"].map((name) => ({ schema: "public", name, columns: ["id"] })),
+  sequences: [{ schema: "public", name: "s", last_value: "9223372036854775807", is_called: true }],
+};
+
+/** Larger than a block, and in pieces that no block's end falls between. */
+const rows = Buffer.concat(Array.from({ length: 400_000 }, (_, index) => Buffer.from(`${index}\n`)));
+
+async function writeFile(path: string): Promise<Buffer> {
+  await Bun.write(path, "");
+  await using writer = await PortableWriter.open(path, header);
+  for (let at = 0; at < rows.length; at += 99_991) {
+    if (!writer.add(0, rows.subarray(at, at + 99_991))) await writer.drained;
+  }
+  writer.add(2, Buffer.from("last\n"));
+  await writer.finish([400_000, 0, 1]);
+  return Buffer.from(await Bun.file(path).arrayBuffer());
+}
+
+test("what was written is read again, table by table", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await writeFile(path);
+  const summary = { rows: [400_000, 0, 1], bytes: rows.length + 5 };
+  const told: number[] = [];
+  expect(await verifyPortable(path, (at) => told.push(at))).toEqual({ header, summary });
+  expect(told.length).toBeGreaterThan(3);
+  const read = await Array.fromAsync(readPortable(path));
+  const of = (table: number) =>
+    Buffer.concat(read.filter((one) => one.table === table).map(({ rows }) => rows));
+  expect(of(0).equals(rows)).toBeTrue();
+  expect([of(1).toString(), of(2).toString()]).toEqual(["", "last\n"]);
+  expect(await formatOf(path)).toBe("portable");
+  expect(bytes.toString("latin1").split("\n", 2)[1]).toBe(JSON.stringify(header));
+});
+
+test("a file that ends early, wherever that is, is called truncated", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await writeFile(path);
+  const ends = [0, 5, 12, 100, 1000, bytes.length - 33, bytes.length - 32, bytes.length - 1];
+  for (const end of [...ends, ...Array.from({ length: 20 }, (_, i) => Math.floor((i / 20) * bytes.length))]) {
+    await Bun.write(path, bytes.subarray(0, end));
+    const error = await verifyPortable(path).catch((error) => error);
+    expect({ end, detail: error.detail }).toEqual({
+      end,
+      detail: `${path} is truncated: its end is missing`,
+    });
+  }
+});
+
+test("a bit that is not what was written, wherever that is, is found", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await writeFile(path);
+  const offsets = Array.from({ length: 60 }, (_, index) => Math.floor((index / 60) * bytes.length));
+  for (const at of [...offsets, bytes.length - 1]) {
+    const changed = Buffer.from(bytes);
+    changed[at]! ^= 4;
+    await Bun.write(path, changed);
+    const error = await verifyPortable(path).catch((error) => error);
+    expect({ at, detail: error.detail }).toEqual({
+      at,
+      detail: expect.stringMatching(/ is (damaged|truncated): |newer release/),
+    });
+  }
+  await Bun.write(path, Buffer.concat([bytes, Buffer.from("x")]));
+  expect(verifyPortable(path)).rejects.toThrow("is damaged: it is not what was written");
+});
+
+test("a newer format and a foreign file are named so", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await writeFile(path);
+  await Bun.write(path, Buffer.concat([Buffer.from("SVC-BACKUP 2 7\n"), bytes.subarray(20)]));
+  expect(verifyPortable(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 2)`);
+  for (const text of ["", "SVC", "-- PostgreSQL database dump", "\u0000".repeat(40)]) {
+    await Bun.write(path, text);
+    expect(formatOf(path)).rejects.toThrow(`${path} is not a backup of svc: its format is unknown`);
+  }
+  await Bun.write(path, "PGDMP\u0001");
+  expect(await formatOf(path)).toBe("custom");
+  expect(formatOf(join(directory.path, "nothing"))).rejects.toThrow(
+    `There is no nothing in ${directory.path}`,
+  );
+  expect(formatOf(directory.path)).rejects.toThrow(`${directory.path} is a directory`);
+});

@@ -1,0 +1,123 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { InvalidInput } from "../errors.ts";
+import {
+  endMark,
+  formatVersion,
+  hashBytes,
+  longestBlock,
+  longestHeader,
+  type PortableHeader,
+  type PortableSummary,
+} from "./portable_file.ts";
+
+export interface PortableContent {
+  header: PortableHeader;
+  summary: PortableSummary;
+}
+
+/**
+ * Reads a file to its end without unpacking it and proves that it is whole.
+ * @param told after each block, with the bytes read so far
+ * @throws InvalidInput for a file that is truncated, damaged, of a newer format or none of ours
+ */
+export async function verifyPortable(path: string, told?: (bytes: number) => void): Promise<PortableContent> {
+  const handle = await open(path, "r");
+  try {
+    const reader = new Reader(path, handle);
+    const header = await reader.header();
+    for (;;) {
+      const { table, content } = await reader.block();
+      told?.(reader.position);
+      if (table !== endMark) continue;
+      const digest = reader.digest();
+      const written = await reader.take(hashBytes);
+      if (!digest.equals(written)) throw reader.damaged();
+      const { size } = await handle.stat();
+      if (size !== reader.position) throw reader.damaged();
+      return { header, summary: parse<PortableSummary>(content) ?? reader.refuse() };
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The rows of a file that `verifyPortable` has passed: each piece with the index of its table. */
+export async function* readPortable(path: string): AsyncGenerator<{ table: number; rows: Uint8Array }> {
+  const handle = await open(path, "r");
+  try {
+    const reader = new Reader(path, handle);
+    await reader.header();
+    for (;;) {
+      const { table, content } = await reader.block();
+      if (table === endMark) return;
+      yield { table, rows: await Bun.zstdDecompress(content) };
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+class Reader {
+  position = 0;
+  readonly #hash = new Bun.CryptoHasher("sha256");
+
+  constructor(
+    readonly path: string,
+    readonly handle: FileHandle,
+  ) {}
+
+  async header(): Promise<PortableHeader> {
+    let line = "";
+    while (!line.endsWith("\n")) {
+      line += (await this.take(1)).toString("latin1");
+      if (line.length > 64) throw this.damaged();
+    }
+    const [, version, length] = /^SVC-BACKUP (\d+) (\d+)\n$/.exec(line) ?? [];
+    if (Number(version) > formatVersion) {
+      throw new InvalidInput("file", `${this.path} was made by a newer release of svc (format ${version})`);
+    }
+    if (length === undefined || Number(length) > longestHeader) throw this.damaged();
+    const header = parse<PortableHeader>(await this.take(Number(length)));
+    await this.take(1);
+    return header ?? this.refuse();
+  }
+
+  async block(): Promise<{ table: number; content: Buffer }> {
+    const head = await this.take(8);
+    const [table, length] = [head.readUInt32BE(0), head.readUInt32BE(4)];
+    if (length > (table === endMark ? longestHeader : longestBlock)) throw this.damaged();
+    return { table, content: await this.take(length) };
+  }
+
+  async take(length: number): Promise<Buffer> {
+    const buffer = Buffer.allocUnsafe(length);
+    for (let at = 0; at < length;) {
+      const { bytesRead } = await this.handle.read(buffer, at, length - at);
+      if (bytesRead === 0) throw new InvalidInput("file", `${this.path} is truncated: its end is missing`);
+      at += bytesRead;
+    }
+    this.position += length;
+    this.#hash.update(buffer);
+    return buffer;
+  }
+
+  digest(): Buffer {
+    return this.#hash.copy().digest();
+  }
+
+  damaged(): InvalidInput {
+    return new InvalidInput("file", `${this.path} is damaged: it is not what was written`);
+  }
+
+  refuse(): never {
+    throw this.damaged();
+  }
+}
+
+function parse<T>(json: Buffer): T | undefined {
+  try {
+    return JSON.parse(json.toString()) as T;
+  } catch {
+    return undefined;
+  }
+}

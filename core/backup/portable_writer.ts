@@ -1,0 +1,115 @@
+import { type FileHandle, open } from "node:fs/promises";
+import {
+  blockBytes,
+  endMark,
+  formatVersion,
+  magic,
+  type PortableHeader,
+  type PortableSummary,
+} from "./portable_file.ts";
+
+const newline = Buffer.from("\n");
+
+/** Writes a file of the portable format into one that is there and empty. */
+export class PortableWriter implements AsyncDisposable {
+  readonly #hash = new Bun.CryptoHasher("sha256");
+  readonly #handle: FileHandle;
+  #block = Buffer.allocUnsafe(blockBytes);
+  #used = 0;
+  #table = 0;
+  #bytes = 0;
+  #fileBytes = 0;
+  /** Blocks that are full and not yet written. */
+  #waiting = 0;
+  #written: Promise<void> = Promise.resolve();
+
+  private constructor(handle: FileHandle) {
+    this.#handle = handle;
+  }
+
+  static async open(path: string, header: PortableHeader): Promise<PortableWriter> {
+    const writer = new PortableWriter(await open(path, "r+"));
+    const json = Buffer.from(JSON.stringify(header));
+    await writer.#write(
+      Buffer.concat([Buffer.from(`${magic}${formatVersion} ${json.length}\n`), json, newline]),
+    );
+    return writer;
+  }
+
+  /** Of the rows so far, before compression. */
+  get bytes(): number {
+    return this.#bytes + this.#used;
+  }
+
+  /** Of the file so far. */
+  get fileBytes(): number {
+    return this.#fileBytes;
+  }
+
+  /** Settles when all full blocks are in the file. @throws what the file system refuses */
+  get drained(): Promise<void> {
+    return this.#written;
+  }
+
+  /** Takes rows of a table. @returns false when it is time to wait for `drained` */
+  add(table: number, rows: Uint8Array): boolean {
+    if (table !== this.#table) this.#flush();
+    this.#table = table;
+    for (let at = 0; at < rows.length;) {
+      const part = rows.subarray(at, at + blockBytes - this.#used);
+      this.#block.set(part, this.#used);
+      this.#used += part.length;
+      at += part.length;
+      if (this.#used === blockBytes) this.#flush();
+    }
+    // One is compressed while the next one fills.
+    return this.#waiting <= 1;
+  }
+
+  async finish(rows: number[]): Promise<void> {
+    this.#flush();
+    await this.#written;
+    const json = Buffer.from(JSON.stringify({ rows, bytes: this.#bytes } satisfies PortableSummary));
+    await this.#write(Buffer.concat([blockHead(endMark, json.length), json]));
+    await this.#write(this.#hash.digest());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#written.catch(() => {});
+    await this.#handle.close();
+  }
+
+  #flush(): void {
+    if (this.#used === 0) return;
+    const [table, rows] = [this.#table, this.#block.subarray(0, this.#used)];
+    this.#bytes += this.#used;
+    this.#block = Buffer.allocUnsafe(blockBytes);
+    this.#used = 0;
+    this.#waiting += 1;
+    this.#written = this.#written.then(() => this.#append(table, rows));
+    // Whoever waits for it is told; until then it is not unhandled.
+    this.#written.catch(() => {});
+  }
+
+  async #append(table: number, rows: Uint8Array): Promise<void> {
+    // On another thread. Level 1: a dump is to be as fast as the server gives its rows.
+    const frame = await Bun.zstdCompress(rows, { level: 1 });
+    await this.#write(Buffer.concat([blockHead(table, frame.length), frame]));
+    this.#waiting -= 1;
+  }
+
+  async #write(bytes: Buffer): Promise<void> {
+    this.#hash.update(bytes);
+    for (let at = 0; at < bytes.length;) {
+      at += (await this.#handle.write(bytes, at, bytes.length - at)).bytesWritten;
+    }
+    this.#fileBytes += bytes.length;
+  }
+}
+
+function blockHead(table: number, length: number): Buffer {
+  const head = Buffer.allocUnsafe(8);
+  head.writeUInt32BE(table, 0);
+  head.writeUInt32BE(length, 4);
+  return head;
+}

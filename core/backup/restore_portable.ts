@@ -1,0 +1,134 @@
+import { Conflict, InvalidInput } from "../errors.ts";
+import { inOrder } from "../revision/graph.ts";
+import type { Revision } from "../revision/read.ts";
+import { installTriggers } from "../revision/triggers.ts";
+import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { revisionTable } from "../revision/store.ts";
+import { copyIn } from "./copy.ts";
+import { copyTarget, plainName, readInventory, type Runner, type Table, tableName } from "./inventory.ts";
+import { clearTheWay, refreshViews, setSequences } from "./loading.ts";
+import { type PortableContent, readPortable, verifyPortable } from "./portable_reader.ts";
+import type { OnProgress } from "./progress.ts";
+import type { OpenBackup } from "./restore.ts";
+
+/**
+ * Proves that the file is whole before anything else happens; then it can be loaded.
+ * @throws InvalidInput for a file that is truncated, damaged or of a newer format
+ */
+export async function openPortable(path: string, progress?: OnProgress): Promise<OpenBackup> {
+  const content = await verifyPortable(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const { header, summary } = content;
+  return {
+    format: "portable",
+    revisions: header.revisions,
+    schemas: [],
+    tables: header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 })),
+    load: (sql, known) => load(path, content, sql, known, progress),
+  };
+}
+
+async function load(
+  path: string,
+  { header, summary }: PortableContent,
+  sql: Runner,
+  known: readonly Revision[],
+  progress?: OnProgress,
+): Promise<Map<string, number>> {
+  progress?.({ doing: "making the tables" });
+  await makeTables(sql, header.revisions, known);
+  await refuseMissing(sql, header.tables);
+  const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
+  const putBack = await clearTheWay(sql, tables);
+  // Also of what revisions wrote into them, which is in the backup too. And COPY may then write rows frozen.
+  if (tables.length > 0) await sql.unsafe(`truncate only ${tables.map(tableName).join(", only ")}`);
+  const counts = new Map<string, number>();
+  let bytes = 0;
+  for await (const { table, rows } of byTable(readPortable(path))) {
+    const target = tables[table];
+    if (!target) throw new InvalidInput("file", `${path} holds rows of a table that it does not name`);
+    const name = plainName(target);
+    const told = async function* () {
+      for await (const piece of rows) {
+        bytes += piece.length;
+        progress?.({ doing: "restoring", table: name, bytes, of: summary.bytes });
+        yield piece;
+      }
+    };
+    counts.set(name, await copyIn(sql, `copy ${copyTarget(target)} from stdin with (freeze)`, told()));
+  }
+  for (const [index, table] of tables.entries()) {
+    const name = plainName(table);
+    const [loaded, expected] = [counts.get(name) ?? 0, summary.rows[index]];
+    if (loaded !== expected)
+      throw new Conflict(`${name}: ${loaded} rows were loaded, and the backup has ${expected}`);
+    counts.set(name, loaded);
+  }
+  await setSequences(sql, header.sequences);
+  progress?.({ doing: "making indexes" });
+  await putBack();
+  await refreshViews(sql);
+  await installTriggers(sql, { filled: true });
+  return counts;
+}
+
+/** By this release's own revisions, in the transaction that also loads the rows. */
+async function makeTables(
+  sql: Runner,
+  wanted: readonly { id: string }[],
+  known: readonly Revision[],
+): Promise<void> {
+  const ids = new Set(wanted.map(({ id }) => id));
+  await sql.unsafe(revisionTable);
+  const revisions = known.filter(({ id }) => ids.has(id));
+  const there = (id: string) => ids.has(id);
+  for (const { up } of inOrder(revisions.map((one) => ({ ...one, parents: one.parents.filter(there) })))) {
+    await sql.unsafe(inTransaction(up));
+  }
+}
+
+/** CONCURRENTLY cannot be in a transaction, and spares nobody on tables that nobody has seen yet. */
+export function inTransaction(up: string): string {
+  if (!/concurrently/i.test(up)) return up;
+  return splitStatements(up)
+    .map(({ text }) => {
+      const words = wordsOf(text).slice(0, 4);
+      return words.includes("INDEX") && words.includes("CONCURRENTLY")
+        ? text.replace(/\bconcurrently\b/i, "")
+        : text;
+    })
+    .join(";\n");
+}
+
+async function refuseMissing(sql: Runner, tables: readonly Table[]): Promise<void> {
+  const made = new Map((await readInventory(sql)).tables.map((table) => [plainName(table), table]));
+  for (const table of tables) {
+    const there = made.get(plainName(table));
+    const missing = there ? table.columns.filter((column) => !there.columns.includes(column)) : [];
+    if (there && missing.length === 0) continue;
+    const what = there
+      ? `the column ${missing.join(", ")} of ${plainName(table)}`
+      : `the table ${plainName(table)}`;
+    throw new Conflict(`The backup holds ${what}, which no revision makes: it was added by hand`);
+  }
+}
+
+/** The pieces, gathered by table. Each group must be read to its end before the next. */
+async function* byTable(
+  pieces: AsyncGenerator<{ table: number; rows: Uint8Array }>,
+): AsyncGenerator<{ table: number; rows: AsyncIterable<Uint8Array> }> {
+  let next = await pieces.next();
+  try {
+    while (!next.done) {
+      const { table } = next.value;
+      const rows = async function* () {
+        while (!next.done && next.value.table === table) {
+          yield next.value.rows;
+          next = await pieces.next();
+        }
+      };
+      yield { table, rows: rows() };
+    }
+  } finally {
+    await pieces.return(undefined);
+  }
+}

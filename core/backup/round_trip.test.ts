@@ -1,0 +1,325 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmod, readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  contentOf,
+  createDatabaseOn,
+  hostileRevisions,
+  insertHostileRows,
+  temporaryDirectory,
+  using,
+} from "../../tests/support/backup.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { testServerUrl } from "../../tests/support/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { dropAll } from "../revision/drop.ts";
+import { upgrade } from "../revision/upgrade.ts";
+import { dump, type DumpOptions, type Format } from "./dump.ts";
+import { readPortable, verifyPortable } from "./portable_reader.ts";
+import { PortableWriter } from "./portable_writer.ts";
+import { restore, type RestoreOptions } from "./restore.ts";
+
+let debian: DebianServer;
+let embedded: string;
+beforeAll(async () => {
+  [debian, embedded] = [await startDebianPostgres(), await testServerUrl()];
+});
+afterAll(() => debian.stop());
+
+const base = { release: "1.2.3", clock: new TestClock(), revisions: hostileRevisions };
+
+function options(url: string, path: string, more: Partial<DumpOptions & RestoreOptions> = {}) {
+  const confirm = async () => {
+    throw new Error("asked");
+  };
+  // The tools of Debian's server, and no others that this machine may have.
+  return { ...base, url, path, env: { PATH: debian.tools }, tools: () => [], confirm, ...more };
+}
+
+/** A database at head of the hostile revisions, with rows. */
+async function hostileDatabase(server: string, settings = "") {
+  const database = await createDatabaseOn(server, settings);
+  await upgrade({ url: database.url, revisions: hostileRevisions });
+  await insertHostileRows(database.url);
+  return database;
+}
+
+const cases: [string, () => string, Format][] = [
+  ["PostgreSQL with its tools, custom", () => debian.url, "custom"],
+  ["PostgreSQL with its tools, portable", () => debian.url, "portable"],
+  ["the embedded PostgreSQL, portable", () => embedded, "portable"],
+];
+
+describe.each(cases)("%s", (_name, server, format) => {
+  test("dump, drop, restore, dump: the same content", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(server());
+    const [first, second] = [join(directory.path, "first"), join(directory.path, "second")];
+    const before = await contentOf(database.url);
+    const dumped = await dump(options(database.url, first, { format }));
+    const rows = Object.entries(before).filter(([name]) => !/^schema$|_seq"?$|many_count/.test(name));
+    expect(dumped).toEqual({
+      format,
+      bytes: (await stat(first)).size,
+      tables: rows.length,
+      rows: rows.reduce((sum, [, list]) => sum + (list as string[]).length, 0),
+      heads: ["3_index"],
+    });
+    expect((await stat(first)).mode & 0o777).toBe(0o600);
+    await dropAll(database.url);
+    expect(await restore(options(database.url, first))).toEqual({ ...dumped, applied: [] });
+    expect(await contentOf(database.url)).toEqual(before);
+    await dump(options(database.url, second, { format }));
+    await using other = await createDatabaseOn(server());
+    await restore(options(other.url, second));
+    expect(await contentOf(other.url)).toEqual(before);
+    if (format === "portable") expect(await decoded(second)).toEqual(await decoded(first));
+    expect((await readdir(directory.path)).sort()).toEqual(["first", "second"]);
+  });
+
+  test("a backup of an older revision is brought to head; a newer database goes back to it first", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createDatabaseOn(server());
+    const path = join(directory.path, "backup");
+    await upgrade({ url: database.url, revisions: hostileRevisions.slice(0, 1) });
+    await using1(database.url, "insert into seeded values ('three', 3)");
+    expect(await dump(options(database.url, path, { format }))).toMatchObject({ heads: ["1_tables"] });
+    await upgrade({ url: database.url, revisions: hostileRevisions });
+    await insertHostileRows(database.url);
+    const asked: number[] = [];
+    const confirm = async ({ tables }: { tables: number }) => void asked.push(tables);
+    const result = await restore(options(database.url, path, { confirm }));
+    expect(result).toMatchObject({ heads: ["3_index"], applied: ["2_many", "3_index"], rows: 4 });
+    expect(asked).toEqual([10]);
+    const content = await contentOf(database.url);
+    expect(content).toMatchObject({
+      "public.seeded": ["(one,1)", "(three,3)", "(two,2)"],
+      "public.many": [],
+    });
+    await using fresh = await createDatabaseOn(server());
+    await upgrade({ url: fresh.url, revisions: hostileRevisions });
+    expect(content.schema).toBe((await contentOf(fresh.url)).schema);
+  });
+
+  test("a missing database is created, and not when the restore fails", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(server());
+    await using gone = await createDatabaseOn(server());
+    const path = join(directory.path, "backup");
+    await dump(options(database.url, path, { format }));
+    await using1(database.url, `drop database ${gone.name}`);
+    const reason = new Error("stopped");
+    const stop = new AbortController();
+    const progress = ({ doing }: { doing: string }) => {
+      if (doing === "restoring") stop.abort(reason);
+    };
+    const stopped = restore(options(gone.url, path, { signal: stop.signal, progress }));
+    expect(await stopped.catch((error) => error)).toBe(reason);
+    const there = () =>
+      using(database.url, (sql) =>
+        sql`select from pg_database where datname = ${gone.name}`.then((r) => r.length),
+      );
+    expect(await there()).toBe(0);
+    await restore(options(gone.url, path));
+    expect(await contentOf(gone.url)).toEqual(await contentOf(database.url));
+  });
+
+  test("the owner of a database needs no other right; who may not read is told which table", async () => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, "backup");
+    const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
+    await using1(server(), `create role ${role} login password 'p:a\\ss'`);
+    {
+      await using database = await createDatabaseOn(server(), `owner ${role}`);
+      const url = Object.assign(new URL(database.url), { username: role, password: "p:a\\ss" }).href;
+      await upgrade({ url, revisions: hostileRevisions });
+      await insertHostileRows(url);
+      const before = await contentOf(url);
+      await dump(options(url, path, { format }));
+      await restore(options(url, path, { confirm: async () => {} }));
+      expect(await contentOf(url)).toEqual(before);
+      await using1(database.url, `reassign owned by ${role} to current_user`);
+      const refused = await dump(options(url, path, { format })).catch((error) => error);
+      expect(refused.detail).toMatch(
+        /^PostgreSQL: permission denied for table .*\. Dump as the owner of the tables$/,
+      );
+      const kept = await restore(options(url, path, { confirm: async () => {} })).catch((error) => error);
+      expect(kept.detail).toStartWith("PostgreSQL does not let this user do that");
+      expect(await contentOf(database.url)).toEqual(before);
+      await using1(database.url, `drop owned by ${role}`);
+    }
+    await using1(server(), `drop role ${role}`);
+  });
+});
+
+describe("what goes wrong half-way leaves the database as it was", () => {
+  test("a row that its table refuses, and counts that are not those of the backup", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(embedded);
+    const before = await contentOf(database.url);
+    const good = join(directory.path, "good");
+    await dump(options(database.url, good, { format: "portable" }));
+    const confirm = async () => {};
+    const orphan = await rewritten(good, "egg", (rows) => rows.replace(/\t1\n/, "\t2\n"));
+    const refused = await restore(options(database.url, orphan, { confirm })).catch((error) => error);
+    expect(refused.detail).toMatch(
+      /^The backup cannot be loaded, nothing was changed: insert or update on table "egg"/,
+    );
+    expect(await contentOf(database.url)).toEqual(before);
+    const fewer = await rewritten(good, "seeded", (rows) => rows.slice(rows.indexOf("\n") + 1));
+    const short = await restore(options(database.url, fewer, { confirm })).catch((error) => error);
+    expect(short.detail).toContain("seeded: 0 rows were loaded, and the backup has 1");
+    const secret = await rewritten(good, "egg", (rows) => rows.replace(/^1/, "hunter2"));
+    const value = await restore(options(database.url, secret, { confirm })).catch((error) => error);
+    expect(value.detail).toBe("The backup cannot be loaded, nothing was changed: a value is refused (22P02)");
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+
+  test("a pg_restore that fails in each of its parts", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(debian.url);
+    const before = await contentOf(database.url);
+    const path = join(directory.path, "backup");
+    await dump(options(database.url, path));
+    for (const section of ["pre-data", "data", "post-data"]) {
+      // Half of what it would have said, then an error.
+      const script = `#!/bin/sh
+        case "$*" in *--section=${section}*) ${debian.tools}/pg_restore "$@" | head -c 2000; echo "pg_restore: error: made up" >&2; exit 1 ;; esac
+        exec ${debian.tools}/pg_restore "$@"`;
+      await Bun.write(join(directory.path, "pg_restore"), script);
+      await chmod(join(directory.path, "pg_restore"), 0o755);
+      const env = { PATH: `${directory.path}:/usr/bin:/bin` };
+      const failed = restore(options(database.url, path, { env, confirm: async () => {} }));
+      expect(await failed.catch((error) => error.detail)).toBe("pg_restore: made up");
+      expect(await contentOf(database.url)).toEqual(before);
+    }
+  });
+
+  test("an archive that turns out to hold other rows than it should, and one that lacks a table", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(debian.url);
+    const before = await contentOf(database.url);
+    const path = join(directory.path, "backup");
+    await dump(options(database.url, path));
+    const env = { PATH: `${directory.path}:${debian.tools}:/usr/bin:/bin` };
+    /** What pg_restore says when it is called with such an argument goes through sed. */
+    const edited = async (argument: string, sed: string) => {
+      const script = `#!/bin/sh
+        case "$*" in *${argument}*) ${debian.tools}/pg_restore "$@" | sed '${sed}' ;; *) exec ${debian.tools}/pg_restore "$@" ;; esac`;
+      await Bun.write(join(directory.path, "pg_restore"), script);
+      await chmod(join(directory.path, "pg_restore"), 0o755);
+    };
+    const detail = () =>
+      restore(options(database.url, path, { env, confirm: async () => {} })).catch((error) => error.detail);
+    await edited("--section=data", "/^COPY public.seeded /,/^..$/d");
+    expect(await detail()).toBe("seeded has 0 rows where the backup has none: nothing was changed");
+    await edited("--section=data", "s/^3_index/3_other/");
+    expect(await detail()).toBe(
+      "The revisions that were restored are not those of the backup: nothing was changed",
+    );
+    expect(await contentOf(database.url)).toEqual(before);
+    await edited("--list", "/ seeded /d");
+    expect(await dump(options(database.url, path, { env })).catch((error) => error.detail)).toBe(
+      "pg_dump has left out seeded: nothing was written",
+    );
+  });
+});
+
+describe("refused before anything is changed", () => {
+  test("what no revision makes cannot be in a portable backup, and is named", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(embedded);
+    await using1(database.url, `create table "By Hand" (); create schema more; create table more.egg ()`);
+    const refused = dump(options(database.url, join(directory.path, "x"), { format: "portable" }));
+    expect(await refused.catch((error) => error.detail)).toStartWith(
+      "No revision makes more.egg, By Hand, so the portable format cannot bring it back",
+    );
+    expect(await readdir(directory.path)).toEqual([]);
+  });
+
+  test("a column that no revision makes", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await hostileDatabase(embedded);
+    const path = join(directory.path, "backup");
+    await using1(database.url, "alter table egg add column yolk int");
+    await dump(options(database.url, path, { format: "portable" }));
+    const before = await contentOf(database.url);
+    const refused = restore(options(database.url, path, { confirm: async () => {} }));
+    expect(await refused.catch((error) => error.detail)).toBe(
+      "The backup holds the column yolk of egg, which no revision makes: it was added by hand",
+    );
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+
+  test.each(["custom", "portable"] as const)(
+    "%s: a newer release's backup, an edited revision, no consent",
+    async (format) => {
+      await using directory = await temporaryDirectory();
+      await using database = await hostileDatabase(debian.url);
+      const before = await contentOf(database.url);
+      const path = join(directory.path, "backup");
+      await dump(options(database.url, path, { format }));
+      const detail = (more: Partial<RestoreOptions>) =>
+        restore(options(database.url, path, more)).catch((error) => error.detail ?? error.message);
+      const confirm = async () => {};
+      expect(await detail({ revisions: hostileRevisions.slice(0, 2), confirm })).toBe(
+        "The backup has revision 3_index, which this release does not know: it is newer. Restore it with the release that made it",
+      );
+      const edited = [testRevision("1_tables", [], "select 1"), ...hostileRevisions.slice(1)];
+      expect(await detail({ revisions: edited, confirm })).toBe(
+        "Revision 1_tables was edited since the backup was made: restore its files first",
+      );
+      expect(await detail({})).toBe("asked");
+      expect(await contentOf(database.url)).toEqual(before);
+    },
+  );
+
+  test("an archive of something else, and a database without our schema", async () => {
+    await using directory = await temporaryDirectory();
+    await using database = await createDatabaseOn(debian.url);
+    const path = join(directory.path, "backup");
+    const refused = await dump(options(database.url, path)).catch((error) => error);
+    expect(refused.detail).toBe("This database has no schema of svc: there is nothing to back up");
+    await using1(database.url, "create table something (id int)");
+    const env = { PGPASSFILE: join(directory.path, "pgpass") };
+    const { password, port, username } = new URL(database.url);
+    await Bun.write(env.PGPASSFILE, `*:*:*:*:${password}\n`);
+    await chmod(env.PGPASSFILE, 0o600);
+    const where = ["-h", "127.0.0.1", "-p", port, "-U", username, "-Fc", "-f", path, database.name];
+    expect(Bun.spawnSync([join(debian.tools, "pg_dump"), ...where], { env }).exitCode).toBe(0);
+    const foreign = await restore(options(database.url, path)).catch((error) => error);
+    expect(foreign.detail).toBe(
+      `${path} is a backup of PostgreSQL, but not of svc: it has no table revision`,
+    );
+  });
+});
+
+async function using1(url: string, statement: string): Promise<void> {
+  await using(url, (sql) => sql.unsafe(statement));
+}
+
+/** The rows that a portable file holds, sorted, by table. */
+async function decoded(path: string): Promise<unknown> {
+  const { header } = await verifyPortable(path);
+  const text = header.tables.map(() => "");
+  const decoder = new TextDecoder("latin1");
+  for await (const { table, rows } of readPortable(path)) text[table] += decoder.decode(rows);
+  const tables = header.tables.map((table, index) => ({ ...table, rows: text[index]!.split("\n").sort() }));
+  return { tables, sequences: header.sequences, revisions: header.revisions };
+}
+
+/** A copy of a portable file in which the rows of one table are others; the summary stays. */
+async function rewritten(path: string, name: string, change: (rows: string) => string): Promise<string> {
+  const { header, summary } = await verifyPortable(path);
+  const copy = `${path}.${name}`;
+  await Bun.write(copy, "");
+  await using writer = await PortableWriter.open(copy, header);
+  for await (const { table, rows } of readPortable(path)) {
+    const changed =
+      header.tables[table]!.name === name ? Buffer.from(change(Buffer.from(rows).toString())) : rows;
+    if (!writer.add(table, changed)) await writer.drained;
+  }
+  await writer.finish(summary.rows);
+  return copy;
+}

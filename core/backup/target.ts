@@ -1,0 +1,66 @@
+import { openSql } from "../../drizzle/client.ts";
+import { createDatabase } from "../populate/init.ts";
+import { type DatabaseDescription, describeDatabase } from "../revision/drop.ts";
+import { quoted } from "./inventory.ts";
+import { majorVersion, withSession } from "./session.ts";
+
+/** Where a backup is to go. */
+export interface Target {
+  /** Undefined where it does not exist. */
+  database?: DatabaseDescription;
+  /** The server's version. */
+  major: number;
+}
+
+export async function describeTarget(url: string, signal?: AbortSignal): Promise<Target> {
+  const database = await describeDatabase(url).catch((error: unknown) => {
+    const { cause } = error as { cause?: { code?: unknown } };
+    if (cause?.code === "3D000") return undefined;
+    throw error;
+  });
+  const major = await withSession(database ? url : maintenance(url), signal, majorVersion);
+  return { database, major };
+}
+
+/** The database that every server has. */
+function maintenance(url: string): string {
+  const server = new URL(url);
+  server.pathname = "/postgres";
+  return server.href;
+}
+
+/** Whether a backup that makes these schemas, beside `public`, would replace something. */
+export async function holdsAnything(
+  url: string,
+  { tables }: DatabaseDescription,
+  schemas: readonly string[],
+): Promise<boolean> {
+  if (tables > 0) return true;
+  if (schemas.length === 0) return false;
+  return withSession(url, undefined, async (sql) => {
+    const names = JSON.stringify(schemas);
+    const found = await sql`
+      select from pg_namespace where nspname in (select jsonb_array_elements_text(${names}::text::jsonb))`;
+    return found.length > 0;
+  });
+}
+
+/** Creates the database first, and takes it back when `work` fails. */
+export async function creating<T>(url: string, missing: boolean, work: () => Promise<T>): Promise<T> {
+  const created = missing ? await createDatabase(url) : undefined;
+  try {
+    return await work();
+  } catch (error) {
+    if (created !== undefined) await dropDatabase(url, created).catch(() => {});
+    throw error;
+  }
+}
+
+async function dropDatabase(url: string, name: string): Promise<void> {
+  const sql = openSql(maintenance(url), { max: 1, fetch_types: false });
+  try {
+    await sql.unsafe(`drop database if exists ${quoted(name)}`);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

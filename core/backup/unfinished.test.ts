@@ -1,0 +1,64 @@
+import { expect, test } from "bun:test";
+import { mkdir, readdir, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { temporaryDirectory } from "../../tests/support/backup.ts";
+import { writeWhole } from "./unfinished.ts";
+
+test("the name stands for the old file until the new one is whole, and for it afterwards", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  await Bun.write(path, "old");
+  const result = await writeWhole(path, async (unfinished) => {
+    expect((await stat(unfinished)).mode & 0o777).toBe(0o600);
+    expect(unfinished).toMatch(/\/\.backup\.[0-9a-f]{12}\.unfinished$/);
+    await Bun.write(unfinished, "new");
+    expect(await Bun.file(path).text()).toBe("old");
+    return 7;
+  });
+  expect([result, await Bun.file(path).text(), await readdir(directory.path)]).toEqual([
+    7,
+    "new",
+    ["backup"],
+  ]);
+});
+
+test("what fails leaves the old file and nothing else, and says what it was about", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  await Bun.write(path, "old");
+  const detail = (code: string) =>
+    writeWhole(path, async () => {
+      throw Object.assign(new Error("write"), { code });
+    }).catch((error) => error.detail);
+  expect(await detail("ENOSPC")).toBe(`The disk is full: ${path} could not be written to its end`);
+  expect(await detail("EFBIG")).toStartWith(`${path} would be larger than a file may be here`);
+  expect(await detail("EROFS")).toBe(`${directory.path} cannot be written to: its file system is read-only`);
+  expect([await Bun.file(path).text(), await readdir(directory.path)]).toEqual(["old", ["backup"]]);
+});
+
+test("a directory of that name, and one that is missing, are refused before the work", async () => {
+  await using directory = await temporaryDirectory();
+  const never = () => Promise.reject(new Error("was begun"));
+  const path = join(directory.path, "taken");
+  await mkdir(path);
+  expect(writeWhole(path, never)).rejects.toThrow(`${path} is a directory`);
+  const lost = join(directory.path, "missing", "backup");
+  expect(writeWhole(lost, never)).rejects.toThrow(`There is no backup in ${join(directory.path, "missing")}`);
+});
+
+test("what a killed dump left goes when nobody has written to it for a day; what is newer may be alive", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const [dead, alive, other] = [".backup.aa.unfinished", ".backup.bb.unfinished", ".other.aa.unfinished"];
+  for (const name of [dead, alive, other]) await Bun.write(join(directory.path, name), "x");
+  const hours = (count: number) => new Date(Date.now() - count * 3_600_000);
+  for (const [name, age] of [
+    [dead, 25],
+    [alive, 23],
+    [other, 25],
+  ] as const) {
+    await utimes(join(directory.path, name), hours(age), hours(age));
+  }
+  await writeWhole(path, async () => {});
+  expect((await readdir(directory.path)).sort()).toEqual([alive, other, "backup"]);
+});
