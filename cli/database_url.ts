@@ -23,10 +23,26 @@ export async function databaseUrlIfSet(io: Pick<Io, "env">): Promise<string | un
       import("../core/variable.ts"),
       import("../core/errors.ts"),
     ]);
-  const { text, fault } = readVariable(readEnvironment(io.env), "SVC_DATABASE_URL", true);
-  if (fault) throw new ConfigurationError([fault]);
+  const { text, fault: unread } = readVariable(readEnvironment(io.env), "SVC_DATABASE_URL", true);
+  if (unread) throw new ConfigurationError([unread]);
   if (text !== undefined && !new RegExp(databaseUrlPattern).test(text)) {
     throw new ConfigurationError([`SVC_DATABASE_URL: this value does not look like ${databaseUrlPattern}`]);
   }
+  const fault = text === undefined ? undefined : faultOf(text);
+  if (fault) throw new ConfigurationError([`SVC_DATABASE_URL: ${fault}`]);
   return text;
+}
+
+/** What is wrong with an address, without a word of it: it holds the password. */
+function faultOf(text: string): string | undefined {
+  try {
+    const url = new URL(text);
+    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
+    if (/search_path/.test(url.searchParams.get("options") ?? "")) {
+      return "svc keeps its tables in the schema public: leave search_path out of it";
+    }
+    return undefined;
+  } catch {
+    return "this value is no address of one host: write special characters of user and password as %40 for @, %25 for %";
+  }
 }

@@ -41,6 +41,11 @@ export function operatorsError(error: unknown): unknown {
     case "CONNECT_TIMEOUT":
     case "57P03":
       return unavailable("PostgreSQL does not answer: see SVC_DATABASE_URL");
+    case "3F000":
+      return unavailable(
+        "The database has no schema public, where svc keeps its tables: create schema public",
+      );
+    case "40P01":
     case "55P03":
       return new Conflict("A table that must change stayed locked: try again when it is quieter", {
         cause: error,

@@ -1,5 +1,6 @@
 import { openDatabase, openSql } from "../../drizzle/client.ts";
 import { operatorsError } from "../database_error.ts";
+import { Unavailable } from "../errors.ts";
 import { type ChangeOptions, upgrade, type UpgradeResult } from "../revision/upgrade.ts";
 import { populate, type Populated } from "./populate.ts";
 
@@ -27,17 +28,23 @@ export async function init(options: ChangeOptions): Promise<InitResult> {
 
 /** @returns its name if it was missing */
 export async function createDatabase(url: string): Promise<string | undefined> {
-  if (await exists(url)) return undefined;
   const server = new URL(url);
   const name = decodeURIComponent(server.pathname.slice(1));
+  if (name === "")
+    throw new Unavailable("SVC_DATABASE_URL names no database: postgres://user:password@host/name");
+  if (await exists(url)) return undefined;
   server.pathname = "/postgres";
   const sql = openSql(server.href, { max: 1, fetch_types: false });
   try {
-    await sql`create database ${sql(name)} encoding 'UTF8' template template0`;
+    await sql.unsafe(`create database "${name.replaceAll('"', '""')}" encoding 'UTF8' template template0`);
     return name;
   } catch (error) {
     // 42P04, 23505: somebody else was faster.
     if (["42P04", "23505"].includes(String((error as { code?: unknown }).code))) return undefined;
+    if ((error as { code?: unknown }).code === "42501") {
+      const detail = `PostgreSQL does not let this user create the database ${name}: let an administrator create it, or: alter role NAME createdb`;
+      throw new Unavailable(detail, { cause: error });
+    }
     throw operatorsError(error);
   } finally {
     await sql.end({ timeout: 5 });

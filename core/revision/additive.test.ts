@@ -31,6 +31,11 @@ test.each([
   "update a set b = 1",
   "do $$ begin perform 1; end $$",
   "create table a (id int); drop table b",
+  "alter table a drop column b, add column c int",
+  "alter table a alter column x type int using 1, add column c int",
+  "create table if not exists a (id int); alter table a drop column b",
+  "create table x.a (id int); alter table public.a drop column b",
+  "alter table a drop column add, add column c int",
   "create table a (id int); alter table b add constraint c check (id > 0)",
 ])("%s: it may", (sql) => {
   expect(isAdditive(sql)).toBe(false);

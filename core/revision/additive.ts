@@ -7,50 +7,53 @@ import { splitStatements, wordsOf } from "./statements.ts";
 export function isAdditive(sql: string): boolean {
   const statements = splitStatements(sql).map(({ text }) => wordsOf(text));
   const created = new Set(
-    statements.filter(([a, b]) => a === "CREATE" && b === "TABLE").map(nameBehind("TABLE")),
+    statements
+      .filter(([a, b, c]) => a === "CREATE" && b === "TABLE" && c !== "IF")
+      .map((words) => nameAt(words, 2).name),
   );
   return statements.every((words) => isHarmless(words, created));
 }
 
-/** The name behind a word of a statement, without its schema. */
-function nameBehind(word: string): (words: readonly string[]) => string {
-  return (words) => {
-    let at = words.indexOf(word) + 1;
-    for (const noise of ["ONLY", "IF", "NOT", "EXISTS"]) if (words[at] === noise) at += 1;
-    while (words[at + 1] === ".") at += 2;
-    return (words[at] ?? "").replaceAll('"', "").toUpperCase();
-  };
+/** The name that begins at a word, with its schema unless that is `public`, and the place behind it. */
+function nameAt(words: readonly string[], at: number): { name: string; end: number } {
+  const parts = [words[at] ?? ""];
+  let end = at + 1;
+  while (words[end] === ".") {
+    parts.push(words[end + 1] ?? "");
+    end += 2;
+  }
+  const name = parts.map((part) => (part.startsWith('"') ? part : `"${part.toLowerCase()}"`)).join(".");
+  return { name: name.replace(/^"public"\./, ""), end };
 }
 
 function isHarmless(words: readonly string[], created: ReadonlySet<string>): boolean {
-  const [first, second, third] = words;
+  const [first, second] = words;
   if (first === "COMMENT") return true;
-  // The older release does not know these tables.
-  if (first === "ALTER" && second === "TABLE" && created.has(nameBehind("TABLE")(words))) return true;
-  if (first === "CREATE" && words.includes("INDEX") && created.has(nameBehind("ON")(words))) return true;
-  if (first === "CREATE") {
-    // A unique index or a trigger may refuse what the older release writes.
-    if (second === "UNIQUE") return false;
-    return ["TABLE", "INDEX", "SEQUENCE", "TYPE", "SCHEMA", "VIEW"].includes(second ?? "");
+  if (first === "CREATE" && words.includes("INDEX")) {
+    const table = nameAt(words, words.indexOf("ON") + (words[words.indexOf("ON") + 1] === "ONLY" ? 2 : 1));
+    // A unique index may refuse what the older release writes, unless it does not know the table.
+    return created.has(table.name) || second !== "UNIQUE";
   }
+  if (first === "CREATE") return ["TABLE", "SEQUENCE", "TYPE", "SCHEMA", "VIEW"].includes(second ?? "");
   if (first === "ALTER" && second === "TYPE") return words.includes("ADD") && words.includes("VALUE");
-  if (first === "ALTER" && second === "TABLE" && third !== undefined) return addsOptionalColumns(words);
-  return false;
+  if (first !== "ALTER" || second !== "TABLE") return false;
+  let at = 2;
+  if (words[at] === "IF") at += 2;
+  if (words[at] === "ONLY") at += 1;
+  const { name, end } = nameAt(words, at);
+  // The older release does not know a table that is made here.
+  return created.has(name) || addsOptionalColumns(words.slice(end));
 }
 
-/** `ALTER TABLE t ADD COLUMN a ..., ADD COLUMN b ...`, each of them nullable or with a default. */
+/** `ADD COLUMN a ..., ADD COLUMN b ...`, each of them nullable or with a default, and nothing else. */
 function addsOptionalColumns(words: readonly string[]): boolean {
-  const actions: string[][] = [];
+  const actions: string[][] = [[]];
   let depth = 0;
-  let from = words.indexOf("ADD");
-  if (from < 0) return false;
-  for (let at = from; at <= words.length; at += 1) {
-    if (words[at] === "(") depth += 1;
-    else if (words[at] === ")") depth -= 1;
-    else if (at === words.length || (words[at] === "," && depth === 0)) {
-      actions.push(words.slice(from, at));
-      from = at + 1;
-    }
+  for (const word of words) {
+    if (word === "(") depth += 1;
+    if (word === ")") depth -= 1;
+    if (word === "," && depth === 0) actions.push([]);
+    else actions.at(-1)!.push(word);
   }
   return actions.every((action) => {
     if (action[0] !== "ADD" || action[1] !== "COLUMN") return false;

@@ -1,6 +1,7 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
 import { Conflict, SvcError } from "../errors.ts";
+import { settings } from "./lock.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import type { Revision } from "./read.ts";
 import { splitStatements, wordsOf } from "./statements.ts";
@@ -10,6 +11,8 @@ import { type Applied, forget, forgetScript, record, recordScript, setState } fr
 export type After = (transaction: Pick<Sql, "unsafe">) => Promise<void>;
 
 export interface StepOptions {
+  /** Looks, in the transaction and before anything else, whether the step may be made; throws if not. */
+  guard?: After;
   after?: After;
   /** Told when the step has to be tried again, since a table is in use. */
   onRetry?: (message: string) => void;
@@ -38,7 +41,10 @@ export async function applyUp(sql: Sql, revision: Revision, options: StepOptions
     return;
   }
   await record(sql, revision, "applying");
-  await runAlone(sql, what, revision.up);
+  await runAlone(sql, what, revision.up).catch(async (error: unknown) => {
+    if (hadNoEffect(error, revision.up)) await forget(sql, revision.id);
+    throw error;
+  });
   await setState(sql, revision.id, "applied");
   await options.after?.(sql);
 }
@@ -52,8 +58,12 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
     await applyStep(sql, what, row.down, forgetScript(row.id), options);
     return;
   }
+  await options.guard?.(sql);
   await setState(sql, row.id, "reverting");
-  await runAlone(sql, what, row.down);
+  await runAlone(sql, what, row.down).catch(async (error: unknown) => {
+    if (hadNoEffect(error, row.down)) await setState(sql, row.id, "applied");
+    throw error;
+  });
   await forget(sql, row.id);
   await options.after?.(sql);
 }
@@ -64,14 +74,20 @@ function applyStep(
   what: string,
   text: string,
   book: string,
-  { after, onRetry, othersFollow }: StepOptions,
+  { guard, after, onRetry, othersFollow }: StepOptions,
 ): Promise<void> {
-  const before = `begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
+  const begin = `${settings}begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
+  const before = guard ? "" : begin;
   const step = `${before}${text}\n;\n${book};\n`;
   return whenFree(what, onRetry, async () => {
     try {
+      if (guard) {
+        await sql.unsafe(begin);
+        await guard(sql);
+      }
       await sql.unsafe(after ? step : `${step}commit`);
       if (after) {
+        await sql.unsafe("set local search_path = public");
         await after(sql);
         await sql.unsafe("commit");
       }
@@ -109,7 +125,7 @@ async function runAlone(sql: Sql, what: string, text: string, again = false): Pr
   const [statement] = splitStatements(text);
   if (!statement) return;
   const words = wordsOf(statement.text);
-  await sql.unsafe("set lock_timeout = 0");
+  await sql.unsafe(`${settings}set lock_timeout = 0`);
   try {
     const index = concurrentIndex(words);
     if (index) {
@@ -124,6 +140,13 @@ async function runAlone(sql: Sql, what: string, text: string, again = false): Pr
   } finally {
     await sql.unsafe("set lock_timeout = '5s'").catch(() => {});
   }
+}
+
+/** Whether PostgreSQL itself has refused a statement, and so undone it; what a CALL or DO has committed stays. */
+function hadNoEffect(error: unknown, text: string): boolean {
+  const cause = error instanceof SvcError ? error.cause : error;
+  if (!isPostgresError(cause) || /^(57P|08|XX)/.test(cause.code)) return false;
+  return !["CALL", "DO"].includes(wordsOf(text)[0] ?? "");
 }
 
 /** Whether a statement that was interrupted may simply be run again. */
@@ -161,7 +184,8 @@ function explained(what: string, text: string, error: unknown, before = 0): unkn
   if (!isPostgresError(error) || ["55P03", "40P01"].includes(error.code)) return error;
   if (operatorsError(error) !== error) return error;
   const position = Number(error.position) - before;
-  const line = position > 0 ? `, line ${text.slice(0, position - 1).split("\n").length}` : "";
+  const line =
+    position > 0 && position <= text.length ? `, line ${text.slice(0, position - 1).split("\n").length}` : "";
   const hint =
     error.code === "25001"
       ? ": begin the file with a line `-- svc: no-transaction`, and let it hold that alone"
@@ -179,9 +203,14 @@ function codeOf(error: unknown): string | undefined {
  * @throws Conflict for a statement of which nobody can tell whether it may be run again
  */
 export async function finishInterrupted(sql: Sql, row: Applied, known: readonly Revision[]): Promise<void> {
-  const up = known.find(({ id }) => id === row.id)?.up;
+  const revision = known.find(({ id }) => id === row.id);
   const forward = row.state === "applying";
-  const text = forward ? up : row.down;
+  if (forward && revision && revision.checksum !== row.checksum && isRepeatable(revision.up)) {
+    // Its file was corrected since: what is there now is applied as if for the first time.
+    await forget(sql, row.id);
+    return;
+  }
+  const text = forward ? revision?.up : row.down;
   if (text === undefined || !isRepeatable(text)) {
     throw new Conflict(
       `Revision ${row.id} was interrupted while ${row.state}. See whether its statement took effect, then: svc database repair ${row.id} --applied (or --not-applied)`,

@@ -46,7 +46,7 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   if (autogenerate && !changed) return undefined;
   const id = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
   const sql = autogenerate ? { up, down } : emptySql;
-  const revision = { id, message, parents, ...sql, snapshot, createdAt: now };
+  const revision = { id, message, parents, ...sql, snapshot, createdAt: now, empty: !autogenerate };
   const { folder, manifest } = await writeRevision(directory, revision);
   const advice: string[] = [];
   if (/^-- Look here:/m.test(up + down) && autogenerate)

@@ -113,3 +113,63 @@ test("down SQL that fails leaves the revision as it was, and says where", async 
   expect(await appliedIds(db.sql)).toEqual(["1"]);
   expect(await db.sql`select to_regclass('a') is not null as a`).toMatchObject([{ a: true }]);
 });
+
+describe("what is found out only on the way", () => {
+  test("a loss behind a rename: that step is refused, with nothing lost", async () => {
+    const add = testRevision(
+      "2",
+      ["1"],
+      "alter table a add column x int",
+      "-- svc: data-loss column a.x\nalter table a drop column x;",
+    );
+    const rename = testRevision("3", ["2"], "alter table a rename x to y", "alter table a rename y to x;");
+    await using db = await at(first, add, rename);
+    await db.sql`insert into a (id, y) values (1, 2)`;
+    const goBack = downgrade({ url: db.url, revisions: [first, add, rename], target: "1" });
+    expect(goBack).rejects.toThrow("the values of a.x");
+    await goBack.catch(() => {});
+    expect(await db.sql`select x from a`).toMatchObject([{ x: 2 }]);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
+  test("a downgrade that was interrupted is finished, and counts", async () => {
+    const index = testRevision(
+      "2",
+      ["1"],
+      "-- svc: no-transaction\ncreate index concurrently i on a (id);",
+      "-- svc: no-transaction\ndrop index concurrently i;",
+    );
+    await using db = await at(first, index);
+    await db.sql`update revision set state = 'reverting' where id = '2'`;
+    expect(await downgrade({ url: db.url, revisions: [first, index] })).toEqual({
+      reverted: ["2"],
+      head: "1",
+    });
+  });
+});
+
+test("an older release leaves the triggers of a newer one alone", async () => {
+  const newer = testRevision(
+    "2",
+    ["1"],
+    "create function svc_novel() returns trigger language plpgsql as 'begin return new; end'; create trigger svc_novel before insert on a for each row execute function svc_novel()",
+    "drop trigger svc_novel on a; drop function svc_novel();",
+    { compatible: true },
+  );
+  await using db = await at(first);
+  await db.sql.unsafe(newer.up);
+  await db.sql`insert into revision (id, checksum, down_sql, manifest) values ('2', 'x', ${newer.down}, ${JSON.stringify(newer.manifest)}::text::jsonb)`;
+  expect(await upgrade({ url: db.url, revisions: [first] })).toMatchObject({
+    applied: [],
+    triggers: { removed: [] },
+  });
+  expect(await db.sql`select tgname from pg_trigger where tgname = 'svc_novel'`).toHaveLength(1);
+  expect(await downgrade({ url: db.url, revisions: [first] })).toMatchObject({ reverted: ["2"] });
+});
+
+test("settings that one revision makes are not those of the next", async () => {
+  const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 1");
+  const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.05)");
+  await using db = await at(sets, next);
+  expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
+});

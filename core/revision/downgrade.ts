@@ -1,14 +1,22 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { Conflict, SvcError } from "../errors.ts";
-import { applyDown } from "./apply.ts";
+import { type After, applyDown } from "./apply.ts";
 import { headsOf } from "./graph.ts";
+import { literal } from "./literal.ts";
 import { withLock } from "./lock.ts";
 import { type Loss, readMarks } from "./marks.ts";
 import { planDowngrade } from "./plan.ts";
 import { readRevisions } from "./read.ts";
 import type { Applied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
-import { afterStep, type ChangeOptions, lockOptions, readyRevisions } from "./upgrade.ts";
+import {
+  afterStep,
+  type ChangeOptions,
+  countedDown,
+  isOurs,
+  lockOptions,
+  readyRevisions,
+} from "./upgrade.ts";
 
 /**
  * Takes revisions back, by default exactly one: each in its own transaction, by the SQL that the database keeps, so
@@ -22,23 +30,26 @@ export async function downgrade(
 ): Promise<{ reverted: string[]; head: string }> {
   const known = options.revisions ?? (await readRevisions());
   return withLock(lockOptions(options, "svc database downgrade"), async (sql) => {
-    const applied = await readyRevisions(sql, known);
-    const plan = planDowngrade(known, applied, options.target);
+    const { applied, finished } = await readyRevisions(sql, known);
+    const target = countedDown(options.target ?? "-1", "-", finished.length);
+    const plan = target === "-0" ? [] : planDowngrade(known, applied, target);
     for (const row of plan) refuseIrreversible(row);
     if (!options.allowDataLoss) await refuseLoss(sql, plan);
     for (const row of plan) {
       options.begin?.(row.id);
-      await applyDown(sql, row, { after: afterStep(row.down), onRetry: options.notice });
+      const guard = options.allowDataLoss ? undefined : lossGuard(row);
+      await applyDown(sql, row, { guard, after: afterStep(row.down), onRetry: options.notice });
       options.log?.(row.id);
     }
-    await syncTriggers(sql, { onRetry: options.notice });
     const gone = new Set(plan.map(({ id }) => id));
     const left = applied.filter(({ id }) => !gone.has(id));
-    return { reverted: [...gone], head: headsOf(left).join(", ") || "base" };
+    if (isOurs(known, left)) await syncTriggers(sql, { onRetry: options.notice });
+    return { reverted: [...finished, ...gone], head: headsOf(left).join(", ") || "base" };
   });
 }
 
-function refuseIrreversible({ id, down, manifest }: Applied): void {
+/** @throws Conflict */
+export function refuseIrreversible({ id, down, manifest }: Applied): void {
   const { irreversible } = readMarks(down);
   if (irreversible === undefined && !manifest.irreversible) return;
   const reason = irreversible ? `: ${irreversible}` : "";
@@ -47,8 +58,12 @@ function refuseIrreversible({ id, down, manifest }: Applied): void {
   );
 }
 
-/** Looks whether there is anything to lose: an empty table, or a column that nobody filled, is no loss. */
-async function refuseLoss(sql: Sql, plan: readonly Applied[]): Promise<void> {
+/**
+ * Looks whether there is anything to lose: an empty table, or a column that nobody filled, is no loss. Asked for the
+ * whole plan before it begins, and again in the transaction of each step: a step may bring a name back that another one
+ * then drops (a rename), and servers go on writing.
+ */
+async function refuseLoss(sql: Pick<Sql, "unsafe">, plan: readonly Applied[]): Promise<void> {
   const losses: string[] = [];
   for (const row of plan) {
     for (const loss of readMarks(row.down).losses) {
@@ -61,16 +76,42 @@ async function refuseLoss(sql: Sql, plan: readonly Applied[]): Promise<void> {
   );
 }
 
-async function isThere(sql: Sql, loss: Loss): Promise<boolean> {
+/** undefined where nothing is marked, as for most. */
+function lossGuard(row: Applied): After | undefined {
+  const losses = readMarks(row.down).losses.filter(({ kind }) => kind !== "other");
+  if (losses.length === 0) return undefined;
+  return async (sql) => {
+    for (const loss of losses) {
+      if (!("table" in loss)) continue;
+      const name = checked(loss.table);
+      const [found] = await sql.unsafe(`select to_regclass(${literal(name)}) is not null as yes`);
+      if (found?.yes) await sql.unsafe(`lock table ${name} in access exclusive mode`);
+    }
+    await refuseLoss(sql, [{ ...row, down: marksOnly(row.down) }]);
+  };
+}
+
+/** What is lost in words was asked for before the plan began. */
+function marksOnly(down: string): string {
+  const lines = down.split("\n").filter((line) => /^\s*--\s*svc:/.test(line));
+  return lines.filter((line) => readMarks(line).losses.every(({ kind }) => kind !== "other")).join("\n");
+}
+
+async function isThere(sql: Pick<Sql, "unsafe">, loss: Loss): Promise<boolean> {
   if (loss.kind === "other") return true;
-  try {
-    const [row] = await sql.unsafe(`select exists (${question(loss)}) as yes`);
-    return row?.yes === true;
-  } catch (error) {
-    // 42P01, 42703: a later step of the plan, or somebody, has removed it: nothing is there to lose.
-    if (["42P01", "42703"].includes(String((error as { code?: unknown }).code))) return false;
-    throw error;
-  }
+  // Not by trying: this may be in a transaction, which an error would end.
+  const [found] = await sql.unsafe(`select ${existence(loss)} as yes`);
+  if (!found?.yes) return false;
+  const [row] = await sql.unsafe(`select exists (${question(loss)}) as yes`);
+  return row?.yes === true;
+}
+
+function existence(loss: Exclude<Loss, { kind: "other" }>): string {
+  const relation = `to_regclass(${literal(checked(loss.kind === "sequence" ? loss.sequence : loss.table))})`;
+  if (loss.kind !== "column") return `${relation} is not null`;
+  const column = checked(loss.column);
+  const name = column.startsWith('"') ? column.slice(1, -1).replaceAll('""', '"') : column.toLowerCase();
+  return `exists (select from pg_attribute where attrelid = ${relation} and attname = ${literal(name)} and not attisdropped)`;
 }
 
 function question(loss: Exclude<Loss, { kind: "other" }>): string {

@@ -1,6 +1,8 @@
 import { openSql, type Sql } from "../../drizzle/sql.ts";
 import { operatorsError } from "../database_error.ts";
+import { Conflict } from "../errors.ts";
 import { whenFree } from "./apply.ts";
+import { literal } from "./literal.ts";
 import { withLock } from "./lock.ts";
 
 /** A database, for a person who is asked whether it is the right one. */
@@ -10,6 +12,8 @@ export interface DatabaseDescription {
   where: string;
   /** Tables of the schema `public`. */
   tables: number;
+  /** Tables, and whatever else `drop` would remove. */
+  objects: number;
   /** Other sessions that use it now. */
   sessions: number;
 }
@@ -23,11 +27,13 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
         (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')) as tables,
         (select count(*)::int from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
+    const objects = await sql.unsafe(ownObjects);
     const { hostname, port } = new URL(url);
     return {
       name: String(row?.name),
       where: `${hostname || "this machine"}${port ? `:${port}` : ""}`,
       tables: Number(row?.tables),
+      objects: objects.length,
       sessions: Number(row?.sessions),
     };
   } catch (error) {
@@ -50,34 +56,77 @@ export async function dropAll(url: string): Promise<number> {
   });
 }
 
+/** What stands in the schema `public` and belongs neither to an extension nor to a table (its sequences, its partitions). */
+const ownObjects = `
+  with own as (
+    select c.oid, 'pg_class'::regclass as catalog, quote_ident(c.relname) as name, case c.relkind
+        when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table'
+        when 'c' then 'type' else 'table' end as kind
+      from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+    union all
+    select p.oid, 'pg_proc'::regclass, quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+      case p.prokind when 'a' then 'aggregate' when 'p' then 'procedure' else 'function' end
+      from pg_proc p where p.pronamespace = 'public'::regnamespace
+    union all
+    select t.oid, 'pg_type'::regclass, quote_ident(t.typname), case t.typtype when 'd' then 'domain' else 'type' end
+      from pg_type t where t.typnamespace = 'public'::regnamespace and t.typtype in ('e', 'd', 'r')
+  )
+  select kind, name from own
+  where not exists (select from pg_depend d
+    where d.classid = own.catalog and d.objid = own.oid and d.objsubid = 0
+      and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))`;
+
 /**
- * Object by object, since the schema itself may belong to somebody else. Tables first: what belongs to them goes with
- * them, and could not go before.
+ * Object by object, since the schema itself may belong to somebody else, and never with CASCADE: what in another schema
+ * leans on one of ours is named, and nothing is dropped. Tables go at once, for they may refer to one another; the rest
+ * in as many rounds as it takes.
+ *
+ * @throws Conflict naming what stands in the way
  */
 export async function dropEverything(sql: Pick<Sql, "unsafe">): Promise<number> {
-  const rows = await sql.unsafe(`
-    with own as (
-      select c.oid, 'pg_class'::regclass as catalog, c.relkind::text as kind, quote_ident(c.relname) as name
-        from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f')
-      union all
-      select p.oid, 'pg_proc'::regclass, 'function',
-        quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')'
-        from pg_proc p where p.pronamespace = 'public'::regnamespace
-      union all
-      select t.oid, 'pg_type'::regclass, case t.typtype when 'd' then 'domain' else 'type' end, quote_ident(t.typname)
-        from pg_type t where t.typnamespace = 'public'::regnamespace and t.typtype in ('e', 'd', 'r')
-    )
-    select kind, name from own
-    where not exists (select from pg_depend d where d.classid = own.catalog and d.objid = own.oid and d.deptype = 'e')
-    order by array_position(array['r', 'p', 'f', 'v', 'm', 'S', 'function'], kind), name`);
-  const words: Record<string, string> = {
-    ...{ r: "table", p: "table", v: "view", m: "materialized view", S: "sequence", f: "foreign table" },
-    ...{ function: "routine", domain: "domain", type: "type" },
-  };
-  // What goes with something before it is no longer there when its turn comes.
-  const script = rows.map(
-    ({ kind, name }) => `drop ${words[kind as string]} if exists public.${name} cascade`,
-  );
-  if (script.length > 0) await sql.unsafe(script.join(";\n"));
-  return rows.filter(({ kind }) => kind === "r" || kind === "p").length;
+  const rows = await sql.unsafe(ownObjects);
+  const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => `public.${name}`);
+  const others = rows
+    .filter(({ kind }) => kind !== "table")
+    .map(({ kind, name }) => `${kind} if exists public.${name}`);
+  const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...others];
+  if (all.length === 0) return 0;
+  try {
+    await sql.unsafe(dropInRounds(all));
+  } catch (error) {
+    const { code, message } = error as { code?: unknown; message: string };
+    if (code !== stillNeeded) throw error;
+    throw new Conflict(`Nothing was dropped: ${message.split("\n")[0]}`, { cause: error });
+  }
+  return tables.length;
+}
+
+/** dependent_objects_still_exist */
+const stillNeeded = "2BP01";
+
+/** On the server, where an error that is expected ends no transaction. */
+function dropInRounds(all: readonly string[]): string {
+  return `do $svc_drop$
+declare
+  remaining text[] := array[${all.map(literal).join(", ")}];
+  kept text[];
+  what text;
+  reason text;
+begin
+  while cardinality(remaining) > 0 loop
+    kept := '{}';
+    foreach what in array remaining loop
+      begin
+        execute 'drop ' || what;
+      exception when dependent_objects_still_exist then
+        get stacked diagnostics reason = pg_exception_detail;
+        kept := kept || what;
+      end;
+    end loop;
+    if cardinality(kept) = cardinality(remaining) then
+      raise exception '%', reason using errcode = 'dependent_objects_still_exist';
+    end if;
+    remaining := kept;
+  end loop;
+end $svc_drop$`;
 }

@@ -79,6 +79,37 @@ describe("a statement that allows no transaction", () => {
   });
 });
 
+test("that PostgreSQL refuses had no effect: it is applied again once its file is right", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const wrong = testRevision(
+    "2",
+    ["1"],
+    "-- svc: no-transaction\ncreate index concurrently a_idx on a (nope);",
+  );
+  expect(upgrade({ url, revisions: [table, wrong] })).rejects.toThrow('column "nope" does not exist');
+  expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"], head: "2" });
+});
+
+test("whose file was corrected after an interruption is applied as it is now, all of it", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions: [table] });
+  await using sql = closing(url);
+  await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', 'other', 'other', '{"parents": ["1"]}', 'applying')`;
+  expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"] });
+  expect(await sql.client`select down_sql from revision where id = '2'`).toMatchObject([
+    { down_sql: concurrent.down },
+  ]);
+});
+
+test("without a name an index cannot be found again: refused", async () => {
+  await using database = await createEmptyTestDatabase();
+  const unnamed = testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently on a (id);");
+  expect(upgrade({ url: database.url, revisions: [table, unnamed] })).rejects.toThrow("needs a name");
+});
+
 test("of which nobody can tell whether it took effect: a person decides", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;

@@ -45,7 +45,7 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
     const found = await options.unless?.(sql);
     if (found !== undefined) return found;
     changed = true;
-    await prepare(sql);
+    await sql.unsafe(settings);
     await acquire(sql, options);
     return await work(guarded(sql, () => lost));
   } catch (error) {
@@ -57,12 +57,14 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
   }
 }
 
-/** Whatever the role or the database presets: a change waits neither for ever nor is it cut short, and is ours alone. */
-async function prepare(sql: Sql): Promise<void> {
-  await sql.unsafe(
-    "set statement_timeout = 0; set idle_in_transaction_session_timeout = 0; set lock_timeout = '5s'; set search_path = public; set standard_conforming_strings = on",
-  );
-}
+/**
+ * Whatever the role or the database presets, and whatever a revision before has set: a change waits neither for ever nor
+ * is it cut short, and is about the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.)
+ */
+export const settings = `reset all; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
+set idle_session_timeout = 0; set lock_timeout = '5s'; set search_path = public; set standard_conforming_strings = on;
+select set_config(name, '0', false) from pg_catalog.pg_settings where name = 'transaction_timeout';
+`;
 
 /** Polls: a session that blocks in pg_advisory_lock deadlocks with CREATE INDEX CONCURRENTLY of the holder. */
 async function acquire(
@@ -71,6 +73,7 @@ async function acquire(
 ): Promise<void> {
   const deadline = performance.now() + patience * 1000;
   let told = false;
+  await refusePooler(sql);
   for (let pause = 10; ; pause = Math.min(pause * 1.5, longestPauseMilliseconds)) {
     const [row] = await sql.unsafe(`select pg_try_advisory_lock(${lockKey}) as held`);
     if (row?.held) return;
@@ -85,6 +88,18 @@ async function acquire(
       onWait(await holder(sql));
     }
     await Bun.sleep(Math.min(left, pause * (0.5 + Math.random())));
+  }
+}
+
+/** Behind a pooler the lock would stay with a connection that is somebody else's next. */
+async function refusePooler(sql: Sql): Promise<void> {
+  const result = await sql.unsafe("select pg_backend_pid() as pid");
+  // What the server said at the start of the connection; a pooler makes up its own.
+  const { pid } = (result as unknown as { state?: { pid?: number } }).state ?? {};
+  if (pid !== undefined && pid !== result[0]?.pid) {
+    throw new Unavailable(
+      "This address is a pooler's: schema changes need PostgreSQL itself (see SVC_DATABASE_URL)",
+    );
   }
 }
 

@@ -82,7 +82,14 @@ export function checkStatements(what: string, sql: string, { transactional }: Ma
     );
   }
   for (const { text } of statements) {
-    const [first = "", second = ""] = wordsOf(text);
+    const words = wordsOf(text);
+    const [first = "", second = ""] = words;
+    if (/^CREATE (UNIQUE )?INDEX CONCURRENTLY ON /.test(`${words.slice(0, 5).join(" ")} `)) {
+      throw new SvcError(
+        "configuration",
+        `${what}: an index that is made concurrently needs a name, to be found again`,
+      );
+    }
     if (transactionWords.has(first) || (first === "PREPARE" && second === "TRANSACTION")) {
       throw new SvcError(
         "configuration",

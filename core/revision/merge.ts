@@ -17,11 +17,17 @@ export async function mergeSnapshots(
   read: (id: string) => Promise<Snapshot>,
 ): Promise<Snapshot> {
   const [first, ...others] = headsOf(revisions);
+  const order = inOrder([...revisions]).map(({ id }) => id);
   let merged = await read(first!);
+  const done = [first!];
   for (const head of others) {
-    const common = commonAncestor(revisions, first!, head);
+    // The last that it has in common with any line that is merged already.
+    const common = done
+      .flatMap((other) => commonAncestor(revisions, other, head) ?? [])
+      .sort((a, b) => order.indexOf(b) - order.indexOf(a))[0];
     const base = common === undefined ? {} : await read(common);
     merged = mergeValues(base, merged, await read(head), []) as Snapshot;
+    done.push(head);
   }
   return { ...merged, id: crypto.randomUUID() };
 }

@@ -1,10 +1,21 @@
 import { openSql } from "../../drizzle/sql.ts";
-import { triggerScript } from "./triggers.ts";
+import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 import { operatorsError } from "../database_error.ts";
+import { Conflict } from "../errors.ts";
+import { refuseIrreversible } from "./downgrade.ts";
+import { literal } from "./literal.ts";
+import { lockKey, settings } from "./lock.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { planDowngrade, planUpgrade } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
-import { type Applied, forgetScript, readApplied, recordScript, revisionTable } from "./store.ts";
+import {
+  type Applied,
+  forgetScript,
+  readApplied,
+  recordScript,
+  revisionColumns,
+  revisionTable,
+} from "./store.ts";
 
 interface ScriptOptions {
   url: string;
@@ -18,23 +29,45 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const plan = planUpgrade(known, await readOnly(options.url), options.target);
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
-    return step(id, "up.sql", up, manifest.transactional, recordScript(revision));
+    if (manifest.transactional && readMarks(up).transactional) {
+      return step(id, "up.sql", up, true, recordScript(revision), "");
+    }
+    const done = `update public.revision set state = 'applied', applied_at = now() where id = ${literal(id)}`;
+    return step(id, "up.sql", up, false, done, recordScript(revision, "applying"));
   });
-  return script(steps, `${revisionTable};\n\n`);
+  return script(steps, `${revisionTable};\n${revisionColumns};`);
 }
 
 /** The SQL that `downgrade` would run now. Changes nothing; what would be lost stands in the marks of the SQL. */
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const plan = planDowngrade(known, await readOnly(options.url), options.target);
-  const steps = plan.map(({ id, down }) => step(id, "down.sql", down, true, forgetScript(id)));
+  for (const row of plan) refuseIrreversible(row);
+  const steps = plan.map(({ id, down }) =>
+    step(
+      id,
+      "down.sql",
+      down,
+      true,
+      forgetScript(id),
+      `update public.revision set state = 'reverting' where id = ${literal(id)}`,
+    ),
+  );
   return script(steps, "");
 }
 
+/** @throws Conflict when a revision is half-way: what a script would have to do then is for `svc database upgrade` */
 async function readOnly(url: string): Promise<Applied[]> {
   const sql = openSql(url, { max: 1, fetch_types: false });
   try {
-    return (await readApplied(sql)) ?? [];
+    const applied = (await readApplied(sql)) ?? [];
+    const interrupted = applied.find(({ state }) => state !== "applied");
+    if (interrupted) {
+      throw new Conflict(
+        `Revision ${interrupted.id} was interrupted while ${interrupted.state}: run svc database upgrade`,
+      );
+    }
+    return applied;
   } catch (error) {
     throw operatorsError(error);
   } finally {
@@ -42,17 +75,34 @@ async function readOnly(url: string): Promise<Applied[]> {
   }
 }
 
-function step(id: string, file: string, text: string, transactional: boolean, book: string): string {
+/** `begun` is what is noted before a statement that allows no transaction, `book` what is noted behind the step. */
+function step(
+  id: string,
+  file: string,
+  text: string,
+  transactional: boolean,
+  book: string,
+  begun: string,
+): string {
   const marks = readMarks(text);
   checkStatements(`${file} of revision ${id}`, text, marks);
-  const body = `${text.trim()}\n\n${book};`;
-  const alone = !marks.transactional || !transactional;
-  return `-- Revision ${id}\n\n${alone ? body : `begin;\n\n${body}\n\ncommit;`}\n`;
+  const body = text.trim();
+  // A comment may stand at the end, behind a statement that nothing ends yet.
+  const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
+  const title = `-- Revision ${id}\n\n`;
+  if (marks.transactional && transactional) return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n`;
+  return `${title}${begun};\n\n${ended}\n\n${book};\n`;
 }
 
 function script(steps: readonly string[], before: string): string {
   if (steps.length === 0) return "-- Nothing to do\n";
-  const header =
-    "-- For psql with ON_ERROR_STOP. Written by svc; nothing has been run.\n\nset search_path = public;\n\n";
-  return `${header}${before}${steps.join("\n")}\n-- Triggers\n\n${triggerScript()}`;
+  const lock = `do $$ begin
+  if not pg_try_advisory_lock(${lockKey}) then raise exception 'another schema change is running'; end if;
+end $$;`;
+  const unlock = `select pg_advisory_unlock(${lockKey});`;
+  const header = "-- For psql with ON_ERROR_STOP. Written by svc; nothing has been run.";
+  return [header, settings.trim(), lock, before, dropTriggersScript, ...steps, createTriggersScript(), unlock]
+    .filter(Boolean)
+    .map((part) => `${part}\n`)
+    .join("\n");
 }

@@ -70,7 +70,7 @@ interface Token {
 const lexeme = new RegExp(
   [
     String.raw`(?<space>\s+)`,
-    String.raw`(?<line>--[^\n]*)`,
+    String.raw`(?<line>--[^\n\r]*)`,
     String.raw`(?<block>/\*)`,
     // An escape string ends at a quote that no backslash stands before.
     String.raw`(?<escape>[eE]'(?:[^'\\]|\\.|'')*(?:'|$))`,

@@ -8,6 +8,7 @@ const a = testRevision("a", [], "");
 const b = testRevision("b", ["a"], "");
 const compatible = testRevision("c", ["b"], "", "", { compatible: true });
 const breaking = testRevision("c", ["b"], "");
+const compatibleB = testRevision("b", ["a"], "", "", { compatible: true });
 const aside = testRevision("x", ["a"], "");
 const aside2 = testRevision("x", ["a"], "", "", { compatible: true });
 
@@ -30,7 +31,12 @@ test.each([
   ["two lines that nobody joined", [a, b, aside], [row(a), row(b), row(aside)], "heads"],
   ["two lines, one of them not ours", [a, b], [row(a), row(b), row(aside)], "newer"],
   ["two lines, one of them not ours but compatible", [a, b], [row(a), row(b), row(aside2)], "heads"],
-  ["one of which the end is not known", [a, b], [row(a), row(b, "applying")], "interrupted"],
+  ["one of which the end is not known", [a, b], [row(a), row(b, "applying")], "behind"],
+  ["one that is just being taken back", [a, b], [row(a), row(b, "reverting")], "behind"],
+  ["a newer release's index that is being built", [a], [row(a), row(compatibleB, "applying")], "ahead"],
+  ["a newer release's change that is under way", [a], [row(a), row(b, "applying")], "newer"],
+  ["a newer release's that is being taken back", [a], [row(a), row(b, "reverting")], "ok"],
+  ["a newer one's, while ours are missing", [a, b], [row(a), row(breaking)], "newer"],
 ] as const)("%s", (_, known, applied, expected) => {
   const status = judge(known, applied);
   expect(status.state).toBe(expected);

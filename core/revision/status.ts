@@ -8,9 +8,9 @@ import { type Applied, toApplied } from "./store.ts";
 /**
  * How the database's schema suits this release. Good: `ok`; `ahead` (a newer release has upgraded, by revisions that
  * leave us working). Bad: `behind`; `newer` (by revisions that do not); `heads` (several lines of revisions that
- * nobody has joined); `interrupted` (a revision without a transaction was begun and not ended).
+ * nobody has joined).
  */
-export type SchemaState = "ok" | "ahead" | "behind" | "newer" | "heads" | "interrupted";
+export type SchemaState = "ok" | "ahead" | "behind" | "newer" | "heads";
 
 export interface SchemaStatus {
   state: SchemaState;
@@ -26,8 +26,13 @@ export async function schemaStatus(db: Database): Promise<SchemaStatus> {
   return judge(known, applied);
 }
 
-export function judge(known: readonly Revision[], applied: readonly Applied[]): SchemaStatus {
+/**
+ * A revision that runs without a transaction counts as soon as it has ended. Servers of the release before go on while
+ * an index is built concurrently: that is what it is for.
+ */
+export function judge(known: readonly Revision[], rows: readonly Applied[]): SchemaStatus {
   const ours = new Map(known.map((revision) => [revision.id, revision]));
+  const applied = rows.filter(({ state }) => state === "applied");
   const nodes = applied.map(({ id, manifest, parents }) => ({
     id,
     parents: manifest.parents ?? ours.get(id)?.parents ?? parents,
@@ -36,10 +41,9 @@ export function judge(known: readonly Revision[], applied: readonly Applied[]): 
   const current = headsOf(nodes);
   const head = headsOf(known);
   const answer = (state: SchemaState): SchemaStatus => ({ state, current, head });
-  if (applied.some(({ state }) => state !== "applied")) return answer("interrupted");
-  if (known.some(({ id }) => !there.has(id))) return answer("behind");
-  const unknown = applied.filter(({ id }) => !ours.has(id));
+  const unknown = rows.filter(({ id, state }) => !ours.has(id) && state !== "reverting");
   if (unknown.some(({ manifest }) => !manifest.compatible)) return answer("newer");
+  if (known.some(({ id }) => !there.has(id))) return answer("behind");
   if (current.length > 1) return answer("heads");
   return answer(unknown.length === 0 ? "ok" : "ahead");
 }
@@ -62,8 +66,6 @@ export function assertServable({ state, current, head }: SchemaStatus): void {
       throw new Conflict(
         `The schema has several heads: ${at}. Join them (svc database merge), then run: svc database upgrade`,
       );
-    case "interrupted":
-      throw new Conflict("A revision was interrupted half-way. Run: svc database upgrade");
     case "newer":
       throw new Conflict(
         `The schema is newer than this release: it is at ${at}, this release knows ${head.join(", ")}. Run the newer release, or go back with: svc database downgrade`,

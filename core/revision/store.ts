@@ -29,11 +29,13 @@ export const revisionTable = `create table if not exists revision (
   state text not null default 'applied'
 )`;
 
+/** Databases of before the first release lack these. */
+export const revisionColumns = `alter table public.revision
+  add column if not exists manifest jsonb not null default '{}',
+  add column if not exists state text not null default 'applied'`;
+
 export async function createRevisionTable(sql: Sql): Promise<void> {
-  await sql.unsafe(revisionTable);
-  // Databases of before the first release lack these.
-  await sql.unsafe(`alter table revision add column if not exists manifest jsonb not null default '{}',
-    add column if not exists state text not null default 'applied'`);
+  await sql.unsafe(`${revisionTable};\n${revisionColumns}`);
 }
 
 /** undefined where the table is missing: a database that we never touched. */

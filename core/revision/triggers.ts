@@ -16,6 +16,8 @@ export interface SyncResult {
 /** On a trigger whose table holds rows of before it. It survives a crash between making the trigger and filling them. */
 const unfilled = "rows written before it are not filled yet";
 const blocksOfOneFill = 512;
+/** "_" stands for any letter in a LIKE. */
+const likePrefix = triggerPrefix.replace("_", "\\_");
 
 /**
  * Makes triggers and their functions what their definitions say: what is missing or altered is made anew, what is ours
@@ -45,7 +47,7 @@ export async function syncTriggers(
   for (const trigger of triggers) {
     const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
     if (!trigger.fill || !there || !(everything || there.unfilled)) continue;
-    const rows = await fill(sql, trigger);
+    const rows = await fill(sql, trigger, onRetry);
     if (rows > 0) result.filled[trigger.table] = rows;
     if (there.unfilled)
       await sql.unsafe(`comment on trigger ${trigger.name} on public.${trigger.table} is null`);
@@ -123,13 +125,37 @@ function commentOn({ name, table }: Trigger): string {
   return `comment on trigger ${name} on public.${table} is '${unfilled}'`;
 }
 
-/** The SQL that brings a database without triggers to all of them, for `--sql`. */
-export function triggerScript(triggers: readonly Trigger[] = ourTriggers): string {
-  return triggers
-    .flatMap((trigger) => [createFunction(trigger), ...createTrigger(trigger)])
-    .map((statement) => `${statement};\n`)
-    .join("\n");
+/** For `--sql`: takes all triggers of ours away, so that no step meets one that speaks of what is gone. */
+export const dropTriggersScript = `-- Triggers go first, and come back at the end
+
+do $svc_drop$ declare routine regprocedure; begin
+  for routine in select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%'
+  loop execute 'drop function ' || routine || ' cascade'; end loop;
+end $svc_drop$;`;
+
+/** For `--sql`: makes the triggers whose tables are there, and fills what they would have written. */
+export function createTriggersScript(triggers: readonly Trigger[] = ourTriggers): string {
+  const blocks = triggers.map((trigger) => {
+    const { table, needs, fill } = trigger;
+    const names = needs.map(literal).join(", ");
+    const [create] = createTrigger(trigger).slice(1);
+    return `do $svc_make$ begin
+  if (select count(*) from pg_attribute where attrelid = to_regclass(${literal(`public.${table}`)})
+      and attname in (${names}) and not attisdropped) = ${needs.length} then
+    execute ${quote(createFunction(trigger))};
+    execute ${quote(create!)};${
+      fill
+        ? `\n    execute ${quote(`update public.${table} set ${fill.column} = ${fill.value} where ${fill.column} is distinct from ${fill.value}`)};`
+        : ""
+    }
+  end if;
+end $svc_make$;`;
+  });
+  return `-- Triggers\n\n${blocks.join("\n\n")}`;
 }
+
+const quote = (text: string) => `$svc_text$${text}$svc_text$`;
 
 /** What a trigger is, in the terms of pg_trigger: type bits, function, for which columns, condition, arguments. */
 function fingerprintOf({ timing, events, function: name }: Trigger): string {
@@ -162,12 +188,12 @@ export async function inspectTriggers(
           'unfilled', coalesce(obj_description(t.oid, 'pg_trigger') = '${unfilled}', false)))
         from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
         where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
-          and t.tgname like '${triggerPrefix.replace("_", "\\_")}%')::text as triggers,
+          and t.tgname like '${likePrefix}%')::text as triggers,
       (select json_agg(json_build_object('name', p.proname, 'body', p.prosrc,
           'plain', l.lanname = 'plpgsql' and p.provolatile = 'v' and not p.prosecdef and p.proconfig is null))
         from pg_proc p join pg_language l on l.oid = p.prolang
         where p.pronamespace = 'public'::regnamespace and p.pronargs = 0
-          and p.prorettype = 'trigger'::regtype and p.proname like '${triggerPrefix.replace("_", "\\_")}%')::text as functions`);
+          and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%')::text as functions`);
   const list = (json: unknown) => (typeof json === "string" ? JSON.parse(json) : []);
   return {
     columns: new Set(list(row?.columns)),
@@ -180,18 +206,20 @@ export async function inspectTriggers(
  * Writes what the trigger would have written into the rows where it is not so. A range of blocks at a time, each its
  * own transaction: a big table stays in use. What is written meanwhile goes through the trigger.
  */
-async function fill(sql: Sql, { table, fill }: Trigger): Promise<number> {
+async function fill(sql: Sql, { table, fill }: Trigger, onRetry: StepOptions["onRetry"]): Promise<number> {
   const { column, value } = fill!;
   const [size] = await sql.unsafe(
     `select (pg_relation_size('public.${table}') / current_setting('block_size')::int)::int as blocks`,
   );
   let rows = 0;
   for (let block = 0; block < Number(size?.blocks); block += blocksOfOneFill) {
-    const done = await sql.unsafe(`
-      update public.${table} set ${column} = ${value}
-      where ctid >= '(${block},0)' and ctid < '(${block + blocksOfOneFill},0)'
-        and ${column} is distinct from ${value}`);
-    rows += done.count;
+    await whenFree(`search of ${table}`, onRetry, async () => {
+      const done = await sql.unsafe(`
+        update public.${table} set ${column} = ${value}
+        where ctid >= '(${block},0)' and ctid < '(${block + blocksOfOneFill},0)'
+          and ${column} is distinct from ${value}`);
+      rows += done.count;
+    });
   }
   return rows;
 }

@@ -1,5 +1,6 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { triggers as ourTriggers } from "../../drizzle/triggers/index.ts";
+import { Conflict } from "../errors.ts";
 import { type After, applyUp, finishInterrupted } from "./apply.ts";
 import { headsOf } from "./graph.ts";
 import { withLock } from "./lock.ts";
@@ -44,17 +45,20 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   if ((options.target ?? "head") === "head") oneHead(known);
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
-    const applied = await readyRevisions(sql, known);
-    const plan = planUpgrade(known, applied, options.target);
+    await createRevisionTable(sql);
+    const { applied, finished } = await readyRevisions(sql, known);
+    const target = countedDown(options.target, "+", finished.length);
+    const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
     for (const revision of plan) {
       options.begin?.(revision.id);
       const othersFollow = revision !== plan.at(-1);
       await applyUp(sql, revision, { after: afterStep(revision.up), onRetry: options.notice, othersFollow });
       options.log?.(revision.id);
     }
-    const triggers = await syncTriggers(sql, { onRetry: options.notice });
     const now = [...applied, ...plan];
-    return { applied: plan.map(({ id }) => id), head: headsOf(now).join(", ") || "base", triggers };
+    const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: options.notice }) : untouched;
+    const done = [...finished, ...plan.map(({ id }) => id)];
+    return { applied: done, head: headsOf(now).join(", ") || "base", triggers };
   });
 }
 
@@ -65,11 +69,42 @@ async function nothingToDo(
   target: string | undefined,
 ): Promise<UpgradeResult | undefined> {
   const [applied, found] = await Promise.all([readApplied(sql), inspectTriggers(sql)]);
-  if (!applied || applied.some(({ state, manifest }) => state !== "applied" || !manifest.parents))
-    return undefined;
-  if (planUpgrade(known, applied, target).length > 0 || !isInSync(found)) return undefined;
-  const triggers = { created: [], repaired: [], removed: [], filled: {} };
-  return { applied: [], head: headsOf(applied).join(", "), triggers };
+  if (!applied || applied.some(({ state }) => state !== "applied")) return undefined;
+  if (planUpgrade(known, applied, target).length > 0) return undefined;
+  if (isOurs(known, applied) && !isInSync(found)) return undefined;
+  return { applied: [], head: headsOf(applied).join(", "), triggers: untouched };
+}
+
+const untouched: SyncResult = { created: [], repaired: [], removed: [], filled: {} };
+
+/** Whether the schema is this release's alone: the triggers of a newer one are not for us to judge. */
+export function isOurs(known: readonly Revision[], applied: readonly { id: string }[]): boolean {
+  const ours = new Set(known.map(({ id }) => id));
+  return applied.every(({ id }) => ours.has(id));
+}
+
+/**
+ * Every trigger, and every row.
+ * @throws Conflict on the schema of a newer release, whose triggers this one does not know
+ */
+export async function syncAll(sql: Sql, onRetry: ChangeOptions["notice"]): Promise<SyncResult> {
+  const known = await readRevisions();
+  if (!isOurs(known, (await readApplied(sql)) ?? [])) {
+    throw new Conflict(
+      "The schema is a newer release's: its triggers are for svc database sync-triggers of that release",
+    );
+  }
+  return syncTriggers(sql, { everything: true, onRetry });
+}
+
+/** `+2`, when one of them was begun by a run that was killed, and is finished now: `+1`. */
+export function countedDown(
+  target: string | undefined,
+  sign: "+" | "-",
+  finished: number,
+): string | undefined {
+  if (target === undefined || finished === 0 || !new RegExp(`^\\${sign}\\d+$`).test(target)) return target;
+  return `${sign}${Math.max(0, Number(target.slice(1)) - finished)}`;
 }
 
 export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: string) {
@@ -77,14 +112,19 @@ export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: s
   return { url, purpose, patience, onWait };
 }
 
-/** What is applied, after what was interrupted has been brought to an end. */
-export async function readyRevisions(sql: Sql, known: readonly Revision[]): Promise<Applied[]> {
-  const before = await readApplied(sql);
-  const complete = before?.every(({ manifest }) => manifest.parents);
-  if (!before || !complete) await createRevisionTable(sql);
-  const interrupted = (before ?? []).filter(({ state }) => state !== "applied");
+/** What is applied, after what was interrupted has been brought to an end; `finished` are the ids of that. */
+export async function readyRevisions(
+  sql: Sql,
+  known: readonly Revision[],
+): Promise<{ applied: Applied[]; finished: string[] }> {
+  const before = (await readApplied(sql)) ?? [];
+  const interrupted = before.filter(({ state }) => state !== "applied");
+  if (interrupted.length === 0) return { applied: before, finished: [] };
   for (const row of interrupted) await finishInterrupted(sql, row, known);
-  return (interrupted.length > 0 ? await readApplied(sql) : before) ?? [];
+  const applied = (await readApplied(sql)) ?? [];
+  const there = new Set(applied.map(({ id }) => id));
+  const finished = interrupted.filter(({ id, state }) => there.has(id) === (state === "applying"));
+  return { applied, finished: finished.map(({ id }) => id) };
 }
 
 /**

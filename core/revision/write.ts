@@ -17,6 +17,8 @@ export interface NewRevision {
   down: string;
   snapshot: Snapshot;
   createdAt: Date;
+  /** The SQL is for a person to write: nobody knows yet what it will do to the release before. */
+  empty?: boolean;
 }
 
 /** `20261120T2350_sign_in`: sorts by time, and says what it is. */
@@ -62,7 +64,7 @@ export async function writeRevision(
     message: oneLine(message),
     created_at: revision.createdAt.toISOString(),
     parents,
-    compatible: isAdditive(up),
+    compatible: !revision.empty && isAdditive(up),
     transactional: readMarks(up).transactional,
     irreversible: readMarks(down).irreversible !== undefined,
     checksums: { up: sha256Of(up), down: sha256Of(down) },

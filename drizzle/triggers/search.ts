@@ -19,14 +19,15 @@ const searched: Readonly<Record<string, Readonly<Record<string, Weight>>>> = {
 /** Stemming and stop words; the same in a query, or it finds nothing. */
 const language = "pg_catalog.english";
 
-/** Characters of one column. A tsvector holds 1 MB at most, and a longer one makes the write fail. */
-const longest = 100_000;
+/** Characters of all columns. A tsvector holds 1 MB at most, a letter takes up to 4 bytes, and a longer one makes the write fail. */
+const longest = 200_000;
 
 /** The words of some texts, weighted; each an SQL expression. */
 function vector(texts: readonly (readonly [string, Weight])[]): string {
+  const share = Math.floor(longest / texts.length);
   return texts
     .map(([text, weight]) => {
-      const words = `pg_catalog.to_tsvector('${language}', pg_catalog.left(coalesce(${text}, ''), ${longest}))`;
+      const words = `pg_catalog.to_tsvector('${language}', pg_catalog.left(coalesce(${text}, ''), ${share}))`;
       return `pg_catalog.setweight(${words}, '${weight}')`;
     })
     .join(" || ");

@@ -6,7 +6,7 @@ const health = t.Object({
   status: t.Union([t.Literal("ok"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("unreachable")]),
   revision: t.Object({
-    status: t.UnionEnum(["ok", "ahead", "behind", "newer", "heads", "interrupted", "unknown"]),
+    status: t.UnionEnum(["ok", "ahead", "behind", "newer", "heads", "unknown"]),
     current: t.Array(t.String()),
     head: t.Array(t.String()),
   }),

@@ -4,9 +4,7 @@ import { databaseUrl } from "../../database_url.ts";
 export default defineCommand({
   args: { json: { type: "boolean", description: "Print JSON" } },
   examples: ["svc database current", "svc database current --json"],
-  notes: [
-    "What the database is at, and how that suits this release: ok, ahead, behind, newer, heads or interrupted.",
-  ],
+  notes: ["What the database is at, and how that suits this release: ok, ahead, behind, newer or heads."],
   async run({ json }, io) {
     const url = await databaseUrl(io);
     const { inspectDatabase } = await import("../../../core/revision/inspect.ts");
@@ -18,14 +16,12 @@ export default defineCommand({
     const isHead = (id: string) => head.includes(id);
     for (const id of current) io.stdout.write(`${id}${isHead(id) ? " (head)" : ""}\n`);
     if (current.length === 0) io.stdout.write("base\n");
-    const advice = { ok: "", ahead: "", behind: "svc database upgrade", interrupted: "svc database upgrade" };
     const text = {
       ok: "",
       ahead: "Ahead of this release, by revisions that are compatible with it",
-      behind: `Behind this release, which has ${head.join(", ")}: ${advice.behind}`,
+      behind: `Behind this release, which has ${head.join(", ")}: svc database upgrade`,
       newer: `Newer than this release, which has ${head.join(", ")}`,
       heads: "Several heads: svc database merge joins them",
-      interrupted: `A revision was interrupted half-way: ${advice.interrupted}`,
     }[state];
     if (text) io.stderr.write(`${text}\n`);
   },

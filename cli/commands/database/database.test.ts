@@ -83,9 +83,49 @@ test("--sql prints what would be run, and psql's protocol can run it", async () 
   expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
   expect(await run("repair")).toEqual(ok("Nothing to do: files and database agree\n"));
   const back = await run("downgrade", "base", "--sql");
-  await sql.unsafe(back.stdout.replace(/-- Triggers[\s\S]*/, ""));
+  await sql.unsafe(back.stdout);
   expect((await run("current")).stdout).toBe("base\n");
   await sql.end();
+});
+
+test("--sql between two revisions leaves a database that can be written, with the triggers that belong there", async () => {
+  await using database = await createTestDatabase();
+  const run = on(database.url);
+  const sql = openSql(database.url, { max: 1 });
+  await sql.unsafe((await run("downgrade", "--sql")).stdout);
+  expect((await run("current")).stdout).toBe(`${before}\n`);
+  await sql`insert into team (name, created_at, updated_at) values ('quay', now(), now())`;
+  await sql.unsafe((await run("upgrade", "--sql")).stdout);
+  expect(await sql`select search::text as words from team`).toMatchObject([{ words: "'quay':1A" }]);
+  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
+  const first = await run("downgrade", ids[0]!, "--sql");
+  await sql.unsafe(first.stdout);
+  expect((await run("current")).stdout).toBe(`${ids[0]}\n`);
+  await sql.end();
+});
+
+test("a database's name, user and password may hold any character", async () => {
+  await using database = await createEmptyTestDatabase();
+  const admin = openSql(database.url, { max: 1 });
+  const name = `${new URL(database.url).pathname.slice(1)} ö.%`;
+  const url = new URL(database.url);
+  url.pathname = `/${encodeURIComponent(name)}`;
+  try {
+    expect((await on(url.href)("init")).stdout).toContain(`Created database ${name}\n`);
+    expect((await on(url.href)("current")).stdout).toBe(`${head} (head)\n`);
+  } finally {
+    await admin.unsafe(`drop database if exists "${name}" with (force)`);
+    await admin.end();
+  }
+  for (const bad of [
+    "postgres://u:100%@h/x",
+    "postgres://h1:1,h2:2/x",
+    "postgres://h/x?options=-csearch_path%3Da",
+  ]) {
+    const { code, stderr } = await on(bad)("current");
+    expect({ bad, code, lines: stderr.split("\n").length }).toEqual({ bad, code: 1, lines: 2 });
+    expect(stderr).toMatch(/^svc: SVC_DATABASE_URL: /);
+  }
 });
 
 test("heads and history tell what the release has, and what the database knows", async () => {
@@ -203,6 +243,24 @@ describe("drop", () => {
     const left = await sql`select relname from pg_class where relnamespace = 'public'::regnamespace
       union all select proname from pg_proc where pronamespace = 'public'::regnamespace`;
     expect(left).toHaveLength(0);
+    await sql.end();
+  });
+
+  test("asks for views and types too, and takes nothing of another schema along", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    await sql.unsafe(`create type mood as enum ('a'); create materialized view m as select 1 as one; create view v as select * from m;
+      create type pair as (a int, b int); create schema other; create table other.t (m mood)`);
+    const run = on(database.url);
+    expect((await run("drop")).code).toBe(1);
+    const refused = await run("drop", "--yes");
+    expect(refused.stderr).toBe("svc: Nothing was dropped: column m of table other.t depends on type mood\n");
+    expect(await sql`select to_regclass('v') is not null as v`).toMatchObject([{ v: true }]);
+    await sql`drop schema other cascade`;
+    expect((await run("drop", "--yes")).code).toBe(0);
+    expect(await sql`select typname from pg_type where typnamespace = 'public'::regnamespace`).toHaveLength(
+      0,
+    );
     await sql.end();
   });
 

@@ -11,8 +11,8 @@ export default defineCommand({
   async run({ yes }, io) {
     const url = await databaseUrl(io);
     const { describeDatabase, dropAll } = await import("../../../core/revision/drop.ts");
-    const { name, where, tables } = await describeDatabase(url);
-    if (tables > 0) {
+    const { name, where, tables, objects } = await describeDatabase(url);
+    if (objects > 0) {
       await confirmByName(
         io,
         `This drops all ${tables} tables of the database ${name} on ${where}.`,
@@ -22,7 +22,11 @@ export default defineCommand({
     }
     const dropped = await dropAll(url);
     io.stdout.write(
-      dropped === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} tables of ${name}\n`,
+      objects === 0
+        ? `Nothing to do: ${name} is empty
+`
+        : `Dropped ${dropped} tables of ${name}
+`,
     );
   },
 });

@@ -9,16 +9,14 @@ export default defineCommand({
   ],
   async run(_options, io) {
     const url = await databaseUrl(io);
-    const [{ withLock }, { syncTriggers }, { follow, triggerLines }] = await Promise.all([
+    const [{ withLock }, { syncAll }, { follow, triggerLines }] = await Promise.all([
       import("../../../core/revision/lock.ts"),
-      import("../../../core/revision/triggers.ts"),
+      import("../../../core/revision/upgrade.ts"),
       import("../../revisions.ts"),
     ]);
     const result = await follow(io, "", "", ({ notice }) => {
       const onWait = (holder: string) => notice(`waiting for another schema change: ${holder}`);
-      return withLock({ url, purpose: "svc database sync-triggers", onWait }, (sql) =>
-        syncTriggers(sql, { everything: true, onRetry: notice }),
-      );
+      return withLock({ url, purpose: "svc database sync-triggers", onWait }, (sql) => syncAll(sql, notice));
     });
     const lines = triggerLines(result);
     for (const line of lines) io.stdout.write(`${line}\n`);
