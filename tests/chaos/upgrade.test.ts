@@ -137,14 +137,14 @@ test("an index is built concurrently while others wait for the lock, and while r
   await upgrade({ url, revisions, target: "1" });
   const writer = openSql(url, { max: 1 });
   // CREATE INDEX CONCURRENTLY has to wait for this one.
-  let commit = () => {};
-  const open = new Promise<void>((settle) => {
-    commit = settle;
-  });
+  const { promise: open, resolve: commit } = Promise.withResolvers<void>();
+  const { promise: written, resolve: isWritten } = Promise.withResolvers<void>();
   const writing = writer.begin(async (transaction) => {
     await transaction`insert into a values (5, 'y')`;
+    isWritten();
     await open;
   });
+  await written;
   const waits: string[] = [];
   const upgrades = Array.from({ length: 3 }, () =>
     upgrade({ url, revisions, target: "2", notice: (message) => waits.push(message) }),
@@ -169,14 +169,14 @@ test("a table in use delays a revision, and is not blocked by it meanwhile", asy
   const { url } = database;
   await upgrade({ url, revisions, target: "2" });
   const reader = openSql(url, { max: 1 });
-  let commit = () => {};
-  const open = new Promise<void>((settle) => {
-    commit = settle;
-  });
+  const { promise: open, resolve: commit } = Promise.withResolvers<void>();
+  const { promise: hasRead, resolve: isRead } = Promise.withResolvers<void>();
   const reading = reader.begin(async (transaction) => {
     await transaction`select * from a`;
+    isRead();
     await open;
   });
+  await hasRead;
   const notices: string[] = [];
   const change = upgrade({ url, revisions, notice: (message) => notices.push(message) });
   while (notices.length === 0) await Bun.sleep(20);
