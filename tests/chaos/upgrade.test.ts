@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { upgrade } from "../../core/revision/upgrade.ts";
@@ -196,4 +197,27 @@ test("whoever waits too long is told who holds the lock", async () => {
     /^Another schema change has been running for over 0.2 s: somebody else, backend \d+ from 127/,
   );
   await holder.end();
+});
+
+test("a pooler, which would keep the lock for somebody else, is refused", async () => {
+  await using database = await createEmptyTestDatabase();
+  const target = new URL(database.url);
+  // As a pooler does, it tells its clients a process number of its own (BackendKeyData: K, 12 as length, number, secret).
+  const pooler = createServer((client) => {
+    const server = connect(Number(target.port), target.hostname);
+    client.pipe(server);
+    server.on("data", (data: Buffer) => {
+      const at = data.indexOf(Buffer.from([0x4b, 0, 0, 0, 12]));
+      if (at >= 0) data.writeUInt32BE(4_000_000, at + 5);
+      client.write(data);
+    });
+    for (const socket of [client, server]) {
+      socket.on("error", () => {}).on("close", () => [client, server].map((one) => one.destroy()));
+    }
+  });
+  await new Promise<void>((settle) => pooler.listen(0, "127.0.0.1", settle));
+  const url = new URL(database.url);
+  url.port = String((pooler.address() as { port: number }).port);
+  expect(upgrade({ url: url.href, revisions })).rejects.toThrow("This address is a pooler's");
+  pooler.close();
 });
