@@ -2,9 +2,11 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { isGroup, type Leaf, root } from "./tree.ts";
 
-/** Every command with its path. */
+/** Every command with its path; a group under a second name is counted under its first. */
 function leaves(node: typeof root, path: string[] = []): [string, Leaf][] {
-  return Object.entries(node.commands).flatMap(([name, child]): [string, Leaf][] =>
+  const children = Object.entries(node.commands);
+  const first = children.filter(([, child], at) => children.findIndex(([, other]) => other === child) === at);
+  return first.flatMap(([name, child]): [string, Leaf][] =>
     isGroup(child) ? leaves(child, [...path, name]) : [[[...path, name].join("/"), child]],
   );
 }

@@ -12,6 +12,13 @@ export interface Group {
   commands: Readonly<Record<string, Leaf | Group>>;
 }
 
+const plugin: Group = {
+  about: "Look at the plugins",
+  commands: {
+    list: { about: "List all plugins that can be chosen", load: () => import("./commands/plugin/list.ts") },
+  },
+};
+
 /**
  * Every command of `svc`. The folder tree is the command tree: `cli/commands/database/upgrade.ts` is
  * `svc database upgrade`, and a test holds this table and the folder against each other.
@@ -104,6 +111,9 @@ export const root: Group = {
         drop: { about: "Drop all data", load: () => import("./commands/database/drop.ts") },
       },
     },
+    plugin,
+    // The plural, too: the reference is not sure about the name of this group. The same object is the same folder.
+    plugins: plugin,
     idp: {
       about: "The bundled sign-in provider, for trials and tests only",
       commands: {

@@ -31,9 +31,12 @@ const oneOf = <const T extends string>(values: readonly T[], value: NoInfer<T>) 
   );
 const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...options }));
 
+/** The slugs of plugins, comma-separated. Whether there are such plugins is asked where they are chosen. */
+const slugs = () => optional({ pattern: "^[a-z][a-z0-9]*(-[a-z0-9]+)*( *, *[a-z][a-z0-9]*(-[a-z0-9]+)*)*$" });
+
 /**
- * Every variable that the service reads. The documentation's table, `.env.example` and `svc server config` are made
- * from this list, so a variable that is not here does not exist.
+ * Every variable that the service reads, but for those of plugins (core/plugin/settings.ts). The documentation's table,
+ * `.env.example` and `svc server config` are made from this list, so a variable that is not here does not exist.
  */
 export const variables = {
   databaseUrl: secret(
@@ -179,6 +182,43 @@ export const variables = {
     Type.String({ default: "127.0.0.1,::1" }),
     "Proxies whose X-Forwarded-For is believed under --proxy-headers: addresses and networks, comma-separated. `*` trusts every hop, so a client chooses its address by what it sends",
   ),
+  pluginPackages: variable(
+    "SVC_PLUGIN_PACKAGES",
+    optional(),
+    "npm packages that hold plugins of third parties, comma-separated; looked for from the working directory",
+  ),
+  pluginTimeout: variable(
+    "SVC_PLUGIN_TIMEOUT",
+    Type.Integer({ default: 30, minimum: 1, maximum: 600 }),
+    "Seconds that a plugin may take to answer",
+  ),
+  pluginDocumentResolver: variable(
+    "SVC_PLUGIN_DOCUMENT_RESOLVER",
+    slugs(),
+    "Plugins that propose documents for an incident, comma-separated, as are all that follow",
+  ),
+  pluginParticipant: variable(
+    "SVC_PLUGIN_PARTICIPANT",
+    slugs(),
+    "Plugins that propose people and teams, and know who is on call",
+  ),
+  pluginDocument: variable(
+    "SVC_PLUGIN_DOCUMENT",
+    slugs(),
+    "Plugins that keep documents; the first makes the new ones, the others go on with theirs",
+  ),
+  pluginConversation: variable(
+    "SVC_PLUGIN_CONVERSATION",
+    slugs(),
+    "Plugins by which an incident is talked about",
+  ),
+  pluginParticipantGroup: variable(
+    "SVC_PLUGIN_PARTICIPANT_GROUP",
+    slugs(),
+    "Plugins that keep the participants of an incident as a group",
+  ),
+  pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
+  pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),
   logLevel: variable(
     "SVC_LOG_LEVEL",
     oneOf(["trace", "debug", "info", "warn", "error", "fatal"], "info"),
@@ -197,20 +237,28 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export function readConfig(environment: Environment): Config {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
-  for (const [key, { name, schema, secret }] of Object.entries<Variable>(variables)) {
-    const { text, fault } = readVariable(environment, name, secret);
-    if (fault) {
-      faults.push(fault);
-      continue;
-    }
-    const value = text === undefined ? Value.Default(schema, undefined) : Value.Convert(schema, text);
-    const optionalAndMissing = value === undefined && OptionalKind in schema;
-    if (optionalAndMissing || Value.Check(schema, value)) values[key] = value;
-    else faults.push(`${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema)}`);
+  for (const [key, variable] of Object.entries<Variable>(variables)) {
+    const { value, fault } = readValue(environment, variable);
+    if (fault) faults.push(fault);
+    else values[key] = value;
   }
   if (faults.length > 0) throw new ConfigurationError(faults);
   const config = values as Config;
   return Object.freeze({ ...config, publicUrl: config.publicUrl.replace(/\/+$/, "") });
+}
+
+/** The value of one variable: its text taken as its kind, or its default. A fault never holds a secret's value. */
+export function readValue(
+  environment: Environment,
+  { name, schema, secret }: Pick<Variable, "name" | "schema" | "secret">,
+): { value?: unknown; fault?: string } {
+  const { text, fault } = readVariable(environment, name, secret);
+  if (fault) return { fault };
+  const value = text === undefined ? Value.Default(schema, undefined) : Value.Convert(schema, text);
+  const optionalAndMissing = value === undefined && OptionalKind in schema;
+  if (optionalAndMissing || Value.Check(schema, value)) return { value };
+  if (text === undefined) return { fault: `${name} is not set` };
+  return { fault: `${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema)}` };
 }
 
 function expectation(schema: TSchema): string {
@@ -219,7 +267,9 @@ function expectation(schema: TSchema): string {
     const { minimum, maximum } = schema;
     return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
   }
+  if (schema.type === "number") return "is no number, or too small or too large";
   if (schema.type === "boolean") return "is neither true nor false";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
+  if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
   return `does not look like ${schema.pattern}`;
 }

@@ -40,6 +40,19 @@ test("what needs the source tree says so in one line", () => {
   }
 });
 
+test("it has the plugins that come with svc, and refuses packages rather than load a wrong file of theirs", () => {
+  expect(run(["plugin", "list"])).toMatchObject({
+    exitCode: 0,
+    out: expect.stringContaining("term-source"),
+    err: "",
+  });
+  expect(run(["plugin", "list"], { SVC_PLUGIN_PACKAGES: "svc-plugin-glossary" })).toEqual({
+    exitCode: 1,
+    out: "",
+    err: "svc: SVC_PLUGIN_PACKAGES: the single executable cannot load packages: run svc from its source tree\n",
+  });
+});
+
 test("it knows the revisions, and serves", async () => {
   await using database = await createEmptyTestDatabase();
   const env = {

@@ -18,6 +18,8 @@ interface Rule {
 const rules: Rule[] = [
   { area: "drizzle/", statically: ["drizzle/"] },
   { area: "core/", statically: ["core/", "drizzle/"] },
+  // The list of those that come with the service.
+  { area: "plugins/builtin.ts", statically: ["plugins/", "core/plugin.ts"] },
   { area: "plugins/", statically: ["core/plugin.ts", "core/errors.ts"] },
   { area: "server/", statically: ["server/", "core/", "drizzle/", "plugins/", "package.json"] },
   { area: "worker/", statically: ["worker/", "core/", "drizzle/", "plugins/", "package.json"] },
@@ -87,7 +89,9 @@ test("the rules see what they are for", () => {
   no("drizzle/client.ts", "core/errors.ts");
   no("idp/main.ts", "server/main.ts");
   no("plugins/smtp/main.ts", "plugins/slack/main.ts");
+  no("plugins/smtp/main.ts", "core/plugin/call.ts");
   yes("plugins/smtp/main.ts", "plugins/smtp/text.ts");
+  yes("plugins/builtin.ts", "plugins/smtp/main.ts");
   no("cli/commands/server/start.ts", "server/start.ts");
   yes("cli/commands/server/start.ts", "server/start.ts", true);
   no("cli/client/login.ts", "server/app.ts", true);

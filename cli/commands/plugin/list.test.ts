@@ -1,0 +1,184 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { readConfig } from "../../../core/config.ts";
+import { callPlugin } from "../../../core/plugin/call.ts";
+import { openPlugins } from "../../../core/plugin/open.ts";
+import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { svc } from "../../testing/process.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-plugins-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+/** A package in the `node_modules` of the directory. */
+function install(name: string, index: string, manifest: object | string = { exports: "./index.js" }): void {
+  const folder = join(directory, "node_modules", name);
+  mkdirSync(folder, { recursive: true });
+  const text =
+    typeof manifest === "string"
+      ? manifest
+      : JSON.stringify({ name, version: "1.0.0", type: "module", ...manifest });
+  writeFileSync(join(folder, "package.json"), text);
+  writeFileSync(join(folder, "index.js"), index);
+}
+
+/** The plugin that the page shows, and the package.json that it names. */
+function example(): { index: string; manifest: string } {
+  const page = readFileSync(join(import.meta.dir, "../../../docs/plugins.md"), "utf8");
+  const blocks = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block!);
+  const manifests = [...page.matchAll(/`(\{"name": "svc-plugin-glossary".*?\})`/g)].map(([, text]) => text!);
+  expect([blocks.length, manifests.length]).toEqual([1, 1]);
+  return { index: blocks[0]!, manifest: manifests[0]! };
+}
+
+const list = async (env: Record<string, string> = {}, ...args: string[]) =>
+  await svc(["plugin", "list", ...args], env, directory);
+
+const builtin = `\
+Title                    Slug                Version  Type          Author       Description
+Signed webhook           webhook             1.0.0    conversation  svc          Sends what is said to an HTTP address, signed by Standard Webhooks
+Company glossary         glossary            1.0.0    term          Example Ltd  Reads terms from the company's glossary service
+Terms from files         term-source         1.0.0    term          svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
+Applications from files  application-source  1.0.0    application   svc          Reads applications from files and URLs (YAML, JSON, CSV)
+Backstage catalog        backstage-catalog   1.0.0    application   svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
+`;
+
+test("without a package: those that come with svc, under both names", async () => {
+  const stdout = builtin
+    .split("\n")
+    .filter((line) => !line.includes("glossary"))
+    .join("\n")
+    .replaceAll("Author       ", "Author  ")
+    .replaceAll("  svc          ", "  svc     ");
+  expect(await list()).toEqual({ code: 0, stdout, stderr: "" });
+  expect(await svc(["plugins", "list"], {}, directory)).toEqual({ code: 0, stdout, stderr: "" });
+});
+
+test("the plugin that docs/plugins.md shows is listed, also as JSON", async () => {
+  const { index, manifest } = example();
+  install("svc-plugin-glossary", index, manifest);
+  const env = { SVC_PLUGIN_PACKAGES: "svc-plugin-glossary" };
+  expect(await list(env)).toEqual({ code: 0, stdout: builtin, stderr: "" });
+  const { stdout, code } = await list(env, "--json");
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toHaveLength(5);
+  expect(JSON.parse(stdout)[1]).toEqual({
+    title: "Company glossary",
+    slug: "glossary",
+    version: "1.0.0",
+    type: "term",
+    author: "Example Ltd",
+    description: "Reads terms from the company's glossary service",
+  });
+});
+
+test("and it works: chosen, configured, called", async () => {
+  const { index, manifest } = example();
+  install("svc-plugin-glossary", index, manifest);
+  await using server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ headers }) =>
+      headers.get("x-api-key") === "hunter2"
+        ? Response.json([{ key: "T1", word: "SLO", meaning: "A promise" }])
+        : new Response("hunter2?", { status: 401 }),
+  });
+  const silent = () => {};
+  const call = async (apiKey: string) => {
+    const environment = {
+      SVC_PLUGIN_PACKAGES: "svc-plugin-glossary",
+      SVC_PLUGIN_TERM: "glossary",
+      SVC_PLUGIN_GLOSSARY_URL: `http://127.0.0.1:${server.port}`,
+      SVC_PLUGIN_GLOSSARY_API_KEY: apiKey,
+    };
+    const { plugins } = await openPlugins({
+      config: readConfig(environment),
+      environment,
+      builtin: builtinPlugins,
+      directory,
+      deps: {
+        fetch: (url, init) => fetch(url, init),
+        clock: { now: () => new Date(0) },
+        log: { debug: silent, info: silent, warn: silent, error: silent },
+      },
+    });
+    return await callPlugin(plugins.ofType("term")[0]!, "list", {});
+  };
+  expect(await call("hunter2")).toEqual({
+    ok: true,
+    value: [{ externalId: "T1", text: "SLO", definitions: [{ externalId: "T1", text: "A promise" }] }],
+  });
+  expect(await call("wrong")).toMatchObject({ detail: "glossary failed: the glossary answers 401" });
+});
+
+describe("a package that cannot be", () => {
+  const plugin = (slug: string) =>
+    `({ title: "T", slug: "${slug}", version: "1.0", type: "term", author: "A", description: "D",
+        configSchema: { type: "object" }, create: () => ({ list: () => [] }) })`;
+
+  test("is named with what is wrong, all of them at once, on stderr", async () => {
+    install("throws", 'throw new Error("hunter2");');
+    install("syntax", "export default {");
+    install("empty", "");
+    install("broken-manifest", "export default 1;", "{");
+    install("no-entry", "export default 1;", { exports: "./nowhere.js" });
+    const names = [
+      "throws",
+      "syntax",
+      "../evil",
+      "https://evil.example",
+      "missing",
+      "broken-manifest",
+      "no-entry",
+    ];
+    const { code, stdout, stderr } = await list({ SVC_PLUGIN_PACKAGES: names.join(", ") });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).not.toContain("hunter2");
+    expect(stderr.trimEnd().split("\n")).toEqual([
+      "svc: SVC_PLUGIN_PACKAGES: throws: it cannot be loaded (Error)",
+      expect.stringMatching(/^svc: SVC_PLUGIN_PACKAGES: syntax: it cannot be loaded \(\w+\)$/),
+      "svc: SVC_PLUGIN_PACKAGES: ../evil: this is no name of an npm package",
+      "svc: SVC_PLUGIN_PACKAGES: https://evil.example: this is no name of an npm package",
+      `svc: SVC_PLUGIN_PACKAGES: missing: it is not installed: npm install missing, in ${directory}`,
+      "svc: SVC_PLUGIN_PACKAGES: broken-manifest: its package.json names no file to load",
+      "svc: SVC_PLUGIN_PACKAGES: no-entry: its package.json names no file to load",
+    ]);
+  });
+
+  test("holds no plugin, or takes the slug of another", async () => {
+    install("empty", "export const nothing = 1;");
+    install("@team/webhook", `export default [${plugin("webhook")}, ${plugin("fine")}];`);
+    const { code, stderr } = await list({ SVC_PLUGIN_PACKAGES: "empty,@team/webhook" });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr:
+        "svc: empty: its default export is neither a plugin nor a list of plugins\n" +
+        "svc: @team/webhook: the slug webhook is taken by a plugin of svc\n",
+    });
+  });
+
+  test("never ends to load", async () => {
+    install("hangs", "await new Promise(() => setInterval(() => {}, 1000)); export default 1;");
+    const { loadPackages } = await import("../../../core/plugin/load.ts");
+    await expect(loadPackages("hangs", { directory, milliseconds: 50 })).rejects.toThrow(
+      "hangs: it did not load within 0.05 s",
+    );
+  });
+
+  test("is looked for in the folders above, too, and in CommonJS", async () => {
+    install("cjs", `module.exports = ${plugin("cjs")};`, {
+      type: "commonjs",
+      main: "index.js",
+      exports: undefined,
+    });
+    const below = join(directory, "a/b");
+    mkdirSync(below, { recursive: true });
+    const { stdout } = await svc(["plugin", "list"], { SVC_PLUGIN_PACKAGES: "cjs" }, below);
+    expect(stdout).toContain("\nT                        cjs ");
+    // And named in .env, as any variable.
+    writeFileSync(join(below, ".env"), "SVC_PLUGIN_PACKAGES=cjs\n");
+    expect((await svc(["plugin", "list"], {}, below)).stdout).toBe(stdout);
+    expect(dirname(below)).toBe(join(directory, "a"));
+  });
+});

@@ -1,0 +1,223 @@
+import { describe, expect, test } from "bun:test";
+import { type ActivePlugin, callPlugin } from "./call.ts";
+import type { CallContext } from "./methods.ts";
+
+const term = { externalId: "1", text: "term", definitions: [] };
+type Call = CallContext & Record<string, unknown>;
+
+function plugin(
+  list: (call: Call) => unknown,
+  more: Partial<ActivePlugin<"term">> = {},
+): ActivePlugin<"term"> {
+  return {
+    slug: "fake",
+    title: "Fake",
+    type: "term",
+    methods: { list: (call) => list(call as Call) },
+    secrets: ["hunter2", "p@ss/word"],
+    timeoutMilliseconds: 10_000,
+    ...more,
+  };
+}
+
+test("an answer that fits comes back, without what nobody knows", async () => {
+  const outcome = await callPlugin(
+    plugin(() => [{ ...term, colour: "red" }]),
+    "list",
+    {},
+  );
+  expect(outcome).toEqual({ ok: true, value: [term] });
+});
+
+test("a call has a signal and a key, and facts of its own", async () => {
+  const person = { id: 1, name: "Ada", email: "ada@example.com" };
+  const message = { subject: "s", text: "t" };
+  let seen: Call | undefined;
+  const chat: ActivePlugin<"conversation"> = {
+    ...plugin(() => {}),
+    type: "conversation",
+    methods: {
+      direct: (call) => {
+        seen = call as Call;
+        (seen.person as typeof person).name = "Eve";
+        return "anything";
+      },
+    },
+  };
+  const outcome = await callPlugin(chat, "direct", { person, message }, { key: "k1" });
+  expect(outcome).toEqual({ ok: true, value: undefined });
+  expect(seen).toMatchObject({ key: "k1", message });
+  expect(person.name).toBe("Ada");
+  // Nobody waits for it any more.
+  expect(seen!.signal.aborted).toBe(true);
+  expect(await callPlugin(chat, "archive", {} as never)).toMatchObject({ ok: false, reason: "missing" });
+});
+
+describe("it throws", () => {
+  const cases: [string, unknown, string][] = [
+    ["an error, whose message is not shown", new TypeError("password is hunter2"), "fake failed: TypeError"],
+    [
+      "an error with a code",
+      Object.assign(new Error("no"), { code: "ECONNREFUSED" }),
+      "fake failed: Error, ECONNREFUSED",
+    ],
+    [
+      "an error with a detail",
+      { detail: "the glossary answers 500" },
+      "fake failed: the glossary answers 500",
+    ],
+    [
+      "a detail with secrets and escapes",
+      { detail: "hunter2 at\n\x1b[31m p%40ss%2Fword, p@ss/word" },
+      "fake failed: *** at \uFFFD[31m ***, ***",
+    ],
+    ["a name that is a secret", Object.assign(new Error(), { name: "hunter2" }), "fake failed: ***"],
+    ["a word", "hunter2", "fake failed: string"],
+    ["nothing", undefined, "fake failed: undefined"],
+    [
+      "something that throws when it is looked at",
+      new Proxy(
+        {},
+        {
+          get: () => {
+            throw new Error("hunter2");
+          },
+        },
+      ),
+      "fake failed: unknown",
+    ],
+  ];
+  for (const [name, error, detail] of cases) {
+    test(name, async () => {
+      const thrown = await callPlugin(
+        plugin(() => {
+          throw error;
+        }),
+        "list",
+        {},
+      );
+      expect(thrown).toMatchObject({ ok: false, reason: "failed", detail });
+      const rejected = await callPlugin(
+        plugin(() => Promise.reject(error)),
+        "list",
+        {},
+      );
+      expect(rejected).toMatchObject({ ok: false, reason: "failed", detail });
+      expect(JSON.stringify([thrown, rejected])).not.toContain("hunter2");
+    });
+  }
+
+  test("and the frames say where", async () => {
+    const broken = () => {
+      throw new Error("hunter2");
+    };
+    const outcome = await callPlugin(plugin(broken), "list", {});
+    expect(outcome).toMatchObject({
+      frames: expect.arrayContaining([expect.stringContaining("call.test.ts:112")]),
+    });
+    expect(JSON.stringify(outcome)).not.toContain("hunter2");
+  });
+});
+
+describe("it answers nonsense", () => {
+  const cases: [string, unknown][] = [
+    ["nothing", undefined],
+    ["a word", "hunter2"],
+    ["no list", { items: [term] }],
+    ["a number for a text", [{ ...term, text: 7 }]],
+    ["an empty text", [{ ...term, text: "" }]],
+    ["a text with NUL", [{ ...term, text: "a\0b" }]],
+    ["a text without end", [{ ...term, text: "x".repeat(201) }]],
+    ["a list without end", Array(100_001).fill(term)],
+    ["a function", [{ ...term, text: () => "" }]],
+    ["a thenable in it", [{ ...term, definitions: Promise.resolve([]) }]],
+    [
+      "a getter that throws",
+      [
+        {
+          ...term,
+          get text() {
+            throw new Error("hunter2");
+          },
+        },
+      ],
+    ],
+    ["a proxy", new Proxy([term], {})],
+  ];
+  for (const [name, answer] of cases) {
+    test(name, async () => {
+      const outcome = await callPlugin(
+        plugin(() => answer),
+        "list",
+        {},
+      );
+      expect(outcome).toMatchObject({ ok: false, reason: "nonsense" });
+      expect(JSON.stringify(outcome)).not.toContain("hunter2");
+    });
+  }
+
+  test("and the detail says where", async () => {
+    const outcome = await callPlugin(
+      plugin(() => [term, { ...term, text: 7 }]),
+      "list",
+      {},
+    );
+    expect(outcome).toMatchObject({ detail: "fake answered nonsense: /1/text: Expected string" });
+  });
+
+  test("a link that runs in the reader's browser", async () => {
+    const catalog = { ...plugin(() => {}), type: "application" as const };
+    const methods = { list: () => [{ externalId: "1", name: "n", uri: "javascript:alert(1)" }] };
+    expect(await callPlugin({ ...catalog, methods }, "list", {})).toMatchObject({ reason: "nonsense" });
+  });
+});
+
+describe("it hangs", () => {
+  test("until its time is up; then it is told, and what comes late is not heard", async () => {
+    let signal: AbortSignal | undefined;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const outcome = await callPlugin(
+      plugin((call) => {
+        signal = call.signal;
+        return late;
+      }),
+      "list",
+      {},
+      { timeoutMilliseconds: 20 },
+    );
+    expect(outcome).toMatchObject({
+      ok: false,
+      reason: "timeout",
+      detail: "fake did not answer within 0.02 s",
+    });
+    expect(signal!.aborted).toBe(true);
+    // An unhandled rejection would fail this file.
+    reject(new Error("too late"));
+    await Bun.sleep(1);
+  });
+
+  test("until whoever asked gives up", async () => {
+    const controller = new AbortController();
+    const { promise: called, resolve } = Promise.withResolvers<CallContext>();
+    const hanging = plugin((call) => {
+      resolve(call);
+      return new Promise(() => {});
+    });
+    const outcome = callPlugin(hanging, "list", {}, { signal: controller.signal });
+    const { signal } = await called;
+    expect(signal.aborted).toBe(false);
+    controller.abort();
+    expect(await outcome).toMatchObject({ ok: false, reason: "aborted" });
+    expect(signal.aborted).toBe(true);
+  });
+
+  test("and is not even asked when nobody waits", async () => {
+    let calls = 0;
+    const counted = plugin(() => {
+      calls++;
+      return [];
+    });
+    const outcome = await callPlugin(counted, "list", {}, { signal: AbortSignal.abort() });
+    expect([outcome.ok, calls]).toEqual([false, 0]);
+  });
+});

@@ -1,0 +1,83 @@
+import type { PluginDeps } from "./define.ts";
+import { shown } from "./mask.ts";
+import { type PluginType, pluginTypes } from "./methods.ts";
+import { type Setting, settingsOf } from "./settings.ts";
+
+/** A plugin that has passed: plain values of its own, read once, so that nothing changes under our hands. */
+export interface InstalledPlugin {
+  readonly title: string;
+  readonly slug: string;
+  readonly version: string;
+  readonly type: PluginType;
+  readonly author: string;
+  readonly description: string;
+  readonly settings: readonly Setting[];
+  /** The package that it came in. */
+  readonly origin: string;
+  readonly create: (config: Record<string, unknown>, deps: PluginDeps) => unknown;
+}
+
+const slugPattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const versionPattern = /^\d+(\.\d+)+(-[0-9A-Za-z.-]+)?$/;
+
+/**
+ * Looks at what somebody says is a plugin. It may be anything: of another shape, with getters that throw, or with
+ * terminal escapes in its title. Every fault is told, and begins with which plugin of `origin` it is of.
+ */
+export function checkPlugin(
+  candidate: unknown,
+  origin: string,
+): { plugin?: InstalledPlugin; faults: string[] } {
+  const read = readOnce(candidate);
+  if (read === undefined) return { faults: [`${origin}: it holds something that is no plugin`] };
+  const faults: string[] = [];
+  const text = (key: keyof typeof read, limit: number): string => {
+    const value = read[key];
+    if (typeof value !== "string" || value.trim() === "") faults.push(`it has no ${key}`);
+    else if (value.length > limit) faults.push(`its ${key} has more than ${limit} characters`);
+    else if (shown(value, [], limit) !== value)
+      faults.push(`its ${key} is not one line of printable characters`);
+    else return value;
+    return "";
+  };
+  const title = text("title", 80);
+  const slug = text("slug", 40);
+  const version = text("version", 40);
+  const type = text("type", 40);
+  const author = text("author", 80);
+  const description = text("description", 200);
+  if (slug && !slugPattern.test(slug)) {
+    faults.push(`its slug "${slug}" is not of lower-case letters, digits and single hyphens`);
+  }
+  if (version && !versionPattern.test(version)) faults.push(`its version "${version}" is not like 1.0.0`);
+  if (type && !isType(type)) faults.push(`its type "${type}" is none of ${pluginTypes.join(", ")}`);
+  const { settings, faults: settingFaults } = settingsOf(slug, read.configSchema);
+  faults.push(...settingFaults);
+  const { create } = read;
+  if (typeof create !== "function") faults.push("create is no function");
+  if (faults.length > 0 || !isType(type) || typeof create !== "function") {
+    const which = slug && slugPattern.test(slug) ? `${origin}: plugin ${slug}` : `${origin}: a plugin`;
+    return { faults: faults.map((fault) => `${which}: ${fault}`) };
+  }
+  const call = (config: Record<string, unknown>, deps: PluginDeps): unknown =>
+    create.call(candidate, config, deps);
+  const plugin = { title, slug, version, type, author, description, settings, origin, create: call };
+  return { plugin: Object.freeze(plugin), faults: [] };
+}
+
+function isType(type: string): type is PluginType {
+  return (pluginTypes as string[]).includes(type);
+}
+
+function readOnce(candidate: unknown) {
+  if (typeof candidate !== "object" || candidate === null) return undefined;
+  try {
+    const { title, slug, version, type, author, description, configSchema, create } = candidate as Record<
+      string,
+      unknown
+    >;
+    return { title, slug, version, type, author, description, configSchema, create };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,157 @@
+import { expect, test } from "bun:test";
+import { mkdtemp, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readConfig } from "../config.ts";
+import { ConfigurationError } from "../errors.ts";
+import { choosePlugins } from "./choose.ts";
+import type { PluginDeps } from "./define.ts";
+import { createRegistry } from "./registry.ts";
+
+const silent = () => {};
+const deps: PluginDeps = {
+  fetch: () => Promise.reject(new Error("no network in this test")),
+  clock: { now: () => new Date(0) },
+  log: { debug: silent, info: silent, warn: silent, error: silent },
+};
+
+const facts = { title: "T", version: "1.0.0", author: "Ada", description: "D" };
+const configSchema = {
+  type: "object",
+  properties: {
+    url: { type: "string", pattern: "^https://", description: "Where it is" },
+    apiKey: { type: "string", secret: true },
+    size: { type: "integer", minimum: 1, default: 5 },
+  },
+  required: ["url"],
+};
+const seen: unknown[] = [];
+const registry = createRegistry([
+  {
+    origin: "terms",
+    exported: [
+      {
+        ...facts,
+        slug: "one",
+        type: "term",
+        configSchema,
+        create: (config: unknown) => {
+          seen.push(config);
+          return { list: () => [] };
+        },
+      },
+      {
+        ...facts,
+        slug: "two",
+        type: "term",
+        configSchema: { type: "object" },
+        create: () => ({ list() {} }),
+      },
+    ],
+  },
+  {
+    origin: "broken",
+    exported: [
+      { ...facts, slug: "empty", type: "document", configSchema: { type: "object" }, create: () => null },
+      {
+        ...facts,
+        slug: "thrower",
+        type: "conversation",
+        configSchema: { type: "object", properties: { key: { type: "string", secret: true } } },
+        create: ({ key }: { key: string }) => {
+          throw Object.assign(new Error(key), { detail: `"${key}" is not good` });
+        },
+      },
+      {
+        ...facts,
+        slug: "hanger",
+        type: "participant",
+        configSchema: { type: "object" },
+        create: () => new Promise(() => {}),
+      },
+    ],
+  },
+]);
+
+const choose = (environment: Record<string, string>) =>
+  choosePlugins(registry, readConfig(environment), environment, deps);
+
+async function faultsOf(environment: Record<string, string>): Promise<readonly string[]> {
+  const error = await choose(environment).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  expect(error).toBeInstanceOf(ConfigurationError);
+  return (error as ConfigurationError).faults;
+}
+
+test("nothing is chosen by itself", async () => {
+  expect((await choose({})).ofType("term")).toEqual([]);
+});
+
+test("the chosen ones in their order, each with its configuration", async () => {
+  const file = join(await mkdtemp(join(tmpdir(), "svc-plugins-")), "key");
+  await writeFile(file, "from-a-file\n");
+  seen.length = 0;
+  const plugins = await choose({
+    SVC_PLUGIN_TERM: "two, one,two",
+    SVC_PLUGIN_ONE_URL: "https://one.example",
+    SVC_PLUGIN_ONE_API_KEY_FILE: file,
+    // Of one that is not chosen: it may stay.
+    SVC_PLUGIN_THROWER_KEY: "k",
+    SVC_PLUGIN_THROWER_KY: "k",
+  });
+  expect(plugins.ofType("term").map(({ slug }) => slug)).toEqual(["two", "one"]);
+  expect(plugins.find("term", "one")).toMatchObject({
+    secrets: ["from-a-file"],
+    timeoutMilliseconds: 30_000,
+  });
+  expect(plugins.find("term", "three")).toBeUndefined();
+  expect(seen).toEqual([{ url: "https://one.example", apiKey: "from-a-file", size: 5 }]);
+});
+
+test("every fault at once, with what there is, and no secret", async () => {
+  const faults = await faultsOf({
+    SVC_PLUGIN_TERM: "one,three",
+    SVC_PLUGIN_APPLICATION: "one",
+    SVC_PLUGIN_DOCUMENT: "empty",
+    SVC_PLUGIN_CONVERSATION: "thrower",
+    SVC_PLUGIN_PARTICIPANT: "hanger",
+    SVC_PLUGIN_TIMEOUT: "1",
+    SVC_PLUGIN_THROWER_KEY: "hunter2",
+    SVC_PLUGIN_ONE_API_KEY_FILE: "/nowhere",
+    SVC_PLUGIN_ONE_SIZE: "0",
+    SVC_PLUGIN_ONE_URI: "https://one.example",
+  });
+  expect([...faults].sort()).toEqual(
+    [
+      "SVC_PLUGIN_ONE_URI: plugin one has no such variable; it has SVC_PLUGIN_ONE_URL, SVC_PLUGIN_ONE_API_KEY, SVC_PLUGIN_ONE_SIZE",
+      "SVC_PLUGIN_ONE_URL is not set: Where it is",
+      "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere",
+      'SVC_PLUGIN_ONE_SIZE: "0" is not a whole number of at least 1',
+      'SVC_PLUGIN_TERM: there is no plugin "three"; of type term there is one, two',
+      'SVC_PLUGIN_APPLICATION: "one" is a plugin of type term; of type application there is none',
+      "SVC_PLUGIN_DOCUMENT: plugin empty of broken is of type document and has no method create, get, update, text, tasks, move, remove",
+      'SVC_PLUGIN_CONVERSATION: plugin thrower of broken cannot be set up: "***" is not good',
+      "SVC_PLUGIN_PARTICIPANT: plugin hanger of broken was not set up within 1 s",
+    ].sort(),
+  );
+});
+
+test("a secret that does not fit is not repeated", async () => {
+  const exported = {
+    ...facts,
+    slug: "strict",
+    type: "term",
+    configSchema: { type: "object", properties: { key: { type: "string", pattern: "^k", secret: true } } },
+    create: () => ({ list: () => [] }),
+  };
+  const environment = { SVC_PLUGIN_TERM: "strict", SVC_PLUGIN_STRICT_KEY: "hunter2" };
+  const strict = createRegistry([{ origin: "strict", exported }]);
+  const chosen = choosePlugins(strict, readConfig(environment), environment, deps);
+  await expect(chosen).rejects.toThrow("SVC_PLUGIN_STRICT_KEY: this value does not look like ^k");
+});
+
+test("what is no list of slugs is refused where the configuration is read", () => {
+  expect(() => readConfig({ SVC_PLUGIN_TERM: "one two" })).toThrow("SVC_PLUGIN_TERM");
+});

@@ -1,0 +1,144 @@
+import type { Config, Environment } from "../config.ts";
+import { variables } from "../config.ts";
+import { ConfigurationError } from "../errors.ts";
+import type { ActivePlugin } from "./call.ts";
+import type { InstalledPlugin } from "./check.ts";
+import type { PluginDeps } from "./define.ts";
+import { describeFault } from "./mask.ts";
+import { optionalMethods, pluginMethods, type PluginType, pluginTypes } from "./methods.ts";
+import type { PluginRegistry } from "./registry.ts";
+import { namesOf, readSettings, variableName } from "./settings.ts";
+
+/** The plugins that serve, as configured. */
+export interface Plugins {
+  /** In the order in which they were named. */
+  ofType<T extends PluginType>(type: T): readonly ActivePlugin<T>[];
+  /** One that has made something of ours: a document, a conversation. Undefined when it is no longer chosen. */
+  find<T extends PluginType>(type: T, slug: string): ActivePlugin<T> | undefined;
+}
+
+/** The variable that chooses, of each type. */
+const chooser = {
+  "document-resolver": "pluginDocumentResolver",
+  participant: "pluginParticipant",
+  document: "pluginDocument",
+  conversation: "pluginConversation",
+  participant_group: "pluginParticipantGroup",
+  term: "pluginTerm",
+  application: "pluginApplication",
+} as const satisfies Record<PluginType, keyof Config>;
+
+type Choice = Pick<Config, (typeof chooser)[PluginType] | "pluginTimeout">;
+
+/**
+ * Sets up the plugins that the configuration names.
+ * @throws ConfigurationError with every fault at once: slugs that nobody has, with those that there are; settings that
+ *   are missing or wrong; plugins that refuse theirs
+ */
+export async function choosePlugins(
+  registry: PluginRegistry,
+  config: Choice,
+  environment: Environment,
+  deps: PluginDeps,
+): Promise<Plugins> {
+  const faults: string[] = [];
+  const active = new Map<PluginType, ActivePlugin[]>();
+  for (const type of pluginTypes) {
+    const { name: variable } = variables[chooser[type]];
+    const slugs = (config[chooser[type]] ?? "").split(",").map((slug) => slug.trim());
+    for (const slug of new Set(slugs.filter((slug) => slug !== ""))) {
+      const plugin = registry.ofType(type).find((one) => one.slug === slug);
+      if (plugin === undefined) {
+        faults.push(`${variable}: ${unknownSlug(registry, type, slug)}`);
+        continue;
+      }
+      faults.push(...unknownVariables(registry, plugin, environment));
+      const set = await setUp(plugin, variable, config, environment, deps);
+      if ("faults" in set) faults.push(...set.faults);
+      else active.set(type, [...(active.get(type) ?? []), set.plugin]);
+    }
+  }
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  const ofType = <T extends PluginType>(type: T) =>
+    Object.freeze([...(active.get(type) ?? [])]) as readonly ActivePlugin<T>[];
+  return Object.freeze({
+    ofType,
+    find: <T extends PluginType>(type: T, slug: string) => ofType(type).find((one) => one.slug === slug),
+  });
+}
+
+function unknownSlug(registry: PluginRegistry, type: PluginType, slug: string): string {
+  const other = registry.find(slug);
+  const problem = other ? `"${slug}" is a plugin of type ${other.type}` : `there is no plugin "${slug}"`;
+  const there = registry.ofType(type).map((plugin) => plugin.slug);
+  return `${problem}; of type ${type} there ${there.length === 0 ? "is none" : `is ${there.join(", ")}`}`;
+}
+
+/** A misspelt variable would be passed over in silence. Those of a plugin that is not chosen may stay. */
+function unknownVariables(
+  registry: PluginRegistry,
+  { slug, settings }: InstalledPlugin,
+  environment: Environment,
+): string[] {
+  const known = new Set([
+    ...Object.values(variables).map(({ name }) => name as string),
+    ...registry.all.flatMap((plugin) => plugin.settings.flatMap(namesOf)),
+  ]);
+  const prefix = variableName(slug, "");
+  const there = settings.map(({ name }) => name).join(", ") || "none";
+  return Object.keys(environment)
+    .filter((name) => name.startsWith(prefix) && !known.has(name) && environment[name])
+    .sort()
+    .map((name) => `${name}: plugin ${slug} has no such variable; it has ${there}`);
+}
+
+async function setUp(
+  plugin: InstalledPlugin,
+  variable: string,
+  { pluginTimeout }: Choice,
+  environment: Environment,
+  deps: PluginDeps,
+): Promise<{ plugin: ActivePlugin } | { faults: string[] }> {
+  const { config, secrets, faults } = readSettings(environment, plugin.settings);
+  if (faults.length > 0) return { faults };
+  const { slug, title, type, origin } = plugin;
+  const refuse = (text: string) => ({ faults: [`${variable}: plugin ${slug} of ${origin} ${text}`] });
+  const { promise: late, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => resolve("late"), pluginTimeout * 1000);
+  let made: unknown;
+  try {
+    // Its own copies: what one plugin does to them is not the next one's.
+    const create = (async () => ({ methods: await plugin.create({ ...config }, { ...deps }) }))();
+    const result = await Promise.race([create, late]);
+    if (result === "late") return refuse(`was not set up within ${pluginTimeout} s`);
+    made = result.methods;
+  } catch (error) {
+    return refuse(`cannot be set up: ${describeFault(error, secrets)}`);
+  } finally {
+    clearTimeout(timer);
+  }
+  const { methods, missing } = methodsOf(type, made);
+  if (missing.length > 0) return refuse(`is of type ${type} and has no method ${missing.join(", ")}`);
+  const timeoutMilliseconds = pluginTimeout * 1000;
+  return { plugin: Object.freeze({ slug, title, type, methods, secrets, timeoutMilliseconds }) };
+}
+
+/** Its methods, read once. */
+function methodsOf(type: PluginType, made: unknown) {
+  const methods: Record<string, (call: object) => unknown> = {};
+  const missing: string[] = [];
+  for (const name of Object.keys(pluginMethods[type])) {
+    const method = property(made, name);
+    if (typeof method === "function") methods[name] = (call) => method.call(made, call);
+    else if (!optionalMethods.has(`${type}.${name}`)) missing.push(name);
+  }
+  return { methods, missing };
+}
+
+function property(object: unknown, name: string): unknown {
+  try {
+    return (object as Record<string, unknown> | undefined | null)?.[name];
+  } catch {
+    return undefined;
+  }
+}

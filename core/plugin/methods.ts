@@ -1,0 +1,272 @@
+import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
+import type {
+  DocumentFacts,
+  IncidentFacts,
+  Message,
+  PersonFacts,
+  ResourceFacts,
+  ServiceFacts,
+  TeamFacts,
+} from "./facts.ts";
+
+// What plugins answer, as schemas: a plugin is somebody else's code, so nothing of an answer is believed unchecked.
+// Additional properties are dropped. NUL is refused since PostgreSQL keeps no text with it.
+
+const text = (maxLength: number, minLength = 1) =>
+  Type.String({ minLength, maxLength, pattern: "^[^\\u0000]*$" });
+const externalId = text(500);
+/** Shown as a link, so nothing but http(s): `javascript:` would run in the reader's browser. */
+const weblink = Type.String({ maxLength: 2000, pattern: "^https?://[^\\s\\u0000-\\u001f]+$" });
+const email = Type.String({ maxLength: 254, pattern: "^[^\\s@\\u0000]+@[^\\s@\\u0000]+$" });
+const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+const list = <S extends TSchema>(item: S, maxItems: number) => Type.Array(item, { maxItems });
+/** A day, or an instant with its offset. */
+const due = Type.String({
+  pattern: "^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d+)?)?(Z|[+-]\\d\\d:\\d\\d))?$",
+});
+
+const reasons = list(
+  Type.Object({
+    kind: Type.Union(
+      (["incident_type", "incident_priority", "term", "service", "other"] as const).map((kind) =>
+        Type.Literal(kind),
+      ),
+    ),
+    id: Type.Optional(id),
+    name: text(500),
+  }),
+  50,
+);
+const person = Type.Object({ email, name: Type.Optional(text(200)) });
+const resource = Type.Object({
+  externalId: Type.Optional(externalId),
+  weblink: Type.Optional(weblink),
+});
+const stored = Type.Object({ resourceId: externalId, weblink: Type.Optional(weblink) });
+
+const documentTask = Type.Object({
+  /** Stays the same while the task stands in its document. */
+  externalId,
+  description: text(2000),
+  status: Type.Union([Type.Literal("Open"), Type.Literal("Resolved"), Type.Literal("Cancelled")]),
+  creator: Type.Optional(email),
+  owner: Type.Optional(email),
+  assignees: list(email, 100),
+  resolveBy: Type.Optional(due),
+  /** It is gone from the document. */
+  deleted: Type.Optional(Type.Boolean()),
+});
+
+const termItem = Type.Object({
+  /** Stays the same from one list to the next, so that a term that is written otherwise is still that term. */
+  externalId,
+  text: text(200),
+  discoverable: Type.Optional(Type.Boolean()),
+  /** The same `externalId` in two terms is one definition of both. */
+  definitions: list(Type.Object({ externalId, text: text(10_000) }), 50),
+});
+
+const applicationItem = Type.Object({
+  externalId,
+  name: text(200),
+  description: Type.Optional(text(10_000, 0)),
+  uri: Type.Optional(weblink),
+});
+
+/** For methods that only do something: whatever they answer is dropped. */
+const nothing = Type.Void();
+
+/** Every type with its methods, and what each must answer. A schema under `optional` may be missing in a plugin. */
+export const pluginMethods = {
+  "document-resolver": {
+    resolve: list(
+      Type.Object({
+        document: Type.Union([
+          Type.Object({ id }),
+          /** Made a document of ours if there is none with this link. */
+          Type.Object({ name: text(200), weblink }),
+        ]),
+        reasons,
+      }),
+      200,
+    ),
+  },
+  participant: {
+    resolve: list(
+      Type.Union([
+        Type.Object({ individual: Type.Union([Type.Object({ id }), person]), reasons }),
+        Type.Object({ team: Type.Object({ id }), reasons }),
+      ]),
+      500,
+    ),
+    onCall: Type.Union([person, Type.Null()]),
+  },
+  document: {
+    create: stored,
+    get: Type.Union([
+      Type.Object({ name: text(200), weblink: Type.Optional(weblink), version: Type.Optional(text(200)) }),
+      Type.Null(),
+    ]),
+    update: Type.Object({ version: Type.Optional(text(200)) }),
+    text: Type.Union([
+      Type.Object({ text: text(2_000_000, 0), version: Type.Optional(text(200)) }),
+      Type.Null(),
+    ]),
+    tasks: Type.Object({
+      tasks: list(documentTask, 1000),
+      cursor: text(2000),
+      /** Whether there is nothing after this cursor for now. */
+      complete: Type.Boolean(),
+    }),
+    move: stored,
+    remove: nothing,
+  },
+  conversation: { create: resource, send: nothing, direct: nothing, add: nothing, archive: nothing },
+  participant_group: {
+    create: Type.Object({ ...resource.properties, email: Type.Optional(email) }),
+    add: nothing,
+    remove: nothing,
+    members: list(person, 10_000),
+  },
+  term: { list: list(termItem, 100_000) },
+  application: { list: list(applicationItem, 100_000) },
+} satisfies Record<string, Record<string, TSchema>>;
+
+/** Methods that a plugin of the type may do without: whoever is asked for them then is another. */
+export const optionalMethods: ReadonlySet<string> = new Set(["participant.onCall"]);
+
+export type PluginType = keyof typeof pluginMethods;
+export const pluginTypes = Object.keys(pluginMethods) as PluginType[];
+
+type Answers<T extends PluginType> = (typeof pluginMethods)[T];
+type Answer<T extends PluginType, M extends keyof Answers<T>> = Answers<T>[M] extends infer S extends TSchema
+  ? Static<S>
+  : never;
+/** May be answered at once or later. */
+type Promised<T extends PluginType, M extends keyof Answers<T>> = Promise<Answer<T, M>> | Answer<T, M>;
+
+/** What every call brings, beside what it is about. */
+export interface CallContext {
+  /** Aborts when nobody waits for the answer any more: pass it to `fetch`. */
+  signal: AbortSignal;
+  /** One for each thing that is to happen, and the same when it is tried again: a plugin does it once. */
+  key: string;
+}
+
+/** Which of our documents, or which links, help in an incident. */
+export interface DocumentResolverPlugin {
+  resolve(call: { incident: IncidentFacts } & CallContext): Promised<"document-resolver", "resolve">;
+}
+
+/** Who is to take part in an incident. */
+export interface ParticipantPlugin {
+  resolve(call: { incident: IncidentFacts } & CallContext): Promised<"participant", "resolve">;
+  /** Who is on call now, for services of this plugin; null when nobody is. */
+  onCall?(call: { service: ServiceFacts; at: string } & CallContext): Promised<"participant", "onCall">;
+}
+
+/** Where the text of documents is. `version` is the plugin's word for a state of the text. */
+export interface DocumentPlugin {
+  /** From the text of `template`, with `{{name}}` replaced by `variables.name`; empty without a template. */
+  create(
+    call: {
+      name: string;
+      incident?: IncidentFacts;
+      template?: DocumentFacts;
+      variables: Readonly<Record<string, string>>;
+    } & CallContext,
+  ): Promised<"document", "create">;
+  /** Null when it is gone. */
+  get(call: { document: DocumentFacts } & CallContext): Promised<"document", "get">;
+  /** Replaces what is given. With `version` only if the text is still that one (otherwise it throws). */
+  update(
+    call: { document: DocumentFacts; name?: string; text?: string; version?: string } & CallContext,
+  ): Promised<"document", "update">;
+  /** Null when it is gone. */
+  text(call: { document: DocumentFacts } & CallContext): Promised<"document", "text">;
+  /** What has changed since `cursor`, which was given out before; without one, everything. */
+  tasks(call: { document: DocumentFacts; cursor?: string } & CallContext): Promised<"document", "tasks">;
+  move(call: { document: DocumentFacts; folder: string } & CallContext): Promised<"document", "move">;
+  /** That it is gone already is no failure. */
+  remove(call: { document: DocumentFacts } & CallContext): Promised<"document", "remove">;
+}
+
+/** Where an incident is talked about. */
+export interface ConversationPlugin {
+  create(call: { incident: IncidentFacts } & CallContext): Promised<"conversation", "create">;
+  /** To everyone in it. */
+  send(
+    call: { conversation: ResourceFacts; message: Message } & CallContext,
+  ): Promised<"conversation", "send">;
+  /** To one person alone. */
+  direct(
+    call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & CallContext,
+  ): Promised<"conversation", "direct">;
+  add(
+    call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
+  ): Promised<"conversation", "add">;
+  archive(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "archive">;
+}
+
+/** The participants of an incident as one address. */
+export interface ParticipantGroupPlugin {
+  create(
+    call: { incident: IncidentFacts; name: string } & CallContext,
+  ): Promised<"participant_group", "create">;
+  add(
+    call: {
+      group: ResourceFacts;
+      people: readonly PersonFacts[];
+      teams: readonly TeamFacts[];
+    } & CallContext,
+  ): Promised<"participant_group", "add">;
+  remove(
+    call: {
+      group: ResourceFacts;
+      people: readonly PersonFacts[];
+      teams: readonly TeamFacts[];
+    } & CallContext,
+  ): Promised<"participant_group", "remove">;
+  members(call: { group: ResourceFacts } & CallContext): Promised<"participant_group", "members">;
+}
+
+/** All terms of a source. What is missing from the list counts as gone, so half a list is a failure: throw. */
+export interface TermPlugin {
+  list(call: CallContext): Promised<"term", "list">;
+}
+
+/** All applications of a source; half a list is a failure here, too. */
+export interface ApplicationPlugin {
+  list(call: CallContext): Promised<"application", "list">;
+}
+
+/** What `create` of a plugin of each type returns. */
+export interface PluginMethods {
+  "document-resolver": DocumentResolverPlugin;
+  participant: ParticipantPlugin;
+  document: DocumentPlugin;
+  conversation: ConversationPlugin;
+  participant_group: ParticipantGroupPlugin;
+  term: TermPlugin;
+  application: ApplicationPlugin;
+}
+
+export type DocumentTask = Static<typeof documentTask>;
+export type TermItem = Static<typeof termItem>;
+export type ApplicationItem = Static<typeof applicationItem>;
+
+export type MethodName<T extends PluginType> = keyof PluginMethods[T] & keyof Answers<T> & string;
+type Method<T extends PluginType, M extends MethodName<T>> = Extract<
+  PluginMethods[T][M],
+  // biome-ignore lint/suspicious/noExplicitAny: any method, whatever it takes
+  (call: any) => unknown
+>;
+/** What a method is about: its argument without what every call brings. */
+export type MethodInput<T extends PluginType, M extends MethodName<T>> = Omit<
+  Parameters<Method<T, M>>[0],
+  keyof CallContext
+>;
+export type MethodAnswer<T extends PluginType, M extends MethodName<T>> = Answer<T, M>;
+
+/** The configuration of a plugin, as a schema: an object of strings, numbers and booleans. */
+export type ConfigSchema = TObject;

@@ -1,0 +1,24 @@
+import type { Config, Environment } from "../config.ts";
+import { choosePlugins, type Plugins } from "./choose.ts";
+import type { Plugin, PluginDeps } from "./define.ts";
+import { loadPackages } from "./load.ts";
+import { createRegistry, type PluginRegistry } from "./registry.ts";
+
+/**
+ * All that a program does about plugins when it starts: load the packages, look at what there is, set up what is chosen.
+ * @throws ConfigurationError of the first of these steps that finds faults, with all that it finds
+ */
+export async function openPlugins(options: {
+  config: Config;
+  environment: Environment;
+  /** Those of plugins/builtin.ts; core knows no plugin by itself. */
+  builtin: readonly Plugin[];
+  /** Where packages are looked for: the working directory. */
+  directory: string;
+  deps: PluginDeps;
+}): Promise<{ registry: PluginRegistry; plugins: Plugins }> {
+  const { config, environment, builtin, directory, deps } = options;
+  const packages = await loadPackages(config.pluginPackages, { directory });
+  const registry = createRegistry([{ origin: "svc", exported: builtin }, ...packages]);
+  return { registry, plugins: await choosePlugins(registry, config, environment, deps) };
+}

@@ -1,0 +1,213 @@
+import { describe, expect, test } from "bun:test";
+import { Type } from "@sinclair/typebox";
+import { ConfigurationError } from "../errors.ts";
+import { definePlugin } from "./define.ts";
+import { createRegistry } from "./registry.ts";
+import { settingsOf, variableName } from "./settings.ts";
+
+const good = {
+  title: "Good",
+  slug: "good",
+  version: "1.0.0",
+  type: "term",
+  author: "Ada",
+  description: "Does good",
+  configSchema: { type: "object", properties: {} },
+  create: () => ({ list: () => [] }),
+};
+
+function faultsOf(...exported: unknown[]): readonly string[] {
+  try {
+    createRegistry(exported.map((one, at) => ({ origin: `package-${at + 1}`, exported: one })));
+    return [];
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as ConfigurationError).faults;
+  }
+}
+
+test("plugins are found by slug and by type, in a stable order", () => {
+  const registry = createRegistry([
+    {
+      origin: "one",
+      exported: [
+        { ...good, slug: "b" },
+        { ...good, slug: "a" },
+      ],
+    },
+    { origin: "two", exported: { ...good, slug: "c", type: "document" } },
+  ]);
+  expect(registry.all.map(({ slug }) => slug)).toEqual(["c", "a", "b"]);
+  expect(registry.ofType("term").map(({ slug }) => slug)).toEqual(["a", "b"]);
+  expect(registry.find("c")).toMatchObject({ type: "document", origin: "two" });
+  expect(registry.find("d")).toBeUndefined();
+  expect(() => Object.assign(registry.find("c")!, { slug: "x" })).toThrow();
+});
+
+describe("what is no plugin is refused, by the name of its package", () => {
+  const cases: [string, unknown, string | RegExp][] = [
+    ["nothing", undefined, "package-1: its default export is neither a plugin nor a list of plugins"],
+    ["an empty list", [], "package-1: its default export is neither a plugin nor a list of plugins"],
+    ["a function", () => good, "package-1: its default export is neither a plugin nor a list of plugins"],
+    ["a list of words", ["good"], "package-1: it holds something that is no plugin"],
+    ["no title", { ...good, title: undefined }, "package-1: plugin good: it has no title"],
+    ["a blank author", { ...good, author: " " }, "package-1: plugin good: it has no author"],
+    [
+      "escapes in the title",
+      { ...good, title: "\x1b[31mred" },
+      "package-1: plugin good: its title is not one line of printable characters",
+    ],
+    [
+      "a description of lines",
+      { ...good, description: "a\nb" },
+      "package-1: plugin good: its description is not one line of printable characters",
+    ],
+    [
+      "a long author",
+      { ...good, author: "x".repeat(81) },
+      "package-1: plugin good: its author has more than 80 characters",
+    ],
+    ["a slug with capitals", { ...good, slug: "Good" }, /a plugin: its slug "Good" is not of lower-case/],
+    ["a slug like a path", { ...good, slug: "../good" }, /its slug "..\/good" is not of lower-case/],
+    ["a version of one number", { ...good, version: "1" }, /its version "1" is not like 1.0.0/],
+    ["a version that is a number", { ...good, version: 1.2 }, "package-1: plugin good: it has no version"],
+    ["another type", { ...good, type: "toString" }, /its type "toString" is none of document-resolver, /],
+    ["no create", { ...good, create: {} }, "package-1: plugin good: create is no function"],
+    ["no schema", { ...good, configSchema: null }, /configSchema is no schema of an object/],
+    [
+      "a getter that throws",
+      Object.defineProperty({ ...good }, "title", { get: () => JSON.parse("{") }),
+      "package-1: it holds something that is no plugin",
+    ],
+    [
+      "a schema that throws",
+      {
+        ...good,
+        configSchema: {
+          toJSON: () => {
+            throw new Error("hunter2");
+          },
+        },
+      },
+      /configSchema is no schema of an object/,
+    ],
+  ];
+  for (const [name, exported, fault] of cases) {
+    test(name, () => {
+      const faults = faultsOf(exported);
+      expect(faults).toHaveLength(1);
+      if (typeof fault === "string") expect(faults[0]).toBe(fault);
+      else expect(faults[0]).toMatch(fault);
+    });
+  }
+});
+
+test("all faults of all packages at once", () => {
+  expect(faultsOf([{ ...good, title: "", version: "x" }, good], 7, { ...good, slug: "UP" })).toEqual([
+    "package-1: plugin good: it has no title",
+    'package-1: plugin good: its version "x" is not like 1.0.0',
+    "package-2: its default export is neither a plugin nor a list of plugins",
+    'package-3: a plugin: its slug "UP" is not of lower-case letters, digits and single hyphens',
+  ]);
+});
+
+test("a slug belongs to one plugin, also across types and packages", () => {
+  expect(faultsOf(good, { ...good, type: "document" })).toEqual([
+    "package-2: the slug good is taken by a plugin of package-1",
+  ]);
+});
+
+test("a variable belongs to one plugin", () => {
+  const schema = (key: string, more = {}) => ({
+    type: "object",
+    properties: { [key]: { type: "string", ...more } },
+  });
+  const a = { ...good, slug: "a", configSchema: schema("bC") };
+  const ab = { ...good, slug: "a-b", configSchema: schema("c") };
+  expect(faultsOf(a, ab)).toEqual([
+    "package-2: plugin a-b: SVC_PLUGIN_A_B_C is a variable of plugin a already",
+  ]);
+  // The variable that chooses plugins of another type.
+  expect(faultsOf({ ...good, slug: "document", configSchema: schema("resolver") })).toEqual([
+    "package-1: plugin document: SVC_PLUGIN_DOCUMENT_RESOLVER is a variable of svc itself already",
+  ]);
+  const both = {
+    type: "object",
+    properties: { k: { type: "string", secret: true }, kFile: { type: "string" } },
+  };
+  expect(faultsOf({ ...good, configSchema: both })).toEqual([
+    "package-1: plugin good: SVC_PLUGIN_GOOD_K_FILE is a variable of plugin good already",
+  ]);
+});
+
+test("what is read once stays: a plugin cannot change after it was looked at", () => {
+  let reads = 0;
+  const shifty = {
+    ...good,
+    get slug() {
+      return reads++ === 0 ? "good" : "webhook";
+    },
+  };
+  const registry = createRegistry([{ origin: "shifty", exported: shifty }]);
+  expect(registry.all.map(({ slug }) => slug)).toEqual(["good"]);
+  expect(registry.find("webhook")).toBeUndefined();
+});
+
+describe("a configuration schema", () => {
+  test("is TypeBox or JSON Schema, and comes to the same", () => {
+    const box = Type.Object({
+      url: Type.String({ pattern: "^https:" }),
+      apiKey: Type.Optional(Type.String({ secret: true, description: "Of the account" })),
+      mode: Type.Union([Type.Literal("a"), Type.Literal("b")], { default: "a" }),
+      size: Type.Integer({ minimum: 1, default: 5 }),
+    });
+    const json = JSON.parse(JSON.stringify(box));
+    json.properties.mode = { enum: ["a", "b"], default: "a" };
+    const made = settingsOf("x-y", box);
+    expect(made.faults).toEqual([]);
+    expect(settingsOf("x-y", json)).toEqual(made);
+    expect(made.settings.map(({ name, secret, about }) => [name, secret, about])).toEqual([
+      ["SVC_PLUGIN_X_Y_URL", false, ""],
+      ["SVC_PLUGIN_X_Y_API_KEY", true, "Of the account"],
+      ["SVC_PLUGIN_X_Y_MODE", false, ""],
+      ["SVC_PLUGIN_X_Y_SIZE", false, ""],
+    ]);
+  });
+
+  const wrong: [string, object][] = [
+    ["an object in it", { a: { type: "object", properties: {} } }],
+    ["a keyword that nobody checks", { a: { type: "string", format: "uri" } }],
+    ["a pattern that is none", { a: { type: "string", pattern: "(" } }],
+    ["a limit that is no number", { a: { type: "integer", minimum: "1" } }],
+    ["a default that does not fit", { a: { type: "integer", default: "many" } }],
+    ["a key that makes no variable", { "a.b": { type: "string" } }],
+    ["no property at all", { a: true }],
+  ];
+  for (const [name, properties] of wrong) {
+    test(`with ${name} is refused`, () => {
+      const { faults } = settingsOf("x", { type: "object", properties });
+      expect(faults).toHaveLength(1);
+      expect(faults[0]).toStartWith("configSchema: ");
+    });
+  }
+
+  test("names its variables in capitals", () => {
+    expect(variableName("term-source", "bearerToken")).toBe("SVC_PLUGIN_TERM_SOURCE_BEARER_TOKEN");
+  });
+});
+
+test("definePlugin types the configuration and the methods", () => {
+  definePlugin({
+    ...good,
+    type: "term",
+    configSchema: Type.Object({ size: Type.Integer() }),
+    create: ({ size }) => ({ list: () => (size.toFixed() === "" ? [] : []) }),
+  });
+  definePlugin({
+    ...good,
+    type: "term",
+    configSchema: Type.Object({ size: Type.Integer() }),
+    // @ts-expect-error a term has a text
+    create: () => ({ list: () => [{ externalId: "1" }] }),
+  });
+});

@@ -1,0 +1,104 @@
+import { Type } from "@sinclair/typebox";
+import { Unavailable } from "../../core/errors.ts";
+import { type ApplicationItem, definePlugin } from "../../core/plugin.ts";
+import { isRecord, textIn } from "./parse.ts";
+import { type Location, nameOf } from "./read.ts";
+import { openSource, sourceSettings } from "./settings.ts";
+
+const { locations, bearerToken } = sourceSettings;
+
+export default definePlugin({
+  title: "Backstage catalog",
+  slug: "backstage-catalog",
+  version: "1.0.0",
+  type: "application",
+  author: "svc",
+  description: "Reads applications from Backstage: catalog-info.yaml, or the catalog's API",
+  configSchema: Type.Object({
+    locations,
+    bearerToken,
+    kinds: Type.String({
+      default: "Component",
+      pattern: "^[A-Za-z]+( *, *[A-Za-z]+)*$",
+      description: "Kinds of entity that are applications, comma-separated",
+    }),
+  }),
+  create({ kinds, ...config }, deps) {
+    // JSON, which the API answers, is YAML.
+    const read = openSource({ ...config, format: "yaml" }, deps);
+    const wanted = kinds.split(",").map((kind) => kind.trim());
+    return { list: async ({ signal }) => entitiesIn(await read(signal), wanted) };
+  },
+});
+
+/**
+ * https://backstage.io/docs/features/software-catalog/descriptor-format
+ * @throws Unavailable naming the entity that cannot be read, or when there is none of the wanted kinds
+ */
+export function entitiesIn(
+  sources: readonly { location: Location; value: unknown }[],
+  kinds: readonly string[],
+): ApplicationItem[] {
+  const wanted = new Set(kinds.map((kind) => kind.toLowerCase()));
+  const applications = new Map<string, ApplicationItem>();
+  for (const { location, value } of sources) {
+    for (const [at, entity] of documentsIn(value).entries()) {
+      const where = `${nameOf(location)}, entity ${at + 1}`;
+      if (entity === null) continue; // an empty document between two lines of ---
+      if (!isRecord(entity)) throw new Unavailable(`${where}: it is no object`);
+      const kind = textIn(entity, "kind", where)?.toLowerCase();
+      const { apiVersion, metadata } = entity;
+      if (kind === undefined || typeof apiVersion !== "string" || !isRecord(metadata)) {
+        throw new Unavailable(`${where}: it lacks apiVersion, kind or metadata`);
+      }
+      if (kind === "location") {
+        throw new Unavailable(`${where}: a Location is not followed: name what it points to`);
+      }
+      if (!wanted.has(kind)) continue;
+      const application = applicationOf(kind, metadata, where);
+      if (applications.has(application.externalId)) {
+        throw new Unavailable(`${where}: it is there twice`);
+      }
+      applications.set(application.externalId, application);
+    }
+  }
+  // Rather than take all for gone because a kind was spelt otherwise.
+  if (applications.size === 0) {
+    const names = sources.map(({ location }) => nameOf(location)).join(", ");
+    throw new Unavailable(`${names}: there is no entity of kind ${kinds.join(" or ")}`);
+  }
+  return [...applications.values()];
+}
+
+/** One entity, several in a list, or what the API answers. */
+function documentsIn(value: unknown): unknown[] {
+  if (isRecord(value) && Array.isArray(value.items)) return value.items;
+  return Array.isArray(value) ? value : [value];
+}
+
+function applicationOf(kind: string, metadata: Record<string, unknown>, where: string): ApplicationItem {
+  const name = textIn(metadata, "name", where);
+  if (name === undefined) throw new Unavailable(`${where}: it has no metadata.name`);
+  const namespace = textIn(metadata, "namespace", where) ?? "default";
+  const description = textIn(metadata, "description", where);
+  const uri = linkOf(metadata);
+  return {
+    // The entity's reference, as Backstage writes it: its case does not count.
+    externalId: `${kind}:${namespace}/${name}`.toLowerCase(),
+    name: textIn(metadata, "title", where) ?? name,
+    ...(description && { description }),
+    ...(uri && { uri }),
+  };
+}
+
+/** Where it is looked at: its page, else its first link, else its source. */
+function linkOf({ annotations, links }: Record<string, unknown>): string | undefined {
+  const notes = isRecord(annotations) ? annotations : {};
+  const [first] = Array.isArray(links) ? links : [];
+  const source = notes["backstage.io/source-location"];
+  return [
+    notes["backstage.io/view-url"],
+    isRecord(first) ? first.url : undefined,
+    typeof source === "string" ? source.replace(/^url:/, "") : undefined,
+  ].find((link): link is string => typeof link === "string" && /^https?:\/\/\S+$/.test(link));
+}

@@ -1,0 +1,45 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { parseCsv } from "./csv.ts";
+
+test("RFC 4180: quotes, commas, line ends and quotes within quotes", () => {
+  const text = 'A, b \r\n1,2\r\n"x,""y""","two\nlines"\n,\n\n"",""';
+  expect(parseCsv(text)).toEqual([
+    { a: "1", b: "2" },
+    { a: 'x,"y"', b: "two\nlines" },
+    { a: "", b: "" },
+    { a: "", b: "" },
+  ]);
+});
+
+test("a header alone is an empty list", () => {
+  expect(parseCsv("term,definition\n")).toEqual([]);
+});
+
+test("what was written is read, whatever is in it", () => {
+  const cell = fc.oneof(fc.string(), fc.constantFrom("", '"', ",", "\n", "\r\n", "\r", 'a"b', " x "));
+  const rows = fc.array(fc.tuple(cell, cell, cell));
+  const write = (row: string[], end: string) =>
+    row.map((value) => `"${value.replaceAll('"', '""')}"`).join(",") + end;
+  fc.assert(
+    fc.property(rows, fc.constantFrom("\n", "\r\n"), (table, end) => {
+      const text = [["a", "b", "c"], ...table].map((row) => write(row, end)).join("");
+      expect(parseCsv(text)).toEqual(table.map(([a, b, c]) => ({ a, b, c })));
+    }),
+  );
+});
+
+describe("is refused, with its line", () => {
+  const cases: [string, string, string][] = [
+    ["nothing", "", "it is empty"],
+    ["a row that is too short", "a,b\n1\n", "line 2: 1 fields under 2 columns"],
+    ["a row that is too long", 'a\n"x\ny"\n1,2', "line 4: 2 fields under 1 columns"],
+    ["a quote that is not closed", 'a\n"x', "line 2: a quote that is not closed"],
+    ["a quote that is closed too early", 'a\n"x"y', "line 2: something behind a closing quote"],
+    ["a quote in the middle", 'a\nx"y"', "line 2: a quote within a field that does not begin with one"],
+    ["a column twice", "a,A\n1,2", 'line 1: two columns are called "a"'],
+  ];
+  for (const [name, text, message] of cases) {
+    test(name, () => expect(() => parseCsv(text)).toThrow(message));
+  }
+});

@@ -1,0 +1,88 @@
+import { extname } from "node:path";
+import { ConfigurationError, Unavailable } from "../../core/errors.ts";
+import { parseCsv } from "./csv.ts";
+import { type Content, type Location, nameOf } from "./read.ts";
+
+export const formats = ["auto", "yaml", "json", "csv"] as const;
+export type Format = (typeof formats)[number];
+
+type Known = Exclude<Format, "auto">;
+
+const byExtension: Record<string, Known> = {
+  ".yaml": "yaml",
+  ".yml": "yaml",
+  ".json": "json",
+  ".csv": "csv",
+};
+
+/**
+ * The value that a text stands for; of YAML with several documents, the list of them.
+ * @throws Unavailable when it is not of its format; the message never holds a part of the text
+ */
+export function parseContent(content: Content, location: Location, format: Format): unknown {
+  const name = nameOf(location);
+  if (content.mediaType === "text/html") {
+    throw new Unavailable(`${name} answers with a page for people (text/html), perhaps to sign in`);
+  }
+  const known = format === "auto" ? formatOf(content, location) : format;
+  // Without a word for nothing, a file that was cut off would count as a list that became empty.
+  if (content.text.trim() === "") throw new Unavailable(`${name} is empty`);
+  if (known === "csv") {
+    try {
+      return parseCsv(content.text);
+    } catch (error) {
+      throw new Unavailable(`${name} is not CSV: ${(error as Error).message}`);
+    }
+  }
+  try {
+    return known === "json" ? JSON.parse(content.text) : Bun.YAML.parse(content.text);
+  } catch (error) {
+    // Its message may repeat what it found.
+    throw new Unavailable(`${name} is not ${known.toUpperCase()}`, { cause: error });
+  }
+}
+
+function formatOf({ mediaType = "" }: Content, location: Location): Known {
+  const path = "url" in location ? location.url.pathname : location.path;
+  const known = byExtension[extname(path).toLowerCase()];
+  if (known) return known;
+  if (/^(application|text)\/(.+\+)?json$/.test(mediaType)) return "json";
+  if (/^(application|text)\/(.+\+|x-)?yaml$/.test(mediaType)) return "yaml";
+  if (mediaType === "text/csv") return "csv";
+  throw new ConfigurationError([`${nameOf(location)}: neither name nor media type tells its format: set it`]);
+}
+
+/** A list, or the list under one of these keys. */
+export function listIn(value: unknown, keys: readonly string[], location: Location): unknown[] {
+  if (Array.isArray(value)) return value;
+  for (const key of keys) {
+    const inner = isRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+    if (Array.isArray(inner)) return inner;
+  }
+  throw new Unavailable(`${nameOf(location)} holds no list, neither at the top nor as ${keys.join(" or ")}`);
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The text under a key, without blanks around it; undefined when there is none. */
+export function textIn(record: Record<string, unknown>, key: string, where: string): string | undefined {
+  const value = Object.hasOwn(record, key) ? record[key] : undefined;
+  if (value === undefined || value === null) return undefined;
+  if (typeof value !== "string") throw new Unavailable(`${where}: ${key} is no text; put it into quotes`);
+  return value.trim() || undefined;
+}
+
+/** As text; a whole number will do. */
+export function idIn(record: Record<string, unknown>, where: string): string | undefined {
+  const { id } = record;
+  return Number.isSafeInteger(id) ? String(id) : textIn(record, "id", where);
+}
+
+/** http and https only: it is shown as a link. */
+export function linkIn(record: Record<string, unknown>, key: string, where: string): string | undefined {
+  const text = textIn(record, key, where);
+  if (text === undefined || /^https?:\/\/\S+$/.test(text)) return text;
+  throw new Unavailable(`${where}: ${key} is no http(s) address`);
+}

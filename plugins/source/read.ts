@@ -1,0 +1,159 @@
+import { constants } from "node:fs";
+import { open, stat } from "node:fs/promises";
+import { ConfigurationError, SvcError, Unavailable } from "../../core/errors.ts";
+import type { PluginDeps } from "../../core/plugin.ts";
+
+/** What one location may cost us. */
+export const limits = { bytes: 10_000_000, milliseconds: 10_000, redirects: 5 };
+
+/** A place to read from: a file, or an address that is fetched. */
+export type Location = { path: string } | { url: URL };
+
+export interface Content {
+  text: string;
+  /** What an HTTP server says that it is, without parameters and in lower case. */
+  mediaType?: string;
+}
+
+/**
+ * The locations in a configuration: paths and http(s) addresses, apart by spaces.
+ * @throws ConfigurationError for what is neither, and for a token that would go to more than one server
+ */
+export function parseLocations(text: string, bearerToken?: string): Location[] {
+  const words = text.split(/\s+/).filter((word) => word !== "");
+  if (words.length === 0) throw new ConfigurationError(["no location is named"]);
+  const locations = words.map(parseLocation);
+  const origins = new Set(locations.flatMap((one) => ("url" in one ? [one.url.origin] : [])));
+  if (bearerToken !== undefined && origins.size > 1) {
+    throw new ConfigurationError(["a token is for one server, and the locations are on several"]);
+  }
+  return locations;
+}
+
+function parseLocation(word: string): Location {
+  // A single letter is a drive.
+  if (!/^[a-z][a-z0-9+.-]+:/i.test(word)) return { path: word };
+  const url = URL.parse(word);
+  if (url === null || !isFetched(url)) {
+    // Not repeated: it may be an address with a password.
+    throw new ConfigurationError(["a location is neither a path nor an http(s) address"]);
+  }
+  if (url.username !== "" || url.password !== "") {
+    throw new ConfigurationError(["an address must hold no password; there is a setting for a token"]);
+  }
+  return { url };
+}
+
+/** Bun's fetch also reads files and buckets. */
+function isFetched({ protocol }: URL): boolean {
+  return protocol === "http:" || protocol === "https:";
+}
+
+/** How a location is called in an error: an address may hold a token behind its host. */
+export function nameOf(location: Location): string {
+  return "url" in location ? location.url.origin : location.path;
+}
+
+/** @throws Unavailable when it cannot be read, is not UTF-8 or is larger than the limit */
+export async function readLocation(
+  location: Location,
+  { fetch }: Pick<PluginDeps, "fetch">,
+  { signal, bearerToken, ...rest }: { signal: AbortSignal; bearerToken?: string } & Partial<typeof limits>,
+): Promise<Content> {
+  const { bytes, milliseconds, redirects } = { ...limits, ...rest };
+  const name = nameOf(location);
+  const late = AbortSignal.timeout(milliseconds);
+  const either = AbortSignal.any([signal, late]);
+  try {
+    if ("path" in location) return { text: decode(await readFile(location.path, bytes), name) };
+    const response = await follow(location.url, fetch, { signal: either, bearerToken, redirects });
+    const body = await readBody(response, bytes, name);
+    const mediaType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+    return { text: decode(body, name), mediaType };
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    if (late.aborted) {
+      throw new Unavailable(`${name} did not answer within ${milliseconds / 1000} s`, { cause: error });
+    }
+    throw new Unavailable(`${name} cannot be read (${codeOf(error)})`, { cause: error });
+  }
+}
+
+function codeOf(error: unknown): string {
+  const { code, name } = Object(error) as { code?: unknown; name?: unknown };
+  return String(typeof code === "string" ? code : name);
+}
+
+async function follow(
+  first: URL,
+  fetch: PluginDeps["fetch"],
+  { signal, bearerToken, redirects }: { signal: AbortSignal; bearerToken?: string; redirects: number },
+): Promise<Response> {
+  let url = first;
+  for (let hop = 0; hop <= redirects; hop++) {
+    const headers: Record<string, string> = {
+      accept: "application/yaml, application/json, text/csv, text/plain;q=0.5",
+    };
+    // Whom a server sends us to is not whom the token is for.
+    if (bearerToken !== undefined && url.origin === first.origin) {
+      headers.authorization = `Bearer ${bearerToken}`;
+    }
+    // By hand: fetch would also follow from https to http.
+    const response = await fetch(url.href, { headers, signal, redirect: "manual" });
+    if (response.ok) return response;
+    await response.body?.cancel();
+    if (![301, 302, 303, 307, 308].includes(response.status)) {
+      throw new Unavailable(`${url.origin} answers ${response.status}`);
+    }
+    const location = response.headers.get("location");
+    const next = location ? URL.parse(location, url) : null;
+    if (next === null || !isFetched(next) || (url.protocol === "https:" && next.protocol === "http:")) {
+      throw new Unavailable(`${url.origin} redirects to where it must not`);
+    }
+    url = next;
+  }
+  throw new Unavailable(`${first.origin} redirects more than ${redirects} times`);
+}
+
+async function readBody(response: Response, bytes: number, name: string): Promise<Uint8Array> {
+  if (Number(response.headers.get("content-length")) > bytes) {
+    await response.body?.cancel();
+    throw tooLarge(name, bytes);
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  // Counted as it comes, and unpacked: a length is only a promise, and a small archive may be a large text.
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength;
+    if (size > bytes) throw tooLarge(name, bytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function readFile(path: string, bytes: number): Promise<Uint8Array> {
+  // Asked first: to open a pipe is to wait for whoever writes to it.
+  if (!(await stat(path)).isFile()) throw new Unavailable(`${path} is no file`);
+  await using handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for (;;) {
+    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(64 * 1024), 0, 64 * 1024);
+    if (bytesRead === 0) return Buffer.concat(chunks);
+    size += bytesRead;
+    if (size > bytes) throw tooLarge(path, bytes);
+    chunks.push(buffer.subarray(0, bytesRead));
+  }
+}
+
+function tooLarge(name: string, bytes: number): Unavailable {
+  return new Unavailable(`${name} is larger than ${bytes / 1_000_000} MB`);
+}
+
+function decode(bytes: Uint8Array, name: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes); // without its byte order mark
+  } catch {
+    throw new Unavailable(`${name} is not UTF-8`);
+  }
+}

@@ -1,0 +1,47 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { PluginDeps } from "../../core/plugin.ts";
+import { type Format, formats, parseContent } from "./parse.ts";
+import { type Location, parseLocations, readLocation } from "./read.ts";
+
+/** What can be set of every source. */
+export const sourceSettings = {
+  locations: Type.String({
+    minLength: 1,
+    description: "Paths and http(s) addresses to read, apart by spaces",
+  }),
+  format: Type.Unsafe<Format>(
+    Type.Union(
+      formats.map((format) => Type.Literal(format)),
+      {
+        default: "auto",
+        description: "auto, yaml, json or csv; auto goes by the name, then by the media type",
+      },
+    ),
+  ),
+  bearerToken: Type.Optional(
+    Type.String({
+      minLength: 1,
+      secret: true,
+      description: "Sent to the server of the addresses, and to no other",
+    }),
+  ),
+};
+
+type SourceConfig = Static<ReturnType<typeof Type.Object<typeof sourceSettings>>>;
+
+/**
+ * What stands at the locations, read anew each time. All or nothing: what is missing from a list counts as gone, and what
+ * could not be read is not gone.
+ *
+ * @throws ConfigurationError at once, when the locations cannot be good
+ */
+export function openSource({ locations: text, format, bearerToken }: SourceConfig, deps: PluginDeps) {
+  const locations = parseLocations(text, bearerToken);
+  return async (signal: AbortSignal): Promise<{ location: Location; value: unknown }[]> =>
+    await Promise.all(
+      locations.map(async (location) => {
+        const content = await readLocation(location, deps, { signal, bearerToken });
+        return { location, value: parseContent(content, location, format) };
+      }),
+    );
+}

@@ -1,0 +1,252 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readConfig } from "../../core/config.ts";
+import { callPlugin } from "../../core/plugin/call.ts";
+import { choosePlugins } from "../../core/plugin/choose.ts";
+import { createRegistry } from "../../core/plugin/registry.ts";
+import { builtinPlugins } from "../builtin.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-source-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const server = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: (request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/terms") return Response.json({ terms: [{ term: "from the net" }] });
+    if (pathname === "/yaml")
+      return new Response("- term: x", { headers: { "content-type": "text/x-yaml" } });
+    if (pathname === "/untold") return new Response("- term: x");
+    const headers = { "content-type": "text/html" };
+    return new Response("<title>Sign in</title>", { headers });
+  },
+});
+afterAll(() => server.stop(true));
+const url = (path: string) => `http://127.0.0.1:${server.port}${path}`;
+
+let files = 0;
+function file(extension: string, text: string): string {
+  const path = join(directory, `${++files}.${extension}`);
+  writeFileSync(path, text);
+  return path;
+}
+
+const registry = createRegistry([{ origin: "svc", exported: builtinPlugins }]);
+const silent = () => {};
+const deps = {
+  fetch: (address: string, init?: RequestInit) => fetch(address, init),
+  clock: { now: () => new Date(0) },
+  log: { debug: silent, info: silent, warn: silent, error: silent },
+};
+
+/** As the service calls it: chosen by variables, through the guard. */
+async function list(type: "term" | "application", slug: string, settings: Record<string, string>) {
+  const prefix = `SVC_PLUGIN_${slug.replaceAll("-", "_").toUpperCase()}_`;
+  const environment = {
+    [`SVC_PLUGIN_${type.toUpperCase()}`]: slug,
+    ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`${prefix}${key}`, value])),
+  };
+  const plugins = await choosePlugins(registry, readConfig(environment), environment, deps);
+  const [plugin] = plugins.ofType(type);
+  const outcome = await callPlugin(plugin!, "list", {});
+  return outcome.ok ? outcome.value : outcome.detail;
+}
+const terms = (locations: string, more = {}) =>
+  list("term", "term-source", { LOCATIONS: locations, ...more });
+const applications = (locations: string) =>
+  list("application", "application-source", { LOCATIONS: locations });
+const backstage = (locations: string, more = {}) =>
+  list("application", "backstage-catalog", { LOCATIONS: locations, ...more });
+
+const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+const definition = (text: string) => ({ externalId: sha256(text), text });
+
+describe("terms", () => {
+  test("from YAML, JSON, CSV and an address, together", async () => {
+    const yaml = file(
+      "yaml",
+      "- term: runbook\n  id: 7\n  definitions: [Step by step., A page.]\n  discoverable: false\n",
+    );
+    const json = file("JSON", '[{"term":" SLO ","definition":"A promise."}]');
+    const csv = file("csv", 'term,definition,owner\nSLO,A promise.,ada\nSLO,"A number, too.",\nMTTR,,\n');
+    expect(await terms(`${yaml} ${json}\n${csv} ${url("/terms")} ${url("/yaml")}`)).toEqual([
+      {
+        externalId: "7",
+        text: "runbook",
+        definitions: [definition("Step by step."), definition("A page.")],
+        discoverable: false,
+      },
+      {
+        externalId: "SLO",
+        text: "SLO",
+        definitions: [definition("A promise."), definition("A number, too.")],
+      },
+      { externalId: "MTTR", text: "MTTR", definitions: [] },
+      { externalId: "from the net", text: "from the net", definitions: [] },
+      { externalId: "x", text: "x", definitions: [] },
+    ]);
+  });
+
+  test("an empty list is one, an empty file is none", async () => {
+    expect(await terms(file("json", "[]"))).toEqual([]);
+    expect(await terms(file("yaml", " \n"))).toEndWith(".yaml is empty");
+  });
+
+  const broken: [string, string, string, string][] = [
+    ["YAML that is none", "yaml", "- term: [", "is not YAML"],
+    ["JSON that is none", "json", '[{"term": "hunter2"', "is not JSON"],
+    ["CSV that is none", "csv", 'term\n"hunter2', "is not CSV: line 2: a quote that is not closed"],
+    ["a word", "yaml", "hunter2", "holds no list, neither at the top nor as terms"],
+    ["another list", "yaml", "applications: []", "holds no list, neither at the top nor as terms"],
+    ["a record that is a word", "yaml", "- term: a\n- hunter2", "record 2: it is no object"],
+    ["no term", "csv", "definition\nhunter2", "record 1: it has no term"],
+    ["a term that is a number", "yaml", "- term: 1.20", "record 1: term is no text; put it into quotes"],
+    [
+      "definitions that are none",
+      "yaml",
+      "- {term: a, definitions: hunter2}",
+      "definitions is no list of texts",
+    ],
+    [
+      "discoverable that is neither",
+      "csv",
+      "term,discoverable\na,maybe",
+      "discoverable is neither true nor false",
+    ],
+    [
+      "two terms with one id",
+      "yaml",
+      "- {term: a, id: 1}\n- {term: b, id: 1}",
+      "another term has the same id",
+    ],
+    ["the depth of a well", "yaml", "[".repeat(100_000), "is not YAML"],
+    [
+      "aliases of aliases",
+      "yaml",
+      `a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array(10).fill(`*a${at}`).join(",")}]\n`).join("")}`,
+      "is not YAML",
+    ],
+    [
+      "something in itself",
+      "yaml",
+      "- &a\n  term: x\n  definitions: [*a]",
+      "definitions is no list of texts",
+    ],
+  ];
+  for (const [name, extension, text, fault] of broken) {
+    test(`are not read from ${name}`, async () => {
+      const detail = await terms(file(extension, text));
+      expect(detail).toEndWith(fault);
+      expect(detail).not.toContain("hunter2");
+    });
+  }
+
+  test("all or nothing: a location that is broken is the failure of the list", async () => {
+    const good = file("yaml", "- term: a");
+    expect(await terms(`${good} ${good}.nowhere.yaml`)).toEndWith("cannot be read (ENOENT)");
+  });
+
+  test("a page to sign in is no list, whatever the format", async () => {
+    const fault = "answers with a page for people (text/html), perhaps to sign in";
+    expect(await terms(url("/page.json"))).toEndWith(fault);
+    expect(await terms(url("/page"), { FORMAT: "yaml" })).toEndWith(fault);
+  });
+
+  test("a format that nothing tells has to be said", async () => {
+    expect(await terms(url("/untold"))).toEndWith("neither name nor media type tells its format: set it");
+    expect(await terms(url("/untold"), { FORMAT: "yaml" })).toHaveLength(1);
+  });
+
+  test("what the guard does not let through: too long, too large", async () => {
+    expect(await terms(file("json", JSON.stringify([{ term: "x".repeat(201) }])))).toStartWith(
+      "term-source answered nonsense: /0/text",
+    );
+    expect(await terms(file("json", `["${"x".repeat(10_000_000)}"]`))).toEndWith("is larger than 10 MB");
+  });
+
+  test("locations that cannot be stop the start", async () => {
+    const refused = "SVC_PLUGIN_TERM: plugin term-source of svc cannot be set up: a location is neither";
+    await expect(terms("file:///etc/passwd")).rejects.toThrow(refused);
+  });
+});
+
+describe("applications", () => {
+  test("from CSV and YAML", async () => {
+    const csv = file("csv", 'id,name,description,uri\npay,Payments,"Cards, transfers",https://pay.example\n');
+    const yaml = file("yml", "applications:\n  - name: Ledger\n");
+    expect(await applications(`${csv} ${yaml}`)).toEqual([
+      {
+        externalId: "pay",
+        name: "Payments",
+        description: "Cards, transfers",
+        uri: "https://pay.example",
+      },
+      { externalId: "Ledger", name: "Ledger" },
+    ]);
+  });
+
+  test("not with a link that is none, nor twice, nor without a name", async () => {
+    const uri = file("yaml", "- {name: a, uri: 'javascript:alert(1)'}");
+    expect(await applications(uri)).toEndWith("record 1: uri is no http(s) address");
+    expect(await applications(file("csv", "name\na\na\n"))).toEndWith("another application has the same id");
+    expect(await applications(file("csv", "name,uri\n,\n"))).toEndWith("record 1: it has no name");
+  });
+});
+
+describe("Backstage", () => {
+  const component = `
+apiVersion: backstage.io/v1alpha1
+kind: Component
+metadata:
+  name: payments
+  title: Payments
+  description: Cards and transfers
+  annotations:
+    backstage.io/source-location: url:https://git.example/payments
+  links:
+    - url: https://pay.example
+spec: { type: service, owner: team-pay, lifecycle: production }
+---
+apiVersion: backstage.io/v1alpha1
+kind: API
+metadata: { name: payments-api }
+---
+`;
+  const expected = {
+    externalId: "component:default/payments",
+    name: "Payments",
+    description: "Cards and transfers",
+    uri: "https://pay.example",
+  };
+
+  test("entities of the wanted kinds, from a file and from the API's JSON", async () => {
+    const path = file("yaml", component);
+    expect(await backstage(path)).toEqual([expected]);
+    expect(await backstage(path, { KINDS: "component, Api" })).toEqual([
+      expected,
+      { externalId: "api:default/payments-api", name: "payments-api" },
+    ]);
+    const entity = {
+      apiVersion: "backstage.io/v1beta1",
+      kind: "Component",
+      metadata: { name: "Ledger", namespace: "Bank", annotations: { "backstage.io/view-url": "https://v" } },
+    };
+    const ledger = { externalId: "component:bank/ledger", name: "Ledger", uri: "https://v" };
+    expect(await backstage(file("json", JSON.stringify([entity])))).toEqual([ledger]);
+    expect(await backstage(file("json", JSON.stringify({ items: [entity] })))).toEqual([ledger]);
+  });
+
+  const broken: [string, string, string][] = [
+    ["no entity", "a: 1", "entity 1: it lacks apiVersion, kind or metadata"],
+    ["no name", "{apiVersion: x, kind: Component, metadata: {}}", "entity 1: it has no metadata.name"],
+    ["none of the kinds", "{apiVersion: x, kind: Group, metadata: {name: g}}", "no entity of kind Component"],
+    ["a Location", "{apiVersion: x, kind: Location, metadata: {name: g}}", "name what it points to"],
+    ["one twice", `${component}${component}`, "it is there twice"],
+  ];
+  for (const [name, text, fault] of broken) {
+    test(`not from ${name}`, async () => expect(await backstage(file("yaml", text))).toEndWith(fault));
+  }
+});

@@ -1,0 +1,68 @@
+import { Type } from "@sinclair/typebox";
+import { Unavailable } from "../../core/errors.ts";
+import { definePlugin, type TermItem } from "../../core/plugin.ts";
+import { idIn, isRecord, listIn, textIn } from "./parse.ts";
+import { type Location, nameOf } from "./read.ts";
+import { openSource, sourceSettings } from "./settings.ts";
+
+export default definePlugin({
+  title: "Terms from files",
+  slug: "term-source",
+  version: "1.0.0",
+  type: "term",
+  author: "svc",
+  description: "Reads terms and definitions from files and URLs (YAML, JSON, CSV)",
+  configSchema: Type.Object(sourceSettings),
+  create(config, deps) {
+    const read = openSource(config, deps);
+    return { list: async ({ signal }) => termsIn(await read(signal)) };
+  },
+});
+
+/**
+ * Terms are one by `id`, or by their text where they have none. Several records of one term bring a definition each.
+ * @throws Unavailable naming the record that cannot be read
+ */
+export function termsIn(sources: readonly { location: Location; value: unknown }[]): TermItem[] {
+  const terms = new Map<string, TermItem>();
+  for (const { location, value } of sources) {
+    for (const [at, record] of listIn(value, ["terms"], location).entries()) {
+      const where = `${nameOf(location)}, record ${at + 1}`;
+      if (!isRecord(record)) throw new Unavailable(`${where}: it is no object`);
+      const text = textIn(record, "term", where);
+      if (text === undefined) throw new Unavailable(`${where}: it has no term`);
+      const externalId = idIn(record, where) ?? text;
+      const term = terms.get(externalId) ?? { externalId, text, definitions: [] };
+      if (term.text !== text) throw new Unavailable(`${where}: another term has the same id`);
+      const discoverable = booleanIn(record, "discoverable", where);
+      if (discoverable !== undefined) term.discoverable = discoverable;
+      for (const definition of definitionsIn(record, where)) {
+        // By its text, so that the same definition of two terms is one.
+        const id = new Bun.CryptoHasher("sha256").update(definition).digest("hex");
+        if (term.definitions.some((other) => other.externalId === id)) continue;
+        term.definitions.push({ externalId: id, text: definition });
+      }
+      terms.set(externalId, term);
+    }
+  }
+  return [...terms.values()];
+}
+
+function definitionsIn(record: Record<string, unknown>, where: string): string[] {
+  const { definitions = [] } = record;
+  if (!Array.isArray(definitions) || definitions.some((one) => typeof one !== "string")) {
+    throw new Unavailable(`${where}: definitions is no list of texts`);
+  }
+  return [textIn(record, "definition", where) ?? "", ...(definitions as string[])]
+    .map((text) => text.trim())
+    .filter((text) => text !== "");
+}
+
+/** In CSV as a word. */
+function booleanIn(record: Record<string, unknown>, key: string, where: string): boolean | undefined {
+  const value = record[key];
+  if (value === undefined || value === null || value === "") return undefined;
+  if (value === true || value === false) return value;
+  if (typeof value === "string" && /^(true|false)$/i.test(value)) return value.toLowerCase() === "true";
+  throw new Unavailable(`${where}: ${key} is neither true nor false`);
+}

@@ -1,0 +1,199 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+import { readConfig } from "../../core/config.ts";
+import { callPlugin } from "../../core/plugin/call.ts";
+import { choosePlugins } from "../../core/plugin/choose.ts";
+import { createRegistry } from "../../core/plugin/registry.ts";
+import type { IncidentFacts } from "../../core/plugin.ts";
+import { keyOf, signedHeaders } from "./signature.ts";
+import webhook from "./webhook.ts";
+
+const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+const received: { headers: Headers; body: string }[] = [];
+let answer: () => Response = () => new Response();
+const { promise: stopped, resolve: stop } = Promise.withResolvers<Response>();
+const server = Bun.serve({
+  port: 0,
+  hostname: "127.0.0.1",
+  fetch: async (request) => {
+    const { pathname } = new URL(request.url);
+    received.push({ headers: request.headers, body: await request.text() });
+    return pathname === "/hangs" ? stopped : answer();
+  },
+});
+afterAll(async () => {
+  stop(new Response());
+  await server.stop(true);
+});
+
+const registry = createRegistry([{ origin: "svc", exported: webhook }]);
+const now = new Date("2026-01-02T03:04:05.678Z");
+const silent = () => {};
+
+async function open(more: Record<string, string> = {}) {
+  const environment = {
+    SVC_PLUGIN_CONVERSATION: "webhook",
+    SVC_PLUGIN_WEBHOOK_URL: `http://127.0.0.1:${server.port}/hooks/hunter2`,
+    SVC_PLUGIN_WEBHOOK_SECRET: secret,
+    ...more,
+  };
+  const plugins = await choosePlugins(registry, readConfig(environment), environment, {
+    fetch: (url, init) => fetch(url, init),
+    clock: { now: () => now },
+    log: { debug: silent, info: silent, warn: silent, error: silent },
+  });
+  return plugins.ofType("conversation")[0]!;
+}
+
+const ada = { id: 1, name: "Ada", email: "ada@example.com" };
+const incident: IncidentFacts = {
+  id: 7,
+  name: "INC-7",
+  title: "Payments are down",
+  description: "All of them",
+  status: "Active",
+  visibility: "Open",
+  type: { id: 1, name: "Outage" },
+  priority: { id: 1, name: "High", rank: 3 },
+  terms: [],
+  reportedAt: "2026-01-02T03:00:00.000Z",
+  weblink: "https://svc.example/incidents/7",
+};
+const message = { subject: "INC-7", text: "Commander: *Ada*" };
+
+describe("the signature", () => {
+  test("is that of the vector of Standard Webhooks", () => {
+    // svix-webhooks, go/webhook_test.go, TestWebhookSign; standard-webhooks has the same.
+    const headers = signedHeaders(keyOf("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), {
+      id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
+      at: new Date(1614265330_000),
+      body: '{"test": 2432232314}',
+    });
+    expect(headers).toEqual({
+      "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+      "webhook-timestamp": "1614265330",
+      "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    });
+  });
+
+  test("covers id, time and body", () => {
+    const sign = (id: string, at: number, body: string) =>
+      signedHeaders(keyOf(secret), { id, at: new Date(at), body })["webhook-signature"];
+    const all = [sign("a", 0, "x"), sign("b", 0, "x"), sign("a", 1000, "x"), sign("a", 0, "y")];
+    expect(new Set(all).size).toBe(4);
+  });
+
+  for (const [name, bad] of [
+    ["too short", `whsec_${Buffer.alloc(23).toString("base64")}`],
+    ["too long", `whsec_${Buffer.alloc(65).toString("base64")}`],
+    ["no Base64", `whsec_${"hunter2!".repeat(5)}`],
+  ] as const) {
+    test(`needs a key that is not ${name}`, async () => {
+      const opening = open({ SVC_PLUGIN_WEBHOOK_SECRET: bad });
+      await expect(opening).rejects.toThrow("the secret is not whsec_ and 24 to 64 bytes in Base64");
+      await expect(opening).rejects.not.toThrow(bad);
+    });
+  }
+});
+
+test("every method is one signed message, and the same id when it is tried again", async () => {
+  const plugin = await open();
+  const conversation = { incident, externalId: "C1" };
+  received.length = 0;
+  const outcomes = [
+    await callPlugin(plugin, "create", { incident }, { key: "k1" }),
+    await callPlugin(plugin, "send", { conversation, message }, { key: "k2" }),
+    await callPlugin(plugin, "send", { conversation, message }, { key: "k2" }),
+    await callPlugin(plugin, "direct", { person: ada, message, incident }, { key: "k3" }),
+    await callPlugin(plugin, "add", { conversation, people: [ada] }, { key: "k4" }),
+    await callPlugin(plugin, "archive", { conversation }, { key: "k5" }),
+  ];
+  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(5).fill({ ok: true, value: undefined })]);
+  const data = [
+    ["conversation.create", { incident }],
+    ["conversation.send", { incident, externalId: "C1", message }],
+    ["conversation.send", { incident, externalId: "C1", message }],
+    ["conversation.direct", { person: ada, message, incident }],
+    ["conversation.add", { incident, externalId: "C1", people: [ada] }],
+    ["conversation.archive", { incident, externalId: "C1" }],
+  ];
+  expect(received.map(({ body }) => JSON.parse(body))).toEqual(
+    data.map(([type, data]) => ({ type, timestamp: now.toISOString(), data })),
+  );
+  for (const { headers, body } of received) {
+    const content = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`;
+    const expected = createHmac("sha256", Buffer.alloc(32, 7)).update(content).digest("base64");
+    expect(headers.get("webhook-signature")).toBe(`v1,${expected}`);
+    expect(headers.get("webhook-timestamp")).toBe("1767323045");
+    expect(headers.get("content-type")).toBe("application/json");
+  }
+  const ids = received.map(({ headers }) => headers.get("webhook-id"));
+  expect(ids[1]).toBe(ids[2]!);
+  expect(new Set(ids).size).toBe(5);
+  expect(ids.join("")).not.toContain(".");
+});
+
+test("of a Restricted incident only its name goes out, unless it may", async () => {
+  const conversation = { incident: { ...incident, visibility: "Restricted" as const } };
+  received.length = 0;
+  await callPlugin(await open(), "send", { conversation, message });
+  await callPlugin(await open(), "direct", { incident: conversation.incident, person: ada, message });
+  for (const { body } of received) {
+    expect(JSON.parse(body).data).toEqual({
+      incident: { id: 7, name: "INC-7", visibility: "Restricted", weblink: incident.weblink },
+      withheld: true,
+    });
+  }
+  received.length = 0;
+  await callPlugin(await open({ SVC_PLUGIN_WEBHOOK_RESTRICTED: "true" }), "send", { conversation, message });
+  expect(received[0]!.body).toContain("Commander");
+});
+
+describe("the receiver's answer", () => {
+  const create = async () => await callPlugin(await open(), "create", { incident });
+  test("may name the conversation", async () => {
+    answer = () => Response.json({ externalId: "C1", weblink: "https://chat.example/C1", ok: true });
+    const value = { externalId: "C1", weblink: "https://chat.example/C1" };
+    expect(await create()).toEqual({ ok: true, value });
+  });
+
+  const json = { headers: { "content-type": "application/json" } };
+  const cases: [string, () => Response, string][] = [
+    ["an error", () => new Response("hunter2", { status: 500 }), "webhook failed: the receiver answers 500"],
+    ["a redirect", () => Response.redirect("/hooks/x", 307), "redirects (307), which is not followed"],
+    ["no JSON", () => new Response("{hunter2", json), "the receiver's answer cannot be read"],
+    [
+      "too much",
+      () => new Response(`"${"x".repeat(70_000)}"`, json),
+      "the receiver's answer is larger than 64 KB",
+    ],
+    ["a number", () => Response.json(7), "webhook answered nonsense: the answer: Expected object"],
+    [
+      "another link",
+      () => Response.json({ weblink: "data:,x" }),
+      /webhook answered nonsense: \/weblink/,
+    ] as never,
+  ];
+  for (const [name, response, fault] of cases) {
+    test(`is not ${name}`, async () => {
+      answer = response;
+      const outcome = await create();
+      expect(outcome).toMatchObject({ ok: false, detail: expect.stringMatching(fault) });
+      expect(JSON.stringify(outcome)).not.toContain("hunter2");
+    });
+  }
+});
+
+test("a receiver that is not there, or does not answer, is told without its address", async () => {
+  const call = async (url: string) =>
+    await callPlugin(
+      await open({ SVC_PLUGIN_WEBHOOK_URL: url }),
+      "create",
+      { incident },
+      { timeoutMilliseconds: 200 },
+    );
+  expect(await call("http://127.0.0.1:1/hunter2")).toMatchObject({
+    detail: "webhook failed: the receiver cannot be reached (ECONNREFUSED)",
+  });
+  expect(await call(`http://127.0.0.1:${server.port}/hangs`)).toMatchObject({ reason: "timeout" });
+});

@@ -1,0 +1,132 @@
+import { Type } from "@sinclair/typebox";
+import { SvcError, Unavailable } from "../../core/errors.ts";
+import { type CallContext, definePlugin, type IncidentFacts, type PluginDeps } from "../../core/plugin.ts";
+import { keyOf, signedHeaders } from "./signature.ts";
+
+const milliseconds = 10_000;
+/** Of the answer to `conversation.create`: an id and a link. */
+const answerBytes = 64 * 1024;
+
+export default definePlugin({
+  title: "Signed webhook",
+  slug: "webhook",
+  version: "1.0.0",
+  type: "conversation",
+  author: "svc",
+  description: "Sends what is said to an HTTP address, signed by Standard Webhooks",
+  configSchema: Type.Object({
+    url: Type.String({
+      pattern: "^https?://[^\\s/]+",
+      secret: true,
+      description: "Where to send to; secret, since many a receiver knows its sender by the address alone",
+    }),
+    secret: Type.String({
+      pattern: "^whsec_",
+      secret: true,
+      description:
+        'Signs the messages: "whsec_" and 24 to 64 bytes in Base64, e.g. of `openssl rand -base64 32`',
+    }),
+    restricted: Type.Boolean({
+      default: false,
+      description: "Whether the receiver may know what a Restricted incident is about",
+    }),
+  }),
+  create({ url, secret, restricted }, deps) {
+    const key = keyOf(secret);
+    const post = async (type: string, data: Data, call: CallContext) =>
+      await send(url, key, { type, data: restricted ? data : withheld(data), call }, deps);
+    return {
+      create: async ({ signal, key, ...data }) =>
+        await answerOf(await post("conversation.create", data, { signal, key })),
+      send: async ({ signal, key, conversation, message }) =>
+        await drop(post("conversation.send", { ...conversation, message }, { signal, key })),
+      direct: async ({ signal, key, ...data }) =>
+        await drop(post("conversation.direct", data, { signal, key })),
+      add: async ({ signal, key, conversation, people }) =>
+        await drop(post("conversation.add", { ...conversation, people }, { signal, key })),
+      archive: async ({ signal, key, conversation }) =>
+        await drop(post("conversation.archive", { ...conversation }, { signal, key })),
+    };
+  },
+});
+
+interface Data {
+  incident?: IncidentFacts;
+  [key: string]: unknown;
+}
+
+/** Of a Restricted incident only that something happened there: who receives it need not be one of its participants. */
+function withheld(data: Data): object {
+  if (data.incident?.visibility !== "Restricted") return data;
+  const { id, name, visibility, weblink } = data.incident;
+  const { externalId } = data;
+  return {
+    incident: { id, name, visibility, weblink },
+    ...(externalId ? { externalId } : {}),
+    withheld: true,
+  };
+}
+
+async function send(
+  url: string,
+  key: Buffer,
+  { type, data, call }: { type: string; data: object; call: CallContext },
+  { fetch, clock }: PluginDeps,
+): Promise<Response> {
+  const at = clock.now();
+  const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
+  // The same for each attempt, so that the receiver can tell; and no dot, which the signature puts behind it.
+  const id = `msg_${new Bun.CryptoHasher("sha256").update(call.key).digest("hex").slice(0, 32)}`;
+  const late = AbortSignal.timeout(milliseconds);
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "svc",
+        ...signedHeaders(key, { id, at, body }),
+      },
+      body,
+      signal: AbortSignal.any([call.signal, late]),
+      redirect: "manual",
+    });
+  } catch (error) {
+    if (late.aborted) throw new Unavailable(`the receiver did not answer within ${milliseconds / 1000} s`);
+    const { code, name } = Object(error) as { code?: unknown; name?: unknown };
+    throw new Unavailable(`the receiver cannot be reached (${code ?? name})`, { cause: error });
+  }
+  if (response.ok) return response;
+  await response.body?.cancel();
+  const { status } = response;
+  throw new Unavailable(
+    status >= 300 && status < 400
+      ? `the receiver redirects (${status}), which is not followed`
+      : `the receiver answers ${status}`,
+  );
+}
+
+/** What it calls the conversation, if it says so. */
+async function answerOf(response: Response): Promise<{ externalId?: string; weblink?: string }> {
+  const mediaType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  if (mediaType !== "application/json") {
+    await response.body?.cancel();
+    return {};
+  }
+  try {
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true });
+      if (text.length > answerBytes) throw new Unavailable("the receiver's answer is larger than 64 KB");
+    }
+    return text.trim() === "" ? {} : JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    throw new Unavailable("the receiver's answer cannot be read", { cause: error });
+  }
+}
+
+async function drop(sent: Promise<Response>): Promise<void> {
+  await (await sent).body?.cancel();
+}
