@@ -12,7 +12,8 @@ export type AuditAction =
   | "session.signed_in"
   | "session.signed_out"
   | "token.revoked"
-  | "key.created";
+  | "key.created"
+  | "document.deleted";
 
 export interface AuditEvent {
   at: Date;

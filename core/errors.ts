@@ -21,6 +21,7 @@ export type ErrorCode =
   | "forbidden"
   | "not_found"
   | "conflict"
+  | "idempotency_key_reused"
   | "too_many_requests"
   | "unavailable"
   | "configuration"
@@ -61,6 +62,23 @@ export class NotFound extends SvcError {
 export class Conflict extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {
     super("conflict", detail, options);
+  }
+}
+
+/** The very same request is being worked on; when that is done, a retry gets its answer. */
+export class InProgress extends Conflict {
+  constructor(
+    /** Whole seconds until a retry makes sense. */
+    readonly retryAfter: number,
+  ) {
+    super(`The same request is being worked on: try again in ${retryAfter} s`);
+  }
+}
+
+/** An Idempotency-Key came back with another request than the first time. */
+export class KeyReused extends SvcError {
+  constructor() {
+    super("idempotency_key_reused", "This Idempotency-Key was used for another request: take a new one");
   }
 }
 

@@ -1,5 +1,6 @@
+import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
-import { InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
+import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
 import { requestIdOf } from "./request_id.ts";
@@ -10,6 +11,7 @@ const statuses: Record<SvcError["code"], number> = {
   forbidden: 403,
   not_found: 404,
   conflict: 409,
+  idempotency_key_reused: 422,
   too_many_requests: 429,
   unavailable: 503,
   configuration: 500,
@@ -22,6 +24,7 @@ const titles: Record<number, string> = {
   403: "Not allowed",
   404: "Not found",
   409: "The state does not allow it",
+  422: "The request cannot be accepted",
   429: "Too many requests",
   500: "Something went wrong here",
   503: "Temporarily unavailable",
@@ -59,7 +62,8 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
   }
   if (known.code === "unavailable") log.warn({ err: error, request_id: requestId }, "request failed");
   const headers: Record<string, string> = {};
-  if (known instanceof TooManyRequests) headers["retry-after"] = String(known.retryAfter);
+  if (known instanceof TooManyRequests || known instanceof InProgress)
+    headers["retry-after"] = String(known.retryAfter);
   if (known.code === "unauthenticated") headers["www-authenticate"] = 'Bearer realm="svc"';
   return {
     status: statuses[known.code],
@@ -84,13 +88,16 @@ function fromDatabase(error: unknown): SvcError | undefined {
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
-  const { code, all } = (error ?? {}) as { code?: unknown; all?: { path?: string }[] };
+  const { code, all } = (error ?? {}) as { code?: unknown; all?: { path?: string; type?: number }[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
   if (code === "PARSE")
     return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer of ours that breaks its own schema is our fault, not the caller's.
   if (code === "VALIDATION" && (error as { type?: string }).type !== "response") {
+    // A name that we do not know is the caller's own text: not repeated.
+    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties)
+      return new InvalidInput("body", "There is a field or parameter that is not known here");
     const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
     return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
   }

@@ -12,14 +12,22 @@ export const tokenCookie = "svc_auth";
  * `{ actor: true }` on a route: it is only for the holder of a good access token, and its handler gets that `actor`.
  * A macro, because an Elysia hook of one plugin leaves routes of the next one open.
  */
-export const actorMacro = (deps: Deps) =>
-  new Elysia({ name: "actor" }).macro({
+export const actorMacro = (deps: Deps) => {
+  const verified = new WeakMap<Request, Actor>();
+  return new Elysia({ name: "actor" }).macro({
     actor: {
-      async resolve({ request }): Promise<{ actor: Actor }> {
-        return { actor: await verifyToken(deps, presentedToken(deps, request)) };
+      // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
+      async transform({ request }) {
+        verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
+      },
+      resolve({ request }): { actor: Actor } {
+        const actor = verified.get(request);
+        if (!actor) throw new Unauthenticated();
+        return { actor };
       },
     },
   });
+};
 
 function presentedToken(deps: Deps, request: Request): string {
   const authorization = request.headers.get("authorization");

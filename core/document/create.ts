@@ -1,0 +1,71 @@
+import { and, eq } from "drizzle-orm";
+import { document, incident } from "../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../context.ts";
+import { Conflict, Forbidden, InvalidInput } from "../errors.ts";
+import { tell } from "../event.ts";
+import { mayReadIncident } from "../incident/visibility.ts";
+import { parseName } from "../text.ts";
+import { type Document, documentColumns, type DocumentFields, parseDocument } from "./document.ts";
+
+export interface NewDocument extends DocumentFields {
+  incidentId: number | null;
+  /** Where its text is: with this plugin under this id. Both or neither. */
+  pluginSlug: string | null;
+  resourceId: string | null;
+}
+
+/**
+ * Keeps a document; one of an incident stands on its timeline.
+ *
+ * Only admins say where a text is: else a member could have a document of their own show the text of a Restricted one.
+ *
+ * @throws Forbidden when a member names a plugin
+ * @throws InvalidInput also for an incident that the actor may not read, as for one that is not there
+ * @throws Conflict when another document has this text
+ */
+export async function createDocument(
+  { db, clock }: Context,
+  actor: Actor,
+  wanted: NewDocument,
+): Promise<Document> {
+  const { incidentId } = wanted;
+  const resource = parseResource(wanted);
+  if (resource && !actor.admin) throw new Forbidden("Only an admin says with which plugin a text is");
+  const values = { ...parseDocument(wanted), ...resource, incidentId };
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    if (incidentId !== null) {
+      const [found] = await tx
+        .select({ id: incident.id })
+        .from(incident)
+        .where(and(eq(incident.id, incidentId), mayReadIncident(actor)))
+        // Neither gone nor Restricted before we are done.
+        .for("share");
+      if (!found) throw new InvalidInput("incident_id", "There is no such incident");
+    }
+    const [created] = await tx
+      .insert(document)
+      .values({ ...values, createdAt: at, updatedAt: at })
+      .onConflictDoNothing({ target: [document.pluginSlug, document.resourceId] })
+      .returning(documentColumns);
+    if (!created)
+      throw new Conflict("Another document already has the text of this plugin_slug and resource_id");
+    if (incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId, at, actor: actor.user, kind: "document.created" },
+        ...{ description: `Document added: ${created.name}`, data: { document_id: created.id } },
+      });
+    }
+    return created;
+  });
+}
+
+function parseResource({ pluginSlug, resourceId }: NewDocument) {
+  if (pluginSlug === null && resourceId === null) return undefined;
+  if (pluginSlug === null || resourceId === null)
+    throw new InvalidInput("resource_id", "plugin_slug and resource_id are given together or not at all");
+  return {
+    pluginSlug: parseName("plugin_slug", pluginSlug),
+    resourceId: parseName("resource_id", resourceId),
+  };
+}

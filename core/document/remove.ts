@@ -1,0 +1,42 @@
+import { eq } from "drizzle-orm";
+import { document } from "../../drizzle/schema/index.ts";
+import { audit } from "../audit.ts";
+import type { Actor, Context } from "../context.ts";
+import { Forbidden } from "../errors.ts";
+import { tell } from "../event.ts";
+import { unlessReferredTo } from "../reference.ts";
+import { noSuchDocument } from "./document.ts";
+
+/**
+ * Deletes a document with its text. Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ * @throws Conflict saying what refers to it
+ */
+export async function removeDocument(
+  { db, clock }: Context,
+  actor: Actor,
+  { id, address }: { id: number; address: string },
+): Promise<void> {
+  if (!actor.admin) throw new Forbidden("Only an admin deletes documents");
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    const [removed] = await unlessReferredTo(
+      "This document",
+      tx
+        .delete(document)
+        .where(eq(document.id, id))
+        .returning({ name: document.name, incidentId: document.incidentId }),
+    );
+    if (!removed) throw noSuchDocument();
+    const { name, incidentId } = removed;
+    await audit(tx, { at, actor: actor.user, action: "document.deleted", address, subject: String(id) });
+    if (incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId, at, actor: actor.user, kind: "document.deleted" },
+        ...{ description: `Document deleted: ${name}`, data: { document_id: id } },
+      });
+    }
+  });
+}

@@ -1,0 +1,44 @@
+import { and, eq } from "drizzle-orm";
+import { document } from "../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../context.ts";
+import { Conflict } from "../errors.ts";
+import { tell } from "../event.ts";
+import { mayReadOf } from "../incident/visibility.ts";
+import { type Document, documentColumns, type DocumentFields, parseDocument } from "./document.ts";
+import { getDocument } from "./get.ts";
+
+/**
+ * Replaces what is written of a document. Who may read it may change it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound also when the actor may not read it
+ * @throws Conflict when it is no longer at `version`
+ */
+export async function updateDocument(
+  context: Context,
+  actor: Actor,
+  change: DocumentFields & { id: number; version: number },
+): Promise<Document> {
+  const { db, clock } = context;
+  const { id, version } = change;
+  const fields = parseDocument(change);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const [updated] = await tx
+      .update(document)
+      .set({ ...fields, version: version + 1, updatedAt: at })
+      .where(and(eq(document.id, id), eq(document.version, version), mayReadOf(actor, document.incidentId)))
+      .returning(documentColumns);
+    if (!updated) {
+      const now = await getDocument({ ...context, db: tx }, actor, id);
+      throw new Conflict(`Somebody changed this document: it is at version ${now.version} now`);
+    }
+    if (updated.incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId: updated.incidentId, at, actor: actor.user, kind: "document.updated" },
+        ...{ description: `Document changed: ${updated.name}`, data: { document_id: id } },
+      });
+    }
+    return updated;
+  });
+}

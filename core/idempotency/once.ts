@@ -1,0 +1,132 @@
+import { and, eq, lte, or, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { idempotencyKey } from "../../drizzle/schema/index.ts";
+import { after } from "../clock.ts";
+import type { Context } from "../context.ts";
+import { InProgress, InvalidInput, KeyReused } from "../errors.ts";
+import { sha256, toHex } from "../secret.ts";
+
+/** A write as its sender names it. */
+export interface KeyedRequest {
+  /** Canonical user name. */
+  actor: string;
+  method: string;
+  path: string;
+  /** The header Idempotency-Key. */
+  key: string;
+  /** Whatever else decides what the request does, as text. */
+  content: string;
+}
+
+export interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  /** As text, so that a repetition is the same to the byte. */
+  body: string;
+}
+
+const keptSeconds = 24 * 3600;
+/** Longer than any work takes. Afterwards its server counts as dead, and can no longer finish. */
+const leaseSeconds = 60;
+const retrySeconds = 1;
+
+/**
+ * Does `work` once for all requests of this actor, method, path and key within 24 h, and gives each the same answer.
+ *
+ * The first one claims the key for a while (Running). `work` and the note of its answer (Done) are one transaction, so
+ * no crash leaves the one without the other; a claim whose server died is taken over when its lease ends. Who comes
+ * meanwhile is told to come again, instead of holding a connection while it waits. Work that fails has done nothing: it
+ * gives the key back, and a retry begins anew.
+ *
+ * @throws InvalidInput when the key is none
+ * @throws InProgress while another one is at work
+ * @throws KeyReused when the key was used for another content
+ */
+export async function once(
+  context: Context,
+  request: KeyedRequest,
+  work: (context: Context & { db: Transaction }) => Promise<Answer>,
+): Promise<Answer> {
+  if (!/^[\x21-\x7e]{1,255}$/.test(request.key))
+    throw new InvalidInput("Idempotency-Key", "The key is 1 to 255 visible ASCII characters");
+  const claimed = await claim(context, request);
+  if ("answer" in claimed) return claimed.answer;
+  const { db } = context;
+  const ours = and(isKey(request), eq(idempotencyKey.leaseUntil, claimed.leaseUntil));
+  try {
+    return await db.transaction(async (tx) => {
+      const answer = await work({ ...context, db: tx });
+      const { status: responseStatus, headers: responseHeaders, body: responseBody } = answer;
+      const [done] = await tx
+        .update(idempotencyKey)
+        .set({ state: "Done", leaseUntil: null, responseStatus, responseHeaders, responseBody })
+        .where(ours)
+        .returning({ key: idempotencyKey.key });
+      // It took longer than its lease, and somebody else has begun anew: that one counts.
+      if (!done) throw new InProgress(retrySeconds);
+      return answer;
+    });
+  } catch (error) {
+    // If that fails as well, the lease ends by itself.
+    await db
+      .delete(idempotencyKey)
+      .where(ours)
+      .catch((err: unknown) => context.log.warn({ err }, "an idempotency key stays claimed"));
+    throw error;
+  }
+}
+
+/** The key is ours until `leaseUntil`, or somebody has the answer already. */
+async function claim(
+  { db, clock }: Context,
+  request: KeyedRequest,
+): Promise<{ leaseUntil: Date } | { answer: Answer }> {
+  const { actor, method, path, key, content } = request;
+  const at = clock.now();
+  // It also tells the claims of one key apart: a later one only begins when the one before has ended.
+  const leaseUntil = after(at, leaseSeconds);
+  const requestHash = sha256(content);
+  const fresh = { requestHash, state: "Running" as const, leaseUntil, createdAt: at };
+  const values = { ...fresh, expiresAt: after(at, keptSeconds) };
+  await deleteSomeExpired(db, at);
+  const [claimed] = await db
+    .insert(idempotencyKey)
+    .values({ actor, method, path, key, ...values })
+    .onConflictDoUpdate({
+      target: [idempotencyKey.actor, idempotencyKey.key, idempotencyKey.method, idempotencyKey.path],
+      set: { ...values, responseStatus: null, responseHeaders: null, responseBody: null },
+      setWhere: or(
+        lte(idempotencyKey.expiresAt, at),
+        and(lte(idempotencyKey.leaseUntil, at), eq(idempotencyKey.requestHash, requestHash)),
+      ),
+    })
+    .returning({ key: idempotencyKey.key });
+  if (claimed) return { leaseUntil };
+  const [first] = await db.select().from(idempotencyKey).where(isKey(request));
+  if (first && toHex(first.requestHash) !== toHex(requestHash)) throw new KeyReused();
+  if (!first?.responseStatus) throw new InProgress(retrySeconds);
+  const { responseStatus: status, responseHeaders: headers, responseBody: body } = first;
+  return { answer: { status, headers: headers ?? {}, body: body ?? "" } };
+}
+
+function isKey({ actor, method, path, key }: KeyedRequest) {
+  return and(
+    eq(idempotencyKey.actor, actor),
+    eq(idempotencyKey.key, key),
+    eq(idempotencyKey.method, method),
+    eq(idempotencyKey.path, path),
+  );
+}
+
+/** A few with each claim: the table stays as small as a day's writes, and no claim waits for a great cleaning. */
+async function deleteSomeExpired(db: Context["db"], at: Date): Promise<void> {
+  const { actor, key, method, path, expiresAt } = idempotencyKey;
+  const some = db
+    .select({ actor, key, method, path })
+    .from(idempotencyKey)
+    .where(lte(expiresAt, at))
+    .orderBy(expiresAt)
+    .limit(10)
+    .for("update", { skipLocked: true });
+  await db.delete(idempotencyKey).where(sql`(${actor}, ${key}, ${method}, ${path}) in ${some}`);
+}

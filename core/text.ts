@@ -1,0 +1,36 @@
+import { InvalidInput } from "./errors.ts";
+
+/** Characters (UTF-16) of what is called by it: a name, a title, a kind. */
+export const nameLength = 500;
+/** Characters of a text that people write into a form. */
+export const descriptionLength = 20_000;
+export const urlLength = 2_000;
+
+/**
+ * A text that PostgreSQL can keep: no NUL, no half of a character pair, at most `longest` characters.
+ *
+ * @throws InvalidInput naming `field`; the message never repeats the text
+ */
+export function parseText(field: string, text: string, longest: number): string {
+  if (text.length > longest)
+    throw new InvalidInput(field, `The field ${field} is longer than ${longest} characters`);
+  if (text.includes("\0") || !text.isWellFormed())
+    throw new InvalidInput(field, `The field ${field} has a character that no text has (NUL, half a pair)`);
+  return text;
+}
+
+/** A text in one line, without the space around it, of which something is left. @throws InvalidInput */
+export function parseName(field: string, text: string): string {
+  const name = parseText(field, text, nameLength).trim();
+  if (name === "") throw new InvalidInput(field, `The field ${field} is empty`);
+  if (/\p{Cc}/u.test(name)) throw new InvalidInput(field, `The field ${field} is not one line of text`);
+  return name;
+}
+
+/** An address that a browser opens and that runs nothing: http or https, without a password. @throws InvalidInput */
+export function parseUrl(field: string, text: string): string {
+  const url = URL.parse(parseText(field, text, urlLength));
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
+    throw new InvalidInput(field, `The field ${field} is not like https://example.com/page`);
+  return url.href;
+}

@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { auditLog, document, event, incidentTypeTemplate } from "../../drizzle/schema/index.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let admin: Person;
+let member: Person;
+let ids: IncidentIds;
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const runbook = { name: "Runbook", resource_type: "reference" };
+const whole = { ...runbook, description: "", weblink: null };
+
+async function created(values: object = {}): Promise<number> {
+  const { http, body } = await member.call("POST", "/documents/", { ...runbook, ...values });
+  expect(http).toBe(201);
+  return body.id;
+}
+
+const timeline = (incidentId: number) =>
+  server.db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
+
+describe("POST /documents/", () => {
+  test("answers 201 with the document, where it is and its version", async () => {
+    const { http, body, headers } = await member.call("POST", "/documents/", {
+      ...runbook,
+      description: "What to do",
+      weblink: "https://wiki.example.com/a b",
+    });
+    expect(http).toBe(201);
+    const at = server.clock.now().toISOString();
+    expect(body).toEqual({
+      ...{ id: expect.any(Number), name: "Runbook", description: "What to do", resource_type: "reference" },
+      ...{ plugin_slug: null, resource_id: null, weblink: "https://wiki.example.com/a%20b" },
+      ...{ incident_id: null, version: 1, created_at: at, updated_at: at },
+    });
+    expect(headers.get("location")).toBe(`/documents/${body.id}`);
+    expect(headers.get("etag")).toBe('"1"');
+    expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });
+  });
+
+  test("stands on the timeline of its incident", async () => {
+    const id = await created({ incident_id: ids.incidentId });
+    expect((await timeline(ids.incidentId)).at(-1)).toMatchObject({
+      ...{ actor: "carol@example.com", source: "core", kind: "document.created" },
+      ...{ description: "Document added: Runbook", data: { document_id: id } },
+    });
+  });
+
+  test.each([
+    ["no name", { name: undefined }, "name"],
+    ["an empty name", { name: " \t " }, "name"],
+    ["a long name", { name: "a".repeat(501) }, "name"],
+    ["a name of two lines", { name: "a\nb" }, "name"],
+    ["NUL", { description: "a\0b" }, "description"],
+    ["half a pair", { description: "\ud800" }, "description"],
+    ["a long description", { description: "a".repeat(20_001) }, "description"],
+    ["a script for a link", { weblink: "javascript:alert(1)" }, "weblink"],
+    ["a file for a link", { weblink: "file:///etc/passwd" }, "weblink"],
+    ["a link with a password", { weblink: "https://a:b@example.com/" }, "weblink"],
+    ["an incident that is not there", { incident_id: 4711 }, "incident_id"],
+    ["a negative incident", { incident_id: -1 }, "incident_id"],
+    ["a huge incident", { incident_id: 2 ** 60 }, "incident_id"],
+    ["a number as text", { incident_id: "1" }, "incident_id"],
+    ["an incident as text", { incident_id: "x" }, "incident_id"],
+    ["a field that nobody knows", { incidentid: 1 }, "body"],
+  ])("refuses %s, naming the field and not the value", async (_, change, field) => {
+    const answer = await member.call("POST", "/documents/", { ...runbook, ...change });
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+    for (const value of Object.values(change)) {
+      if (typeof value === "string" && value.length > 3)
+        expect(JSON.stringify(answer.body)).not.toContain(value);
+    }
+  });
+
+  test("takes the longest name and description, of characters of two units each", async () => {
+    const name = "😀".repeat(250);
+    const id = await created({ name, description: "𝒟".repeat(10_000) });
+    expect((await member.call("GET", `/documents/${id}`)).body.name).toBe(name);
+  });
+
+  test("only an admin says with which plugin a text is, and one text has one document", async () => {
+    const resource = { plugin_slug: "markdown", resource_id: "77" };
+    expect(await member.call("POST", "/documents/", { ...runbook, ...resource })).toMatchObject({
+      http: 403,
+    });
+    expect(await admin.call("POST", "/documents/", { ...runbook, ...resource })).toMatchObject({ http: 201 });
+    expect(await admin.call("POST", "/documents/", { ...runbook, ...resource })).toMatchObject({
+      http: 409,
+      body: { code: "conflict" },
+    });
+    const half = await admin.call("POST", "/documents/", { ...runbook, plugin_slug: "markdown" });
+    expect(half).toMatchObject({ http: 400, body: { field: "resource_id" } });
+  });
+});
+
+describe("PUT /documents/{document_id}", () => {
+  test("replaces what its version says, and counts it up", async () => {
+    const id = await created({ incident_id: ids.incidentId });
+    const change = { ...whole, name: "Renamed", description: "New", version: 1 };
+    const { http, body, headers } = await member.call("PUT", `/documents/${id}`, change);
+    expect({ http, body }).toMatchObject({ http: 200, body: { ...change, version: 2 } });
+    expect(headers.get("etag")).toBe('"2"');
+    expect((await member.call("GET", `/documents/${id}`)).body).toEqual(body);
+    expect((await timeline(ids.incidentId)).at(-1)).toMatchObject({
+      kind: "document.updated",
+      data: { document_id: id },
+    });
+  });
+
+  test("of another version is 409 and changes nothing, nor does it stand on the timeline", async () => {
+    const id = await created({ incident_id: ids.incidentId });
+    const before = (await timeline(ids.incidentId)).length;
+    for (const version of [2, 99, 2_147_483_646]) {
+      const answer = await member.call("PUT", `/documents/${id}`, { ...whole, name: "Lost", version });
+      expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
+      expect(answer.body.detail).toContain("version 1");
+    }
+    expect((await member.call("GET", `/documents/${id}`)).body).toMatchObject({
+      name: "Runbook",
+      version: 1,
+    });
+    expect((await timeline(ids.incidentId)).length).toBe(before);
+  });
+
+  test("twenty at once: one is first, the others are told", async () => {
+    const id = await created({ incident_id: ids.incidentId });
+    const before = (await timeline(ids.incidentId)).length;
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, i) =>
+        member.call("PUT", `/documents/${id}`, { ...whole, name: `Name ${i}`, version: 1 }),
+      ),
+    );
+    const https = answers.map(({ http }) => http).sort();
+    expect(https).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+    const { body } = await member.call("GET", `/documents/${id}`);
+    expect(body).toEqual(answers.find(({ http }) => http === 200)!.body);
+    expect((await timeline(ids.incidentId)).length).toBe(before + 1);
+  });
+
+  test.each([0, -1, 1.5, "x", "1", null, 2 ** 31, 1e300])("version %p is no version", async (version) => {
+    const id = await created();
+    const answer = await member.call("PUT", `/documents/${id}`, { ...whole, version });
+    expect(answer).toMatchObject({ http: 400, body: { field: "version" } });
+  });
+
+  test.each(["name", "description", "resource_type", "weblink", "version"])(
+    "without %s is refused: what is left out would be lost",
+    async (field) => {
+      const id = await created();
+      const answer = await member.call("PUT", `/documents/${id}`, {
+        ...whole,
+        version: 1,
+        [field]: undefined,
+      });
+      expect(answer).toMatchObject({ http: 400, body: { field } });
+    },
+  );
+});
+
+describe("DELETE /documents/{document_id}", () => {
+  test("is for admins, whether the document exists or not", async () => {
+    const id = await created();
+    const refused = await member.call("DELETE", `/documents/${id}`);
+    const nothing = await member.call("DELETE", "/documents/4711");
+    expect([refused.http, nothing.http]).toEqual([403, 403]);
+    expect(nothing.body).toEqual({ ...refused.body, request_id: expect.any(String) });
+    expect((await member.call("GET", `/documents/${id}`)).http).toBe(200);
+  });
+
+  test("takes it away, notes who did it, and again is 404", async () => {
+    const id = await created({ incident_id: ids.incidentId });
+    expect(await admin.call("DELETE", `/documents/${id}`)).toMatchObject({ http: 204, body: undefined });
+    expect((await admin.call("GET", `/documents/${id}`)).http).toBe(404);
+    expect((await admin.call("DELETE", `/documents/${id}`)).http).toBe(404);
+    const noted = await server.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.subject, String(id)));
+    expect(noted).toMatchObject([
+      { actor: "root@example.com", action: "document.deleted", address: "127.0.0.1" },
+    ]);
+    expect((await timeline(ids.incidentId)).at(-1)).toMatchObject({
+      kind: "document.deleted",
+      description: "Document deleted: Runbook",
+      data: { document_id: id },
+    });
+  });
+
+  test("of what is referred to is 409 and says what does", async () => {
+    const answer = await admin.call("DELETE", `/documents/${ids.documentId}`);
+    expect(answer).toMatchObject({ http: 409, body: { detail: "This document is referred to by a task" } });
+    const id = await created();
+    await server.db
+      .insert(incidentTypeTemplate)
+      .values({ incidentTypeId: ids.incidentTypeId, resourceType: "incident", documentId: id });
+    expect((await admin.call("DELETE", `/documents/${id}`)).body.detail).toBe(
+      "This document is referred to by an incident type's templates",
+    );
+    const kept = await server.db.select({ id: document.id }).from(document).where(eq(document.id, id));
+    expect(kept).toHaveLength(1);
+    const noted = await server.db
+      .select()
+      .from(auditLog)
+      .where(eq(auditLog.subject, String(id)));
+    expect(noted).toEqual([]);
+  });
+});
+
+test.each(["GET", "PUT", "DELETE"])(
+  "%s with an id that is none is 400, one that is free 404",
+  async (method) => {
+    const body = method === "PUT" ? { ...whole, version: 1 } : undefined;
+    for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
+      expect([id, await admin.call(method, `/documents/${id}`, body)]).toMatchObject([
+        id,
+        { http: 400, body: { field: "document_id" } },
+      ]);
+    }
+    for (const id of ["4711", "999999999999999"])
+      expect((await admin.call(method, `/documents/${id}`, body)).http).toBe(404);
+  },
+);
+
+test("a path without its last slash answers as with it", async () => {
+  const id = await created();
+  expect((await member.call("GET", "/documents")).body).toEqual(
+    (await member.call("GET", "/documents/")).body,
+  );
+  expect((await member.call("POST", "/documents", runbook)).http).toBe(201);
+  expect((await member.call("GET", `/documents/${id}/`)).body.id).toBe(id);
+  expect((await member.call("PUT", `/documents/${id}/`, { ...whole, version: 1 })).http).toBe(200);
+  expect((await admin.call("DELETE", `/documents/${id}/`)).http).toBe(204);
+});

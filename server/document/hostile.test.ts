@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let member: Person;
+let nobody: Person;
+beforeAll(async () => {
+  server = await startTestServer();
+  member = await personOf(server, "carol@example.com");
+  nobody = await personOf(server);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const runbook = { name: "Runbook", resource_type: "reference" };
+
+test.each([
+  "'; drop table document; --",
+  "$1 $$ %s {0} $(id) {{7*7}}",
+  '<script>alert(1)</script><img src=x onerror="alert(1)">',
+  "# H\n\n- [ ] task @alice\n\n[x](javascript:alert(1)) ![](//evil.example/x)\n\n```sh\nrm -rf /\n```",
+  "\\x00 \\u0000 \u202e\u0301\u{10ffff}\ufeff",
+  '","incident_id":1,"name":"',
+  "=cmd|' /C calc'!A0",
+])("%p is text like any other", async (text) => {
+  const name = text.replace(/\s+/g, " ");
+  const posted = await member.call("POST", "/documents/", { ...runbook, name, description: text });
+  expect(posted).toMatchObject({
+    http: 201,
+    body: { name: name.trim(), description: text, incident_id: null },
+  });
+  const { id } = posted.body;
+  expect((await member.call("GET", `/documents/${id}`)).body).toEqual(posted.body);
+  const found = await member.call("GET", `/documents/?${new URLSearchParams({ name: name.trim() })}`);
+  expect(found.body.items).toEqual([posted.body]);
+});
+
+describe("a body that", () => {
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+  test.each([
+    ["is empty", ""],
+    ["is no JSON", "{"],
+    ["is null", "null"],
+    ["is a list", "[]"],
+    ["is a text", '"x"'],
+    ["is a number", "1e999"],
+    ["is 1,000 deep", nested(1000)],
+    ["is 1,000 deep in a field", `{"name":${nested(1000)},"resource_type":"x"}`],
+    ["is 20,000 deep in a field", `{"name":${nested(20_000)},"resource_type":"x"}`],
+    ["is 100,000 deep", nested(100_000)],
+    ["is 500,000 deep", nested(500_000)],
+    ["never closes", "[".repeat(1_000_000)],
+    ["has a field __proto__", '{"name":"a","resource_type":"b","__proto__":{"admin":true}}'],
+    ["has numbers for texts", '{"name":1,"resource_type":2}'],
+    ["has objects for texts", '{"name":{"toString":"x"},"resource_type":["y"]}'],
+    ["has 50,000 unknown fields", `{${Array.from({ length: 50_000 }, (_, i) => `"f${i}":1`).join(",")}}`],
+  ])("%s is 400 at once", async (_, body) => {
+    const started = performance.now();
+    const answer = await member.call("POST", "/documents/", body);
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+    expect(JSON.stringify(answer.body).length).toBeLessThan(500);
+    // The validator alone would take seconds for the deep ones.
+    expect(performance.now() - started).toBeLessThan(1000);
+  });
+
+  test("has brackets in a text is fine", async () => {
+    const description = `\\"${nested(100)}`;
+    const { http, body } = await member.call("POST", "/documents/", { ...runbook, description });
+    expect([http, body.description]).toEqual([201, description]);
+  });
+
+  test("is 10 MB is 413, or the connection ends", async () => {
+    const answer = await member
+      .call("POST", "/documents/", `"${"a".repeat(10_000_000)}"`)
+      .then(({ http }) => http)
+      .catch(() => 413);
+    expect(answer).toBe(413);
+    expect((await member.call("GET", "/documents/")).http).toBe(200);
+  });
+
+  test.each([
+    "text/plain",
+    "application/xml",
+    "multipart/form-data; boundary=x",
+    "application/x-www-form-urlencoded",
+  ])("is %s is 400", async (type) => {
+    const answer = await member.call("POST", "/documents/", JSON.stringify(runbook), {
+      "content-type": type,
+    });
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
+  });
+});
+
+test.each([
+  ["GET", "/documents/?limit=x", undefined],
+  ["GET", "/documents/?nobody_knows=1", undefined],
+  ["GET", "/documents/abc", undefined],
+  ["POST", "/documents/", {}],
+  ["PUT", "/documents/abc", {}],
+  ["DELETE", "/documents/abc", undefined],
+])("nobody is told what is wrong with %s %s, only to sign in", async (method, path, body) => {
+  expect((await nobody.call(method, path, body)).http).toBe(401);
+});

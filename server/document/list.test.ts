@@ -1,0 +1,207 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let member: Person;
+beforeAll(async () => {
+  server = await startTestServer();
+  member = await personOf(server, "carol@example.com");
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+let batch = 0;
+/** Documents of a resource type of their own, so that a test lists these alone; in the order of their ids. */
+async function insert(documents: { name: string; description?: string }[], type = `type-${++batch}`) {
+  for (const document of documents) {
+    const { http } = await member.call("POST", "/documents/", { ...document, resource_type: type });
+    expect(http).toBe(201);
+  }
+  return type;
+}
+
+async function page(parameters: Record<string, string>) {
+  const { http, body } = await member.call("GET", `/documents/?${new URLSearchParams(parameters)}`);
+  expect([http, body]).toMatchObject([200, {}]);
+  return body as { items: { id: number; name: string }[]; next_cursor: string | null };
+}
+
+/** The names on all pages; `between` runs after each page. */
+async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string[]> {
+  const names: string[] = [];
+  let cursor: string | null = null;
+  do {
+    const { items, next_cursor } = await page({ ...parameters, ...(cursor ? { cursor } : {}) });
+    names.push(...items.map(({ name }) => name));
+    cursor = next_cursor;
+    if (cursor) await between();
+  } while (cursor);
+  return names;
+}
+
+const letters = [..."gcadbfe"].map((name) => ({ name }));
+
+describe("pages", () => {
+  const orders = {
+    "-id": "efbdacg",
+    id: "gcadbfe",
+    name: "abcdefg",
+    "-name": "gfedcba",
+  };
+  test.each(Object.entries(orders))("sorted by %s", async (sort, order) => {
+    const resource_type = await insert(letters);
+    for (const limit of ["1", "2", "3", "7", "200"])
+      expect((await walk({ resource_type, sort, limit })).join("")).toBe(order);
+    if (sort === "-id") expect((await walk({ resource_type })).join("")).toBe(order);
+  });
+
+  test.each(Object.entries(orders))(
+    "sorted by %s, show each once while others are inserted",
+    async (sort, order) => {
+      const resource_type = await insert(letters);
+      let left = 3;
+      const all = await walk({ resource_type, sort, limit: "2" }, async () => {
+        if (left-- <= 0) return;
+        // Before, between and behind what was shown.
+        await insert([{ name: "A" }, { name: "cc" }, { name: "z" }], resource_type);
+      });
+      expect(all.filter((name) => order.includes(name)).join("")).toBe(order);
+    },
+  );
+
+  test("of equal names, the id decides, and none is shown twice or left out", async () => {
+    const resource_type = await insert(Array.from({ length: 9 }, () => ({ name: "same" })));
+    for (const sort of ["name", "-name"]) {
+      const seen: number[] = [];
+      let cursor: string | null = null;
+      do {
+        const next = await page({ resource_type, sort, limit: "2", ...(cursor ? { cursor } : {}) });
+        seen.push(...next.items.map(({ id }) => id));
+        cursor = next.next_cursor;
+      } while (cursor);
+      expect(new Set(seen).size).toBe(9);
+      expect(seen).toEqual(seen.toSorted((a, b) => (sort === "name" ? a - b : b - a)));
+    }
+  });
+
+  test("a page that is just full is the last one", async () => {
+    const resource_type = await insert(letters);
+    expect((await page({ resource_type, limit: "7" })).next_cursor).toBeNull();
+    expect((await page({ resource_type: "nothing" })).items).toEqual([]);
+  });
+
+  test("hold 50 unless told", async () => {
+    const resource_type = await insert(Array.from({ length: 51 }, () => ({ name: "x" })));
+    expect((await page({ resource_type })).items).toHaveLength(50);
+  });
+});
+
+describe("a search", () => {
+  test("finds stems and shows the best match first, page by page, also while others are inserted", async () => {
+    const resource_type = await insert([
+      { name: "Notes", description: "databases failed once" },
+      { name: "Database failing", description: "databases fail" },
+      { name: "Cooking", description: "soup" },
+      { name: "Failing over the database" },
+      { name: "Notes again", description: "databases failed once" },
+    ]);
+    const found = await walk({ resource_type, q: "database failing", limit: "1" }, async () => {
+      await insert([{ name: "Kitchen", description: "soup" }], resource_type);
+    });
+    expect(found).toEqual(["Database failing", "Failing over the database", "Notes again", "Notes"]);
+    expect(await walk({ resource_type, q: "database failing", sort: "name", limit: "3" })).toEqual(
+      found.toSorted(),
+    );
+    expect(await walk({ resource_type, q: '"databases failed" -notes' })).toEqual(["Database failing"]);
+    expect(await walk({ resource_type, q: "soup -kitchen" })).toEqual(["Cooking"]);
+  });
+
+  test.each([
+    "",
+    "the",
+    "'",
+    '"',
+    "a & | ! ( ) <-> :*",
+    "'; drop table document; --",
+    "\\",
+    "% _",
+    "-",
+    "or or",
+  ])("for %p is no error", async (q) => {
+    await page({ q });
+    expect((await page({})).items).not.toEqual([]);
+  });
+});
+
+describe("refuses", () => {
+  test.each([
+    ["limit", "0"],
+    ["limit", "-1"],
+    ["limit", "201"],
+    ["limit", "1e1"],
+    ["limit", "0x10"],
+    ["limit", ""],
+    ["limit", "9".repeat(400)],
+    ["sort", "search"],
+    ["sort", "constructor"],
+    ["sort", "--id"],
+    ["sort", "id; drop table document"],
+    ["sort", ""],
+    ["q", "a\0b"],
+    ["q", "a".repeat(501)],
+    ["name", "a\0b"],
+    ["resource_type", "a\0b"],
+    ["incident_id", "-1"],
+    ["incident_id", "9".repeat(20)],
+    ["cursor", ""],
+    ["cursor", "x"],
+    ["cursor", "0"],
+    ["cursor", "-1"],
+    ["cursor", "!!!"],
+    ["cursor", "a".repeat(4000)],
+  ])("%s=%s", async (field, value) => {
+    const answer = await member.call("GET", `/documents/?${new URLSearchParams({ [field]: value })}`);
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+    if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
+  });
+
+  test("a parameter that nobody knows, which would show more than was asked for", async () => {
+    expect(await member.call("GET", "/documents/?incidentid=1")).toMatchObject({
+      http: 400,
+      body: { field: "body" },
+    });
+  });
+
+  test("a cursor with another sort, search or filter than it is of", async () => {
+    const resource_type = await insert(letters);
+    const own = { resource_type, sort: "name" };
+    const { next_cursor } = await page({ ...own, limit: "1" });
+    const cursor = next_cursor!;
+    await page({ ...own, cursor, limit: "3" });
+    for (const foreign of [
+      { resource_type },
+      { resource_type, sort: "-name" },
+      { sort: "name" },
+      { ...own, q: "a" },
+      { ...own, name: "a" },
+      { ...own, incident_id: "1" },
+      { ...own, resource_type: "other" },
+    ]) {
+      const query = new URLSearchParams({ ...(foreign as Record<string, string>), cursor });
+      expect(await member.call("GET", `/documents/?${query}`)).toMatchObject({
+        http: 400,
+        body: { field: "cursor" },
+      });
+    }
+  });
+
+  test("a query of a million characters, and the server goes on", async () => {
+    const status = await member
+      .call("GET", `/documents/?q=${"a".repeat(1_000_000)}`)
+      .then(({ http }) => http)
+      // Bun says 431 without a body, or hangs up.
+      .catch(() => 431);
+    expect([400, 414, 431]).toContain(status);
+    await page({});
+  });
+});

@@ -1,0 +1,85 @@
+import { type Static, t } from "elysia";
+import type { Document, DocumentFields } from "../../core/document/document.ts";
+import { descriptionLength, nameLength, urlLength } from "../../core/text.ts";
+import { closed, id, idText, instant, listQuery, nullable, pageOf, version } from "../schema.ts";
+
+const name = t.String({ minLength: 1, maxLength: nameLength });
+const description = t.String({ maxLength: descriptionLength });
+const weblink = nullable(t.String({ maxLength: urlLength, description: "An http or https URL" }));
+const resourceType = t.String({
+  minLength: 1,
+  maxLength: nameLength,
+  description: "What it is for: `incident`, `review`, `reference`, ...",
+});
+
+export const documentView = t.Object(
+  {
+    id,
+    name: t.String(),
+    description: t.String(),
+    resource_type: t.String(),
+    plugin_slug: nullable(t.String()),
+    resource_id: nullable(t.String()),
+    weblink: nullable(t.String()),
+    incident_id: nullable(id),
+    version,
+    created_at: instant,
+    updated_at: instant,
+  },
+  closed,
+);
+
+export const documentPage = pageOf(documentView);
+
+export const documentParams = t.Object({ document_id: idText }, closed);
+
+export const documentQuery = t.Object(
+  {
+    ...listQuery,
+    sort: t.Optional(t.String({ description: "`id`, `-id` (default), `name` or `-name`; with `q` by rank" })),
+    incident_id: t.Optional(idText),
+    resource_type: t.Optional(t.String({ maxLength: nameLength })),
+    name: t.Optional(t.String({ maxLength: nameLength })),
+  },
+  closed,
+);
+
+export const newDocument = t.Object(
+  {
+    name,
+    description: t.Optional(description),
+    resource_type: resourceType,
+    weblink: t.Optional(weblink),
+    incident_id: t.Optional(nullable(id)),
+    plugin_slug: t.Optional(nullable(name)),
+    resource_id: t.Optional(nullable(name)),
+  },
+  closed,
+);
+
+/** Whole, as a PUT replaces: a field that is left out would be lost. */
+export const changedDocument = t.Object(
+  { name, description, resource_type: resourceType, weblink, version },
+  closed,
+);
+
+export function viewOf(document: Document): Static<typeof documentView> {
+  return {
+    id: document.id,
+    name: document.name,
+    description: document.description,
+    resource_type: document.resourceType,
+    plugin_slug: document.pluginSlug,
+    resource_id: document.resourceId,
+    weblink: document.weblink,
+    incident_id: document.incidentId,
+    version: document.version,
+    created_at: document.createdAt.toISOString(),
+    updated_at: document.updatedAt.toISOString(),
+  };
+}
+
+export function fieldsOf(body: Static<typeof newDocument>): DocumentFields {
+  const { name, description = "", resource_type: resourceType, weblink = null } = body;
+  return { name, description, resourceType, weblink };
+}

@@ -1,0 +1,105 @@
+import { Elysia, status, t } from "elysia";
+import { createDocument } from "../../core/document/create.ts";
+import { getDocument } from "../../core/document/get.ts";
+import { listDocuments } from "../../core/document/list.ts";
+import { removeDocument } from "../../core/document/remove.ts";
+import { updateDocument } from "../../core/document/update.ts";
+import { actorMacro } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { listQueryOf } from "../schema.ts";
+import {
+  changedDocument,
+  documentPage,
+  documentParams,
+  documentQuery,
+  documentView,
+  fieldsOf,
+  newDocument,
+  viewOf,
+} from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+const refusalsOfOne = { ...refusals, 404: problemSchema };
+
+/** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a document is of this version. */
+const etagOf = ({ version }: { version: number }) => `"${version}"`;
+
+/** Documents: those of incidents that the actor may read, and those of none. */
+export const documentRoutes = (deps: Deps) =>
+  new Elysia({ name: "document", prefix: "/documents" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const page = await listDocuments(deps, actor, {
+          ...listQueryOf(query),
+          incidentId: query.incident_id === undefined ? undefined : Number(query.incident_id),
+          resourceType: query.resource_type,
+          name: query.name,
+        });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      { actor: true, query: documentQuery, response: { 200: documentPage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { incident_id = null, plugin_slug = null, resource_id = null } = body;
+        const wanted = {
+          ...fieldsOf(body),
+          ...{ incidentId: incident_id, pluginSlug: plugin_slug, resourceId: resource_id },
+        };
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          const document = viewOf(await createDocument(context, actor, wanted));
+          const headers = { location: `/documents/${document.id}`, etag: etagOf(document) };
+          return { headers, body: document };
+        });
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        actor: true,
+        body: newDocument,
+        response: { 201: documentView, ...refusals, 409: problemSchema, 422: problemSchema },
+      },
+    )
+    .get(
+      "/:document_id",
+      async ({ actor, params, set }) => {
+        const document = await getDocument(deps, actor, Number(params.document_id));
+        set.headers.etag = etagOf(document);
+        return viewOf(document);
+      },
+      { actor: true, params: documentParams, response: { 200: documentView, ...refusalsOfOne } },
+    )
+    .put(
+      "/:document_id",
+      async ({ actor, params, body, set }) => {
+        const { version } = body;
+        const change = { ...fieldsOf(body), id: Number(params.document_id), version };
+        const document = await updateDocument(deps, actor, change);
+        set.headers.etag = etagOf(document);
+        return viewOf(document);
+      },
+      {
+        actor: true,
+        params: documentParams,
+        body: changedDocument,
+        response: { 200: documentView, ...refusalsOfOne, 409: problemSchema },
+      },
+    )
+    .delete(
+      "/:document_id",
+      async ({ actor, params, request, server }) => {
+        const address = addressOf(deps, request, server);
+        await removeDocument(deps, actor, { id: Number(params.document_id), address });
+        return status(204, undefined);
+      },
+      {
+        actor: true,
+        params: documentParams,
+        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+      },
+    );

@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { once } from "../core/idempotency/once.ts";
+import { document, event, idempotencyKey, incident } from "../drizzle/schema/index.ts";
+import { insertIncident } from "../tests/support/incident.ts";
+import { type Person, personOf } from "../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../tests/support/server.ts";
+
+let server: TestServer;
+let alice: Person;
+let bob: Person;
+let count = 0;
+let key: string;
+let name: string;
+beforeAll(async () => {
+  // Tokens outlive the day for which a key is kept.
+  server = await startTestServer({ tokenLifetime: 7 * 24 * 3600 });
+  alice = await personOf(server, "alice@example.com");
+  bob = await personOf(server, "bob@example.com");
+});
+beforeEach(() => {
+  count += 1;
+  key = `key-${count}`;
+  name = `Name ${count}`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const post = (person = alice, change: object = {}, path = "/documents/") =>
+  person.call("POST", path, { name, resource_type: "reference", ...change }, { "idempotency-key": key });
+const made = () => server.db.select().from(document).where(eq(document.name, name));
+const kept = () => server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, key));
+
+test("again is the same answer to the letter, and nothing more happens", async () => {
+  const first = await post();
+  const again = await post();
+  const withoutSlash = await post(alice, {}, "/documents");
+  for (const answer of [again, withoutSlash]) {
+    expect([answer.http, answer.body]).toEqual([201, first.body]);
+    for (const header of ["location", "etag", "content-type"])
+      expect(answer.headers.get(header)).toBe(first.headers.get(header));
+  }
+  expect(await made()).toHaveLength(1);
+});
+
+test("without a key, twice is two", async () => {
+  await alice.call("POST", "/documents/", { name, resource_type: "reference" });
+  await alice.call("POST", "/documents/", { name, resource_type: "reference" });
+  expect(await made()).toHaveLength(2);
+});
+
+test("fifty at once, at two servers, are done once", async () => {
+  await using another = await server.another();
+  const { authorization } = await headersOf();
+  const answers = await Promise.all(
+    Array.from({ length: 50 }, async (_, i) => {
+      const response = await (i % 2 ? another : server).fetch("/documents/", {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json", "idempotency-key": key },
+        body: JSON.stringify({ name, resource_type: "reference" }),
+      });
+      return {
+        http: response.status,
+        retry: response.headers.get("retry-after"),
+        body: await response.json(),
+      };
+    }),
+  );
+  const good = answers.filter(({ http }) => http === 201);
+  const told = answers.filter(({ http }) => http === 409);
+  expect(good.length).toBeGreaterThan(0);
+  expect(good.length + told.length).toBe(50);
+  expect(new Set(good.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  for (const { retry } of told) expect(retry).toBe("1");
+  expect(await made()).toHaveLength(1);
+  expect((await post()).body).toEqual(good[0]!.body as object);
+});
+
+test("with another body it is 422 with a code of its own, and nothing happens", async () => {
+  await post();
+  const answer = await post(alice, { description: "other" });
+  expect(answer).toMatchObject({ http: 422, body: { code: "idempotency_key_reused" } });
+  expect(await made()).toHaveLength(1);
+});
+
+test("is the actor's own", async () => {
+  const first = await post(alice);
+  const second = await post(bob);
+  expect(second.http).toBe(201);
+  expect(second.body.id).not.toBe(first.body.id);
+});
+
+test("what failed is not kept: a retry begins anew", async () => {
+  const at = server.clock.now();
+  expect((await post(alice, { incident_id: 4711 })).http).toBe(400);
+  expect(await kept()).toEqual([]);
+  const { incidentId } = await insertIncident(server.db, at);
+  await server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId));
+  const bobs = () => post(bob, { incident_id: incidentId });
+  const carol = await personOf(server, "carol@example.com");
+  expect((await post(carol, { incident_id: incidentId })).http).toBe(400);
+  expect((await bobs()).http).toBe(201);
+  await server.db.update(incident).set({ visibility: "Open" }).where(eq(incident.id, incidentId));
+  expect((await post(carol, { incident_id: incidentId })).http).toBe(201);
+  expect(await server.db.select().from(event).where(eq(event.kind, "document.created"))).toHaveLength(2);
+});
+
+test("for 24 hours, and then it is a new one", async () => {
+  const first = await post();
+  server.clock.advance(24 * 3600 - 1);
+  expect((await post()).body).toEqual(first.body);
+  server.clock.advance(1);
+  const next = await post(alice, { description: "another request" });
+  expect(next.http).toBe(201);
+  expect(next.body.id).not.toBe(first.body.id);
+});
+
+test("after 24 hours it is a new one, also while many older ones wait to be taken away", async () => {
+  const last = key;
+  for (let i = 0; i < 12; i += 1) {
+    key = `${last}-${i}`;
+    await post();
+    server.clock.advance(1);
+  }
+  server.clock.advance(24 * 3600);
+  expect((await post(alice, { description: "another request" })).http).toBe(201);
+});
+
+test("expired ones go away by themselves", async () => {
+  await post();
+  const old = key;
+  server.clock.advance(24 * 3600);
+  key = `${old}-later`;
+  await post();
+  expect(await server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, old))).toEqual([]);
+});
+
+test.each(["", " ", "a b", "ä", "a".repeat(256)])("the key %p is refused", async (bad) => {
+  key = bad;
+  // fetch itself refuses or trims some; what arrives is judged.
+  const answer = await post().catch(() => undefined);
+  if (answer && answer.http !== 201)
+    expect(answer).toMatchObject({ http: 400, body: { field: "Idempotency-Key" } });
+  else expect(bad).toBe("ä");
+});
+
+describe("a server that dies at work", () => {
+  /** Claims the key as a server that stays at work until told. */
+  async function claimElsewhere() {
+    const { promise: hang, resolve: wake } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const request = {
+      ...{ actor: "alice@example.com", method: "POST", path: "/documents", key },
+      content: JSON.stringify({ name, resource_type: "reference" }),
+    };
+    const context = { ...server, log: { warn: () => {} } } as never;
+    const work = once(context, request, async ({ db }) => {
+      begin();
+      await hang;
+      const at = server.clock.now();
+      await db.insert(document).values({ name, resourceType: "late", createdAt: at, updatedAt: at });
+      return { status: 201, headers: {}, body: "{}" };
+    });
+    work.catch(() => {});
+    await begun;
+    return { work, wake };
+  }
+
+  test("keeps others off until its lease ends; then a retry takes over, and it can no longer finish", async () => {
+    const { work, wake } = await claimElsewhere();
+    const told = await post();
+    expect(told).toMatchObject({ http: 409, body: { code: "conflict" } });
+    expect(told.headers.get("retry-after")).toBe("1");
+    server.clock.advance(59);
+    expect((await post()).http).toBe(409);
+    expect(await post(alice, { description: "other" })).toMatchObject({ http: 422 });
+    server.clock.advance(1);
+    expect(await post(alice, { description: "other" })).toMatchObject({ http: 422 });
+    const answer = await post();
+    expect(answer.http).toBe(201);
+    wake();
+    expect(work).rejects.toThrow("being worked on");
+    await work.catch(() => {});
+    expect(await made()).toMatchObject([{ resourceType: "reference" }]);
+    expect((await post()).body).toEqual(answer.body);
+  });
+
+  test("that was only slow still finishes, when nobody has taken over", async () => {
+    const { work, wake } = await claimElsewhere();
+    server.clock.advance(3600);
+    wake();
+    await work;
+    expect(await made()).toMatchObject([{ resourceType: "late" }]);
+  });
+});
+
+async function headersOf() {
+  const { signInToken } = await import("../tests/support/server.ts");
+  server.issuer.user = "alice@example.com";
+  return { authorization: `Bearer ${await signInToken(server)}` };
+}
