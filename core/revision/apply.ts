@@ -68,6 +68,11 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
   await options.after?.(sql);
 }
 
+/** Whether a text may leave settings behind for the next one: SET, set_config, RESET, SET ROLE, in whatever it calls. */
+export function changesSettings(text: string): boolean {
+  return /\b(set|set_config|reset|discard|do|call|select)\b/i.test(text);
+}
+
 /** In one message where it can be: 200 revisions are then 200 round trips, not 800. */
 function applyStep(
   sql: Sql,
@@ -76,7 +81,8 @@ function applyStep(
   book: string,
   { guard, after, onRetry, othersFollow }: StepOptions,
 ): Promise<void> {
-  const begin = `${settings}begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
+  const restore = changesSettings(text) ? `;\n${settings}` : "";
+  const begin = `begin;\n${othersFollow ? "set local synchronous_commit = off;\n" : ""}`;
   const before = guard ? "" : begin;
   const step = `${before}${text}\n;\n${book};\n`;
   return whenFree(what, onRetry, async () => {
@@ -85,11 +91,11 @@ function applyStep(
         await sql.unsafe(begin);
         await guard(sql);
       }
-      await sql.unsafe(after ? step : `${step}commit`);
+      await sql.unsafe(after ? step : `${step}commit${restore}`);
       if (after) {
         await sql.unsafe("set local search_path = public");
         await after(sql);
-        await sql.unsafe("commit");
+        await sql.unsafe(`commit${restore}`);
       }
     } catch (error) {
       await sql.unsafe("rollback").catch(() => {});

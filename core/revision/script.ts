@@ -2,6 +2,7 @@ import { openSql } from "../../drizzle/sql.ts";
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 import { operatorsError } from "../database_error.ts";
 import { Conflict } from "../errors.ts";
+import { changesSettings } from "./apply.ts";
 import { refuseIrreversible } from "./downgrade.ts";
 import { literal } from "./literal.ts";
 import { lockKey, settings } from "./lock.ts";
@@ -90,8 +91,10 @@ function step(
   // A comment may stand at the end, behind a statement that nothing ends yet.
   const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
   const title = `-- Revision ${id}\n\n`;
-  if (marks.transactional && transactional) return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n`;
-  return `${title}${begun};\n\n${ended}\n\n${book};\n`;
+  const restore = changesSettings(text) ? `\n${settings}` : "";
+  if (marks.transactional && transactional)
+    return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n${restore}`;
+  return `${title}${begun};\n\n${ended}\n\n${book};\n${restore}`;
 }
 
 function script(steps: readonly string[], before: string): string {
