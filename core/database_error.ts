@@ -5,8 +5,8 @@ import { Conflict, SvcError, Unavailable } from "./errors.ts";
  * is. The message of the server is shown only where it names nothing but objects of the schema.
  */
 export function operatorsError(error: unknown): unknown {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (error instanceof SvcError || typeof code !== "string") return error;
+  const code = errorCode(error);
+  if (error instanceof SvcError || code === undefined) return error;
   const unavailable = (detail: string) => new Unavailable(detail, { cause: error });
   switch (code) {
     case "28P01":
@@ -53,6 +53,12 @@ export function operatorsError(error: unknown): unknown {
     default:
       return error;
   }
+}
+
+/** The SQLSTATE of PostgreSQL, or the socket's code; undefined for an error that has none. */
+export function errorCode(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : undefined;
 }
 
 /** Whether PostgreSQL said so (a SQLSTATE), and not the network or ourselves. */

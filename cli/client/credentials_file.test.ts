@@ -134,12 +134,19 @@ describe("refused, with the fix, and left as it is", () => {
     expect(() => store()).toThrow(ConfigurationError);
   });
 
-  test.if(process.getuid?.() === 0)("a file or directory of another user", () => {
-    store();
-    fs.chownSync(path, 1234, 1234);
-    refused(`${path} belongs to another user; to fix it: move it away`);
-    fs.chownSync(directory, 1234, 1234);
-    refused(`${directory} belongs to another user; to fix it: move it away`);
+  test("a file or directory of another user", () => {
+    // Only root can give a file away; anybody else meets one of root's.
+    if (process.getuid?.() === 0) {
+      store();
+      fs.chownSync(path, 1234, 1234);
+      refused(`${path} belongs to another user; to fix it: move it away`);
+      fs.chownSync(directory, 1234, 1234);
+      refused(`${directory} belongs to another user; to fix it: move it away`);
+    } else {
+      fs.mkdirSync(directory, { mode: 0o700 });
+      fs.symlinkSync("/etc/passwd", path);
+      expect(() => readCredentials(env)).toThrow("belongs to another user; to fix it: move it away");
+    }
   });
 
   test("a symbolic link to nothing", () => {

@@ -3,7 +3,8 @@ import type { Revision } from "../revision/read.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { copyOut } from "./copy.ts";
 import type { DumpWork } from "./dump.ts";
-import { copyTarget, fold, plainName, readSequences, type Table } from "./inventory.ts";
+import { fold } from "../revision/sql_text.ts";
+import { copyTarget, plainName, readSequences, type Table } from "./inventory.ts";
 import { PortableWriter } from "./portable_writer.ts";
 
 const tellEveryBytes = 1 << 20;

@@ -1,5 +1,7 @@
 import type { Sql } from "../../drizzle/client.ts";
 import { headsOf, type Node } from "../revision/graph.ts";
+import { withParents } from "../revision/plan.ts";
+import { quoted } from "../revision/sql_text.ts";
 import { type Applied, toApplied } from "../revision/store.ts";
 
 export interface Table {
@@ -66,12 +68,9 @@ export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefin
   return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }
 
-/** The heads of what is applied. A row of before the first release does not know its parents. */
+/** The heads of what is applied. */
 export function headsOfApplied(applied: readonly Applied[], known: readonly Node[]): string[] {
-  const parents = new Map(known.map((revision) => [revision.id, revision.parents]));
-  return headsOf(
-    applied.map(({ id, manifest }) => ({ id, parents: manifest.parents ?? parents.get(id) ?? [] })),
-  );
+  return headsOf(withParents(known, applied));
 }
 
 /** How far each sequence has counted. It is never behind the rows of the snapshot, for they were numbered before. */
@@ -113,15 +112,6 @@ export function tableName({ schema, name }: Pick<Table, "schema" | "name">): str
 /** For a person. */
 export function plainName({ schema, name }: Pick<Table, "schema" | "name">): string {
   return schema === "public" ? name : `${schema}.${name}`;
-}
-
-export function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
-
-/** A name as it is meant, from one as it is written in SQL. */
-export function fold(written = ""): string {
-  return written.startsWith('"') ? written.slice(1, -1).replaceAll('""', '"') : written.toLowerCase();
 }
 
 /** `table (column, ...)`, as COPY takes it. */

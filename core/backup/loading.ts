@@ -1,4 +1,5 @@
-import { quoted, type Runner, type Table, tableName } from "./inventory.ts";
+import { quoted } from "../revision/sql_text.ts";
+import { type Runner, type Table, tableName } from "./inventory.ts";
 
 /** From so many rows on, an index is faster made anew than kept up row by row. */
 const manyRows = 10_000;

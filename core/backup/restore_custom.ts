@@ -1,7 +1,8 @@
 import type { Environment } from "../config.ts";
 import { InvalidInput } from "../errors.ts";
 import { copyIn } from "./copy.ts";
-import { fold, plainName, type Runner } from "./inventory.ts";
+import { fold } from "../revision/sql_text.ts";
+import { plainName, type Runner } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import type { OpenBackup } from "./restore.ts";
 import { EndOfScript, readScript, type ScriptTaker, withoutPsql } from "./script.ts";

@@ -1,7 +1,7 @@
 import { openSql } from "../../drizzle/client.ts";
 import { createDatabase } from "../populate/init.ts";
 import { type DatabaseDescription, describeDatabase } from "../revision/drop.ts";
-import { quoted } from "./inventory.ts";
+import { quoted } from "../revision/sql_text.ts";
 import { majorVersion, withSession } from "./session.ts";
 
 /** Where a backup is to go. */

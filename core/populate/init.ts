@@ -1,6 +1,8 @@
 import { openDatabase, openSql } from "../../drizzle/client.ts";
-import { operatorsError } from "../database_error.ts";
+import { errorCode, operatorsError } from "../database_error.ts";
 import { Unavailable } from "../errors.ts";
+import { ask } from "../revision/session.ts";
+import { quoted } from "../revision/sql_text.ts";
 import { type ChangeOptions, upgrade, type UpgradeResult } from "../revision/upgrade.ts";
 import { populate, type Populated } from "./populate.ts";
 
@@ -36,12 +38,12 @@ export async function createDatabase(url: string): Promise<string | undefined> {
   server.pathname = "/postgres";
   const sql = openSql(server.href, { max: 1, fetch_types: false });
   try {
-    await sql.unsafe(`create database "${name.replaceAll('"', '""')}" encoding 'UTF8' template template0`);
+    await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
     return name;
   } catch (error) {
     // 42P04, 23505: somebody else was faster.
-    if (["42P04", "23505"].includes(String((error as { code?: unknown }).code))) return undefined;
-    if ((error as { code?: unknown }).code === "42501") {
+    if (["42P04", "23505"].includes(errorCode(error) ?? "")) return undefined;
+    if (errorCode(error) === "42501") {
       const detail = `PostgreSQL does not let this user create the database ${name}: let an administrator create it, or: alter role NAME createdb`;
       throw new Unavailable(detail, { cause: error });
     }
@@ -52,14 +54,11 @@ export async function createDatabase(url: string): Promise<string | undefined> {
 }
 
 async function exists(url: string): Promise<boolean> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
   try {
-    await sql`select 1`;
+    await ask(url, (sql) => sql`select 1`);
     return true;
   } catch (error) {
-    if ((error as { code?: unknown }).code === "3D000") return false;
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
+    if (errorCode((error as Error).cause) === "3D000") return false;
+    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import type { Sql } from "../../drizzle/sql.ts";
-import { isPostgresError, operatorsError } from "../database_error.ts";
+import { errorCode, isPostgresError, operatorsError } from "../database_error.ts";
 import { Conflict, SvcError } from "../errors.ts";
 import { settings } from "./lock.ts";
 import { checkStatements, readMarks } from "./marks.ts";
@@ -118,12 +118,17 @@ export async function whenFree(
       await transaction();
       return;
     } catch (error) {
-      const busy = ["55P03", "40P01"].includes(codeOf(error) ?? "");
+      const busy = isBusy(error);
       if (!busy || attempt === attempts) throw error;
       onRetry?.(`${what}: a table is in use, trying again`);
       await Bun.sleep(Math.min(2000, 100 * 2 ** attempt) * (0.5 + Math.random()));
     }
   }
+}
+
+/** lock_not_available, deadlock_detected */
+function isBusy(error: unknown): boolean {
+  return ["55P03", "40P01"].includes(errorCode(error) ?? "");
 }
 
 /** PostgreSQL's own waiting is meant here: CREATE INDEX CONCURRENTLY waits for others, and nobody for it. */
@@ -187,7 +192,7 @@ async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid"
 
 /** Says where it failed. What an operator can do something about keeps its own line. */
 function explained(what: string, text: string, error: unknown, before = 0): unknown {
-  if (!isPostgresError(error) || ["55P03", "40P01"].includes(error.code)) return error;
+  if (!isPostgresError(error) || isBusy(error)) return error;
   if (operatorsError(error) !== error) return error;
   const position = Number(error.position) - before;
   const line =
@@ -197,11 +202,6 @@ function explained(what: string, text: string, error: unknown, before = 0): unkn
       ? ": begin the file with a line `-- svc: no-transaction`, and let it hold that alone"
       : "";
   return new SvcError("configuration", `${what}${line}: ${error.message}${hint}`, { cause: error });
-}
-
-function codeOf(error: unknown): string | undefined {
-  const code = (error as { code?: unknown }).code;
-  return typeof code === "string" ? code : undefined;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { openSql, type Sql } from "../../drizzle/sql.ts";
-import { operatorsError } from "../database_error.ts";
+import { errorCode, operatorsError } from "../database_error.ts";
 import { SvcError, Unavailable } from "../errors.ts";
 import { canonicalSchema } from "./canonical.ts";
 import { pendingSql } from "./create.ts";
@@ -94,7 +94,7 @@ async function createScratch(sql: Sql, name: string): Promise<void> {
   try {
     await sql`create database ${sql(name)} template template0`;
   } catch (error) {
-    if ((error as { code?: unknown }).code !== "42501") throw error;
+    if (errorCode(error) !== "42501") throw error;
     throw new Unavailable("--drift needs the right to create a database: alter role NAME createdb", {
       cause: error,
     });

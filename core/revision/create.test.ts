@@ -7,9 +7,11 @@ import { integer, pgTable, text } from "drizzle-orm/pg-core";
 import { createEmptyTestDatabase } from "../../tests/support/database.ts";
 import { createRevision, mergeHeads, pendingSql } from "./create.ts";
 import { downgrade } from "./downgrade.ts";
+import { generate } from "./generate/index.ts";
+import { mergeSnapshots } from "./merge.ts";
 import { readRevisionsFrom } from "./read.ts";
 import { upgrade } from "./upgrade.ts";
-import { readSnapshot, revisionId } from "./write.ts";
+import { readSnapshot, revisionId, type Snapshot } from "./write.ts";
 
 const at = (minute: number) => new Date(Date.UTC(2026, 0, 2, 3, minute));
 
@@ -77,6 +79,8 @@ describe("a team's revisions, from the first on", () => {
 
   test("an empty pair is to be filled in, and runs as it is", async () => {
     const created = await createRevision({ message: "by hand", now: at(6), directory, schema: one });
+    // Nobody knows yet what will stand in it.
+    expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({ compatible: false });
     expect(created!.advice[0]).toBe("Write up.sql and down.sql; both may hold several statements");
     await using database = await createEmptyTestDatabase();
     const revisions = await readRevisionsFrom(directory);
@@ -151,6 +155,31 @@ describe("a team's revisions, from the first on", () => {
       "--autogenerate",
     );
   });
+});
+
+test("of three heads two that parted later are compared with where they parted", async () => {
+  const column = (...names: string[]) => ({
+    t: pgTable("t", {
+      id: integer("id").primaryKey(),
+      ...Object.fromEntries(names.map((name) => [name, integer(name)])),
+    }),
+  });
+  const shapes: Record<string, Record<string, unknown>> = {
+    root: column(),
+    a: column("a"),
+    fork: column("old"),
+    b: column("old", "b"),
+    c: column("c"),
+  };
+  const node = (id: string, ...parents: string[]) => ({ id, parents });
+  const graph = [node("root"), node("a", "root"), node("fork", "root"), node("b", "fork"), node("c", "fork")];
+  const snapshots: Record<string, Snapshot> = {};
+  for (const [id, schema] of Object.entries(shapes))
+    snapshots[id] = (await generate(undefined, schema)).snapshot;
+  const merged = await mergeSnapshots(graph, async (id) => structuredClone(snapshots[id]!));
+  const { columns } = (merged.tables as Record<string, { columns: object }>)["public.t"]!;
+  // `c` took away what `fork` had made.
+  expect(Object.keys(columns).toSorted()).toEqual(["a", "b", "c", "id"]);
 });
 
 test("what two heads change in different ways cannot be merged", async () => {

@@ -3,7 +3,9 @@ import { openSql, type Sql } from "../../drizzle/client.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database.ts";
 import { testRevision } from "../../tests/support/revision.ts";
 import { downgrade } from "./downgrade.ts";
-import { readApplied } from "./store.ts";
+import { lockKey } from "./lock.ts";
+import { downgradeScript } from "./script.ts";
+import { createRevisionTable, readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
 const first = testRevision(
@@ -99,6 +101,16 @@ test("without a way back nothing of the plan is run", async () => {
   expect(await appliedIds(db.sql)).toEqual(["1", "2", "3"]);
 });
 
+test("without a way back there is no script for it either", async () => {
+  const oneWay = testRevision("1", [], "select 1", "-- svc: irreversible the old names are gone");
+  await using db = await at(oneWay);
+  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow("cannot be taken back");
+  await db.sql`update revision set state = 'reverting'`;
+  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow(
+    "was interrupted while reverting",
+  );
+});
+
 test("down SQL that fails leaves the revision as it was, and says where", async () => {
   const broken = testRevision(
     "1",
@@ -148,23 +160,48 @@ describe("what is found out only on the way", () => {
   });
 });
 
-test("an older release leaves the triggers of a newer one alone", async () => {
-  const newer = testRevision(
-    "2",
-    ["1"],
-    "create function svc_novel() returns trigger language plpgsql as 'begin return new; end'; create trigger svc_novel before insert on a for each row execute function svc_novel()",
-    "drop trigger svc_novel on a; drop function svc_novel();",
-    { compatible: true },
-  );
-  await using db = await at(first);
-  await db.sql.unsafe(newer.up);
-  await db.sql`insert into revision (id, checksum, down_sql, manifest) values ('2', 'x', ${newer.down}, ${JSON.stringify(newer.manifest)}::text::jsonb)`;
-  expect(await upgrade({ url: db.url, revisions: [first] })).toMatchObject({
-    applied: [],
-    triggers: { removed: [] },
+describe("an older release leaves the triggers of a newer one alone", () => {
+  const novel = `create function svc_novel() returns trigger language plpgsql as 'begin return new; end';
+    create trigger svc_novel before insert on a for each row execute function svc_novel()`;
+  const newer = testRevision("2", ["1"], novel, "drop trigger svc_novel on a; drop function svc_novel();", {
+    compatible: true,
   });
-  expect(await db.sql`select tgname from pg_trigger where tgname = 'svc_novel'`).toHaveLength(1);
-  expect(await downgrade({ url: db.url, revisions: [first] })).toMatchObject({ reverted: ["2"] });
+  const newest = testRevision("3", ["2"], "select 1", "-- touches challenge", { compatible: true });
+  const isThere = async (sql: Sql) =>
+    (await sql`select from pg_trigger where tgname = 'svc_novel'`).length === 1;
+  const note = (sql: Sql, { id, checksum, down, manifest }: ReturnType<typeof testRevision>) =>
+    sql`insert into revision (id, checksum, down_sql, manifest) values (${id}, ${checksum}, ${down}, ${JSON.stringify(manifest)}::text::jsonb)`;
+
+  test("when it finds nothing to do, and when it takes some of that release back", async () => {
+    await using db = await at(first);
+    await db.sql.unsafe(novel);
+    await note(db.sql, newer);
+    await note(db.sql, newest);
+    expect(await upgrade({ url: db.url, revisions: [first] })).toMatchObject({ applied: [], head: "3" });
+    expect(await isThere(db.sql)).toBe(true);
+    expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["3"], head: "2" });
+    expect(await isThere(db.sql)).toBe(true);
+    expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["2"], head: "1" });
+    expect(await isThere(db.sql)).toBe(false);
+  });
+
+  test("when that release upgrades while it waits", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const sql = openSql(url, { max: 1 });
+    await sql`select pg_advisory_lock(${lockKey})`;
+    const { promise: waiting, resolve: waits } = Promise.withResolvers<string>();
+    const older = upgrade({ url, revisions: [first], notice: waits });
+    await waiting;
+    await createRevisionTable(sql);
+    await sql.unsafe(`${first.up}; ${novel}`);
+    await note(sql, first);
+    await note(sql, newer);
+    await sql`select pg_advisory_unlock(${lockKey})`;
+    expect(await older).toMatchObject({ applied: [], head: "2" });
+    expect(await isThere(sql)).toBe(true);
+    await sql.end();
+  });
 });
 
 test("settings that one revision makes are not those of the next", async () => {

@@ -1,8 +1,7 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { Conflict, SvcError } from "../errors.ts";
 import { type After, applyDown } from "./apply.ts";
-import { headsOf } from "./graph.ts";
-import { literal } from "./literal.ts";
+import { fold, literal } from "./sql_text.ts";
 import { withLock } from "./lock.ts";
 import { type Loss, readMarks } from "./marks.ts";
 import { planDowngrade } from "./plan.ts";
@@ -13,6 +12,7 @@ import {
   afterStep,
   type ChangeOptions,
   countedDown,
+  headText,
   isOurs,
   lockOptions,
   readyRevisions,
@@ -35,16 +35,18 @@ export async function downgrade(
     const plan = target === "-0" ? [] : planDowngrade(known, applied, target);
     for (const row of plan) refuseIrreversible(row);
     if (!options.allowDataLoss) await refuseLoss(sql, plan);
+    let left = applied;
     for (const row of plan) {
       options.begin?.(row.id);
+      left = left.filter(({ id }) => id !== row.id);
       const guard = options.allowDataLoss ? undefined : lossGuard(row);
-      await applyDown(sql, row, { guard, after: afterStep(row.down), onRetry: options.notice });
+      // What is left of a newer release has triggers that this one does not know.
+      const after = isOurs(known, left) ? afterStep(row.down) : undefined;
+      await applyDown(sql, row, { guard, after, onRetry: options.notice });
       options.log?.(row.id);
     }
-    const gone = new Set(plan.map(({ id }) => id));
-    const left = applied.filter(({ id }) => !gone.has(id));
     if (isOurs(known, left)) await syncTriggers(sql, { onRetry: options.notice });
-    return { reverted: [...finished, ...gone], head: headsOf(left).join(", ") || "base" };
+    return { reverted: [...finished, ...plan.map(({ id }) => id)], head: headText(known, left) };
   });
 }
 
@@ -109,8 +111,7 @@ async function isThere(sql: Pick<Sql, "unsafe">, loss: Loss): Promise<boolean> {
 function existence(loss: Exclude<Loss, { kind: "other" }>): string {
   const relation = `to_regclass(${literal(checked(loss.kind === "sequence" ? loss.sequence : loss.table))})`;
   if (loss.kind !== "column") return `${relation} is not null`;
-  const column = checked(loss.column);
-  const name = column.startsWith('"') ? column.slice(1, -1).replaceAll('""', '"') : column.toLowerCase();
+  const name = fold(checked(loss.column));
   return `exists (select from pg_attribute where attrelid = ${relation} and attname = ${literal(name)} and not attisdropped)`;
 }
 

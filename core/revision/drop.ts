@@ -1,9 +1,10 @@
-import { openSql, type Sql } from "../../drizzle/sql.ts";
-import { operatorsError } from "../database_error.ts";
+import type { Sql } from "../../drizzle/sql.ts";
+import { errorCode } from "../database_error.ts";
 import { Conflict } from "../errors.ts";
 import { whenFree } from "./apply.ts";
-import { literal } from "./literal.ts";
+import { literal } from "./sql_text.ts";
 import { withLock } from "./lock.ts";
+import { ask } from "./session.ts";
 
 /** A database, for a person who is asked whether it is the right one. */
 export interface DatabaseDescription {
@@ -20,8 +21,7 @@ export interface DatabaseDescription {
 
 /** @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function describeDatabase(url: string): Promise<DatabaseDescription> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
-  try {
+  return ask(url, async (sql) => {
     const [row] = await sql`
       select current_database() as name,
         (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')) as tables,
@@ -36,11 +36,7 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
       objects: objects.length,
       sessions: Number(row?.sessions),
     };
-  } catch (error) {
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  });
 }
 
 /** Drops everything in the schema `public` but what extensions own. @returns how many tables there were */
@@ -94,9 +90,9 @@ export async function dropEverything(sql: Pick<Sql, "unsafe">): Promise<number> 
   try {
     await sql.unsafe(dropInRounds(all));
   } catch (error) {
-    const { code, message } = error as { code?: unknown; message: string };
-    if (code !== stillNeeded) throw error;
-    throw new Conflict(`Nothing was dropped: ${message.split("\n")[0]}`, { cause: error });
+    if (errorCode(error) !== stillNeeded) throw error;
+    const [reason] = (error as Error).message.split("\n");
+    throw new Conflict(`Nothing was dropped: ${reason}`, { cause: error });
   }
   return tables.length;
 }

@@ -1,7 +1,6 @@
-import { openSql } from "../../drizzle/sql.ts";
-import { operatorsError } from "../database_error.ts";
 import { inOrder } from "./graph.ts";
-import { readRevisions } from "./read.ts";
+import { readRevisions, sha256Of } from "./read.ts";
+import { ask } from "./session.ts";
 import { judge, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";
 
@@ -31,7 +30,6 @@ export interface HistoryEntry {
 
 /** All revisions of the release, and those that only the database has; newest first. */
 export async function history(url?: string): Promise<HistoryEntry[]> {
-  const { sha256Of } = await import("./read.ts");
   const known = inOrder(await readRevisions()).reverse();
   const applied = url === undefined ? undefined : await appliedOf(url);
   const entries = known.map(({ id, parents, up, down, manifest }): HistoryEntry => {
@@ -70,12 +68,5 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
 }
 
 async function appliedOf(url: string): Promise<Applied[]> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
-  try {
-    return (await readApplied(sql)) ?? [];
-  } catch (error) {
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  return ask(url, async (sql) => (await readApplied(sql)) ?? []);
 }

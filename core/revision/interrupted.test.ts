@@ -91,6 +91,24 @@ test("that PostgreSQL refuses had no effect: it is applied again once its file i
   expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"], head: "2" });
 });
 
+test("that PostgreSQL refuses is not half-way, up or down", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const refused = "-- svc: no-transaction\nalter system set nothing_of_that_name = 1;";
+  await using sql = closing(url);
+  expect(upgrade({ url, revisions: [table, testRevision("2", ["1"], refused)] })).rejects.toThrow(
+    "nothing_of_that_name",
+  );
+  expect([...(await sql.client`select id, state from revision`)]).toEqual([{ id: "1", state: "applied" }]);
+  const back = [table, testRevision("2", ["1"], "select 1", refused)];
+  await upgrade({ url, revisions: back });
+  expect(downgrade({ url, revisions: back })).rejects.toThrow("nothing_of_that_name");
+  expect([...(await sql.client`select id, state from revision order by id`)]).toEqual([
+    { id: "1", state: "applied" },
+    { id: "2", state: "applied" },
+  ]);
+});
+
 test("whose file was corrected after an interruption is applied as it is now, all of it", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;

@@ -93,7 +93,7 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
 }
 
 /** The rows with their parents, without those that are not applied (somebody stamped). */
-function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
+export function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
   const there = new Set(applied.map(({ id }) => id));
   return applied.map((row) => {
     const own = row.manifest.parents ?? known.find(({ id }) => id === row.id)?.parents ?? [];

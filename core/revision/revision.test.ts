@@ -65,6 +65,34 @@ describe("upgrade", () => {
     expect(upgrade({ url: database.url, revisions: [testRevision("other", [], "")] })).rejects.toThrow(head);
   });
 
+  test("an old table of revisions, empty or not, gets the columns that it lacks", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    const old =
+      "id text primary key, checksum text not null, down_sql text not null, applied_at timestamptz not null default now()";
+    await sql.unsafe(`create table revision (${old})`);
+    expect((await upgrade({ url: database.url })).applied.length).toBeGreaterThan(0);
+    // And the same with a row of before the first release.
+    await sql`alter table revision drop column manifest, drop column state`;
+    expect(await upgrade({ url: database.url })).toMatchObject({ applied: [] });
+    await sql.end();
+  });
+
+  test("limits that the database presets do not cut a revision short", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    const name = new URL(database.url).pathname.slice(1);
+    for (const limit of ["transaction_timeout", "statement_timeout", "idle_session_timeout"]) {
+      await sql.unsafe(`alter database "${name}" set ${limit} = '100ms'`);
+    }
+    const slow = [
+      testRevision("1", [], "select pg_sleep(0.3)"),
+      testRevision("2", ["1"], "select pg_sleep(0.3)"),
+    ];
+    expect(await upgrade({ url: database.url, revisions: slow })).toMatchObject({ applied: ["1", "2"] });
+    await sql.end();
+  });
+
   test("two heads are refused by name", async () => {
     const revisions = [testRevision("left", [], ""), testRevision("right", [], "")];
     expect(upgrade({ url: "postgres://127.0.0.1:9/x", revisions })).rejects.toThrow("2 heads: left, right");

@@ -1,10 +1,7 @@
-import { openSql } from "../../drizzle/sql.ts";
-import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
-import { operatorsError } from "../database_error.ts";
 import { Conflict } from "../errors.ts";
 import { changesSettings } from "./apply.ts";
 import { refuseIrreversible } from "./downgrade.ts";
-import { literal } from "./literal.ts";
+import { literal } from "./sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { planDowngrade, planUpgrade } from "./plan.ts";
@@ -17,6 +14,9 @@ import {
   revisionColumns,
   revisionTable,
 } from "./store.ts";
+
+import { ask } from "./session.ts";
+import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
 interface ScriptOptions {
   url: string;
@@ -59,21 +59,12 @@ export async function downgradeScript(options: ScriptOptions): Promise<string> {
 
 /** @throws Conflict when a revision is half-way: what a script would have to do then is for `svc database upgrade` */
 async function readOnly(url: string): Promise<Applied[]> {
-  const sql = openSql(url, { max: 1, fetch_types: false });
-  try {
-    const applied = (await readApplied(sql)) ?? [];
-    const interrupted = applied.find(({ state }) => state !== "applied");
-    if (interrupted) {
-      throw new Conflict(
-        `Revision ${interrupted.id} was interrupted while ${interrupted.state}: run svc database upgrade`,
-      );
-    }
-    return applied;
-  } catch (error) {
-    throw operatorsError(error);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  const applied = (await ask(url, readApplied)) ?? [];
+  const interrupted = applied.find(({ state }) => state !== "applied");
+  if (!interrupted) return applied;
+  throw new Conflict(
+    `Revision ${interrupted.id} was interrupted while ${interrupted.state}: run svc database upgrade`,
+  );
 }
 
 /** `begun` is what is noted before a statement that allows no transaction, `book` what is noted behind the step. */

@@ -30,6 +30,10 @@ test.each([
   if (statement !== "select 'a; b") expect(split(`${statement};select 2`)).toEqual([statement, "select 2"]);
 });
 
+test("a line comment ends at a lone carriage return too, as for PostgreSQL", () => {
+  expect(split("create table t (id int); -- x\rcommit; select 1")).toHaveLength(3);
+});
+
 test("comments stay with the statement behind them, and say where it begins", () => {
   const sql = "-- one\nselect 1;\n\n-- two\nselect 2;";
   expect(splitStatements(sql)).toEqual([

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Database } from "../../drizzle/client.ts";
 import { Conflict } from "../errors.ts";
 import { headsOf } from "./graph.ts";
+import { withParents } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { type Applied, toApplied } from "./store.ts";
 
@@ -22,8 +23,16 @@ export interface SchemaStatus {
 
 /** Compares the applied revisions with those this program was built for. @throws when the database does not answer */
 export async function schemaStatus(db: Database): Promise<SchemaStatus> {
-  const [known, applied] = await Promise.all([readRevisions(), readAppliedBy(db)]);
+  const [known, applied] = await Promise.all([thisRelease(), readAppliedBy(db)]);
   return judge(known, applied);
+}
+
+let release: Promise<Revision[]> | undefined;
+
+/** Read once: a process does not change its release, and balancers ask for its health every second. */
+function thisRelease(): Promise<Revision[]> {
+  release ??= readRevisions();
+  return release;
 }
 
 /**
@@ -33,12 +42,8 @@ export async function schemaStatus(db: Database): Promise<SchemaStatus> {
 export function judge(known: readonly Revision[], rows: readonly Applied[]): SchemaStatus {
   const ours = new Map(known.map((revision) => [revision.id, revision]));
   const applied = rows.filter(({ state }) => state === "applied");
-  const nodes = applied.map(({ id, manifest, parents }) => ({
-    id,
-    parents: manifest.parents ?? ours.get(id)?.parents ?? parents,
-  }));
-  const there = new Set(nodes.map(({ id }) => id));
-  const current = headsOf(nodes);
+  const there = new Set(applied.map(({ id }) => id));
+  const current = headsOf(withParents(known, applied));
   const head = headsOf(known);
   const answer = (state: SchemaState): SchemaStatus => ({ state, current, head });
   const unknown = rows.filter(({ id, state }) => !ours.has(id) && state !== "reverting");
@@ -76,6 +81,9 @@ export function assertServable({ state, current, head }: SchemaStatus): void {
 async function readAppliedBy(db: Database): Promise<Applied[]> {
   const [table] = await db.execute(sql`select to_regclass('public.revision') is not null as exists`);
   if (!table?.exists) return [];
-  const rows = await db.execute<{ row: string }>(sql`select to_jsonb(r)::text as row from public.revision r`);
+  const rows = await db.execute<{ row: string }>(
+    // Without the way back, which is most of it and says nothing here.
+    sql`select (to_jsonb(r) || '{"down_sql": ""}')::text as row from public.revision r`,
+  );
   return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }

@@ -1,5 +1,6 @@
 import type { Sql } from "../../drizzle/sql.ts";
-import { literal } from "./literal.ts";
+import { errorCode } from "../database_error.ts";
+import { literal } from "./sql_text.ts";
 import type { Manifest, Revision } from "./read.ts";
 
 /**
@@ -47,7 +48,7 @@ export async function readApplied(sql: Pick<Sql, "unsafe">): Promise<Applied[] |
     );
     return rows.map(({ row }) => toApplied(JSON.parse(row as string)));
   } catch (error) {
-    if ((error as { code?: unknown }).code === "42P01") return undefined;
+    if (errorCode(error) === "42P01") return undefined;
     throw error;
   }
 }

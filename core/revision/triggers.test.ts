@@ -137,6 +137,33 @@ describe("rows that were written while a trigger was missing", () => {
     expect(Object.keys((await sync()).filled)).toEqual(["team"]);
   });
 
+  test("wait for a row that somebody holds, and do not give up", async () => {
+    await sql`drop trigger svc_team_search on team`;
+    await addTeam("jetty");
+    const holder = openSql(database.url, { max: 1 });
+    const { promise: open, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: held, resolve: isHeld } = Promise.withResolvers<void>();
+    const holding = holder.begin(async (transaction) => {
+      await transaction`select from team where name = 'jetty' for update`;
+      isHeld();
+      await open;
+    });
+    await held;
+    await sql`set lock_timeout = '50ms'`;
+    const notices: string[] = [];
+    const filling = syncTriggers(sql, {
+      onRetry: (message) => {
+        notices.push(message);
+        commit();
+      },
+    });
+    expect((await filling).filled).toEqual({ team: 1 });
+    expect(notices[0]).toBe("search of team: a table is in use, trying again");
+    await sql`set lock_timeout = 0`;
+    await holding;
+    await holder.end();
+  });
+
   test("fill in steps over a table of many blocks", async () => {
     await sql`drop trigger svc_definition_search on definition`;
     await sql`insert into definition (text, created_at, updated_at)
@@ -175,7 +202,16 @@ describe("search", () => {
     expect(await finds("hydra")).toBe(0);
   });
 
-  test("a text that is too long for a search vector is no reason to refuse it", async () => {
+  test("texts that are too long for a search vector are no reason to refuse them", async () => {
+    // Words of letters that take 4 bytes each (Deseret), none of them twice.
+    const letter = (n: number) => String.fromCodePoint(0x10428 + (n % 40));
+    const word = (n: number) =>
+      [n, n / 40, n / 1600, n / 64_000, 7, 9].map((at) => letter(Math.floor(at))).join("");
+    const manyFrom = (from: number) => Array.from({ length: 28_000 }, (_, n) => word(from + n)).join(" ");
+    const [one, other] = [manyFrom(0), manyFrom(28_000)];
+    await sql`insert into application (name, description, uri, created_at, updated_at)
+      values ('wide', ${one}, ${other}, now(), now())`;
+    await sql`delete from application`;
     const words = Array.from({ length: 200_000 }, (_, n) => `word${n.toString(36)}`).join(" ");
     await sql`insert into definition (text, created_at, updated_at) values (${words}, now(), now())`;
     await sql`delete from definition`;

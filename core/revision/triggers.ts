@@ -1,6 +1,6 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { triggerPrefix, type Trigger, triggers as ourTriggers } from "../../drizzle/triggers/index.ts";
-import { literal } from "./literal.ts";
+import { literal } from "./sql_text.ts";
 import { type StepOptions, whenFree } from "./apply.ts";
 
 export interface SyncResult {

@@ -4,7 +4,7 @@ import { Conflict } from "../errors.ts";
 import { type After, applyUp, finishInterrupted } from "./apply.ts";
 import { headsOf } from "./graph.ts";
 import { withLock } from "./lock.ts";
-import { oneHead, planUpgrade } from "./plan.ts";
+import { oneHead, planUpgrade, withParents } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { type Applied, createRevisionTable, readApplied } from "./store.ts";
 import { inspectTriggers, installTriggers, isInSync, type SyncResult, syncTriggers } from "./triggers.ts";
@@ -55,10 +55,10 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
       await applyUp(sql, revision, { after: afterStep(revision.up), onRetry: options.notice, othersFollow });
       options.log?.(revision.id);
     }
-    const now = [...applied, ...plan];
+    const now = (await readApplied(sql)) ?? [];
     const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: options.notice }) : untouched;
     const done = [...finished, ...plan.map(({ id }) => id)];
-    return { applied: done, head: headsOf(now).join(", ") || "base", triggers };
+    return { applied: done, head: headText(known, now), triggers };
   });
 }
 
@@ -72,10 +72,15 @@ async function nothingToDo(
   if (!applied || applied.some(({ state }) => state !== "applied")) return undefined;
   if (planUpgrade(known, applied, target).length > 0) return undefined;
   if (isOurs(known, applied) && !isInSync(found)) return undefined;
-  return { applied: [], head: headsOf(applied).join(", "), triggers: untouched };
+  return { applied: [], head: headText(known, applied), triggers: untouched };
 }
 
 const untouched: SyncResult = { created: [], repaired: [], removed: [], filled: {} };
+
+/** The heads of what is applied, for a person. */
+export function headText(known: readonly Revision[], applied: readonly Applied[]): string {
+  return headsOf(withParents(known, applied)).join(", ") || "base";
+}
 
 /** Whether the schema is this release's alone: the triggers of a newer one are not for us to judge. */
 export function isOurs(known: readonly Revision[], applied: readonly { id: string }[]): boolean {

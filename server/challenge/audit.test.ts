@@ -2,25 +2,25 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 import { csrfToken } from "../../core/session/session.ts";
-import { auditLog, challenge as challengeTable } from "../../drizzle/schema/index.ts";
+import { auditLog } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";
 import {
   decide,
   newChallenge,
   poll,
+  rowOf,
   startTestServer,
   type TestChallenge,
   type TestServer,
 } from "../../tests/support/server.ts";
 
 /** The whole of what the audit log says of a challenge, so that nothing else, and no secret, stands in it. */
-async function eventsOf(server: TestServer, { token }: TestChallenge) {
-  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
-  const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+async function eventsOf(server: TestServer, challenge: TestChallenge) {
+  const row = await rowOf(server, challenge);
   const events = await server.db
     .select()
     .from(auditLog)
-    .where(eq(auditLog.subject, row!.id))
+    .where(eq(auditLog.subject, row.id))
     .orderBy(auditLog.id);
   return events.map(({ id: _, subject: __, ...event }) => event);
 }

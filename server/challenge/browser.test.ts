@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { auditLog, challenge as challengeTable, session } from "../../drizzle/schema/index.ts";
+import { auditLog, session } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";
 import {
   decide,
   newChallenge,
   poll,
+  rowOf,
   startTestServer,
-  type TestChallenge,
   type TestServer,
 } from "../../tests/support/server.ts";
 
@@ -20,19 +20,13 @@ beforeEach(() => {
   server.issuer.user = "alice@example.com";
 });
 
-async function rowOf({ token }: TestChallenge) {
-  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
-  const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
-  return row!;
-}
-
 describe("the way to the page", () => {
   test("leads from T through the issuer to an address without T", async () => {
     const challenge = await newChallenge(server);
     const browser = new TestBrowser();
     const { url, status, text, headers } = await browser.open(challenge.challengeUrl);
     expect(status).toBe(200);
-    expect(url).toBe(`${server.url}/approve/${(await rowOf(challenge)).id}`);
+    expect(url).toBe(`${server.url}/approve/${(await rowOf(server, challenge)).id}`);
     expect(text).not.toContain(challenge.token);
     expect(text).toContain(challenge.userCode!);
     for (const fact of ["alice@example.com", "127.0.0.1", "Bun/", "Approve", "Deny"])
@@ -160,7 +154,7 @@ describe("the first browser", () => {
   ])("is not %s", async (_, init) => {
     const challenge = await newChallenge(server);
     expect((await server.fetch(new URL(challenge.challengeUrl).pathname, init)).status).toBe(404);
-    expect((await rowOf(challenge)).boundAt).toBeNull();
+    expect((await rowOf(server, challenge)).boundAt).toBeNull();
     expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(200);
   });
 
@@ -187,180 +181,6 @@ describe("the first browser", () => {
     const { url } = await browser.open(challenge.challengeUrl);
     await browser.open(`${url}?decision=approve&csrf=x`);
     expect(await poll(server, challenge)).toMatchObject({ body: { status: "pending" } });
-  });
-});
-
-describe("the decision", () => {
-  async function opened() {
-    const challenge = await newChallenge(server);
-    const browser = new TestBrowser();
-    const { url, text } = await browser.open(challenge.challengeUrl);
-    return { challenge, browser, url, text };
-  }
-
-  test("approve: the page says so, the terminal gets its token", async () => {
-    const { challenge, browser, url, text } = await opened();
-    const response = await browser.submit(url, text, { decision: "approve" });
-    expect(response.status).toBe(303);
-    expect((await browser.open(url)).text).toContain("Approved");
-    expect((await poll(server, challenge)).body.status).toBe("success");
-    expect((await browser.open(url)).text).toContain("is signed in");
-  });
-
-  test("twice, or after the other, changes nothing: 409 with what it came to", async () => {
-    for (const [first, second, word] of [
-      ["approve", "approve", "Approved"],
-      ["approve", "deny", "Approved"],
-      ["deny", "approve", "Denied"],
-    ] as const) {
-      const { challenge, browser, url, text } = await opened();
-      await browser.submit(url, text, { decision: first });
-      const again = await browser.submit(url, text, { decision: second });
-      expect(again.status).toBe(409);
-      expect(await again.text()).toContain(word);
-      const status = first === "approve" ? "success" : "denied";
-      expect((await poll(server, challenge)).body.status).toBe(status);
-    }
-  });
-
-  test("two at the same moment: one counts", async () => {
-    const { browser, url, text } = await opened();
-    const answers = await Promise.all(
-      (["approve", "deny", "approve", "deny"] as const).map((decision) =>
-        browser.submit(url, text, { decision }),
-      ),
-    );
-    expect(answers.map(({ status }) => status).sort()).toEqual([303, 409, 409, 409]);
-  });
-
-  test("is too late at exactly 120 s", async () => {
-    const { challenge, browser, url, text } = await opened();
-    server.clock.advance(119.999);
-    expect((await rowOf(challenge)).approvedAt).toBeNull();
-    server.clock.advance(0.001);
-    const late = await browser.submit(url, text, { decision: "approve" });
-    expect(late.status).toBe(409);
-    expect(await late.text()).toContain("Too late");
-    expect(await poll(server, challenge)).toMatchObject({ http: 410 });
-  });
-
-  test("without the cookie is refused", async () => {
-    const { challenge, url, text } = await opened();
-    expect((await new TestBrowser().submit(url, text, { decision: "approve" })).status).toBe(404);
-    expect((await poll(server, challenge)).body.status).toBe("pending");
-  });
-
-  test("with another's CSRF token, another challenge's, or none, is refused", async () => {
-    const mine = await opened();
-    const theirs = await opened();
-    const other = await newChallenge(server);
-    const second = await mine.browser.open(other.challengeUrl);
-    const csrfOf = (text: string) => text.match(/name="csrf" value="([^"]+)"/)![1]!;
-    for (const csrf of [csrfOf(theirs.text), csrfOf(second.text), "", "a".repeat(43)]) {
-      const answer = await mine.browser.submit(mine.url, mine.text, { decision: "approve", csrf });
-      expect(answer.status).toBe(403);
-    }
-    expect((await poll(server, mine.challenge)).body.status).toBe("pending");
-  });
-
-  test.each([
-    [{ origin: "https://evil.example", "sec-fetch-site": "cross-site" }],
-    [{ origin: "https://evil.example", "sec-fetch-site": "same-origin" }],
-    [{ origin: "null", "sec-fetch-site": "cross-site" }],
-    [{ origin: "null", "sec-fetch-site": "same-site" }],
-    [{ origin: "null", "sec-fetch-site": "none" }],
-    [{ origin: "OWN", "sec-fetch-site": "same-site" }],
-  ])("from another site is refused: %j", async (headers) => {
-    const { challenge, browser, url, text } = await opened();
-    const own = { ...headers, origin: headers.origin === "OWN" ? server.url : headers.origin };
-    expect((await browser.submit(url, text, { decision: "approve" }, own)).status).toBe(403);
-    expect((await poll(server, challenge)).body.status).toBe("pending");
-  });
-
-  test("from a browser that says neither Origin nor Sec-Fetch-Site is refused", async () => {
-    const { browser, url, text } = await opened();
-    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
-    const body = new URLSearchParams({ csrf, decision: "approve" });
-    expect((await browser.request(url, { method: "POST", body })).status).toBe(403);
-    // An old browser that names our origin is as good.
-    const headers = { origin: server.url };
-    expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(303);
-  });
-
-  test("over http on another host, where browsers say neither, the CSRF token alone decides", async () => {
-    await using plain = await startTestServer();
-    await using elsewhere = await plain.another({ publicUrl: "http://svc.test" });
-    const challenge = await newChallenge(plain);
-    const browser = new TestBrowser();
-    const { url, text } = await browser.open(challenge.challengeUrl);
-    const there = new URL(url);
-    there.port = new URL(elsewhere.url).port;
-    const cookie = [...browser.cookies.get(new URL(url).host)!].map(([k, v]) => `${k}=${v}`).join("; ");
-    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
-    const post = (token: string, headers: Record<string, string> = {}) =>
-      fetch(there, {
-        method: "POST",
-        body: new URLSearchParams({ csrf: token, decision: "approve" }),
-        headers: { cookie, origin: "null", ...headers },
-        redirect: "manual",
-      });
-    expect((await post("x".repeat(43))).status).toBe(403);
-    expect((await post(csrf, { "sec-fetch-site": "cross-site" })).status).toBe(403);
-    expect((await post(csrf, { origin: "http://evil.test" })).status).toBe(403);
-    expect((await post(csrf)).status).toBe(303);
-  });
-
-  test("the form that switches users has a CSRF token of its own", async () => {
-    const { challenge, browser, url, text } = await opened();
-    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
-    const answer = await browser.request(`${url}/switch`, {
-      method: "POST",
-      body: new URLSearchParams({ csrf }),
-      headers: { origin: server.url },
-    });
-    expect(answer.status).toBe(403);
-    expect((await rowOf(challenge)).boundAt).not.toBeNull();
-    expect((await browser.open(url)).text).toContain('value="approve"');
-  });
-
-  test("after the session's end is refused", async () => {
-    await using other = await startTestServer({ challengeLifetime: 100_000, sessionLifetime: 600 });
-    const challenge = await newChallenge(other);
-    const browser = new TestBrowser();
-    const { url, text } = await browser.open(challenge.challengeUrl);
-    other.clock.advance(600);
-    expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(404);
-  });
-
-  test.each(["maybe", "", "APPROVE"])("what is neither approve nor deny is refused: %p", async (decision) => {
-    const { browser, url, text } = await opened();
-    expect((await browser.submit(url, text, { decision })).status).toBe(400);
-  });
-
-  test("a body that is no form is refused", async () => {
-    const { browser, url } = await opened();
-    for (const [type, body] of [
-      ["application/json", '{"decision":"approve"}'],
-      ["application/x-www-form-urlencoded", ""],
-      ["text/plain", "decision=approve"],
-    ] as const) {
-      const headers = { "content-type": type, origin: server.url };
-      expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(400);
-    }
-  });
-
-  test("an access token approves nothing", async () => {
-    const { challenge, browser, url, text } = await opened();
-    await browser.submit(url, text, { decision: "approve" });
-    const { body } = await poll(server, challenge);
-    const next = await newChallenge(server);
-    const thief = new TestBrowser({
-      authorization: `Bearer ${body.encoded_jwt}`,
-      cookie: `svc_auth=${body.encoded_jwt}; svc_session=${body.encoded_jwt}`,
-    });
-    const first = await thief.request(next.challengeUrl);
-    const page = await thief.request(new URL(first.headers.get("location")!, server.url).href);
-    expect(await page.text()).not.toContain("csrf");
   });
 });
 
@@ -397,7 +217,7 @@ describe("the user", () => {
     const challenge = await newChallenge(server, { user: "carol@example.com" });
     const browser = new TestBrowser();
     const { url } = await browser.open(challenge.challengeUrl);
-    const { id } = await rowOf(challenge);
+    const { id } = await rowOf(server, challenge);
     const sessionId = browser.cookies.get(new URL(server.url).host)!.get("svc_session")!;
     const { csrfToken } = await import("../../core/session/session.ts");
     const answer = await browser.request(url, {
@@ -421,7 +241,7 @@ describe("the user", () => {
     const late = await browser.submit(page.url, page.text, { decision: "approve" });
     expect(late.status).toBe(403);
     expect(await late.text()).toContain("Nobody is signed in to this browser any more");
-    expect((await rowOf(mine)).approvedAt).toBeNull();
+    expect((await rowOf(server, mine)).approvedAt).toBeNull();
   });
 
   test.each([

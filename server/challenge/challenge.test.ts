@@ -4,7 +4,14 @@ import { json } from "node:stream/consumers";
 import { eq } from "drizzle-orm";
 import { decodeJwt, decodeProtectedHeader } from "jose";
 import { auditLog, challenge as challengeTable, token } from "../../drizzle/schema/index.ts";
-import { decide, newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/server.ts";
+import {
+  decide,
+  newChallenge,
+  poll,
+  rowOf,
+  startTestServer,
+  type TestServer,
+} from "../../tests/support/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {
@@ -271,9 +278,8 @@ describe("verifier", () => {
     for (const answer of await asked())
       expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
 
-    const hash = new Bun.CryptoHasher("sha256").update(challenge.token).digest();
-    const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
-    const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, row!.id));
+    const row = await rowOf(server, challenge);
+    const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, row.id));
     expect(
       events.map((event) => event.action).filter((action) => action === "challenge.wrong_verifier"),
     ).toHaveLength(1);
@@ -292,10 +298,9 @@ describe("verifier", () => {
     await poll(server, challenge);
     expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
     await poll(server, { ...challenge, verifier: wrong(challenge.verifier!) });
-    const hash = new Bun.CryptoHasher("sha256").update(challenge.token).digest();
-    const [row] = await server.db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+    const row = await rowOf(server, challenge);
     // Only who looks the challenge up can tell.
-    expect(row!.wrongVerifierAt).toEqual(server.clock.now());
+    expect(row.wrongVerifierAt).toEqual(server.clock.now());
   });
 
   test("its holder may collect the same token again for 10 s, and nobody after that", async () => {

@@ -1,9 +1,11 @@
 import { createServer } from "node:net";
+import { eq } from "drizzle-orm";
 import { ChallengeWatch } from "../../core/challenge/watch.ts";
 import { type Config, readConfig } from "../../core/config.ts";
 import { createLog } from "../../core/log.ts";
 import { Keys } from "../../core/token/keys.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
+import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
 import { proxyTrust } from "../../server/address.ts";
 import { createApp } from "../../server/app.ts";
 import { oidcSignOn } from "../../server/sso/oidc.ts";
@@ -164,4 +166,11 @@ export async function signInToken(server: TestServer): Promise<string> {
   await decide(challenge, "approve");
   const { body } = await poll(server, challenge);
   return body.encoded_jwt as string;
+}
+
+/** What the database has of a challenge. */
+export async function rowOf({ db }: Pick<TestServer, "db">, { token }: TestChallenge) {
+  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
+  const [row] = await db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+  return row!;
 }

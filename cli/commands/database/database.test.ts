@@ -1,23 +1,10 @@
-import { describe, expect, test } from "bun:test";
-import { inOrder } from "../../../core/revision/graph.ts";
-import { readRevisions } from "../../../core/revision/read.ts";
+import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
-import { svc, svcOnTerminal } from "../../testing/process.ts";
+import { failed, head, ids, ok, on } from "../../testing/database.ts";
+import { svc } from "../../testing/process.ts";
 
-const ids = inOrder(await readRevisions()).map(({ id }) => id);
-const head = ids.at(-1)!;
 const before = ids.at(-2)!;
-
-/** `svc database ...` against one database; a failure shows what was said. */
-function on(url: string) {
-  return async (...args: string[]) => {
-    const { code, stdout, stderr } = await svc(["database", ...args], { SVC_DATABASE_URL: url });
-    return { code, stdout, stderr };
-  };
-}
-const ok = (stdout: string, stderr = "") => ({ code: 0, stdout, stderr });
-const failed = (stderr: string, stdout = "") => ({ code: 1, stdout, stderr: `svc: ${stderr}\n` });
 
 test("a release forward and back, step by step", async () => {
   await using database = await createEmptyTestDatabase();
@@ -128,6 +115,19 @@ test("a database's name, user and password may hold any character", async () => 
   }
 });
 
+test("the triggers of a newer release are left to that release", async () => {
+  await using database = await createTestDatabase();
+  const sql = openSql(database.url, { max: 1 });
+  const manifest = JSON.stringify({ parents: [head], compatible: true });
+  await sql`insert into revision (id, checksum, down_sql, manifest) values ('9999_next', '', '', ${manifest}::text::jsonb)`;
+  await sql`create function svc_next() returns trigger language plpgsql as 'begin return new; end'`;
+  const run = on(database.url);
+  expect((await run("sync-triggers")).stderr).toMatch(/^svc: The schema is a newer release's: .*\n$/);
+  expect((await run("upgrade")).code).toBe(0);
+  expect(await sql`select proname from pg_proc where proname = 'svc_next'`).toHaveLength(1);
+  await sql.end();
+});
+
 test("heads and history tell what the release has, and what the database knows", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
@@ -183,178 +183,4 @@ test("sync-triggers tells what it did", async () => {
   await sql.end();
   const run = on(database.url);
   expect(await run("sync-triggers")).toEqual(ok("Created trigger svc_team_search\nFilled 1 row of team\n"));
-});
-
-describe("init", () => {
-  test("creates the database, its schema and the defaults; again there is nothing to do", async () => {
-    await using database = await createEmptyTestDatabase();
-    const url = new URL(database.url);
-    const name = `${url.pathname.slice(1)}_new`;
-    url.pathname = `/${name}`;
-    const admin = openSql(database.url, { max: 1 });
-    try {
-      const run = on(url.href);
-      const { code, stdout } = await run("init");
-      expect(code).toBe(0);
-      expect(stdout).toContain(`Applied ${head}\nCreated database ${name}\nCreated incident type `);
-      expect(await run("init")).toEqual(
-        ok(`Nothing to do: the schema is at ${head}, and every default is there\n`),
-      );
-    } finally {
-      await admin.unsafe(`drop database if exists ${name} with (force)`);
-      await admin.end();
-    }
-  });
-
-  test("three at once: each ends well", async () => {
-    await using database = await createEmptyTestDatabase();
-    const url = new URL(database.url);
-    const name = `${url.pathname.slice(1)}_three`;
-    url.pathname = `/${name}`;
-    const admin = openSql(database.url, { max: 1 });
-    try {
-      for (const command of ["init", "upgrade", "populate", "sync-triggers"]) {
-        const runs = await Promise.all([1, 2, 3].map(() => on(url.href)(command)));
-        expect(runs.map(({ code, stderr }) => ({ code, stderr }))).toEqual(
-          Array(3).fill({ code: 0, stderr: expect.any(String) }),
-        );
-      }
-      expect((await on(url.href)("init")).stdout).toStartWith("Nothing to do");
-    } finally {
-      await admin.unsafe(`drop database if exists ${name} with (force)`);
-      await admin.end();
-    }
-  });
-});
-
-describe("drop", () => {
-  test("refuses without a terminal, and does it with --yes", async () => {
-    await using database = await createTestDatabase();
-    const run = on(database.url);
-    const refused = await run("drop");
-    expect(refused).toMatchObject({ code: 1, stdout: "" });
-    expect(refused.stderr).toMatch(
-      /^svc: This drops all \d+ tables of the database svc_test_\w+ on 127\.0\.0\.1:\d+\. There is no terminal to ask on: add --yes\n$/,
-    );
-    expect((await run("current")).stdout).toBe(`${head} (head)\n`);
-    expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped \d+ tables of svc_test_\w+\n$/);
-    expect((await run("drop", "--yes")).stdout).toMatch(/^Nothing to do: svc_test_\w+ is empty\n$/);
-    const sql = openSql(database.url, { max: 1 });
-    const left = await sql`select relname from pg_class where relnamespace = 'public'::regnamespace
-      union all select proname from pg_proc where pronamespace = 'public'::regnamespace`;
-    expect(left).toHaveLength(0);
-    await sql.end();
-  });
-
-  test("asks for views and types too, and takes nothing of another schema along", async () => {
-    await using database = await createEmptyTestDatabase();
-    const sql = openSql(database.url, { max: 1 });
-    await sql.unsafe(`create type mood as enum ('a'); create materialized view m as select 1 as one; create view v as select * from m;
-      create type pair as (a int, b int); create schema other; create table other.t (m mood)`);
-    const run = on(database.url);
-    expect((await run("drop")).code).toBe(1);
-    const refused = await run("drop", "--yes");
-    expect(refused.stderr).toBe("svc: Nothing was dropped: column m of table other.t depends on type mood\n");
-    expect(await sql`select to_regclass('v') is not null as v`).toMatchObject([{ v: true }]);
-    await sql`drop schema other cascade`;
-    expect((await run("drop", "--yes")).code).toBe(0);
-    expect(await sql`select typname from pg_type where typnamespace = 'public'::regnamespace`).toHaveLength(
-      0,
-    );
-    await sql.end();
-  });
-
-  test("leaves what belongs to an extension", async () => {
-    await using database = await createTestDatabase();
-    const sql = openSql(database.url, { max: 1 });
-    await sql`create extension if not exists pg_trgm`;
-    expect((await on(database.url)("drop", "--yes")).code).toBe(0);
-    expect(await sql`select extname from pg_extension where extname = 'pg_trgm'`).toHaveLength(1);
-    await sql.end();
-  });
-
-  test("asks for the database's name on a terminal; another answer changes nothing", async () => {
-    await using database = await createTestDatabase();
-    const name = new URL(database.url).pathname.slice(1);
-    const env = { SVC_DATABASE_URL: database.url };
-    const wrong = svcOnTerminal(["database", "drop"], env);
-    await wrong.shows(/Type its name to go on/);
-    wrong.press("svc\r");
-    expect(await wrong.exitCode()).toBe(1);
-    expect(wrong.output()).toContain("That is not its name: nothing was changed");
-    const stopped = svcOnTerminal(["database", "drop"], env);
-    await stopped.shows(/Type its name to go on/);
-    stopped.press("\x03");
-    expect(await stopped.exitCode()).toBe(130);
-    expect((await on(database.url)("current")).stdout).toBe(`${head} (head)\n`);
-    const right = svcOnTerminal(["database", "drop"], env);
-    await right.shows(/Type its name to go on/);
-    right.press(`${name}\r`);
-    expect(await right.exitCode()).toBe(0);
-    expect(right.output()).toContain(`tables of ${name}`);
-  });
-});
-
-describe("what an operator can cause is one line, without the password", () => {
-  const commands = [
-    ["upgrade"],
-    ["downgrade"],
-    ["current"],
-    ["history"],
-    ["sync-triggers"],
-    ["populate"],
-    ["init"],
-  ];
-  const faults: [string, (url: URL) => void, RegExp][] = [
-    [
-      "a wrong password",
-      (url) => Object.assign(url, { password: "hunter2" }),
-      /refuses this user or password/,
-    ],
-    ["no server", (url) => Object.assign(url, { port: "9" }), /does not answer/],
-    ["no such host", (url) => Object.assign(url, { hostname: "nowhere.invalid" }), /does not answer/],
-  ];
-  test.each(faults)("%s", async (_, harm, expected) => {
-    await using database = await createEmptyTestDatabase();
-    const url = new URL(database.url);
-    harm(url);
-    for (const command of commands) {
-      const { code, stdout, stderr } = await on(url.href)(...command);
-      expect({ command, code, stdout, lines: stderr.split("\n").length }).toEqual({
-        command,
-        code: 1,
-        stdout: "",
-        lines: 2,
-      });
-      expect(stderr).toMatch(expected);
-      expect(stderr).not.toContain(url.password);
-    }
-  });
-
-  test("no rights, and a database that may only be read", async () => {
-    await using database = await createTestDatabase();
-    const url = new URL(database.url);
-    const sql = openSql(database.url, { max: 1 });
-    const name = url.pathname.slice(1);
-    await sql.unsafe(
-      `create role "${name}" login password 'guest'; grant connect on database "${name}" to "${name}"`,
-    );
-    Object.assign(url, { username: name, password: "guest" });
-    for (const command of [["upgrade"], ["populate"], ["drop", "--yes"], ["downgrade"]]) {
-      const { code, stderr } = await on(url.href)(...command);
-      expect({ command, code }).toEqual({ command, code: 1 });
-      expect(stderr).toMatch(/^svc: PostgreSQL does not let this user do that.*\n$/);
-    }
-    await sql.unsafe(
-      `drop owned by "${name}"; drop role "${name}"; alter database "${name}" set default_transaction_read_only = on`,
-    );
-    await sql.end();
-    for (const command of [["populate"], ["downgrade"], ["stamp", "base"], ["drop", "--yes"]]) {
-      const { code, stderr } = await on(database.url)(...command);
-      expect({ command, code, stderr }).toEqual({
-        ...{ command, code: 1 },
-        stderr: "svc: This database is read-only (a replica?): run this against the primary\n",
-      });
-    }
-  });
 });

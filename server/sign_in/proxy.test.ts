@@ -1,0 +1,174 @@
+import { describe, expect, test } from "bun:test";
+import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
+import { TestBrowser } from "../../tests/support/browser.ts";
+import { expectRefused } from "../../tests/support/refusal.ts";
+import { decide, newChallenge, poll, startTestServer } from "../../tests/support/server.ts";
+
+describe("behind an identity-aware proxy", () => {
+  async function startProxied() {
+    const { privateKey, publicKey } = await generateKeyPair("ES256");
+    const jwks = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: async () =>
+        Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: "p", alg: "ES256" }] }),
+    });
+    const proxied = await startTestServer({
+      sso: "proxy",
+      proxyHeader: "x-assertion",
+      proxyJwksUrl: `http://127.0.0.1:${jwks.port}/`,
+      proxyIssuer: "https://proxy.example.com",
+      proxyAudience: "svc-at-proxy",
+    });
+    const sign = (claims: Record<string, unknown> = {}, key = privateKey) => {
+      const iat = Math.floor(proxied.clock.now().getTime() / 1000);
+      const all = { email: "alice@example.com", groups: ["admin"], iss: "https://proxy.example.com" };
+      return new SignJWT({ ...all, aud: "svc-at-proxy", iat, exp: iat + 60, ...claims })
+        .setProtectedHeader({ alg: "ES256", kid: "p" })
+        .sign(key);
+    };
+    const stop = async () => {
+      await proxied[Symbol.asyncDispose]();
+      await jwks.stop(true);
+    };
+    return { proxied, sign, [Symbol.asyncDispose]: stop };
+  }
+
+  test("its signed header stands in for the issuer", async () => {
+    await using set = await startProxied();
+    const challenge = await newChallenge(set.proxied);
+    const browser = new TestBrowser({ "x-assertion": await set.sign() });
+    expect((await decide(challenge, "approve", browser)).status).toBe(303);
+    expect((await poll(set.proxied, challenge)).body).toMatchObject({
+      status: "success",
+      user: "alice@example.com",
+    });
+  });
+
+  test("nothing but a good signature, issuer, audience and time is believed", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const stranger = await generateKeyPair("ES256");
+    const past = Math.floor(proxied.clock.now().getTime() / 1000) - 3600;
+    const assertions = [
+      undefined,
+      "",
+      "nonsense",
+      new UnsecuredJWT({ email: "alice@example.com", aud: "svc-at-proxy", iss: "https://proxy.example.com" })
+        .setIssuedAt()
+        .setExpirationTime("1h")
+        .encode(),
+      await sign({}, stranger.privateKey),
+      await sign({ iss: "https://evil.example" }),
+      await sign({ aud: "another" }),
+      await sign({ iat: past - 60, exp: past }),
+      await sign({ exp: undefined }),
+      await sign({ email: undefined }),
+    ];
+    for (const assertion of assertions) {
+      const browser = new TestBrowser(assertion === undefined ? {} : { "x-assertion": assertion });
+      const page = await browser.open((await newChallenge(proxied)).challengeUrl);
+      expect(page.status).toBe(401);
+      expect(page.text).not.toContain('value="approve"');
+    }
+  });
+
+  test("a session is worth nothing once the header names somebody else or is gone", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const challenge = await newChallenge(proxied);
+    const browser = new TestBrowser();
+    const headers = async (user?: string) => ({
+      ...(user ? { "x-assertion": await sign({ email: user }) } : {}),
+    });
+    const alice = await headers("alice@example.com");
+    const first = await browser.request(challenge.challengeUrl, { headers: alice });
+    const url = new URL(first.headers.get("location")!, proxied.url).href;
+    await browser.request(url, { headers: alice });
+    const text = await (await browser.request(url, { headers: alice })).text();
+    expect(text).toContain('value="approve"');
+    expect((await browser.submit(url, text, { decision: "approve" }, await headers())).status).toBe(401);
+    const bob = await browser.submit(url, text, { decision: "approve" }, await headers("bob@example.com"));
+    expect(bob.status).toBe(403);
+    expect((await poll(proxied, challenge)).body.status).toBe("pending");
+    expect((await browser.submit(url, text, { decision: "approve" }, alice)).status).toBe(303);
+  });
+
+  test("a page is shown to whom the header names now, not to whom it named before", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const { challengeUrl } = await newChallenge(proxied);
+    const browser = new TestBrowser();
+    const open = async (assertion?: string) => {
+      const headers: Record<string, string> = assertion === undefined ? {} : { "x-assertion": assertion };
+      const first = await browser.request(challengeUrl, { headers });
+      const url = new URL(first.headers.get("location")!, proxied.url).href;
+      const second = await browser.request(url, { headers });
+      return second.status === 303 ? browser.request(url, { headers }) : second;
+    };
+    expect(await (await open(await sign())).text()).toContain('value="approve"');
+    const bob = await open(await sign({ email: "bob@example.com" }));
+    await expectRefused({ status: bob.status, text: await bob.text() }, 403, "bob@example.com");
+    const nobody = await open();
+    await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not say who you are");
+  });
+
+  test("groups that the proxy took away are not in the token", async () => {
+    await using set = await startProxied();
+    const { proxied, sign } = set;
+    const challenge = await newChallenge(proxied);
+    const browser = new TestBrowser();
+    const admin = { "x-assertion": await sign() };
+    const first = await browser.request(challenge.challengeUrl, { headers: admin });
+    const url = new URL(first.headers.get("location")!, proxied.url).href;
+    await browser.request(url, { headers: admin });
+    const member = { "x-assertion": await sign({ groups: [] }) };
+    const text = await (await browser.request(url, { headers: admin })).text();
+    expect((await browser.submit(url, text, { decision: "approve" }, member)).status).toBe(403);
+    await browser.request(url, { headers: member });
+    const again = await (await browser.request(url, { headers: member })).text();
+    expect((await browser.submit(url, again, { decision: "approve" }, member)).status).toBe(303);
+    const { body } = await poll(proxied, challenge);
+    const headers = { authorization: `Bearer ${body.encoded_jwt}` };
+    expect(await (await proxied.fetch("/whoami", { headers })).json()).toMatchObject({
+      groups: [],
+      admin: false,
+    });
+  });
+
+  test("keys over plain http from elsewhere are refused at the start", async () => {
+    const proxyJwksUrl = "http://keys.example.com/";
+    const start = startTestServer({ sso: "proxy", proxyJwksUrl, proxyIssuer: "i", proxyAudience: "a" });
+    expect(start).rejects.toThrow("SVC_PROXY_JWKS_URL");
+  });
+
+  test("keys that are answered with an error are a page of 503", async () => {
+    await using set = await startProxied();
+    const broken = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: () => new Response("no", { status: 500 }),
+    });
+    await using other = await set.proxied.another({ proxyJwksUrl: `http://127.0.0.1:${broken.port}/` });
+    const { challengeUrl } = await newChallenge(other);
+    const first = await other.fetch(new URL(challengeUrl).pathname);
+    const cookie = first.headers.getSetCookie()[0]!.split(";")[0]!;
+    const headers = { cookie, "x-assertion": await set.sign() };
+    expect((await other.fetch(first.headers.get("location")!, { headers })).status).toBe(503);
+    await broken.stop(true);
+  });
+
+  test("keys that cannot be fetched are a page of 503", async () => {
+    await using lonely = await startTestServer({
+      sso: "proxy",
+      proxyHeader: "x-assertion",
+      proxyJwksUrl: "http://127.0.0.1:9/",
+      proxyIssuer: "i",
+      proxyAudience: "a",
+    });
+    const { privateKey } = await generateKeyPair("ES256");
+    const assertion = await new SignJWT({}).setProtectedHeader({ alg: "ES256", kid: "p" }).sign(privateKey);
+    const browser = new TestBrowser({ "x-assertion": assertion });
+    expect((await browser.open((await newChallenge(lonely)).challengeUrl)).status).toBe(503);
+  });
+});
