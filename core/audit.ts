@@ -13,7 +13,17 @@ export type AuditAction =
   | "session.signed_out"
   | "token.revoked"
   | "key.created"
-  | "document.deleted";
+  | "document.deleted"
+  | "incident.deleted"
+  | "task.deleted"
+  | "individual.deleted"
+  | "team.deleted"
+  | "service.deleted"
+  | "application.deleted"
+  | "term.deleted"
+  | "definition.deleted"
+  | "incident_type.deleted"
+  | "incident_priority.deleted";
 
 export interface AuditEvent {
   at: Date;

@@ -2,6 +2,7 @@ import type { Database, Transaction } from "../drizzle/client.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Log } from "./log.ts";
+import type { Plugins } from "./plugin/choose.ts";
 
 /** What every verb of core is handed: where things are kept, what time it is, how we are set up, where to tell. */
 export interface Context {
@@ -9,6 +10,11 @@ export interface Context {
   clock: Clock;
   config: Config;
   log: Log;
+}
+
+/** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */
+export interface PluginContext extends Context {
+  plugins: Plugins;
 }
 
 /** A person, as vouched for by single sign-on. */

@@ -1,7 +1,35 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { event } from "../drizzle/schema/index.ts";
 
-export type EventKind = "document.created" | "document.updated" | "document.deleted";
+export type EventKind =
+  | "incident.reported"
+  | "incident.updated"
+  | "incident.stable"
+  | "incident.closed"
+  | "incident.reopened"
+  | "participant.joined"
+  | "participant.left"
+  | "role.assumed"
+  | "role.renounced"
+  | "report.written"
+  | "note"
+  | "message.sent"
+  | "task.created"
+  | "task.updated"
+  | "task.resolved"
+  | "task.cancelled"
+  | "task.reopened"
+  | "task.deleted"
+  | "document.created"
+  | "document.updated"
+  | "document.deleted"
+  | "document.proposed"
+  | "team.proposed"
+  | "conversation.created"
+  | "group.created"
+  | "step.done"
+  | "step.failed"
+  | "reminder.sent";
 
 export interface TimelineEvent {
   incidentId: number;
@@ -11,8 +39,10 @@ export interface TimelineEvent {
   kind: EventKind;
   /** For people, in one line. */
   description: string;
-  /** Ids of what it tells of. */
-  data: Record<string, number>;
+  /** `core` unless told: a scheduled task, the slug of a plugin. */
+  source?: string;
+  /** Ids of what it tells of, and values that it changed; never a secret. */
+  data: Record<string, unknown>;
 }
 
 /** Appends to the timeline of an incident, in the transaction of what it tells of. */

@@ -2,6 +2,7 @@ import { Conflict } from "./errors.ts";
 
 /** How the tables that stand in the way of deleting something are called to its face. */
 const names: Readonly<Record<string, string>> = {
+  conversation_message: "a message",
   definition_term: "a definition",
   document: "a document",
   document_incident_priority: "a document's priorities",
@@ -10,7 +11,18 @@ const names: Readonly<Record<string, string>> = {
   incident: "an incident",
   incident_type: "an incident type",
   incident_type_template: "an incident type's templates",
+  individual_incident_priority: "an individual's priorities",
+  individual_incident_type: "an individual's incident types",
+  individual_term: "an individual's terms",
+  participant: "a participant",
+  participant_group_member: "a participant group",
+  rotation_member: "a rotation",
+  status_report: "a status report",
   task: "a task",
+  task_assignee: "a task's assignees",
+  team_incident_priority: "a team's priorities",
+  team_incident_type: "a team's incident types",
+  team_term: "a team's terms",
 };
 
 /** `on delete restrict` as PostgreSQL 18 and as its predecessors call it. */

@@ -1,13 +1,16 @@
 import type { Server } from "bun";
 import type { ChallengeWatch } from "../core/challenge/watch.ts";
-import type { Context } from "../core/context.ts";
+import type { PluginContext } from "../core/context.ts";
+import type { PluginRegistry } from "../core/plugin/registry.ts";
 import type { Keys } from "../core/token/keys.ts";
 import type { ProxyTrust } from "./address.ts";
 import { clientAddress } from "./address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";
 
 /** Everything that the application is made of; `createApp` reads nothing else. */
-export interface Deps extends Context {
+export interface Deps extends PluginContext {
+  /** All plugins that there are, chosen or not. */
+  registry: PluginRegistry;
   watch: ChallengeWatch;
   keys: Keys;
   sso: SingleSignOn;

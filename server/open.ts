@@ -6,9 +6,11 @@ import type { Context } from "../core/context.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLog, type Log } from "../core/log.ts";
+import { openPlugins } from "../core/plugin/open.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
 import { Keys } from "../core/token/keys.ts";
 import { type DatabaseClient, openDatabase } from "../drizzle/client.ts";
+import { builtinPlugins } from "../plugins/builtin.ts";
 import { proxyTrust } from "./address.ts";
 import { type App, createApp } from "./app.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
@@ -23,13 +25,18 @@ const cleanUpSeconds = 3600;
  * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on
  */
 export async function openApp(): Promise<App> {
-  const config = readConfig(readEnvironment());
+  const environment = readEnvironment();
+  const config = readConfig(environment);
   if (!config.databaseUrl)
     throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   const log = createLog(config.logLevel);
   const database = openDatabase(config.databaseUrl, config.databasePoolSize);
   const context: Context = { db: database.db, clock: systemClock, config, log };
   await assertSchema(database, log);
+  const { registry, plugins } = await openPlugins({
+    ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
+    deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
+  });
   const watch = new ChallengeWatch(config.databaseUrl, log);
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
@@ -45,7 +52,7 @@ export async function openApp(): Promise<App> {
       log.warn({ err: error }, "could not delete what has expired"),
     );
   }, cleanUpSeconds * 1000);
-  const app = createApp({ ...context, watch, keys, sso, proxies });
+  const app = createApp({ ...context, registry, plugins, watch, keys, sso, proxies });
   app.decorator.drain = () => watch.stop();
   return app.onStop(async () => {
     clearInterval(cleanUp);

@@ -1,6 +1,7 @@
-import type { PluginDeps } from "./define.ts";
+import type { BuiltinDeps } from "./define.ts";
 import { shown } from "./mask.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
+import type { PluginSource } from "./registry.ts";
 import { type Setting, settingsOf } from "./settings.ts";
 
 /** A plugin that has passed: plain values of its own, read once, so that nothing changes under our hands. */
@@ -14,7 +15,9 @@ export interface InstalledPlugin {
   readonly settings: readonly Setting[];
   /** The package that it came in. */
   readonly origin: string;
-  readonly create: (config: Record<string, unknown>, deps: PluginDeps) => unknown;
+  /** Whether it comes with the service, and so is handed more than one of a third party. */
+  readonly builtin: boolean;
+  readonly create: (config: Record<string, unknown>, deps: BuiltinDeps) => unknown;
 }
 
 const slugPattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
@@ -26,7 +29,7 @@ const versionPattern = /^\d+(\.\d+)+(-[0-9A-Za-z.-]+)?$/;
  */
 export function checkPlugin(
   candidate: unknown,
-  origin: string,
+  { origin, builtin = false }: Pick<PluginSource, "origin" | "builtin">,
 ): { plugin?: InstalledPlugin; faults: string[] } {
   const read = readOnce(candidate);
   if (read === undefined) return { faults: [`${origin}: it holds something that is no plugin`] };
@@ -59,9 +62,9 @@ export function checkPlugin(
     const which = slug && slugPattern.test(slug) ? `${origin}: plugin ${slug}` : `${origin}: a plugin`;
     return { faults: faults.map((fault) => `${which}: ${fault}`) };
   }
-  const call = (config: Record<string, unknown>, deps: PluginDeps): unknown =>
+  const call = (config: Record<string, unknown>, deps: BuiltinDeps): unknown =>
     create.call(candidate, config, deps);
-  const plugin = { title, slug, version, type, author, description, settings, origin, create: call };
+  const plugin = { title, slug, version, type, author, description, settings, origin, builtin, create: call };
   return { plugin: Object.freeze(plugin), faults: [] };
 }
 

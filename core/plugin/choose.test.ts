@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { readConfig } from "../config.ts";
 import { ConfigurationError } from "../errors.ts";
 import { choosePlugins } from "./choose.ts";
-import type { PluginDeps } from "./define.ts";
+import type { Context } from "../context.ts";
+import type { BuiltinDeps } from "./define.ts";
 import { createRegistry } from "./registry.ts";
 
 const silent = () => {};
-const deps: PluginDeps = {
+const deps: BuiltinDeps = {
+  context: {} as Context,
   fetch: () => Promise.reject(new Error("no network in this test")),
   clock: { now: () => new Date(0) },
   log: { debug: silent, info: silent, warn: silent, error: silent },
@@ -154,4 +156,23 @@ test("a secret that does not fit is not repeated", async () => {
 
 test("what is no list of slugs is refused where the configuration is read", () => {
   expect(() => readConfig({ SVC_PLUGIN_TERM: "one two" })).toThrow("SVC_PLUGIN_TERM");
+});
+
+test("the database is handed to a plugin that comes with the service, and to no other", async () => {
+  const handed: Record<string, string[]> = {};
+  const keeper = (slug: string) => ({
+    ...{ ...facts, slug, type: "term", configSchema: { type: "object" } },
+    create: (_: unknown, given: object) => {
+      handed[slug] = Object.keys(given).sort();
+      return { list: () => [] };
+    },
+  });
+  const both = createRegistry([
+    { origin: "svc", exported: keeper("ours"), builtin: true },
+    // A package may be called anything.
+    { origin: "svc", exported: keeper("theirs") },
+  ]);
+  const environment = { SVC_PLUGIN_TERM: "ours,theirs" };
+  await choosePlugins(both, readConfig(environment), environment, deps);
+  expect(handed).toEqual({ ours: ["clock", "context", "fetch", "log"], theirs: ["clock", "fetch", "log"] });
 });

@@ -3,7 +3,7 @@ import { variables } from "../config.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { ActivePlugin } from "./call.ts";
 import type { InstalledPlugin } from "./check.ts";
-import type { PluginDeps } from "./define.ts";
+import type { BuiltinDeps } from "./define.ts";
 import { describeFault } from "./mask.ts";
 import { optionalMethods, pluginMethods, type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginRegistry } from "./registry.ts";
@@ -39,7 +39,7 @@ export async function choosePlugins(
   registry: PluginRegistry,
   config: Choice,
   environment: Environment,
-  deps: PluginDeps,
+  deps: BuiltinDeps,
 ): Promise<Plugins> {
   const faults: string[] = [];
   const active = new Map<PluginType, ActivePlugin[]>();
@@ -97,7 +97,7 @@ async function setUp(
   variable: string,
   { pluginTimeout }: Choice,
   environment: Environment,
-  deps: PluginDeps,
+  deps: BuiltinDeps,
 ): Promise<{ plugin: ActivePlugin } | { faults: string[] }> {
   const { config, secrets, faults } = readSettings(environment, plugin.settings);
   if (faults.length > 0) return { faults };
@@ -107,8 +107,10 @@ async function setUp(
   const timer = setTimeout(() => resolve("late"), pluginTimeout * 1000);
   let made: unknown;
   try {
+    const { context, ...common } = deps;
     // Its own copies: what one plugin does to them is not the next one's.
-    const create = (async () => ({ methods: await plugin.create({ ...config }, { ...deps }) }))();
+    const handed = plugin.builtin ? { ...deps } : (common as BuiltinDeps);
+    const create = (async () => ({ methods: await plugin.create({ ...config }, handed) }))();
     const result = await Promise.race([create, late]);
     if (result === "late") return refuse(`was not set up within ${pluginTimeout} s`);
     made = result.methods;

@@ -1,5 +1,6 @@
 import type { Static, TObject } from "@sinclair/typebox";
 import type { Clock } from "../clock.ts";
+import type { Context } from "../context.ts";
 import type { PluginMethods, PluginType } from "./methods.ts";
 
 /** Where a plugin tells an operator something. Facts first: never a secret, nor a text that may hold one. */
@@ -15,6 +16,11 @@ export interface PluginDeps {
   fetch: (url: string, init?: RequestInit) => Promise<Response>;
   clock: Clock;
   log: PluginLog;
+}
+
+/** Those that come with the service keep their things in its database; a plugin of a third party is not handed it. */
+export interface BuiltinDeps extends PluginDeps {
+  context: Context;
 }
 
 export interface PluginDefinition<T extends PluginType = PluginType, S extends TObject = TObject> {
@@ -39,7 +45,16 @@ export interface PluginDefinition<T extends PluginType = PluginType, S extends T
 /** A plugin of some type. What it takes and returns is checked where it is used, not by the compiler. */
 export interface Plugin extends Omit<PluginDefinition, "create"> {
   // A method, so that a plugin with a configuration of its own is a plugin.
-  create(config: never, deps: PluginDeps): unknown;
+  create(config: never, deps: BuiltinDeps): unknown;
+}
+
+/** As `definePlugin`, for a plugin that comes with the service. */
+export function defineBuiltin<const T extends PluginType, S extends TObject>(
+  definition: Omit<PluginDefinition<T, S>, "create"> & {
+    create(config: Static<S>, deps: BuiltinDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
+  },
+): Plugin {
+  return definition;
 }
 
 /** Types `config` of `create` from `configSchema`, and what it returns from `type`. */

@@ -1,6 +1,6 @@
 import type { Config, Environment } from "../config.ts";
 import { choosePlugins, type Plugins } from "./choose.ts";
-import type { Plugin, PluginDeps } from "./define.ts";
+import type { BuiltinDeps, Plugin } from "./define.ts";
 import { loadPackages } from "./load.ts";
 import { createRegistry, type PluginRegistry } from "./registry.ts";
 
@@ -15,10 +15,10 @@ export async function openPlugins(options: {
   builtin: readonly Plugin[];
   /** Where packages are looked for: the working directory. */
   directory: string;
-  deps: PluginDeps;
+  deps: BuiltinDeps;
 }): Promise<{ registry: PluginRegistry; plugins: Plugins }> {
   const { config, environment, builtin, directory, deps } = options;
   const packages = await loadPackages(config.pluginPackages, { directory });
-  const registry = createRegistry([{ origin: "svc", exported: builtin }, ...packages]);
+  const registry = createRegistry([{ origin: "svc", exported: builtin, builtin: true }, ...packages]);
   return { registry, plugins: await choosePlugins(registry, config, environment, deps) };
 }

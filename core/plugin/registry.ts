@@ -8,6 +8,7 @@ export interface PluginSource {
   origin: string;
   /** A plugin, or a list of them; of a third party it may be anything. */
   exported: unknown;
+  builtin?: boolean;
 }
 
 /** Every plugin that there is, whether it is chosen or not. */
@@ -26,14 +27,15 @@ export function createRegistry(sources: readonly PluginSource[]): PluginRegistry
   const faults: string[] = [];
   const bySlug = new Map<string, InstalledPlugin>();
   const names = new Map<string, string>([...ownNames].map((name) => [name, "svc itself"]));
-  for (const { origin, exported } of sources) {
+  for (const source of sources) {
+    const { origin, exported } = source;
     const candidates = candidatesOf(exported);
     if (candidates === undefined || candidates.length === 0) {
       faults.push(`${origin}: its default export is neither a plugin nor a list of plugins`);
       continue;
     }
     for (const candidate of candidates) {
-      const { plugin, faults: found } = checkPlugin(candidate, origin);
+      const { plugin, faults: found } = checkPlugin(candidate, source);
       faults.push(...found);
       if (plugin === undefined) continue;
       const other = bySlug.get(plugin.slug);

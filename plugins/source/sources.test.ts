@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Context } from "../../core/context.ts";
 import { readConfig } from "../../core/config.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
@@ -38,6 +39,7 @@ const registry = createRegistry([{ origin: "svc", exported: builtinPlugins }]);
 const silent = () => {};
 const deps = {
   fetch: (address: string, init?: RequestInit) => fetch(address, init),
+  context: {} as Context,
   clock: { now: () => new Date(0) },
   log: { debug: silent, info: silent, warn: silent, error: silent },
 };

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
+import type { Context } from "../../core/context.ts";
 import { readConfig } from "../../core/config.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
@@ -39,6 +40,7 @@ async function open(more: Record<string, string> = {}) {
   };
   const plugins = await choosePlugins(registry, readConfig(environment), environment, {
     fetch: (url, init) => fetch(url, init),
+    context: {} as Context,
     clock: { now: () => now },
     log: { debug: silent, info: silent, warn: silent, error: silent },
   });

@@ -3,9 +3,12 @@ import { eq } from "drizzle-orm";
 import { ChallengeWatch } from "../../core/challenge/watch.ts";
 import { type Config, readConfig } from "../../core/config.ts";
 import { createLog } from "../../core/log.ts";
+import type { Plugins } from "../../core/plugin/choose.ts";
+import { openPlugins } from "../../core/plugin/open.ts";
 import { Keys } from "../../core/token/keys.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
+import { builtinPlugins } from "../../plugins/builtin.ts";
 import { proxyTrust } from "../../server/address.ts";
 import { createApp } from "../../server/app.ts";
 import { oidcSignOn } from "../../server/sso/oidc.ts";
@@ -39,13 +42,23 @@ interface Shared {
   issuer: TestIssuer;
   databaseUrl: string;
   publicUrl?: string;
+  plugins?: Plugins;
 }
 
 /** A real server on a real database with a real (if obliging) issuer; only the clock is ours. */
-export async function startTestServer(overrides: Partial<Config> = {}): Promise<TestServer> {
+export async function startTestServer(
+  overrides: Partial<Config> = {},
+  /** Instead of those that the configuration chooses. */
+  plugins?: Plugins,
+): Promise<TestServer> {
   const database = await createTestDatabase();
   const issuer = await startTestIssuer();
-  const server = await start(overrides, { clock: new TestClock(), issuer, databaseUrl: database.url });
+  const server = await start(overrides, {
+    clock: new TestClock(),
+    issuer,
+    databaseUrl: database.url,
+    plugins,
+  });
   return {
     ...server,
     [Symbol.asyncDispose]: async () => {
@@ -73,12 +86,21 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const { db, close } = openDatabase(databaseUrl, 10);
   const context = { db, clock, config, log };
+  const opened = await openPlugins({
+    ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
+    deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
+  });
+  const { registry } = opened;
+  const plugins = shared.plugins ?? opened.plugins;
   const watch = new ChallengeWatch(databaseUrl, log);
   await watch.start();
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
-  const app = createApp({ ...context, watch, keys, sso, proxies }).listen({ port, hostname: "127.0.0.1" });
+  const app = createApp({ ...context, registry, plugins, watch, keys, sso, proxies }).listen({
+    port,
+    hostname: "127.0.0.1",
+  });
   const url = `http://127.0.0.1:${port}`;
   return {
     ...{ url, clock, config, db, issuer, databaseUrl, watch, keys, logged, app },

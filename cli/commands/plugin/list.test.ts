@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import type { Context } from "../../../core/context.ts";
 import { readConfig } from "../../../core/config.ts";
 import { callPlugin } from "../../../core/plugin/call.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
@@ -100,6 +101,7 @@ test("and it works: chosen, configured, called", async () => {
       deps: {
         fetch: (url, init) => fetch(url, init),
         clock: { now: () => new Date(0) },
+        context: {} as Context,
         log: { debug: silent, info: silent, warn: silent, error: silent },
       },
     });
