@@ -1,0 +1,40 @@
+import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { incident } from "../../drizzle/schema/index.ts";
+import { NotFound } from "../errors.ts";
+import { mayReadIncident, type Reader } from "./visibility.ts";
+
+/** For what is not there and for what the actor may not read, alike. */
+export function noSuchIncident(): NotFound {
+  return new NotFound("There is no such incident");
+}
+
+/**
+ * Keeps an incident as it is until the transaction ends: whoever changes something that belongs to it takes this first,
+ * so that two of them go one after the other. `by` is the reader who must be allowed to see it; `"worker"` sees all.
+ *
+ * @throws NotFound
+ */
+export async function lockIncident(
+  tx: Transaction,
+  by: Reader | "worker",
+  id: number,
+): Promise<Pick<typeof incident.$inferSelect, "id" | "name" | "status" | "visibility">> {
+  const visible: SQL | undefined = by === "worker" ? undefined : mayReadIncident(by);
+  const { name, status, visibility } = incident;
+  const [locked] = await tx
+    .select({ id: incident.id, name, status, visibility })
+    .from(incident)
+    .where(and(eq(incident.id, id), visible))
+    .for("no key update", { of: incident });
+  if (!locked) throw noSuchIncident();
+  return locked;
+}
+
+/** Notes in the transaction of a change that the incident's cost is to be computed anew (`incident.cost_basis`). */
+export async function costChanged(tx: Transaction, id: number): Promise<void> {
+  await tx
+    .update(incident)
+    .set({ costBasis: sql`${incident.costBasis} + 1` })
+    .where(eq(incident.id, id));
+}

@@ -1,0 +1,26 @@
+import { eq } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { individual } from "../../drizzle/schema/index.ts";
+import type { Identity } from "../context.ts";
+
+/**
+ * The id of the individual that a user is, who becomes one with the first thing they do. Their name is the first part
+ * of their address until somebody says otherwise.
+ */
+export async function individualOf(
+  db: Database | Transaction,
+  { user }: Pick<Identity, "user">,
+  at: Date,
+): Promise<number> {
+  const known = () => db.select({ id: individual.id }).from(individual).where(eq(individual.email, user));
+  const [found] = await known();
+  if (found) return found.id;
+  const values = { name: user.split("@")[0]!, email: user, createdAt: at, updatedAt: at };
+  const [made] = await db
+    .insert(individual)
+    .values(values)
+    .onConflictDoNothing({ target: individual.email })
+    .returning({ id: individual.id });
+  // Somebody else was as fast: theirs is committed, or we would still wait for it.
+  return made?.id ?? (await known())[0]!.id;
+}
