@@ -10,6 +10,7 @@ import { dumpPortable } from "./dump_portable.ts";
 import { headsOfApplied, type Inventory, readEverything, readInventory, type Runner } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import { majorVersion, withSession } from "./session.ts";
+import { serverOf } from "./tool_process.ts";
 import { findTool, missingTool, type ToolSearch } from "./tools.ts";
 import { writeWhole } from "./unfinished.ts";
 
@@ -64,7 +65,7 @@ export async function dump(options: DumpOptions): Promise<Backup> {
   try {
     return await withSession(options.url, options.signal, async (sql) => {
       const major = await majorVersion(sql);
-      const format = await chooseFormat(major, options);
+      const format = await chooseFormat(sql, major, options);
       return sql.begin("isolation level repeatable read read only", async (transaction) => {
         const work = { ...options, sql, snapshot: transaction, known, major, format };
         return dumpSnapshot(work).catch((error) => {
@@ -100,10 +101,11 @@ async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
   };
 }
 
-async function chooseFormat(major: number, { format = "auto", env, tools }: DumpOptions): Promise<Format> {
+async function chooseFormat(sql: Sql, major: number, options: DumpOptions): Promise<Format> {
+  const { format = "auto", env, tools } = options;
   if (format === "portable") return format;
-  const found = await findTool("pg_dump", major, { env, directoriesOf: tools });
-  if ("path" in found) return "custom";
+  const found = await findTool("pg_dump", major, { server: serverOf(sql), env, directoriesOf: tools });
+  if ("tool" in found) return "custom";
   if (format === "auto" && found.others.length === 0) return "portable";
   throw missingTool("pg_dump", major, found.others);
 }

@@ -1,15 +1,10 @@
 import { stat } from "node:fs/promises";
+import type { Environment } from "../config.ts";
 import { Unavailable } from "../errors.ts";
 import type { DumpWork } from "./dump.ts";
 import { countRows, plainName, type Runner } from "./inventory.ts";
-import {
-  connectionEnvironment,
-  runTool,
-  startTool,
-  toolEnvironment,
-  withPasswordFile,
-} from "./tool_process.ts";
-import { findTool, missingTool, type ToolName } from "./tools.ts";
+import { connectionVariables, runTool, serverOf, startTool, withPasswordFile } from "./tool_process.ts";
+import { findTool, missingTool, type Tool, type ToolName } from "./tools.ts";
 
 const pollMilliseconds = 200;
 
@@ -18,16 +13,15 @@ const pollMilliseconds = 200;
  * able to read the table of contents, and to find every table in it.
  */
 export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
-  const { sql, snapshot, inventory, unfinished, progress } = work;
+  const { sql, snapshot, inventory, unfinished, progress, env, signal } = work;
   const [pgDump, pgRestore] = [await toolOf("pg_dump", work), await toolOf("pg_restore", work)];
-  const env = toolEnvironment(work.env);
   const rows = await withPasswordFile(sql, (passwordFile, forget) =>
-    pgDumpBeside(work, { ...env, ...connectionEnvironment(sql, passwordFile) }, pgDump, forget, () =>
+    pgDumpBeside(work, pgDump, { variables: connectionVariables(sql, pgDump, passwordFile), forget }, () =>
       countRows(snapshot, inventory.tables),
     ),
   );
   progress?.({ doing: "checking" });
-  const contents = await runTool({ command: [pgRestore, "--list", unfinished], env, signal: work.signal });
+  const contents = await runTool({ tool: pgRestore, args: ["--list"], reads: unfinished, env, signal });
   const missing = inventory.tables.filter(
     ({ schema, name }) => !contents.includes(` TABLE DATA ${schema} ${name} `),
   );
@@ -39,26 +33,25 @@ export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; byte
 
 async function pgDumpBeside<T>(
   work: DumpWork,
-  env: DumpWork["env"],
-  pgDump: string,
-  forgetPassword: () => Promise<void>,
+  tool: Tool,
+  password: { variables: Environment; forget: () => Promise<void> },
   beside: () => Promise<T>,
 ): Promise<T> {
-  const { unfinished, progress, signal } = work;
+  const { unfinished, progress, env, signal } = work;
   const at = { table: undefined as string | undefined, bytes: 0 };
   const show = () => progress?.({ doing: "dumping", ...at });
-  const tool = startTool({
-    command: [
-      ...[pgDump, "--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose"],
+  const run = startTool({
+    tool,
+    args: [
+      ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose"],
       // Synced by whoever renames the file.
       ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
-      `--file=${unfinished}`,
     ],
-    env,
-    signal,
+    writes: unfinished,
+    ...{ env, variables: password.variables, signal },
     log: (line) => {
       // It speaks of what it reads, so it has connected.
-      void forgetPassword();
+      void password.forget();
       const [, table] = /dumping contents of table "(?:public\.)?(.+)"$/.exec(line) ?? [];
       if (table === undefined) return;
       at.table = table;
@@ -70,11 +63,11 @@ async function pgDumpBeside<T>(
     show();
   }, pollMilliseconds);
   try {
-    const [result] = await Promise.all([beside(), tool.done, tool.output.pipeTo(new WritableStream())]);
+    const [result] = await Promise.all([beside(), run.done, run.output.pipeTo(new WritableStream())]);
     return result;
   } catch (error) {
-    tool.kill();
-    await tool.done.catch(() => {});
+    run.kill();
+    await run.done.catch(() => {});
     throw error;
   } finally {
     clearInterval(poll);
@@ -86,8 +79,8 @@ async function exportSnapshot(transaction: Runner): Promise<string> {
   return row!.snapshot;
 }
 
-async function toolOf(name: ToolName, { major, env, tools }: DumpWork): Promise<string> {
-  const found = await findTool(name, major, { env, directoriesOf: tools });
-  if ("path" in found) return found.path;
+async function toolOf(name: ToolName, { sql, major, env, tools }: DumpWork): Promise<Tool> {
+  const found = await findTool(name, major, { server: serverOf(sql), env, directoriesOf: tools });
+  if ("tool" in found) return found.tool;
   throw missingTool(name, major, found.others);
 }

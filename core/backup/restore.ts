@@ -16,7 +16,7 @@ import type { OnProgress } from "./progress.ts";
 import { openCustom } from "./restore_custom.ts";
 import { openPortable } from "./restore_portable.ts";
 import { cutOnAbort } from "./session.ts";
-import { creating, describeTarget, holdsAnything } from "./target.ts";
+import { creating, describeTarget, holdsAnything, type Target } from "./target.ts";
 import { findTool, missingTool, type ToolSearch } from "./tools.ts";
 
 export interface RestoreOptions {
@@ -63,7 +63,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const known = options.revisions ?? (await readRevisions());
   try {
     const target = await describeTarget(url, signal);
-    const backup = await openBackup(options, target.major);
+    const backup = await openBackup(options, target);
     refuseUnknown(backup, known);
     if (target.database && (await holdsAnything(url, target.database, backup.schemas))) {
       await options.confirm(target.database);
@@ -80,13 +80,13 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   }
 }
 
-async function openBackup(options: RestoreOptions, major: number): Promise<OpenBackup> {
+async function openBackup(options: RestoreOptions, { major, server }: Target): Promise<OpenBackup> {
   const { path, env, signal, progress } = options;
   const format = await formatOf(path);
   if (format === "portable") return openPortable(path, progress);
-  const tool = await findTool("pg_restore", major, { env, directoriesOf: options.tools });
-  if (!("path" in tool)) throw missingTool("pg_restore", major, tool.others);
-  return openCustom({ path, pgRestore: tool.path, env, signal, progress });
+  const found = await findTool("pg_restore", major, { server, env, directoriesOf: options.tools });
+  if (!("tool" in found)) throw missingTool("pg_restore", major, found.others);
+  return openCustom({ path, pgRestore: found.tool, env, signal, progress });
 }
 
 /** By its first bytes. @throws InvalidInput for a file that is neither */

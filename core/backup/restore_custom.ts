@@ -6,11 +6,12 @@ import { plainName, type Runner } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import type { OpenBackup } from "./restore.ts";
 import { EndOfScript, readScript, type ScriptTaker, withoutPsql } from "./script.ts";
-import { runTool, startTool, toolEnvironment } from "./tool_process.ts";
+import { runTool, startTool } from "./tool_process.ts";
+import type { Tool } from "./tools.ts";
 
 export interface CustomOptions {
   path: string;
-  pgRestore: string;
+  pgRestore: Tool;
   env: Environment;
   signal?: AbortSignal;
   progress?: OnProgress;
@@ -94,7 +95,7 @@ function tableOf(statement: string): string {
 }
 
 function toolRun({ path, pgRestore, env, signal }: CustomOptions, ...args: string[]) {
-  return { command: [pgRestore, ...args, path], env: toolEnvironment(env), signal };
+  return { tool: pgRestore, args, reads: path, env, signal };
 }
 
 async function load(options: CustomOptions, sql: Runner): Promise<Map<string, number>> {

@@ -1,8 +1,10 @@
-import { openSql } from "../../drizzle/client.ts";
+import { openSql, type Sql } from "../../drizzle/client.ts";
 import { createDatabase } from "../populate/init.ts";
 import { type DatabaseDescription, describeDatabase } from "../revision/drop.ts";
 import { quoted } from "../revision/sql_text.ts";
+import type { ServerAddress } from "./container.ts";
 import { majorVersion, withSession } from "./session.ts";
+import { serverOf } from "./tool_process.ts";
 
 /** Where a backup is to go. */
 export interface Target {
@@ -10,6 +12,7 @@ export interface Target {
   database?: DatabaseDescription;
   /** The server's version. */
   major: number;
+  server: ServerAddress;
 }
 
 export async function describeTarget(url: string, signal?: AbortSignal): Promise<Target> {
@@ -18,8 +21,8 @@ export async function describeTarget(url: string, signal?: AbortSignal): Promise
     if (cause?.code === "3D000") return undefined;
     throw error;
   });
-  const major = await withSession(database ? url : maintenance(url), signal, majorVersion);
-  return { database, major };
+  const about = async (sql: Sql) => ({ major: await majorVersion(sql), server: serverOf(sql) });
+  return { database, ...(await withSession(database ? url : maintenance(url), signal, about)) };
 }
 
 /** The database that every server has. */

@@ -4,12 +4,21 @@ import { join } from "node:path";
 import type { Sql } from "../../drizzle/client.ts";
 import type { Environment } from "../config.ts";
 import { InvalidInput, Unavailable } from "../errors.ts";
+import { commandIn, engineEnvironment, type ServerAddress } from "./container.ts";
 import { fileError } from "./file_error.ts";
+import type { Tool } from "./tools.ts";
 
 export interface ToolRun {
-  command: readonly string[];
-  /** All of it: nothing is inherited. */
+  tool: Tool;
+  args: readonly string[];
+  /** A file of ours that it reads. */
+  reads?: string;
+  /** A file of ours that it writes; without one, what it writes is its `output`. */
+  writes?: string;
+  /** Our own, of which it gets what it needs to run. */
   env: Environment;
+  /** What it is told beside that (PGHOST, ...): variables, since everyone on the machine could read an argument. */
+  variables?: Environment;
   signal?: AbortSignal;
   /** Told each line of standard error that is no error. */
   log?: (line: string) => void;
@@ -23,13 +32,15 @@ export interface RunningTool {
   kill(): void;
 }
 
-export function startTool({ command, env, signal, log }: ToolRun): RunningTool {
+export function startTool(run: ToolRun): RunningTool {
+  const { signal, log } = run;
   signal?.throwIfAborted();
-  const child = Bun.spawn([...command], {
-    env: { ...env, LC_ALL: "C" },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const kill = () => child.kill("SIGTERM");
+  const { command, env, stdin, stdout } = spawnOf(run);
+  const child = Bun.spawn(command, { env: { ...env, LC_ALL: "C" }, stdio: [stdin, stdout, "pipe"] });
+  const kill = () => {
+    child.kill("SIGTERM");
+    if (typeof child.stdin === "object") void child.stdin.end();
+  };
   signal?.addEventListener("abort", kill, { once: true });
   const done = (async () => {
     const faults: string[] = [];
@@ -40,10 +51,39 @@ export function startTool({ command, env, signal, log }: ToolRun): RunningTool {
     await child.exited;
     signal?.removeEventListener("abort", kill);
     signal?.throwIfAborted();
-    if (child.exitCode !== 0) throw toolError(command[0]!, faults, child.signalCode);
+    if (child.exitCode !== 0) throw toolError(nameOf(run.tool), faults, child.signalCode);
   })();
   done.catch(() => {});
-  return { output: child.stdout, done, kill };
+  const output = child.stdout instanceof ReadableStream ? child.stdout : new Blob().stream();
+  return { output, done, kill };
+}
+
+/** As it is started here; one in a container sees no file of ours, so it gets them by its standard input and output. */
+function spawnOf({ tool, args, reads, writes, env, variables = {} }: ToolRun) {
+  if (!tool.container) {
+    const files = [...(writes ? [`--file=${writes}`] : []), ...(reads ? [reads] : [])];
+    return {
+      command: [tool.path, ...args, ...files],
+      env: { ...toolEnvironment(env), ...variables },
+      stdin: "ignore" as const,
+      stdout: "pipe" as const,
+    };
+  }
+  const { name, container } = tool;
+  const start = commandIn(container, name, {
+    names: Object.keys(variables),
+    readsInput: reads !== undefined,
+  });
+  return {
+    command: [...start, ...args],
+    env: { ...engineEnvironment(env), ...variables },
+    stdin: reads ? Bun.file(reads) : ("pipe" as const),
+    stdout: writes ? Bun.file(writes) : ("pipe" as const),
+  };
+}
+
+function nameOf(tool: Tool): string {
+  return tool.container ? tool.name : tool.path.slice(tool.path.lastIndexOf("/") + 1);
 }
 
 /** Runs a tool whose output is short. */
@@ -66,8 +106,7 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
 }
 
 /** The first thing that went wrong; what follows it are its consequences. */
-function toolError(tool: string, faults: readonly string[], killedBy: string | number | null): Error {
-  const name = tool.slice(tool.lastIndexOf("/") + 1);
+function toolError(name: string, faults: readonly string[], killedBy: string | number | null): Error {
   const [first = killedBy ? `was ended by ${killedBy}` : "failed without a word"] = faults;
   const reason = first.replace(/^\S+: (error|fatal): /, "").replace(/^query failed: /, "");
   const all = faults.join("\n");
@@ -90,31 +129,49 @@ function withCode(code: string, cause: string): Error {
 }
 
 /** What of our own environment the tools get. */
-export function toolEnvironment({ PATH, HOME }: Environment): Environment {
+function toolEnvironment({ PATH, HOME }: Environment): Environment {
   return { PATH, HOME };
 }
 
+/** Where our own connection goes. */
+export function serverOf({ options }: Sql): ServerAddress {
+  const { host, port } = options as unknown as { host: string[]; port: number[] };
+  return { host: host.join(","), port: port[0]! };
+}
+
 /**
- * Where the tools find the server: the same place, user and encryption that our own connection has, and a file with the
- * password. Nothing of it is an argument, which everyone on the machine could read.
+ * Where a tool finds the server: the same place, user and encryption that our own connection has, and a file with the
+ * password. Nothing of it is an argument, which everyone on the machine could read. In the server's container the server
+ * is next door, and the file is not there.
  */
-export function connectionEnvironment({ options }: Sql, passwordFile: string): Environment {
-  const { host, port, user, database, ssl, target_session_attrs } = options as unknown as {
+export function connectionVariables({ options }: Sql, tool: Tool, passwordFile: string): Environment {
+  const { host, port, user, database, pass, ssl, target_session_attrs } = options as unknown as {
     host: string[];
     port: number[];
     user: string;
     database: string;
+    pass: unknown;
     ssl: unknown;
     target_session_attrs: string | null;
   };
-  return {
-    PGHOST: host.join(","),
-    PGPORT: port.join(","),
+  const common = {
     PGUSER: user,
     PGDATABASE: database,
-    PGPASSFILE: passwordFile,
     PGAPPNAME: "svc database dump",
     PGCONNECT_TIMEOUT: "10",
+  };
+  if (tool.container)
+    return {
+      ...common,
+      PGHOST: "127.0.0.1",
+      PGPORT: String(tool.container.port),
+      PGPASSWORD: String(pass ?? ""),
+    };
+  return {
+    ...common,
+    PGHOST: host.join(","),
+    PGPORT: port.join(","),
+    PGPASSFILE: passwordFile,
     ...(target_session_attrs ? { PGTARGETSESSIONATTRS: target_session_attrs } : {}),
     // postgres.js has libpq's words for it. With its `true`, which verifies, our own connection has verified already.
     ...(ssl ? { PGSSLMODE: typeof ssl === "string" && !ssl.startsWith("verify") ? ssl : "require" } : {}),

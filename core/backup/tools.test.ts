@@ -19,11 +19,12 @@ test("the tool of the server's major version, from the PATH or where packages pu
   await mkdir(at("empty"));
   await mkdir(at("plain"));
   await Bun.write(at("plain/pg_dump"), "not executable");
+  const server = { host: "db.example.com", port: 5432 };
   const search = (path: string, packaged: string[] = []) =>
-    findTool("pg_dump", 18, { env: { PATH: path }, directoriesOf: () => packaged });
+    findTool("pg_dump", 18, { server, env: { PATH: path }, directoriesOf: () => packaged });
   const path = (...names: string[]) => names.map(at).join(":");
-  expect(await search(path("empty", "old", "right"))).toEqual({ path: at("right/pg_dump") });
-  expect(await search(path("old"), [at("right")])).toEqual({ path: at("right/pg_dump") });
+  expect(await search(path("empty", "old", "right"))).toEqual({ tool: { path: at("right/pg_dump") } });
+  expect(await search(path("old"), [at("right")])).toEqual({ tool: { path: at("right/pg_dump") } });
   expect(await search(path("empty", "odd", "plain", "nowhere"))).toEqual({ others: [] });
   expect(await search("")).toEqual({ others: [] });
   expect(await search(path("old", "beta"))).toEqual({ others: ["15.18", "19beta1"] });

@@ -1,10 +1,16 @@
 import { join } from "node:path";
 import type { Environment } from "../config.ts";
 import { Unavailable } from "../errors.ts";
+import { type Container, containerAt, type ServerAddress, versionIn } from "./container.ts";
 
 export type ToolName = "pg_dump" | "pg_restore";
 
+/** A program to run: by its path, or by its name in the container of the server. */
+export type Tool = { path: string; container?: undefined } | { name: ToolName; container: Container };
+
 export interface ToolSearch {
+  /** Whose version it must have, and whose container may have it. */
+  server: ServerAddress;
   /** PATH says where to look. */
   env: Environment;
   /** Where packages put the tools of one major version; otherwise those of the common systems. */
@@ -22,11 +28,11 @@ function packagedDirectories(major: number): string[] {
 }
 
 /** A tool of the server's major version, or what there is instead. */
-export type FoundTool = { path: string } | { others: string[] };
+export type FoundTool = { tool: Tool } | { others: string[] };
 
 /**
  * Looks for the tool whose major version is the server's: an older one refuses the server, and what a newer one writes
- * the server's own tools cannot read.
+ * the server's own tools cannot read. Where this machine has none, the server's own container may.
  */
 export async function findTool(name: ToolName, major: number, search: ToolSearch): Promise<FoundTool> {
   const path = (search.env.PATH ?? "").split(":").filter((directory) => directory.startsWith("/"));
@@ -36,8 +42,13 @@ export async function findTool(name: ToolName, major: number, search: ToolSearch
     const tool = join(directory, name);
     const version = await versionOf(tool, search.env);
     if (version === undefined) continue;
-    if (Number.parseInt(version, 10) === major) return { path: tool };
+    if (Number.parseInt(version, 10) === major) return { tool: { path: tool } };
     others.add(version);
+  }
+  const container = await containerAt(search.server, search.env);
+  if (container) {
+    const version = parseVersion(await versionIn(container, name, search.env));
+    if (version && Number.parseInt(version, 10) === major) return { tool: { name, container } };
   }
   return { others: [...others] };
 }
@@ -52,10 +63,14 @@ async function versionOf(tool: string, env: Environment): Promise<string | undef
       stdio: ["ignore", "pipe", "ignore"],
     });
     const text = await new Response(child.stdout).text();
-    return /^pg_\w+ \(PostgreSQL\) (\d+[\w.]*)/.exec(text)?.[1];
+    return parseVersion(text);
   } catch {
     return undefined;
   }
+}
+
+function parseVersion(text = ""): string | undefined {
+  return /^pg_\w+ \(PostgreSQL\) (\d+[\w.]*)/.exec(text)?.[1];
 }
 
 /** What to type, for a tool that is there only in another version or not at all. */
