@@ -21,11 +21,16 @@ export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {};
   const code = "code" in error ? { code: error.code } : {};
-  if (error.name === "DrizzleQueryError" || error.name === "PostgresError" || isValidation(error)) {
+  if (holdsQuery(error) || error.name === "PostgresError" || isValidation(error)) {
     const frames = error.stack?.split("\n").filter((line) => line.startsWith("    at "));
     return { type: error.name, ...code, ...cause, stack: frames?.join("\n") };
   }
   return { type: error.name, message: error.message, ...code, ...cause, stack: error.stack };
+}
+
+/** drizzle's: its message is the SQL with all parameters, and it is called like any other error. */
+function holdsQuery(error: Error): boolean {
+  return "query" in error && "params" in error;
 }
 
 /** Elysia's: its message repeats the value that failed, which may be a whole answer with a token in it. */
