@@ -54,9 +54,9 @@ Arguments:
   APP   The application to serve: <module>:<attribute>
 
 Options:
-  --host ADDRESS               Address to listen on (default 127.0.0.1)
+  --host TEXT                           Address to listen on (default 127.0.0.1)
 `);
-    expect(stdout).toContain("\n  --proxy-headers              Believe X-Forwarded-For");
+    expect(stdout).toContain("\n  --proxy-headers                       Believe X-Forwarded-For");
   });
 
   test("a negatable option shows both its forms", async () => {

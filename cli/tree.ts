@@ -35,7 +35,7 @@ export const root: Group = {
   about: "Incidents, from the terminal",
   commands: {
     up: {
-      about: "Start everything here for a trial: database, server, sign-in provider",
+      about: "Start everything here for a trial: database, server, worker, sign-in provider",
       load: () => import("./commands/up.ts"),
     },
     login: { about: "Sign in through the browser", load: () => import("./commands/login.ts") },
@@ -45,7 +45,53 @@ export const root: Group = {
     server: {
       about: "Run the HTTP server",
       commands: {
+        config: {
+          about: "Show the configuration as the server sees it",
+          load: () => import("./commands/server/config.ts"),
+        },
+        develop: {
+          about: "Serve while you write: start again after every change",
+          load: () => import("./commands/server/develop.ts"),
+        },
+        routes: {
+          about: "Show what the server answers to, and who is answered",
+          load: () => import("./commands/server/routes.ts"),
+        },
+        shell: {
+          about: "Type JavaScript with the application at hand",
+          load: () => import("./commands/server/shell.ts"),
+        },
         start: { about: "Serve an application", load: () => import("./commands/server/start.ts") },
+      },
+    },
+    scheduler: {
+      about: "Run and watch the schedule",
+      commands: {
+        list: { about: "List the tasks of the schedule", load: () => import("./commands/scheduler/list.ts") },
+        start: {
+          about: "Run tasks when they are due, until stopped",
+          load: () => import("./commands/scheduler/start.ts"),
+        },
+        status: {
+          about: "Show last runs, next slots and what is late",
+          load: () => import("./commands/scheduler/status.ts"),
+        },
+        explain: {
+          about: "Tell what is due of a task, and why",
+          load: () => import("./commands/scheduler/explain.ts"),
+        },
+        pause: {
+          about: "Claim no more slots of a task",
+          load: () => import("./commands/scheduler/pause.ts"),
+        },
+        resume: {
+          about: "Claim the slots of a paused task again",
+          load: () => import("./commands/scheduler/resume.ts"),
+        },
+        deliveries: {
+          about: "Show what waits to be sent and what could not be, and send it again",
+          load: () => import("./commands/scheduler/deliveries.ts"),
+        },
       },
     },
     database: {

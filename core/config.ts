@@ -1,6 +1,7 @@
-import { OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
+import { FormatRegistry, OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ConfigurationError } from "./errors.ts";
+import { isTimeZone } from "./schedule/slot.ts";
 import { databaseUrlPattern, readVariable } from "./variable.ts";
 
 /** One configuration variable: its name in the environment, its type with default, and what it is for. */
@@ -31,8 +32,11 @@ const oneOf = <const T extends string>(values: readonly T[], value: NoInfer<T>) 
   );
 const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...options }));
 
-/** The slugs of plugins, comma-separated. Whether there are such plugins is asked where they are chosen. */
-const slugs = () => optional({ pattern: "^[a-z][a-z0-9]*(-[a-z0-9]+)*( *, *[a-z][a-z0-9]*(-[a-z0-9]+)*)*$" });
+/** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
+const slugs = (value?: string) => {
+  const pattern = "^[a-z][a-z0-9]*(-[a-z0-9]+)*( *, *[a-z][a-z0-9]*(-[a-z0-9]+)*)*$";
+  return value === undefined ? optional({ pattern }) : Type.String({ pattern, default: value });
+};
 
 /**
  * Every variable that the service reads, but for those of plugins (core/plugin/settings.ts). The documentation's table,
@@ -194,37 +198,49 @@ export const variables = {
   ),
   pluginDocumentResolver: variable(
     "SVC_PLUGIN_DOCUMENT_RESOLVER",
-    slugs(),
-    "Plugins that propose documents for an incident, comma-separated, as are all that follow",
+    slugs("document-matcher"),
+    "Plugins that propose documents for an incident, comma-separated, as are all that follow; `none` switches a type off",
   ),
   pluginParticipant: variable(
     "SVC_PLUGIN_PARTICIPANT",
-    slugs(),
+    slugs("roster"),
     "Plugins that propose people and teams, and know who is on call",
   ),
   pluginDocument: variable(
     "SVC_PLUGIN_DOCUMENT",
-    slugs(),
+    slugs("markdown"),
     "Plugins that keep documents; the first makes the new ones, the others go on with theirs",
   ),
   pluginConversation: variable(
     "SVC_PLUGIN_CONVERSATION",
-    slugs(),
+    slugs("channel"),
     "Plugins by which an incident is talked about",
   ),
   pluginParticipantGroup: variable(
     "SVC_PLUGIN_PARTICIPANT_GROUP",
-    slugs(),
+    slugs("mailing-list"),
     "Plugins that keep the participants of an incident as a group",
   ),
   pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
   pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),
+  timezone: variable(
+    "SVC_TIMEZONE",
+    Type.String({ default: "UTC", format: "timezone" }),
+    "The IANA time zone whose days the schedule keeps, e.g. Europe/Berlin",
+  ),
   logLevel: variable(
     "SVC_LOG_LEVEL",
     oneOf(["trace", "debug", "info", "warn", "error", "fatal"], "info"),
     "The least severe log line that is written",
   ),
+  accessLog: variable(
+    "SVC_ACCESS_LOG",
+    Type.Boolean({ default: true }),
+    "Whether each request is logged (--no-access-log)",
+  ),
 } satisfies Record<string, Variable>;
+
+FormatRegistry.Set("timezone", isTimeZone);
 
 type Variables = typeof variables;
 export type Config = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;
@@ -269,6 +285,7 @@ function expectation(schema: TSchema): string {
   }
   if (schema.type === "number") return "is no number, or too small or too large";
   if (schema.type === "boolean") return "is neither true nor false";
+  if (schema.format === "timezone") return "is no IANA time zone, such as UTC or Europe/Berlin";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
   return `does not look like ${schema.pattern}`;

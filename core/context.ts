@@ -1,4 +1,5 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
+import type { Background } from "./background.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Log } from "./log.ts";
@@ -15,6 +16,8 @@ export interface Context {
 /** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */
 export interface PluginContext extends Context {
   plugins: Plugins;
+  /** Where work goes on that a request does not wait for; in a program that only asks, nowhere. */
+  background?: Background;
 }
 
 /** A person, as vouched for by single sign-on. */

@@ -9,6 +9,7 @@ export type EventKind =
   | "incident.reopened"
   | "participant.joined"
   | "participant.left"
+  | "participant.deleted"
   | "role.assumed"
   | "role.renounced"
   | "report.written"
@@ -47,5 +48,5 @@ export interface TimelineEvent {
 
 /** Appends to the timeline of an incident, in the transaction of what it tells of. */
 export async function tell(db: Database | Transaction, told: TimelineEvent): Promise<void> {
-  await db.insert(event).values({ source: "core", ...told });
+  await db.insert(event).values({ ...told, source: told.source ?? "core" });
 }

@@ -27,6 +27,13 @@ export function parseName(field: string, text: string): string {
   return name;
 }
 
+/** A text of as many lines as its writer likes, of which something is left. @throws InvalidInput */
+export function parseProse(field: string, text: string): string {
+  const prose = parseText(field, text, descriptionLength);
+  if (prose.trim() === "") throw new InvalidInput(field, `The field ${field} is empty`);
+  return prose;
+}
+
 /** An address that a browser opens and that runs nothing: http or https, without a password. @throws InvalidInput */
 export function parseUrl(field: string, text: string): string {
   const url = URL.parse(parseText(field, text, urlLength));

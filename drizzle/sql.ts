@@ -11,7 +11,16 @@ export function openSql(url: string, options: postgres.Options<Record<string, ne
     ...(name === "" ? {} : { database: name }),
     onnotice: () => {},
     connect_timeout: 10,
+    backoff,
     connection: { application_name: "svc" },
     ...options,
   });
+}
+
+/**
+ * Seconds until a connection is tried again. By itself postgres.js waits for up to 20 s, and counts the failures of all
+ * connections of a pool: behind an outage nobody would have the database back for as long.
+ */
+function backoff(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5);
 }

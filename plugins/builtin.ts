@@ -1,8 +1,17 @@
 import type { Plugin } from "../core/plugin.ts";
+import channel from "./channel/channel.ts";
+import documentMatcher from "./document_matcher/document_matcher.ts";
+import mail from "./mail/mail.ts";
+import mailingList from "./mailing_list/mailing_list.ts";
+import markdown from "./markdown/markdown.ts";
+import roster from "./roster/roster.ts";
 import applicationSource from "./source/applications.ts";
 import backstageCatalog from "./source/backstage.ts";
 import termSource from "./source/terms.ts";
 import webhook from "./webhook/webhook.ts";
 
 /** The plugins that come with the service. What stands here works. */
-export const builtinPlugins: readonly Plugin[] = [webhook, termSource, applicationSource, backstageCatalog];
+export const builtinPlugins: readonly Plugin[] = [
+  ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
+  ...[termSource, applicationSource, backstageCatalog],
+];

@@ -1,14 +1,26 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
+import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoutes } from "./challenge/routes.ts";
 import type { Deps } from "./deps.ts";
+import { contentRoutes } from "./document/content.ts";
 import { documentRoutes } from "./document/routes.ts";
 import { errorResponse } from "./error.ts";
+import { eventRoutes } from "./event/routes.ts";
+import { flowRoutes } from "./flow/routes.ts";
 import { healthRoutes } from "./health/routes.ts";
+import { incidentRoutes } from "./incident/routes.ts";
 import { readJson } from "./json.ts";
 import { logRequests } from "./log.ts";
+import { messageRoutes } from "./message/routes.ts";
+import { refuseUnknownQuery } from "./no_query.ts";
+import { openApiRoutes } from "./openapi/routes.ts";
 import { pageAssets } from "./page/routes.ts";
+import { participantRoutes } from "./participant/routes.ts";
+import { reportRoutes } from "./report/routes.ts";
+import { searchRoutes } from "./search/routes.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
+import { taskRoutes } from "./task/routes.ts";
 import { tokenRoutes } from "./token/routes.ts";
 import { whoamiRoutes } from "./whoami/routes.ts";
 
@@ -50,14 +62,34 @@ export function createApp(deps: Deps) {
     },
   })
     .decorate("drain", nothingToDrain)
-    .use(logRequests(deps.log))
-    .onError({ as: "global" }, ({ error, request }) => errorResponse(error, request, deps.log))
+    .use(logRequests(deps))
+    .onError({ as: "global" }, ({ error, request, set }) => {
+      const response = errorResponse(error, request, deps.log);
+      // For the log: Elysia has put its own idea of a status there.
+      set.status = response.status;
+      return response;
+    })
     .onParse({ as: "global" }, ({ request, contentType }) => readJson(request, contentType))
+    .onBeforeHandle(
+      { as: "global" },
+      refuseUnknownQuery((): AnyElysia => app),
+    )
     .use(healthRoutes(deps))
     .use(pageAssets)
+    .use(openApiRoutes(deps.config.publicUrl, (): AnyElysia => app))
     .use(whoamiRoutes(deps))
     .use(tokenRoutes(deps))
     .use(documentRoutes(deps))
+    .use(contentRoutes(deps))
+    .use(catalog(deps))
+    .use(incidentRoutes(deps))
+    .use(flowRoutes(deps))
+    .use(participantRoutes(deps))
+    .use(reportRoutes(deps))
+    .use(eventRoutes(deps))
+    .use(messageRoutes(deps))
+    .use(taskRoutes(deps))
+    .use(searchRoutes(deps))
     .use(challenge.routes)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));

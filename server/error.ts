@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
@@ -34,7 +35,7 @@ const titles: Record<number, string> = {
 export const problemSchema = t.Object({
   type: t.String(),
   title: t.String(),
-  status: t.Integer(),
+  status: Type.Integer(),
   detail: t.String(),
   code: t.String(),
   field: t.Optional(t.String()),
@@ -78,13 +79,24 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
 const databaseGone =
   /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|57P0[1-3]|53300|55000)$/;
 
+/** Of two who waited for each other, PostgreSQL has ended this one; nothing was done. */
+const inTheWay = /^(40001|40P01)$/;
+
 function fromDatabase(error: unknown): SvcError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (databaseGone.test(String((cause as { code?: unknown }).code))) {
       return new Unavailable("The database does not answer: try again in a moment", { cause: error });
     }
+    if (inTheWay.test(String((cause as { code?: unknown }).code))) {
+      return new Unavailable("Somebody else was at the same: try again in a moment", { cause: error });
+    }
   }
   return undefined;
+}
+
+/** A name that we do not know is the caller's own text: not repeated. */
+export function unknownName(): InvalidInput {
+  return new InvalidInput("body", "There is a field or parameter that is not known here");
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
@@ -95,9 +107,7 @@ function fromElysia(error: unknown): SvcError | undefined {
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer of ours that breaks its own schema is our fault, not the caller's.
   if (code === "VALIDATION" && (error as { type?: string }).type !== "response") {
-    // A name that we do not know is the caller's own text: not repeated.
-    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties)
-      return new InvalidInput("body", "There is a field or parameter that is not known here");
+    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName();
     const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
     return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
   }

@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { Log } from "../core/log.ts";
+import type { Context } from "../core/context.ts";
 import { looksLikeSecret, sha256Hex } from "../core/secret.ts";
 import { requestIdOf } from "./request_id.ts";
 
@@ -7,7 +7,7 @@ import { requestIdOf } from "./request_id.ts";
  * One line a request: the route's template, never the path (T stands in it) nor the query. A challenge is named by
  * the first 8 hex digits of its hash. Polls are `debug`: each terminal sends one every other second.
  */
-export const logRequests = (log: Log) =>
+export const logRequests = ({ log, config }: Pick<Context, "log" | "config">) =>
   new Elysia({ name: "log requests" })
     .onRequest(({ request, set }) => {
       set.headers["x-request-id"] = requestIdOf(request);
@@ -17,7 +17,7 @@ export const logRequests = (log: Log) =>
       // Elysia's types do not say so, but what matched nothing has no route.
       const route: string | undefined = context.route;
       const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
-      if (!log.isLevelEnabled(level)) return;
+      if (!config.accessLog || !log.isLevelEnabled(level)) return;
       const secret = Object.values((params ?? {}) as Record<string, string>).find(looksLikeSecret);
       log[level](
         {

@@ -1,3 +1,4 @@
+import { Background } from "../core/background.ts";
 import { ChallengeWatch } from "../core/challenge/watch.ts";
 import { deleteExpired } from "../core/challenge/create.ts";
 import { systemClock } from "../core/clock.ts";
@@ -5,6 +6,7 @@ import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { runDueFlows } from "../core/flow/run.ts";
 import { createLog, type Log } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
@@ -17,6 +19,8 @@ import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 
 const cleanUpSeconds = 3600;
+/** What follows from incidents and was left undone: by a process that died, or by a plugin that failed. */
+const flowSeconds = 15;
 
 /**
  * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
@@ -52,10 +56,17 @@ export async function openApp(): Promise<App> {
       log.warn({ err: error }, "could not delete what has expired"),
     );
   }, cleanUpSeconds * 1000);
-  const app = createApp({ ...context, registry, plugins, watch, keys, sso, proxies });
-  app.decorator.drain = () => watch.stop();
+  const background = new Background();
+  const runFlows = () => background.add(runDueFlows({ ...context, plugins, background }));
+  runFlows();
+  const flows = setInterval(runFlows, flowSeconds * 1000);
+  const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies });
+  // Requests that wait for a plugin need not any more, and what was begun is given back.
+  app.decorator.drain = async () => void (await Promise.all([watch.stop(), background.stop()]));
   return app.onStop(async () => {
     clearInterval(cleanUp);
+    clearInterval(flows);
+    await background.stop();
     await watch.stop();
     await database.close();
   });

@@ -10,6 +10,8 @@ const open = new Set([
   "GET /healthcheck",
   "GET /style.css",
   "GET /icon.svg",
+  "GET /openapi",
+  "GET /openapi/json",
   "GET /.well-known/jwks.json",
   "GET /noauth/v1/:operation/:argument",
   "ALL /noauth/*",

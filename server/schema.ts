@@ -1,4 +1,4 @@
-import { Type } from "@sinclair/typebox";
+import { type SchemaOptions, Type } from "@sinclair/typebox";
 import { t, type TSchema } from "elysia";
 import { largestLimit, longestQuery } from "../core/list/page.ts";
 
@@ -8,10 +8,24 @@ export const closed = { additionalProperties: false } as const;
 
 export const nullable = <T extends TSchema>(schema: T) => t.Union([schema, t.Null()]);
 
+/** One of these texts. Elysia's `t.UnionEnum` takes the first of them for what is left out. */
+export const oneOf = <T extends string>(values: readonly T[], options: SchemaOptions = {}) =>
+  Type.Unsafe<T>(
+    Type.Union(
+      values.map((value) => Type.Literal(value)),
+      options,
+    ),
+  );
+
 /** In a body. TypeBox's own: Elysia's `t.Integer` takes texts as well. */
 export const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 /** In a path or query, as text: Elysia's own numbers there also take `0x10`, and say `body` when they refuse. */
 export const idText = t.String({ pattern: "^[1-9][0-9]{0,14}$" });
+/** In a query, as text for the same reason. What is more than the largest, core refuses. */
+export const limitText = t.String({
+  pattern: "^[1-9][0-9]{0,2}$",
+  description: `1 to ${largestLimit}; 50 unless given`,
+});
 /** PostgreSQL's integer. */
 export const version = Type.Integer({ minimum: 1, maximum: 2_147_483_646 });
 export const instant = t.String({ format: "date-time" });
@@ -19,9 +33,7 @@ export const instant = t.String({ format: "date-time" });
 /** Parameters of every list, beside its filters and `sort`. */
 export const listQuery = {
   q: t.Optional(t.String({ maxLength: longestQuery, description: 'Words to find: `disk "full up" -test`' })),
-  limit: t.Optional(
-    t.String({ pattern: "^[1-9][0-9]{0,2}$", description: `1 to ${largestLimit}; 50 unless given` }),
-  ),
+  limit: t.Optional(limitText),
   cursor: t.Optional(t.String({ description: "`next_cursor` of the page before" })),
 };
 

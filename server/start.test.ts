@@ -3,13 +3,25 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startServer } from "./start.ts";
+import type { StartOptions } from "./start/options.ts";
 
-const options = { host: "127.0.0.1", port: 8000, proxyHeaders: false };
+const options: Omit<StartOptions, "app"> = {
+  ...{
+    host: "127.0.0.1",
+    port: 8000,
+    proxyHeaders: false,
+    accessLog: true,
+    header: [],
+    supervised: false,
+    takesOver: false,
+  },
+  ...{ timeoutKeepAlive: 60, timeoutGracefulShutdown: 5 },
+};
 const environment = { SVC_PUBLIC_URL: "http://127.0.0.1:8000" };
 
 test.each([
   ["server", "is not <module>:<attribute>"],
-  ["nowhere/at/all:app", "Module nowhere/at/all cannot be loaded"],
+  ["nowhere/at/all:app", "There is no module nowhere/at/all"],
   [":app", "is not <module>:<attribute>"],
 ])("APP %p: one clear line", async (app, sentence) => {
   expect(startServer({ ...options, app }, environment)).rejects.toThrow(sentence);

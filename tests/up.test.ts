@@ -23,15 +23,23 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 function partsOf(pid: number) {
   const all = descendants(pid);
   const find = (words: string) => all.find(({ command }) => command.includes(words));
-  return { all, server: find("server start")!, idp: find("idp start"), postgres: find("bin/postgres") };
+  const worker = find("scheduler start")!;
+  return {
+    all,
+    server: find("server start")!,
+    worker,
+    idp: find("idp start"),
+    postgres: find("bin/postgres"),
+  };
 }
 
 describe("svc up", () => {
   test("starts everything, says what to do next, and Ctrl-C leaves no process", async () => {
     await using up = startUp(data);
     const address = await up.ready;
-    const { all, server, idp, postgres } = partsOf(up.pid);
-    for (const part of [server, idp, postgres]) expect(part).toBeDefined();
+    const { all, server, worker, idp, postgres } = partsOf(up.pid);
+    for (const part of [server, worker, idp, postgres]) expect(part).toBeDefined();
+    expect(up.output()).toContain("Worker runs the schedule");
     expect((await fetch(`${address}/healthcheck`)).status).toBe(200);
     expect(up.output()).toContain("alice@example.com (admin), bob@example.com, carol@example.com");
     expect(up.output()).toContain("trial-password");

@@ -15,7 +15,9 @@ export function spawnSvc(
   preload?: string,
   cwd?: string,
 ) {
-  const child = Bun.spawn([process.execPath, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
+  // As bin/svc.mjs starts it: Bun itself reads no `.env`.
+  const bun = [process.execPath, "--no-env-file"];
+  const child = Bun.spawn([...bun, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
     env: { PATH: process.env.PATH, TZ: "UTC", ...env },
     cwd,
     stdin: "ignore",

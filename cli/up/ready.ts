@@ -1,4 +1,10 @@
+import { hostname } from "node:os";
+import { and, eq, gt } from "drizzle-orm";
 import { Unavailable } from "../../core/errors.ts";
+import { behindNow, databaseClock } from "../../core/schedule/database_clock.ts";
+import { goneSeconds } from "../../core/schedule/heartbeat.ts";
+import { openDatabase } from "../../drizzle/client.ts";
+import { worker } from "../../drizzle/schema/index.ts";
 
 const deadlineSeconds = 60;
 const pauseMilliseconds = 25;
@@ -22,4 +28,26 @@ export async function untilReady(name: string, url: string, signal: AbortSignal)
     await Bun.sleep(pauseMilliseconds);
   }
   throw new Unavailable(`${name} is not ready after ${deadlineSeconds} s (${url}: ${last})`);
+}
+
+/** Waits for the first heartbeat of the worker that is this process. @throws Unavailable after a minute */
+export async function untilWorks(databaseUrl: string, pid: number, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + deadlineSeconds * 1000;
+  const { db, close } = openDatabase(databaseUrl, 1);
+  // One of the same number that was killed before does not count.
+  const isIt = and(
+    eq(worker.pid, pid),
+    eq(worker.host, hostname()),
+    gt(worker.seenAt, behindNow(databaseClock, -goneSeconds)),
+  );
+  try {
+    while ((await db.$count(worker, isIt)) === 0) {
+      signal.throwIfAborted();
+      if (performance.now() > deadline)
+        throw new Unavailable(`The worker is not ready after ${deadlineSeconds} s`);
+      await Bun.sleep(pauseMilliseconds);
+    }
+  } finally {
+    await close();
+  }
 }

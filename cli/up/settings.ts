@@ -16,6 +16,8 @@ export interface UpOptions {
   databasePort: number;
   dataDir?: string;
   verbose: boolean;
+  /** Whether a database that is made now begins with the example. */
+  example: boolean;
 }
 
 /** What is to be started and where, decided before anything is. */

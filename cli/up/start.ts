@@ -3,7 +3,8 @@ import { Unavailable } from "../../core/errors.ts";
 import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
-import { untilReady } from "./ready.ts";
+import { firstExample, wantsExample } from "./example.ts";
+import { untilReady, untilWorks } from "./ready.ts";
 import type { Progress } from "./report.ts";
 import { keptKeySecret, newSecret } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
@@ -11,6 +12,8 @@ import type { Settings } from "./settings.ts";
 /** The server answers held polls and closes its connections before it ends; the provider has nothing to finish. */
 const serverGraceSeconds = 7;
 const idpGraceSeconds = 2;
+/** A run that takes longer is taken over by the next start: Ctrl-C shall not last as long as the worker would. */
+const workerGraceSeconds = 3;
 
 interface Run {
   /** Each part that was started is put here, with how it is stopped. */
@@ -29,15 +32,19 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   // Started first, waited for last: it needs nothing of the others.
   const idp = startsIdp ? startIdp(settings, run, issuer, clientSecret) : undefined;
   idp?.catch(() => {});
+  const withExample = wantsExample(settings);
   const databaseUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
   run.signal.throwIfAborted();
   const { applied, head } = await init({ url: databaseUrl });
   run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);
   run.signal.throwIfAborted();
+  if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
+  run.signal.throwIfAborted();
+  const common = { ...environment, SVC_DATABASE_URL: databaseUrl, SVC_PUBLIC_URL: publicUrl };
+  const worker = startWorker(settings, run, common, databaseUrl);
+  worker.catch(() => {});
   await startServer(settings, run, {
-    ...environment,
-    SVC_DATABASE_URL: databaseUrl,
-    SVC_PUBLIC_URL: publicUrl,
+    ...common,
     SVC_KEY_SECRET: config.keySecret ?? keptKeySecret(settings.dataDir),
     ...(startsIdp
       ? {
@@ -48,7 +55,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
         }
       : {}),
   });
-  await idp;
+  await Promise.all([idp, worker]);
 }
 
 async function startDatabase(
@@ -105,6 +112,21 @@ async function startServer(
     host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
   await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
   run.progress.done(`Server runs on http://${host.includes(":") ? `[${host}]` : host}:${port}`);
+}
+
+async function startWorker(
+  settings: Settings,
+  run: Run,
+  environment: ChildOptions["environment"],
+  databaseUrl: string,
+): Promise<void> {
+  const { pid } = launch(settings, run, workerGraceSeconds, {
+    name: "worker",
+    args: ["scheduler", "start"],
+    environment,
+  });
+  await untilWorks(databaseUrl, pid, run.signal);
+  run.progress.done("Worker runs the schedule");
 }
 
 function launch(

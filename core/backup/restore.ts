@@ -1,6 +1,7 @@
 import { open, stat } from "node:fs/promises";
 import type { Environment } from "../config.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
+import { holdRestored } from "../delivery/restored.ts";
 import { Conflict, InvalidInput, SvcError, Unavailable } from "../errors.ts";
 import { whenFree } from "../revision/apply.ts";
 import { type DatabaseDescription, dropEverything } from "../revision/drop.ts";
@@ -141,6 +142,7 @@ async function replace(
     });
     options.progress?.({ doing: "comparing" });
     rows = await compare(transaction, backup, loaded);
+    await holdRestored(transaction);
   };
   await withLock({ url, purpose: "svc database restore", onWait }, (sql) =>
     cutOnAbort(sql, signal, () => whenFree("restore", notice, () => sql.begin(load))),

@@ -72,7 +72,7 @@ async function load(
 }
 
 /** By this release's own revisions, in the transaction that also loads the rows. */
-async function makeTables(
+export async function makeTables(
   sql: Runner,
   wanted: readonly { id: string }[],
   known: readonly Revision[],

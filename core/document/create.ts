@@ -4,8 +4,11 @@ import type { Actor, Context } from "../context.ts";
 import { Conflict, Forbidden, InvalidInput } from "../errors.ts";
 import { tell } from "../event.ts";
 import { mayReadIncident } from "../incident/visibility.ts";
+import { longestSlug, slugPattern } from "../plugin/check.ts";
+import { setReasons } from "../reason.ts";
 import { parseName } from "../text.ts";
-import { type Document, documentColumns, type DocumentFields, parseDocument } from "./document.ts";
+import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
+import { getDocument } from "./get.ts";
 
 export interface NewDocument extends DocumentFields {
   incidentId: number | null;
@@ -20,14 +23,12 @@ export interface NewDocument extends DocumentFields {
  * Only admins say where a text is: else a member could have a document of their own show the text of a Restricted one.
  *
  * @throws Forbidden when a member names a plugin
- * @throws InvalidInput also for an incident that the actor may not read, as for one that is not there
+ * @throws InvalidInput also for an incident that the actor may not read, as for one that is not there, and for a type, a
+ *   priority or a term that is not there
  * @throws Conflict when another document has this text
  */
-export async function createDocument(
-  { db, clock }: Context,
-  actor: Actor,
-  wanted: NewDocument,
-): Promise<Document> {
+export async function createDocument(context: Context, actor: Actor, wanted: NewDocument): Promise<Document> {
+  const { db, clock } = context;
   const { incidentId } = wanted;
   const resource = parseResource(wanted);
   if (resource && !actor.admin) throw new Forbidden("Only an admin says with which plugin a text is");
@@ -47,16 +48,17 @@ export async function createDocument(
       .insert(document)
       .values({ ...values, createdAt: at, updatedAt: at })
       .onConflictDoNothing({ target: [document.pluginSlug, document.resourceId] })
-      .returning(documentColumns);
+      .returning({ id: document.id, name: document.name });
     if (!created)
       throw new Conflict("Another document already has the text of this plugin_slug and resource_id");
+    await setReasons(tx, documentLinks, created.id, wanted);
     if (incidentId !== null) {
       await tell(tx, {
         ...{ incidentId, at, actor: actor.user, kind: "document.created" },
         ...{ description: `Document added: ${created.name}`, data: { document_id: created.id } },
       });
     }
-    return created;
+    return getDocument({ ...context, db: tx }, actor, created.id);
   });
 }
 
@@ -64,8 +66,11 @@ function parseResource({ pluginSlug, resourceId }: NewDocument) {
   if (pluginSlug === null && resourceId === null) return undefined;
   if (pluginSlug === null || resourceId === null)
     throw new InvalidInput("resource_id", "plugin_slug and resource_id are given together or not at all");
+  // Also of a plugin that is not there yet; but the index over both takes no two long texts.
+  if (pluginSlug.length > longestSlug || !slugPattern.test(pluginSlug))
+    throw new InvalidInput("plugin_slug", "The field plugin_slug is not like the slug of a plugin");
   return {
-    pluginSlug: parseName("plugin_slug", pluginSlug),
+    pluginSlug,
     resourceId: parseName("resource_id", resourceId),
   };
 }

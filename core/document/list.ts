@@ -30,19 +30,20 @@ export async function listDocuments(
   const resourceType = query.resourceType && parseText("resource_type", query.resourceType, nameLength);
   const name = query.name && parseText("name", query.name, nameLength);
   const page = startPage(documents, query, { incidentId, resourceType, name });
-  const rows = await db
+  const select = db
     .select({ item: documentColumns, key: page.key })
     .from(document)
     .where(
-      and(
-        mayReadOf(actor, document.incidentId),
-        incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
-        resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
-        name === undefined ? undefined : eq(document.name, name),
-        page.where,
+      page.within(
+        and(
+          mayReadOf(actor, document.incidentId),
+          incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
+          resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
+          name === undefined ? undefined : eq(document.name, name),
+        ),
       ),
     )
     .orderBy(...page.orderBy)
     .limit(page.limit);
-  return page.finish(rows);
+  return page.finish(await page.run(select));
 }

@@ -1,14 +1,16 @@
-import { eq } from "drizzle-orm";
-import { document } from "../../drizzle/schema/index.ts";
+import { and, eq, isNotNull } from "drizzle-orm";
+import { document, task } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { Forbidden } from "../errors.ts";
 import { tell } from "../event.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { unlessReferredTo } from "../reference.ts";
 import { noSuchDocument } from "./document.ts";
 
 /**
- * Deletes a document with its text. Only admins delete.
+ * Deletes a document with its text, and the tombstones of its tasks, which nobody sees and nobody else could take away.
+ * Only admins delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
@@ -22,6 +24,8 @@ export async function removeDocument(
   if (!actor.admin) throw new Forbidden("Only an admin deletes documents");
   const at = clock.now();
   await db.transaction(async (tx) => {
+    await lockIncidentOf(tx, document, id);
+    await tx.delete(task).where(and(eq(task.documentId, id), isNotNull(task.deletedAt)));
     const [removed] = await unlessReferredTo(
       "This document",
       tx

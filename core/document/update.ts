@@ -4,7 +4,8 @@ import type { Actor, Context } from "../context.ts";
 import { Conflict } from "../errors.ts";
 import { tell } from "../event.ts";
 import { mayReadOf } from "../incident/visibility.ts";
-import { type Document, documentColumns, type DocumentFields, parseDocument } from "./document.ts";
+import { setReasons } from "../reason.ts";
+import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 
 /**
@@ -28,17 +29,21 @@ export async function updateDocument(
       .update(document)
       .set({ ...fields, version: version + 1, updatedAt: at })
       .where(and(eq(document.id, id), eq(document.version, version), mayReadOf(actor, document.incidentId)))
-      .returning(documentColumns);
+      .returning({ name: document.name, incidentId: document.incidentId });
     if (!updated) {
       const now = await getDocument({ ...context, db: tx }, actor, id);
       throw new Conflict(`Somebody changed this document: it is at version ${now.version} now`);
     }
+    const lost = await setReasons(tx, documentLinks, id, change);
+    // A term that is given no longer may still stand in the text: the worker reads it again.
+    if (lost.has("termIds"))
+      await tx.update(document).set({ termContentHash: null }).where(eq(document.id, id));
     if (updated.incidentId !== null) {
       await tell(tx, {
         ...{ incidentId: updated.incidentId, at, actor: actor.user, kind: "document.updated" },
         ...{ description: `Document changed: ${updated.name}`, data: { document_id: id } },
       });
     }
-    return updated;
+    return getDocument({ ...context, db: tx }, actor, id);
   });
 }

@@ -1,4 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
 import { incident } from "../../drizzle/schema/index.ts";
 import { NotFound } from "../errors.ts";
@@ -28,7 +29,32 @@ export async function lockIncident(
     .where(and(eq(incident.id, id), visible))
     .for("no key update", { of: incident });
   if (!locked) throw noSuchIncident();
+  // Whoever had it before us may have taken the reader out, which only a statement that begins now sees.
+  if (by !== "worker" && !by.admin && locked.visibility === "Restricted") {
+    const [still] = await tx
+      .select({ id: incident.id })
+      .from(incident)
+      .where(and(eq(incident.id, id), visible));
+    if (!still) throw noSuchIncident();
+  }
   return locked;
+}
+
+/**
+ * For who deletes a record: takes its incident, if it has one, before the record itself. Whoever deletes the incident goes
+ * the same way, and they never wait in a circle.
+ */
+export async function lockIncidentOf(
+  tx: Transaction,
+  table: PgTable & Record<"id" | "incidentId", PgColumn>,
+  id: number,
+): Promise<void> {
+  const of = tx.select({ incidentId: table.incidentId }).from(table).where(eq(table.id, id));
+  await tx
+    .select({ id: incident.id })
+    .from(incident)
+    .where(eq(incident.id, sql`(${of})`))
+    .for("no key update", { of: incident });
 }
 
 /** Notes in the transaction of a change that the incident's cost is to be computed anew (`incident.cost_basis`). */

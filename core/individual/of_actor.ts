@@ -9,13 +9,13 @@ import type { Identity } from "../context.ts";
  */
 export async function individualOf(
   db: Database | Transaction,
-  { user }: Pick<Identity, "user">,
+  { user, name = user.split("@")[0]! }: Pick<Identity, "user"> & { name?: string },
   at: Date,
 ): Promise<number> {
   const known = () => db.select({ id: individual.id }).from(individual).where(eq(individual.email, user));
   const [found] = await known();
   if (found) return found.id;
-  const values = { name: user.split("@")[0]!, email: user, createdAt: at, updatedAt: at };
+  const values = { name, email: user, createdAt: at, updatedAt: at };
   const [made] = await db
     .insert(individual)
     .values(values)

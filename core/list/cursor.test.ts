@@ -1,12 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { InvalidInput } from "../errors.ts";
-import { type KeyKind, readCursor, writeCursor } from "./cursor.ts";
+import { type Key, type KeyKind, readCursor, writeCursor } from "./cursor.ts";
 
-const keys: Record<KeyKind, fc.Arbitrary<string | number | Date>> = {
+const keys: Record<KeyKind, fc.Arbitrary<Key>> = {
   text: fc.string({ unit: "grapheme" }).filter((text) => !text.includes("\0")),
   id: fc.integer({ min: 1 }),
-  rank: fc.oneof(fc.constant(0), fc.double({ min: 1e-20, max: 1, noNaN: true })),
+  rank: fc.tuple(
+    fc.oneof(fc.constant(0), fc.double({ min: 1e-20, max: 1, noNaN: true })),
+    fc.integer({ min: 1 }),
+    fc.integer({ min: 1 }),
+  ),
   instant: fc.date({ noInvalidDate: true, min: new Date(0), max: new Date("2999-01-01") }),
 };
 const ids = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
@@ -52,12 +56,22 @@ describe("is refused", () => {
     ["text", "a", null],
     ["id", -1, 7],
     ["id", "1", 7],
-    ["rank", 1e-300, 7],
-    ["rank", 1e300, 7],
-    ["rank", -0.5, 7],
-    ["rank", "0.5", 7],
+    ["rank", 0.5, 7],
+    ["rank", [], 7],
+    ["rank", [1e-300, 9, 1], 7],
+    ["rank", [1e300, 9, 1], 7],
+    ["rank", [-0.5, 9, 1], 7],
+    ["rank", ["0.5", 9, 1], 7],
+    ["rank", [0.5, "9", 1], 7],
+    ["rank", [0.5, 0, 1], 7],
+    ["rank", [0.5, 9, 2 ** 60], 7],
+    ["rank", [0.5, 9], 7],
+    ["rank", [0.5, 9, 1, 1], 7],
     ["instant", "2026-02-30T00:00:00.000Z", 7],
     ["instant", "now", 7],
+    ["instant", "+012026-01-01T00:00:00.000Z", 7],
+    ["instant", "-000001-01-01T00:00:00.000Z", 7],
+    ["instant", "0000-01-01T00:00:00.000Z", 7],
     ["instant", 0, 7],
   ])("%s of %p and id %p", (kind, key, id) => {
     refused(writeCursor("list", { key, id } as never), "list", kind);

@@ -2,7 +2,9 @@ import { InvalidInput } from "../errors.ts";
 
 /** What a list may go by. */
 export type KeyKind = "text" | "id" | "rank" | "instant";
-export type Key = string | number | Date;
+export type Key = string | number | Date | RankKey;
+/** Of a search: how well the record matches, and the ids of the newest and the oldest match that are ranked. */
+export type RankKey = [rank: number, newest: number, oldest: number];
 
 /** The place of a record in a list. */
 export interface Place<K = Key> {
@@ -26,7 +28,7 @@ export function writeCursor(binding: string, { key, id }: Place): string {
  * @throws InvalidInput naming `cursor` for what `writeCursor` cannot have written for this `binding`; what comes back
  * is fit for the database
  */
-export function readCursor(cursor: string, binding: string, kind: KeyKind): Place<string | number> {
+export function readCursor(cursor: string, binding: string, kind: KeyKind): Place<string | number | RankKey> {
   const bytes = Buffer.from(cursor, "base64url");
   const place = bytes.subarray(digestLength).toString();
   // Base64 has several spellings of the same bytes.
@@ -39,16 +41,27 @@ export function readCursor(cursor: string, binding: string, kind: KeyKind): Plac
 }
 
 /** The digest proves nothing against somebody who can read this file, and a key of the wrong kind would be a 500. */
-const keyOf: Record<KeyKind, (key: unknown) => string | number | undefined> = {
+const keyOf: Record<KeyKind, (key: unknown) => string | number | RankKey | undefined> = {
   text: (key) => (typeof key === "string" && !key.includes("\0") ? key : undefined),
   id: (key) => (isId(key) ? key : undefined),
-  // ts_rank is between 0 and 1; below 1e-37 PostgreSQL's real ends.
-  rank: (key) => (typeof key === "number" && (key === 0 || (key > 1e-30 && key <= 1)) ? key : undefined),
+  rank: (key) => {
+    const [rank, newest, oldest, ...more] = Array.isArray(key) ? (key as unknown[]) : [];
+    return isRank(rank) && isId(newest) && isId(oldest) && more.length === 0
+      ? [rank, newest, oldest]
+      : undefined;
+  },
   instant: (key) => {
     const at = new Date(typeof key === "string" ? key : Number.NaN);
-    return !Number.isNaN(at.getTime()) && at.toISOString() === key ? key : undefined;
+    if (Number.isNaN(at.getTime()) || at.toISOString() !== key) return undefined;
+    // PostgreSQL has no year 0, and does not read years of six digits.
+    return /^(?!0000)\d{4}-/.test(key) ? key : undefined;
   },
 };
+
+/** ts_rank is between 0 and 1; below 1e-37 PostgreSQL's real ends. */
+function isRank(value: unknown): value is number {
+  return typeof value === "number" && (value === 0 || (value > 1e-30 && value <= 1));
+}
 
 function isId(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value > 0;

@@ -1,16 +1,35 @@
-import { and, asc, desc, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, desc, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { InvalidInput } from "../errors.ts";
 import { parseText } from "../text.ts";
-import { type Key, type KeyKind, readCursor, writeCursor } from "./cursor.ts";
+import { type Key, type KeyKind, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 
 // Terminology. A list shows the records of one table, page by page. A sort is a column to go by, forwards or (`-name`)
 // backwards; the id breaks its ties, so that every record has one place. The key of a record is its value in that
 // column. A cursor is the place of the last record shown: the next page begins behind it, whatever was inserted or
 // deleted meanwhile, and no record is shown twice or left out.
+//
+// A search ranks the newest of its matches (the window), whatever else matches: ranking all that have a common word
+// takes longer the more there are. Its cursor holds the ids at both ends of the window that the first page saw.
 
 const defaultLimit = 50;
 export const largestLimit = 200;
+/** Matches that a search ranks: four pages of fifty. */
+export const rankedMatches = 200;
+/** Newest records in which a search looks first, one after the other: a word of one in ten fills the window there. */
+const newestRecords = 2000;
+/**
+ * How far it goes on like that for a word that is frequent enough. Of n records a share of f matches: to walk to the
+ * last that is ranked takes about rankedMatches / f µs, and to look them all up in the index of words 2 nf, for each
+ * lies somewhere else. So it depends on nf²: this is that of 1 % of 1,000,000, with the matches among the newest for f.
+ */
+const newerRecords = 30_000;
+const frequent = 400_000_000;
+/**
+ * Matches that the index of words is asked for otherwise. More has only a word that was common once and is rare now: of
+ * these, the window holds some old ones.
+ */
+const lookedUpMatches = 10_000;
 /** Characters of a search: more than people type, less than what makes PostgreSQL work for long. */
 export const longestQuery = 500;
 
@@ -28,20 +47,35 @@ export interface List<Sort extends string> {
   /** Names the list in its cursors. */
   name: string;
   id: PgColumn;
-  /** The search vector, for `q`. */
-  search: PgColumn;
+  /** The search vector, for `q`; a list without one takes none. */
+  search?: PgColumn;
   sorts: Readonly<Record<Sort, { by: PgColumn; kind: KeyKind }>>;
   /** Without `q`; with it, the best match comes first. */
   defaultSort: Sort | `-${Sort}`;
 }
 
-/** Goes into a SELECT: `{ item, key: page.key }`, `where`, `orderBy`, `limit`; and `finish` makes a page of its rows. */
+interface PreparedSelect<Rows> extends PromiseLike<Rows> {
+  prepare(name: string): { execute(): Promise<Rows> };
+}
+
+/** Goes into a SELECT: `{ item, key: page.key }`, `within`, `orderBy`, `limit`; and `finish` makes a page of its rows. */
 export interface Page {
   key: SQL<Key>;
+  /**
+   * The WHERE of the page, among the records of `condition`: what the actor may read, and the filters. All of it goes in
+   * here, for what is hidden or filtered out takes no place in a search's window. It names no table but the list's own.
+   */
+  within(condition?: SQL): SQL | undefined;
+  /** As `within`, for a list that is so short that a search ranks all of it: conditions may stand beside it. */
   where: SQL | undefined;
   orderBy: SQL[];
   /** One more than is shown, which tells whether there is a next page. */
   limit: number;
+  /**
+   * Runs the SELECT. The plan is kept of the one without search, filters and limit, which everybody reads all the time:
+   * to make it takes longer than to follow it. Of all others there are too many.
+   */
+  run<Rows>(select: PreparedSelect<Rows>): PromiseLike<Rows>;
   finish<Item extends { id: number }>(
     rows: readonly { item: Item; key: Key }[],
   ): { items: Item[]; next_cursor: string | null };
@@ -62,22 +96,32 @@ export function startPage<Sort extends string>(
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
     throw new InvalidInput("limit", `The limit is a number from 1 to ${largestLimit}`);
   const q = query.q === undefined ? undefined : parseText("q", query.q, longestQuery);
-  const words = sql`websearch_to_tsquery('pg_catalog.english', ${q})`;
+  if (q !== undefined && !list.search) throw new InvalidInput("q", "This list cannot be searched");
+  const words = wordsOf(q);
   const { name, by, kind, backwards } = sortOf(list, query.sort, words, q !== undefined);
 
+  const filtered = Object.values(filters).some((value) => value !== undefined);
+  const plain = limit === defaultLimit && q === undefined && !filtered;
   const binding = JSON.stringify([list.name, name, q ?? null, Object.entries(filters).sort()]);
   const behind = query.cursor === undefined ? undefined : readCursor(query.cursor, binding, kind);
   const direction = backwards ? desc : asc;
-  const key = by as SQL<Key>;
+  const matches = q === undefined ? undefined : sql`${list.search} @@ ${words}`;
+  const window = kind === "rank" ? windowOf(behind?.key) : undefined;
+  const place = Array.isArray(behind?.key) ? behind.key[0] : behind?.key;
+  const next =
+    behind && sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${place}${casts[kind]}, ${behind.id})`;
   return {
-    key,
-    where: and(
-      q === undefined ? undefined : sql`${list.search} @@ ${words}`,
-      behind &&
-        sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${behind.key}${casts[kind]}, ${behind.id})`,
-    ),
+    key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
+    within: (condition) => {
+      if (!matches || kind !== "rank") return and(matches, condition, next);
+      if (!window) return newestMatches(list.id, matches, condition, { filtered });
+      return and(matches, between(list.id, window.oldest, window.newest), condition, next);
+    },
+    where: and(matches, window && between(list.id, window.oldest, window.newest), next),
     orderBy: [direction(by), direction(list.id)],
-    limit: limit + 1,
+    // drizzle makes a parameter of a number.
+    limit: literal(limit + 1) as SQL & number,
+    run: (select) => (plain ? select.prepare(list.name).execute() : select),
     finish: (rows) => {
       const shown = rows.slice(0, limit);
       const last = rows.length > limit ? shown.at(-1) : undefined;
@@ -87,6 +131,82 @@ export function startPage<Sort extends string>(
       };
     },
   };
+}
+
+/** The ids at the ends of what a search ranks. */
+interface Window {
+  newest: number;
+  oldest: number;
+}
+
+function windowOf(key: string | number | RankKey | undefined): Window | undefined {
+  if (!Array.isArray(key)) return undefined;
+  const [, newest, oldest] = key;
+  return { newest, oldest };
+}
+
+/** On the first page, the window is all that the query sees; afterwards, what the cursor says. */
+function rankKey(id: PgColumn, rank: SQL, window: Window | undefined): SQL<Key> {
+  const newest = window ? sql`${window.newest}::bigint` : sql`max(${id}) over ()`;
+  const oldest = window ? sql`${window.oldest}::bigint` : sql`min(${id}) over ()`;
+  // Nested, or drizzle takes away the table's name.
+  return sql`${sql`json_build_array(${rank}, ${newest}, ${oldest})`}`;
+}
+
+/**
+ * What a search looks for. A sub-select, so that PostgreSQL plans for words that it does not know: it would guess how
+ * common they are, and guess wrong for all that it has no statistics of. So it can keep the plan, too.
+ */
+export function wordsOf(q: string | undefined): SQL {
+  return sql`(select websearch_to_tsquery('pg_catalog.english', ${q}))`;
+}
+
+/**
+ * The newest matches among the records of `condition`. Walking backwards is quick for common words, the index of words
+ * for rare ones, and which of them a word is the newest records tell. `filtered` says that few records are of
+ * `condition`; without it, what matches is looked up first and `condition` asked for the newest of them only.
+ */
+export function newestMatches(
+  id: PgColumn,
+  matches: SQL,
+  condition: SQL | undefined,
+  { filtered }: { filtered: boolean } = { filtered: false },
+): SQL {
+  const { table } = id;
+  const some = and(matches, condition);
+  const found = sql.identifier("found");
+  const walked = (records: SQL) => sql`
+    select ${id} as ${found} from (select * from ${table} order by ${id} desc limit ${records}) as ${table}
+    where ${some} order by ${id} desc limit ${literal(rankedMatches)}`;
+  const lookedUp = filtered
+    ? sql`select ${found} from (
+          select ${id} as ${found} from ${table} where (select goes_on from more) and ${some} offset 0) as matching
+        order by 1 desc limit ${literal(rankedMatches)}`
+    : sql`select ${found} from (
+          select ${found} from (
+            select ${id} as ${found} from ${table} where (select goes_on from more) and ${matches}
+            limit ${literal(lookedUpMatches)}) as matching
+          order by 1 desc offset 0) as matching
+        cross join lateral (select * from ${table} where ${id} = matching.${found} offset 0) as ${table}
+        where ${condition ?? sql`true`} order by 1 desc limit ${literal(rankedMatches)}`;
+  // Each step has the newest matches up to some point, so that all together are those of the step that came farthest.
+  return sql`${id} in (
+    with newest as materialized (${walked(literal(newestRecords))}),
+    common as materialized (
+      select count(*) < ${literal(rankedMatches)}
+        and count(*) * count(*) * (select max(${id}) from ${table}) >= ${literal(frequent)} as yes from newest),
+    newer as materialized (${walked(sql`(select case when yes then ${literal(newerRecords)} else 0 end from common)`)}),
+    more as materialized (
+      select greatest((select count(*) from newest), (select count(*) from newer)) < ${literal(rankedMatches)} as goes_on),
+    looked_up as materialized (${lookedUp})
+    select ${found} from (
+      select ${found} from newest union select ${found} from newer union select ${found} from looked_up) as matching
+    order by 1 desc limit ${literal(rankedMatches)})`;
+}
+
+/** Written out: for a limit that it does not know, PostgreSQL keeps no plan. */
+export function literal(value: number): SQL {
+  return sql.raw(String(Math.trunc(value)));
 }
 
 /** What PostgreSQL is told a key in a comparison is. */

@@ -20,7 +20,11 @@ export interface InstalledPlugin {
   readonly create: (config: Record<string, unknown>, deps: BuiltinDeps) => unknown;
 }
 
-const slugPattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+/** Chosen instead of slugs, it switches a type off. */
+export const none = "none";
+
+export const longestSlug = 40;
+export const slugPattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const versionPattern = /^\d+(\.\d+)+(-[0-9A-Za-z.-]+)?$/;
 
 /**
@@ -44,7 +48,7 @@ export function checkPlugin(
     return "";
   };
   const title = text("title", 80);
-  const slug = text("slug", 40);
+  const slug = text("slug", longestSlug);
   const version = text("version", 40);
   const type = text("type", 40);
   const author = text("author", 80);
@@ -52,6 +56,7 @@ export function checkPlugin(
   if (slug && !slugPattern.test(slug)) {
     faults.push(`its slug "${slug}" is not of lower-case letters, digits and single hyphens`);
   }
+  if (slug === none) faults.push(`its slug "${none}" is the word for no plugin`);
   if (version && !versionPattern.test(version)) faults.push(`its version "${version}" is not like 1.0.0`);
   if (type && !isType(type)) faults.push(`its type "${type}" is none of ${pluginTypes.join(", ")}`);
   const { settings, faults: settingFaults } = settingsOf(slug, read.configSchema);

@@ -7,6 +7,7 @@ import { ConfigurationError } from "../errors.ts";
 import { choosePlugins } from "./choose.ts";
 import type { Context } from "../context.ts";
 import type { BuiltinDeps } from "./define.ts";
+import { noPlugins } from "../../tests/support/plugins.ts";
 import { createRegistry } from "./registry.ts";
 
 const silent = () => {};
@@ -76,7 +77,7 @@ const registry = createRegistry([
 ]);
 
 const choose = (environment: Record<string, string>) =>
-  choosePlugins(registry, readConfig(environment), environment, deps);
+  choosePlugins(registry, readConfig({ ...noPlugins, ...environment }), environment, deps);
 
 async function faultsOf(environment: Record<string, string>): Promise<readonly string[]> {
   const error = await choose(environment).then(
@@ -150,7 +151,7 @@ test("a secret that does not fit is not repeated", async () => {
   };
   const environment = { SVC_PLUGIN_TERM: "strict", SVC_PLUGIN_STRICT_KEY: "hunter2" };
   const strict = createRegistry([{ origin: "strict", exported }]);
-  const chosen = choosePlugins(strict, readConfig(environment), environment, deps);
+  const chosen = choosePlugins(strict, readConfig({ ...noPlugins, ...environment }), environment, deps);
   await expect(chosen).rejects.toThrow("SVC_PLUGIN_STRICT_KEY: this value does not look like ^k");
 });
 
@@ -173,6 +174,17 @@ test("the database is handed to a plugin that comes with the service, and to no 
     { origin: "svc", exported: keeper("theirs") },
   ]);
   const environment = { SVC_PLUGIN_TERM: "ours,theirs" };
-  await choosePlugins(both, readConfig(environment), environment, deps);
+  await choosePlugins(both, readConfig({ ...noPlugins, ...environment }), environment, deps);
   expect(handed).toEqual({ ours: ["clock", "context", "fetch", "log"], theirs: ["clock", "fetch", "log"] });
+});
+
+test("none is no plugin, and with others one that nobody has; no plugin may be called so", async () => {
+  const environment = { SVC_PLUGIN_TERM: "none" };
+  const plugins = await choose(environment);
+  expect(plugins.ofType("term")).toEqual([]);
+  expect(
+    await faultsOf({ SVC_PLUGIN_TERM: "one,none", SVC_PLUGIN_ONE_URL: "https://one.example" }),
+  ).toContain('SVC_PLUGIN_TERM: there is no plugin "none"; of type term there is one, two');
+  const none = { ...facts, slug: "none", type: "term", configSchema: { type: "object" }, create: () => ({}) };
+  expect(() => createRegistry([{ origin: "x", exported: none }])).toThrow("is the word for no plugin");
 });

@@ -2,7 +2,7 @@ import type { Config, Environment } from "../config.ts";
 import { variables } from "../config.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { ActivePlugin } from "./call.ts";
-import type { InstalledPlugin } from "./check.ts";
+import { type InstalledPlugin, none } from "./check.ts";
 import type { BuiltinDeps } from "./define.ts";
 import { describeFault } from "./mask.ts";
 import { optionalMethods, pluginMethods, type PluginType, pluginTypes } from "./methods.ts";
@@ -45,8 +45,9 @@ export async function choosePlugins(
   const active = new Map<PluginType, ActivePlugin[]>();
   for (const type of pluginTypes) {
     const { name: variable } = variables[chooser[type]];
-    const slugs = (config[chooser[type]] ?? "").split(",").map((slug) => slug.trim());
-    for (const slug of new Set(slugs.filter((slug) => slug !== ""))) {
+    const choice = config[chooser[type]] ?? none;
+    const slugs = choice === none ? [] : choice.split(",").map((slug) => slug.trim());
+    for (const slug of new Set(slugs)) {
       const plugin = registry.ofType(type).find((one) => one.slug === slug);
       if (plugin === undefined) {
         faults.push(`${variable}: ${unknownSlug(registry, type, slug)}`);

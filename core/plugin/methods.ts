@@ -170,6 +170,8 @@ export interface DocumentPlugin {
   /** From the text of `template`, with `{{name}}` replaced by `variables.name`; empty without a template. */
   create(
     call: {
+      /** Our record of it: whoever keeps texts under ids of ours takes this one. */
+      document: { id: number; name: string; resourceType: string };
       name: string;
       incident?: IncidentFacts;
       template?: DocumentFacts;

@@ -1,4 +1,4 @@
-import type { Database } from "../../drizzle/client.ts";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
@@ -17,7 +17,7 @@ export interface Populated {
  * @throws Conflict when the tables are not there yet
  * @throws Unavailable when PostgreSQL does not answer or refuses us
  */
-export async function populate(db: Database, clock: Clock = systemClock): Promise<Populated> {
+export async function populate(db: Database | Transaction, clock: Clock = systemClock): Promise<Populated> {
   const at = clock.now();
   const stamps = { createdAt: at, updatedAt: at };
   try {

@@ -39,7 +39,7 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
   });
 }
 
-/** Drops everything in the schema `public` but what extensions own. @returns how many tables there were */
+/** Drops everything in the schemas that are ours but what extensions own. @returns how many tables there were */
 export async function dropAll(url: string): Promise<number> {
   return withLock({ url, purpose: "svc database drop" }, async (sql) => {
     let tables = 0;
@@ -52,20 +52,29 @@ export async function dropAll(url: string): Promise<number> {
   });
 }
 
-/** What stands in the schema `public` and belongs neither to an extension nor to a table (its sequences, its partitions). */
+/**
+ * What stands in the schema `public`, or in that of pg-boss, which a revision makes, and belongs neither to an extension
+ * nor to a table (its sequences, its partitions).
+ */
 const ownObjects = `
-  with own as (
-    select c.oid, 'pg_class'::regclass as catalog, quote_ident(c.relname) as name, case c.relkind
+  with space as (
+    select oid, nspname, quote_ident(nspname) || '.' as prefix from pg_namespace where nspname in ('public', 'pgboss')
+  ), own as (
+    select c.oid, 'pg_class'::regclass as catalog, s.prefix || quote_ident(c.relname) as name, case c.relkind
         when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table'
         when 'c' then 'type' else 'table' end as kind
-      from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+      from pg_class c join space s on s.oid = c.relnamespace where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
     union all
-    select p.oid, 'pg_proc'::regclass, quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+    select p.oid, 'pg_proc'::regclass,
+      s.prefix || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
       case p.prokind when 'a' then 'aggregate' when 'p' then 'procedure' else 'function' end
-      from pg_proc p where p.pronamespace = 'public'::regnamespace
+      from pg_proc p join space s on s.oid = p.pronamespace
     union all
-    select t.oid, 'pg_type'::regclass, quote_ident(t.typname), case t.typtype when 'd' then 'domain' else 'type' end
-      from pg_type t where t.typnamespace = 'public'::regnamespace and t.typtype in ('e', 'd', 'r')
+    select t.oid, 'pg_type'::regclass, s.prefix || quote_ident(t.typname),
+      case t.typtype when 'd' then 'domain' else 'type' end
+      from pg_type t join space s on s.oid = t.typnamespace where t.typtype in ('e', 'd', 'r')
+    union all
+    select oid, 'pg_namespace'::regclass, quote_ident(nspname), 'schema' from space where nspname <> 'public'
   )
   select kind, name from own
   where not exists (select from pg_depend d
@@ -81,10 +90,10 @@ const ownObjects = `
  */
 export async function dropEverything(sql: Pick<Sql, "unsafe">): Promise<number> {
   const rows = await sql.unsafe(ownObjects);
-  const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => `public.${name}`);
+  const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => name);
   const others = rows
     .filter(({ kind }) => kind !== "table")
-    .map(({ kind, name }) => `${kind} if exists public.${name}`);
+    .map(({ kind, name }) => `${kind} if exists ${name}`);
   const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...others];
   if (all.length === 0) return 0;
   try {

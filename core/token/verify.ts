@@ -39,7 +39,7 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
   });
   const jti = payload.jti as string;
   if (!uuid.test(jti)) throw notGood();
-  const [issued] = await db.select().from(token).where(eq(token.jti, jti));
+  const [issued] = await db.select().from(token).where(eq(token.jti, jti)).prepare("token").execute();
   if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
   return {
     kind: "user",

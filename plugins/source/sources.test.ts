@@ -7,6 +7,7 @@ import { readConfig } from "../../core/config.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
+import { noPlugins } from "../../tests/support/plugins.ts";
 import { builtinPlugins } from "../builtin.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-source-"));
@@ -51,7 +52,12 @@ async function list(type: "term" | "application", slug: string, settings: Record
     [`SVC_PLUGIN_${type.toUpperCase()}`]: slug,
     ...Object.fromEntries(Object.entries(settings).map(([key, value]) => [`${prefix}${key}`, value])),
   };
-  const plugins = await choosePlugins(registry, readConfig(environment), environment, deps);
+  const plugins = await choosePlugins(
+    registry,
+    readConfig({ ...noPlugins, ...environment }),
+    environment,
+    deps,
+  );
   const [plugin] = plugins.ofType(type);
   const outcome = await callPlugin(plugin!, "list", {});
   return outcome.ok ? outcome.value : outcome.detail;

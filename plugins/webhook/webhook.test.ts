@@ -6,6 +6,7 @@ import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
+import { noPlugins } from "../../tests/support/plugins.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 import webhook from "./webhook.ts";
 
@@ -38,7 +39,7 @@ async function open(more: Record<string, string> = {}) {
     SVC_PLUGIN_WEBHOOK_SECRET: secret,
     ...more,
   };
-  const plugins = await choosePlugins(registry, readConfig(environment), environment, {
+  const plugins = await choosePlugins(registry, readConfig({ ...noPlugins, ...environment }), environment, {
     fetch: (url, init) => fetch(url, init),
     context: {} as Context,
     clock: { now: () => now },

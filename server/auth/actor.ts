@@ -1,4 +1,4 @@
-import { Elysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
 import type { Actor } from "../../core/context.ts";
 import { Forbidden, Unauthenticated } from "../../core/errors.ts";
 import { verifyToken } from "../../core/token/verify.ts";
@@ -8,18 +8,29 @@ import { readCookie } from "./cookie.ts";
 /** The cookie in which a client may present its access token. It opens the API, never the pages. */
 export const tokenCookie = "svc_auth";
 
+/** What the macro hangs on a route; whoever lists routes looks for the very hook that refuses. */
+const guards = new WeakSet<object>();
+
+/** Whether a route answers only to the holder of an access token. */
+export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks">): boolean {
+  const transforms: readonly { fn?: unknown }[] = hooks?.transform ?? [];
+  return transforms.some(({ fn }) => typeof fn === "function" && guards.has(fn));
+}
+
 /**
  * `{ actor: true }` on a route: it is only for the holder of a good access token, and its handler gets that `actor`.
  * A macro, because an Elysia hook of one plugin leaves routes of the next one open.
  */
 export const actorMacro = (deps: Deps) => {
   const verified = new WeakMap<Request, Actor>();
+  // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
+  const transform = async ({ request }: { request: Request }): Promise<void> => {
+    verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
+  };
+  guards.add(transform);
   return new Elysia({ name: "actor" }).macro({
     actor: {
-      // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
-      async transform({ request }) {
-        verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
-      },
+      transform,
       resolve({ request }): { actor: Actor } {
         const actor = verified.get(request);
         if (!actor) throw new Unauthenticated();

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { auditLog, document, event, incidentTypeTemplate } from "../../drizzle/schema/index.ts";
+import { auditLog, document, event, incidentTypeTemplate, task } from "../../drizzle/schema/index.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import { type Person, personOf } from "../../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertTask } from "../../tests/support/task.ts";
 
 let server: TestServer;
 let admin: Person;
@@ -42,6 +43,7 @@ describe("POST /documents/", () => {
       ...{ id: expect.any(Number), name: "Runbook", description: "What to do", resource_type: "reference" },
       ...{ plugin_slug: null, resource_id: null, weblink: "https://wiki.example.com/a%20b" },
       ...{ incident_id: null, version: 1, created_at: at, updated_at: at },
+      ...{ incident_type_ids: [], incident_priority_ids: [], term_ids: [] },
     });
     expect(headers.get("location")).toBe(`/documents/${body.id}`);
     expect(headers.get("etag")).toBe('"1"');
@@ -100,6 +102,15 @@ describe("POST /documents/", () => {
     });
     const half = await admin.call("POST", "/documents/", { ...runbook, plugin_slug: "markdown" });
     expect(half).toMatchObject({ http: 400, body: { field: "resource_id" } });
+    // Two texts as long as a name may be are longer than a row of their index.
+    const han = (from: number) => String.fromCharCode(...Array.from({ length: 500 }, (_, i) => from + i * 7));
+    const long = { plugin_slug: han(0x4e00), resource_id: han(0x4e01) };
+    const refused = await admin.call("POST", "/documents/", { ...runbook, ...long });
+    expect(refused).toMatchObject({ http: 400, body: { field: "plugin_slug" } });
+    const longId = { ...long, plugin_slug: "a".repeat(40) };
+    expect((await admin.call("POST", "/documents/", { ...runbook, ...longId })).http).toBe(201);
+    const tooLong = { ...long, plugin_slug: "a".repeat(41) };
+    expect((await admin.call("POST", "/documents/", { ...runbook, ...tooLong })).http).toBe(400);
   });
 });
 
@@ -194,6 +205,19 @@ describe("DELETE /documents/{document_id}", () => {
       description: "Document deleted: Runbook",
       data: { document_id: id },
     });
+  });
+
+  test("takes the tombstones of its tasks with it, which nobody can see", async () => {
+    const { incidentId } = ids;
+    const documentId = await created({ incident_id: incidentId });
+    const gone = { incidentId, documentId, externalId: "1", deletedAt: server.clock.now() };
+    const taskId = await insertTask(server, gone);
+    const there = await insertTask(server, { ...gone, externalId: "2", deletedAt: null });
+    expect((await admin.call("DELETE", `/documents/${documentId}`)).http).toBe(409);
+    expect(await server.db.select().from(task).where(eq(task.id, taskId))).toHaveLength(1);
+    expect((await admin.call("DELETE", `/tasks/${there}`)).http).toBe(204);
+    expect((await admin.call("DELETE", `/documents/${documentId}`)).http).toBe(204);
+    expect(await server.db.select().from(task).where(eq(task.id, taskId))).toEqual([]);
   });
 
   test("of what is referred to is 409 and says what does", async () => {

@@ -1,6 +1,7 @@
 import { type Static, t } from "elysia";
 import type { Document, DocumentFields } from "../../core/document/document.ts";
 import { descriptionLength, nameLength, urlLength } from "../../core/text.ts";
+import { reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
 import { closed, id, idText, instant, listQuery, nullable, pageOf, version } from "../schema.ts";
 
 const name = t.String({ minLength: 1, maxLength: nameLength });
@@ -12,6 +13,12 @@ const resourceType = t.String({
   description: "What it is for: `incident`, `review`, `reference`, ...",
 });
 
+const links = {
+  incident_type_ids: t.Optional(reasons.incident_type_ids),
+  incident_priority_ids: t.Optional(reasons.incident_priority_ids),
+  term_ids: t.Optional(reasons.term_ids),
+};
+
 export const documentView = t.Object(
   {
     id,
@@ -22,6 +29,7 @@ export const documentView = t.Object(
     resource_id: nullable(t.String()),
     weblink: nullable(t.String()),
     incident_id: nullable(id),
+    ...shownReasons,
     version,
     created_at: instant,
     updated_at: instant,
@@ -53,13 +61,14 @@ export const newDocument = t.Object(
     incident_id: t.Optional(nullable(id)),
     plugin_slug: t.Optional(nullable(name)),
     resource_id: t.Optional(nullable(name)),
+    ...links,
   },
   closed,
 );
 
-/** Whole, as a PUT replaces: a field that is left out would be lost. */
+/** Whole, as a PUT replaces: a field that is left out would be lost. Links alone may be left out, and then stay. */
 export const changedDocument = t.Object(
-  { name, description, resource_type: resourceType, weblink, version },
+  { name, description, resource_type: resourceType, weblink, ...links, version },
   closed,
 );
 
@@ -73,6 +82,7 @@ export function viewOf(document: Document): Static<typeof documentView> {
     resource_id: document.resourceId,
     weblink: document.weblink,
     incident_id: document.incidentId,
+    ...viewOfReasons(document),
     version: document.version,
     created_at: document.createdAt.toISOString(),
     updated_at: document.updatedAt.toISOString(),
@@ -81,5 +91,5 @@ export function viewOf(document: Document): Static<typeof documentView> {
 
 export function fieldsOf(body: Static<typeof newDocument>): DocumentFields {
   const { name, description = "", resource_type: resourceType, weblink = null } = body;
-  return { name, description, resourceType, weblink };
+  return { name, description, resourceType, weblink, ...reasonsOf(body) };
 }

@@ -1,12 +1,13 @@
 import { Elysia, status, t } from "elysia";
 import { type SchemaStatus, schemaStatus } from "../../core/revision/status.ts";
 import type { Deps } from "../deps.ts";
+import { oneOf } from "../schema.ts";
 
 const health = t.Object({
   status: t.Union([t.Literal("ok"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("unreachable")]),
   revision: t.Object({
-    status: t.UnionEnum(["ok", "ahead", "behind", "newer", "heads", "unknown"]),
+    status: oneOf(["ok", "ahead", "behind", "newer", "heads", "unknown"]),
     current: t.Array(t.String()),
     head: t.Array(t.String()),
   }),
@@ -31,7 +32,7 @@ export const healthRoutes = (deps: Deps) =>
         return status(503, { status: "unavailable" as const, database: "ok" as const, revision });
       return { status: "ok" as const, database: "ok" as const, revision };
     },
-    { response: { 200: health, 503: health } },
+    { response: { 200: health, 503: health }, detail: { summary: "Ask whether this process can serve" } },
   );
 
 async function currentSchema({ db, log }: Deps): Promise<SchemaStatus | undefined> {

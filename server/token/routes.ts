@@ -17,7 +17,7 @@ export const tokenRoutes = (deps: Deps) =>
         set.headers["cache-control"] = "public, max-age=300";
         return (await deps.keys.jwks()) as { keys: Record<string, unknown>[] };
       },
-      { response: { 200: jwks } },
+      { response: { 200: jwks }, detail: { summary: "Get our public keys" } },
     )
     .delete(
       "/tokens/current",
@@ -25,5 +25,9 @@ export const tokenRoutes = (deps: Deps) =>
         await revokeToken(deps, actor, addressOf(deps, request, server));
         return status(204, undefined);
       },
-      { actor: true, response: { 204: t.Void(), 401: problemSchema, 403: problemSchema } },
+      {
+        actor: true,
+        response: { 204: t.Void(), 401: problemSchema, 403: problemSchema },
+        detail: { summary: "End your token" },
+      },
     );

@@ -240,3 +240,14 @@ describe("works for whoever", () => {
     expect(await status(challenge)).toBe("success");
   });
 });
+
+test("the page of the API unfolds without a script, for everyone", async () => {
+  await tab.goto(`${stack.url}/openapi`);
+  await tab.shows("API");
+  await tab.click("#post_documents > summary");
+  await tab.says("Idempotency-Key");
+  expect(await tab.inspect("openapi")).toEqual([]);
+  await tab.click('#post_documents a[href="#Problem"]');
+  // A browser opens what a link leads into.
+  expect(await tab.ask("document.querySelector('#Problem').checkVisibility()")).toBe(true);
+});

@@ -17,7 +17,7 @@ export async function insertIncident(db: Database | Transaction, at: Date) {
   const alice = await add(schema.individual, person("alice"));
   const bob = await add(schema.individual, person("bob"));
   const teamId = await add(schema.team, { name: "Storage", ...stamps });
-  const onCall = { name: "Storage on call", pluginSlug: "rotation", ...stamps };
+  const onCall = { name: "Storage on call", pluginSlug: "roster", ...stamps };
   const serviceId = await add(schema.service, onCall);
   await db.insert(schema.rotation).values({ serviceId, startsAt: at, shiftHours: 168 });
   await db.insert(schema.rotationMember).values({ serviceId, position: 0, individualId: alice });

@@ -27,9 +27,10 @@ export async function personOf(server: TestServer, user?: string, groups: string
         body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
       });
       const text = await response.text();
+      const isJson = /json/.test(response.headers.get("content-type") ?? "");
       return {
         http: response.status,
-        body: text === "" ? undefined : JSON.parse(text),
+        body: isJson ? JSON.parse(text) : text || undefined,
         headers: response.headers,
       };
     },

@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import { eq } from "drizzle-orm";
+import { Background } from "../../core/background.ts";
 import { ChallengeWatch } from "../../core/challenge/watch.ts";
 import { type Config, readConfig } from "../../core/config.ts";
 import { createLog } from "../../core/log.ts";
@@ -17,6 +18,7 @@ import { TestBrowser } from "./browser.ts";
 import { TestClock } from "./clock.ts";
 import { createTestDatabase } from "./database.ts";
 import { startTestIssuer, type TestIssuer } from "./issuer.ts";
+import { noPlugins } from "./plugins.ts";
 
 export interface TestServer {
   url: string;
@@ -73,7 +75,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const { clock, issuer, databaseUrl } = shared;
   const port = await freePort();
   const config: Config = {
-    ...readConfig({}),
+    ...readConfig(noPlugins),
     databaseUrl,
     publicUrl: shared.publicUrl ?? `http://127.0.0.1:${port}`,
     domain: "example.com",
@@ -97,7 +99,8 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
-  const app = createApp({ ...context, registry, plugins, watch, keys, sso, proxies }).listen({
+  const background = new Background();
+  const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies }).listen({
     port,
     hostname: "127.0.0.1",
   });
@@ -107,6 +110,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
     fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {
+      await background.stop();
       await watch.stop();
       await app.stop(true);
       await close();

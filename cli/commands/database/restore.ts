@@ -4,14 +4,18 @@ import { confirmByName } from "../../confirm.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
-  args: { yes: { type: "boolean", short: "y", description: "Do not ask before what is there is replaced" } },
-  examples: ["svc database restore", "svc database restore --yes"],
+  args: {
+    yes: { type: "boolean", short: "y", description: "Do not ask before what is there is replaced" },
+    example: { type: "boolean", description: "Load the example data instead of a backup" },
+  },
+  examples: ["svc database restore", "svc database restore --yes", "svc database restore --example"],
   notes: [
     `Replaces what the database holds by what ${backupFile} in the working directory holds, in one transaction: if anything fails, or you press Ctrl-C, the database is as it was. Then the schema is brought to the newest revision, and the triggers are installed. A database that is missing is created.`,
     "Into a database that has tables: on a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. Servers that are running need not be stopped: they wait until it is done.",
     "A backup of the custom format needs the pg_restore of the server's version.",
+    "With --example no file is read: the database then holds three months of an imaginary company's incidents, which end now.",
   ],
-  async run({ yes }, io) {
+  async run({ yes, example }, io) {
     const url = await databaseUrl(io);
     const [{ restore }, { resolve }] = await Promise.all([
       import("../../../core/backup/restore.ts"),
@@ -27,6 +31,17 @@ export default defineCommand({
       await confirmByName(io, what, name, yes);
     };
     try {
+      if (example) {
+        const { restoreExample } = await import("../../../core/example/restore.ts");
+        const { incidents, documents, people, head } = await stoppable(io, (signal) =>
+          restoreExample({ url, confirm, signal, progress, notice }),
+        );
+        clear();
+        io.stdout.write(
+          `Loaded the example: ${incidents} incidents, ${documents} documents, ${people} people (revision ${head})\n`,
+        );
+        return;
+      }
       const restored = await stoppable(io, (signal) =>
         restore({ url, path, env: io.env, confirm, signal, progress, notice }),
       );

@@ -7,6 +7,7 @@ import { readConfig } from "../../../core/config.ts";
 import { callPlugin } from "../../../core/plugin/call.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { noPlugins } from "../../../tests/support/plugins.ts";
 import { svc } from "../../testing/process.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-plugins-"));
@@ -37,12 +38,18 @@ const list = async (env: Record<string, string> = {}, ...args: string[]) =>
   await svc(["plugin", "list", ...args], env, directory);
 
 const builtin = `\
-Title                    Slug                Version  Type          Author       Description
-Signed webhook           webhook             1.0.0    conversation  svc          Sends what is said to an HTTP address, signed by Standard Webhooks
-Company glossary         glossary            1.0.0    term          Example Ltd  Reads terms from the company's glossary service
-Terms from files         term-source         1.0.0    term          svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
-Applications from files  application-source  1.0.0    application   svc          Reads applications from files and URLs (YAML, JSON, CSV)
-Backstage catalog        backstage-catalog   1.0.0    application   svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
+Title                    Slug                Version  Type               Author       Description
+Document matcher         document-matcher    1.0.0    document-resolver  svc          Proposes documents that are linked to an incident's type, its priority or terms in its text
+Roster                   roster              1.0.0    participant        svc          Proposes people and teams by type, priority and terms; knows who is on call by a rotation
+Markdown                 markdown            1.0.0    document           svc          Keeps documents as Markdown in svc's database, and finds the tasks in them
+Incident channel         channel             1.0.0    conversation       svc          The incident's own channel in svc
+Mail                     mail                1.0.0    conversation       svc          Sends what is said in an incident to those who take part, by SMTP
+Signed webhook           webhook             1.0.0    conversation       svc          Sends what is said to an HTTP address, signed by Standard Webhooks
+Mailing list             mailing-list        1.0.0    participant_group  svc          The participants and teams of an incident, in svc's database, for the mail plugin to write to
+Company glossary         glossary            1.0.0    term               Example Ltd  Reads terms from the company's glossary service
+Terms from files         term-source         1.0.0    term               svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
+Applications from files  application-source  1.0.0    application        svc          Reads applications from files and URLs (YAML, JSON, CSV)
+Backstage catalog        backstage-catalog   1.0.0    application        svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
 `;
 
 test("without a package: those that come with svc, under both names", async () => {
@@ -63,8 +70,8 @@ test("the plugin that docs/plugins.md shows is listed, also as JSON", async () =
   expect(await list(env)).toEqual({ code: 0, stdout: builtin, stderr: "" });
   const { stdout, code } = await list(env, "--json");
   expect(code).toBe(0);
-  expect(JSON.parse(stdout)).toHaveLength(5);
-  expect(JSON.parse(stdout)[1]).toEqual({
+  expect(JSON.parse(stdout)).toHaveLength(11);
+  expect(JSON.parse(stdout)[7]).toEqual({
     title: "Company glossary",
     slug: "glossary",
     version: "1.0.0",
@@ -94,7 +101,7 @@ test("and it works: chosen, configured, called", async () => {
       SVC_PLUGIN_GLOSSARY_API_KEY: apiKey,
     };
     const { plugins } = await openPlugins({
-      config: readConfig(environment),
+      config: readConfig({ ...noPlugins, ...environment }),
       environment,
       builtin: builtinPlugins,
       directory,

@@ -1,5 +1,19 @@
 import { defineCommand } from "../../command.ts";
-import { UsageError } from "../../errors.ts";
+import {
+  activated,
+  application,
+  commandLine,
+  header,
+  mode,
+  path,
+  refuseContradictions,
+  whole,
+} from "../../start_options.ts";
+import { unknownVariables } from "../../unknown_variables.ts";
+import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
+
+const defaultHost = "127.0.0.1";
+const defaultPort = 8000;
 
 export default defineCommand({
   args: {
@@ -8,8 +22,43 @@ export default defineCommand({
       description: "The application to serve: <module>:<attribute>",
       parse: application,
     },
-    host: { type: "string", metavar: "ADDRESS", default: "127.0.0.1", description: "Address to listen on" },
-    port: { type: "string", metavar: "PORT", default: "8000", description: "Port to listen on", parse: port },
+    host: { type: "string", metavar: "TEXT", description: `Address to listen on (default ${defaultHost})` },
+    port: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: `Port to listen on; 0: any free one (default ${defaultPort})`,
+      parse: parsePort,
+    },
+    uds: {
+      type: "string",
+      metavar: "TEXT",
+      description: "Unix socket to listen on, instead of host and port",
+    },
+    udsMode: {
+      type: "string",
+      metavar: "MODE",
+      description: "Mode of that socket, in octal (default 660)",
+      parse: mode,
+    },
+    fd: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "File descriptor that somebody else listens on for us, instead of host and port",
+      parse: whole(0, 1_000_000),
+    },
+    reload: { type: "boolean", description: "Start again when a file changes" },
+    reloadDir: {
+      type: "string",
+      multiple: true,
+      metavar: "TEXT",
+      description: "Folder to watch; may be given again (default: the working directory)",
+    },
+    workers: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Processes that serve side by side, kept alive by a supervisor",
+      parse: whole(1, 256),
+    },
     proxyHeaders: {
       type: "boolean",
       description: "Believe X-Forwarded-For and X-Forwarded-Proto of the proxies that are allowed",
@@ -20,34 +69,125 @@ export default defineCommand({
       description:
         "Those proxies: addresses and networks, comma-separated (otherwise SVC_FORWARDED_ALLOW_IPS)",
     },
+    rootPath: {
+      type: "string",
+      metavar: "PATH",
+      description: "Path that a proxy serves the application under; taken away from requests that have it",
+      parse: path,
+    },
     logLevel: {
       type: "enum",
       metavar: "LEVEL",
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
       description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
     },
+    accessLog: {
+      type: "boolean",
+      negatable: true,
+      default: true,
+      description: "Log each request (otherwise SVC_ACCESS_LOG)",
+    },
+    sslKeyfile: { type: "string", metavar: "FILE", description: "Private key (PEM): serve HTTPS" },
+    sslCertfile: { type: "string", metavar: "FILE", description: "Certificate with its chain (PEM)" },
+    sslCaCerts: {
+      type: "string",
+      metavar: "FILE",
+      description: "Authorities (PEM): only clients with a certificate of one of them are let in",
+    },
+    limitConcurrency: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Requests at once in one process; those beyond are answered 503",
+      parse: whole(1, 1_000_000),
+    },
+    limitMaxRequests: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Requests after which a process ends; a supervisor replaces it",
+      parse: whole(1, 1_000_000_000),
+    },
+    backlog: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Connections that may wait to be accepted (otherwise 512)",
+      parse: whole(1, 65_535),
+    },
+    timeoutKeepAlive: {
+      type: "custom",
+      metavar: "SECONDS",
+      default: 60,
+      description: "Close a connection on which nothing has happened for so long",
+      parse: whole(1, 255),
+    },
+    timeoutGracefulShutdown: {
+      type: "custom",
+      metavar: "SECONDS",
+      default: 5,
+      description: "What is under way may take so long after SIGTERM",
+      parse: whole(0, 3600),
+    },
+    envFile: {
+      type: "string",
+      metavar: "FILE",
+      description: "File of variables; the environment goes before it, and it goes before .env",
+    },
+    header: {
+      type: "string",
+      multiple: true,
+      metavar: "NAME:VALUE",
+      description: "Header to set on every answer; may be given again",
+      parse: header,
+    },
+    // What a supervisor says to the processes that it starts.
+    supervised: { type: "boolean", hidden: true },
+    takesOver: { type: "boolean", hidden: true },
   },
-  examples: ["svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers"],
-  async run(options, io) {
-    const [{ startServer }, { chooseFreePort }] = await Promise.all([
+  examples: [
+    "svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers",
+    "svc server start server/main:app --workers 6",
+    "svc server start server/main:app --uds /run/svc.sock",
+  ],
+  notes: [
+    "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
+    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0. With --workers, SIGHUP replaces the workers one by one, and no connection is refused.",
+    "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
+  ],
+  async run({ app, reload = false, workers, supervised = false, takesOver = false, ...rest }, io) {
+    const given = { ...rest, fd: rest.fd ?? activated(rest, io.env) };
+    refuseContradictions({ ...given, reload, workers });
+    const { host = defaultHost, proxyHeaders = false, header = [], reloadDir = [] } = given;
+    const [{ startServer }, { supervise }, { readEnvironment }, { knownVariables }] = await Promise.all([
       import("../../../server/start.ts"),
-      import("../../up/ports.ts"),
+      import("../../../server/start/supervise.ts"),
+      import("../../../core/environment.ts"),
+      import("../../../server/known_variables.ts"),
     ]);
-    const { app, host, proxyHeaders = false, forwardedAllowIps, logLevel } = options;
+    if (app.startsWith("server/main:") && !supervised) {
+      const environment = readEnvironment(io.env);
+      const { names } = await knownVariables(environment);
+      for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
+    }
+    const hasPort = given.fd === undefined && given.uds === undefined;
     // Chosen before the application is loaded: its public address holds the port.
-    const port = Number(options.port) || (await chooseFreePort(host));
-    await startServer({ app, host, port, proxyHeaders, forwardedAllowIps, logLevel }, io.env);
+    const port = (given.port ?? defaultPort) || (hasPort ? await chooseFreePort(host) : 0);
+    const options = { ...given, app, host, port, proxyHeaders, header, supervised, takesOver };
+    if (supervised || (!reload && workers === undefined)) {
+      await startServer(options, io.env);
+      return;
+    }
+    // The workers share the port, with anybody: who else has it would get half of the requests.
+    if (hasPort) await assertFree(host, port, "the server", "--port");
+    const { reloadDir: _watched, fd, ...passedOn } = options;
+    const args = { ...passedOn, supervised: true, ...(fd === undefined ? {} : { fd: 3 }) };
+    await supervise({
+      args: [
+        "server",
+        "start",
+        ...commandLine(hasPort ? args : { ...args, host: undefined, port: undefined }),
+      ],
+      ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
+      address: fd !== undefined ? `descriptor ${fd}` : (given.uds ?? `${host}:${port}`),
+      reload: reload ? (reloadDir.length > 0 ? reloadDir : [process.cwd()]) : [],
+    });
   },
 });
-
-function application(text: string): string {
-  if (!/^[^:].*:[A-Za-z_$][\w$]*$/.test(text)) throw new UsageError(`"${text}" is not <module>:<attribute>`);
-  return text;
-}
-
-function port(text: string): number {
-  const number = Number(text);
-  if (!/^\d{1,5}$/.test(text) || number > 65_535)
-    throw new UsageError(`"${text}" is not a port (0 to 65535)`);
-  return number;
-}

@@ -6,7 +6,15 @@ import { typeName } from "./types.ts";
 type Kit = typeof import("drizzle-kit/api");
 
 // A development dependency of three megabytes: loaded when a revision is written and at no other time.
-const loadKit = (): Promise<Kit> => import("drizzle-kit/api");
+async function loadKit(): Promise<Kit> {
+  try {
+    return await import("drizzle-kit/api");
+  } catch (cause) {
+    if ((cause as { code?: string }).code !== "ERR_MODULE_NOT_FOUND") throw cause;
+    const why = "Revisions are written in a clone of the source: drizzle-kit is not installed here";
+    throw new SvcError("configuration", why, { cause });
+  }
+}
 
 /**
  * The snapshot of a module of tables.

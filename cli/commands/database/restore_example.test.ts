@@ -1,0 +1,86 @@
+import { describe, expect, test } from "bun:test";
+import { exampleData } from "../../../core/example/data.ts";
+import { readRevisions } from "../../../core/revision/read.ts";
+import { contentOf, temporaryDirectory, using } from "../../../tests/support/backup.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { head, ok } from "../../testing/database.ts";
+import { svc, svcOnTerminal } from "../../testing/process.ts";
+
+const { incidents, documents, individuals } = exampleData({ now: new Date() });
+const loaded = `Loaded the example: ${incidents.length} incidents, ${documents.length} documents, ${individuals.length} people (revision ${head})\n`;
+
+/** With no tools of PostgreSQL on the path. */
+async function inDirectory(url: string) {
+  const directory = await temporaryDirectory();
+  const env = { SVC_DATABASE_URL: url, PATH: directory.path };
+  return {
+    run: (...args: string[]) => svc(["database", ...args], env, directory.path),
+    terminal: (...args: string[]) => svcOnTerminal(["database", ...args], env, undefined, directory.path),
+    [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose](),
+  };
+}
+
+describe("svc database restore --example", () => {
+  test("into an empty database: schema, defaults, triggers and the example, which ends now", async () => {
+    await using database = await createEmptyTestDatabase();
+    await using at = await inDirectory(database.url);
+    expect(await at.run("restore", "--example")).toEqual(ok(loaded));
+    expect(await at.run("upgrade")).toMatchObject({ code: 0, stderr: "" });
+    expect((await at.run("check", "--drift")).code).toBe(0);
+    await using(database.url, async (sql) => {
+      const [row] = await sql`select max(reported_at) > now() - interval '1 day' as today,
+        (select count(*)::int from revision where state = 'applied') as revisions from incident`;
+      expect(row).toMatchObject({ today: true, revisions: (await readRevisions()).length });
+    });
+    expect(await at.run("populate")).toEqual(ok("Nothing to do: every default is there\n"));
+  });
+
+  test("over data: asks for the name, or wants --yes; then it is the example's alone", async () => {
+    await using database = await createTestDatabase();
+    await using at = await inDirectory(database.url);
+    await using(
+      database.url,
+      (sql) => sql`insert into audit_log (at, actor, action) values (now(), 'x', 'y')`,
+    );
+    const before = await contentOf(database.url);
+    const refused = await at.run("restore", "--example");
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/^svc: This replaces all \d+ tables of the database .+ add --yes\n$/);
+    const wrong = at.terminal("restore", "--example");
+    await wrong.shows(/Type its name to go on/);
+    wrong.press("svc\n");
+    expect(await wrong.exitCode()).toBe(1);
+    expect(await contentOf(database.url)).toEqual(before);
+    expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));
+    await using(database.url, async (sql) => {
+      expect(await sql`select from audit_log`).toHaveLength(0);
+      expect(await sql`select from incident`).toHaveLength(incidents.length);
+    });
+    // Once more, over itself.
+    expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));
+  });
+
+  test("what cannot be replaced stays as it was", async () => {
+    await using database = await createTestDatabase();
+    await using at = await inDirectory(database.url);
+    await using(database.url, (sql) =>
+      sql.unsafe("create schema theirs; create view theirs.incidents as select id from public.incident"),
+    );
+    const before = await contentOf(database.url);
+    const refused = await at.run("restore", "--example", "--yes");
+    expect(refused).toMatchObject({ code: 1, stdout: "" });
+    expect(refused.stderr).toMatch(/^svc: Nothing was dropped: /);
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+
+  test("a dump of it, restored after a drop, is the same", async () => {
+    await using database = await createEmptyTestDatabase();
+    await using at = await inDirectory(database.url);
+    await at.run("restore", "--example");
+    expect((await at.run("dump")).code).toBe(0);
+    const before = await contentOf(database.url);
+    expect((await at.run("drop", "--yes")).code).toBe(0);
+    expect((await at.run("restore")).code).toBe(0);
+    expect(await contentOf(database.url)).toEqual(before);
+  });
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { auditLog, delivery } from "../../../drizzle/schema/index.ts";
+import { fakeConversation } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { at, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { svc } from "../../testing/process.ts";
+
+let outbox: Outbox;
+beforeAll(async () => {
+  outbox = await startOutbox();
+  await outbox.deliver(
+    pluginsOf(fakeConversation({}, { slug: "channel" })),
+    ...["a", "b", "c"].map((whom) => ({
+      key: { task: "t", what: "w", whom },
+      ...{ incidentId: outbox.ids.incidentId, message: { subject: "Secret subject", text: "Secret text" } },
+    })),
+  );
+  const ended = { jobId: null, dueAt: null, finishedAt: at };
+  const { key } = delivery;
+  const set = (whom: string, values: object) =>
+    outbox.db
+      .update(delivery)
+      .set({ ...ended, ...values })
+      .where(eq(key, `t/w/${whom}/channel`));
+  await set("a", { state: "Done" });
+  await set("b", { state: "Dead", attempts: 10, lastError: "mail failed: \u001b[31mError" });
+});
+afterAll(() => outbox[Symbol.asyncDispose]());
+const deliveries = (...args: string[]) =>
+  svc(["scheduler", "deliveries", ...args], { SVC_DATABASE_URL: outbox.url });
+
+test("lists what waits and what is dead, without its words", async () => {
+  expect(await deliveries()).toEqual({
+    code: 0,
+    stderr: "1 queued, 1 dead, 1 done\n",
+    stdout: `\
+Key            State   Failures  Queued                Next Try              Last Error
+t/w/b/channel  Dead    10        2026-12-01T12:00:00Z  -                     mail failed: �[31mError
+t/w/c/channel  Queued  0         2026-12-01T12:00:00Z  2026-12-01T12:00:00Z
+`,
+  });
+});
+
+test("of one state, and as JSON", async () => {
+  const { stdout, stderr } = await deliveries("--state", "Done", "--json");
+  expect(stderr).toBe("");
+  expect(JSON.parse(stdout)).toEqual({
+    counts: { Queued: 1, Done: 1, Dead: 1 },
+    deliveries: [
+      {
+        ...{ key: "t/w/a/channel", state: "Done", incident_id: outbox.ids.incidentId, plugin: "channel" },
+        ...{ attempts: 0, queued_at: at.toISOString(), due_at: null, finished_at: at.toISOString() },
+        last_error: null,
+      },
+    ],
+  });
+});
+
+test("refuses what does not go together, a key that there is not, and one that is not dead", async () => {
+  expect(await deliveries("--resend", "x", "--all-dead")).toMatchObject({ code: 2 });
+  expect(await deliveries("--all-dead", "--json")).toMatchObject({ code: 2 });
+  expect(await deliveries("--state", "Lost")).toMatchObject({ code: 2 });
+  expect(await deliveries("--resend", "x")).toMatchObject({
+    code: 1,
+    stderr: "svc: There is no such delivery: svc scheduler deliveries lists their keys\n",
+  });
+  for (const [key, state] of [
+    ["t/w/a/channel", "Done"],
+    ["t/w/c/channel", "Queued"],
+  ] as const)
+    expect(await deliveries("--resend", key)).toMatchObject({
+      code: 1,
+      stderr: `svc: Only what is dead is sent again: this delivery is ${state}\n`,
+    });
+});
+
+test("sends again what is dead, with a line in the audit log", async () => {
+  const dead = await outbox.all();
+  expect((await deliveries("--resend", "t/w/b/channel")).stdout).toBe("Queued t/w/b/channel\n");
+  const [, again] = await outbox.all();
+  expect(again).toMatchObject({ state: "Queued", attempts: 0, finishedAt: null });
+  expect(again?.jobId).not.toBe(dead[1]!.jobId);
+  expect((await outbox.jobs()).some(({ id }) => id === again?.jobId)).toBe(true);
+  const noted = await outbox.db.select().from(auditLog).where(eq(auditLog.action, "delivery.resent"));
+  expect(noted).toMatchObject([{ actor: "system", subject: "t/w/b/channel" }]);
+  await outbox.db
+    .update(delivery)
+    .set({ state: "Dead", jobId: null, dueAt: null, finishedAt: at, lastError: "x" })
+    .where(eq(delivery.state, "Queued"));
+  expect((await deliveries("--all-dead")).stdout).toBe("Queued 2\n");
+  expect((await deliveries("--all-dead")).stdout).toBe("Queued 0\n");
+});

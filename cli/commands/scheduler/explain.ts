@@ -1,0 +1,25 @@
+import { defineCommand } from "../../command.ts";
+import { instantText, onSchedule, taskArgument, taskNamed } from "../../scheduler.ts";
+import { printable } from "../../text.ts";
+
+export default defineCommand({
+  args: { task: taskArgument },
+  examples: ["svc scheduler explain incident-daily-summary"],
+  notes: [
+    "When the task is due and why, what its last run did, and the items that it could do nothing about.",
+  ],
+  async run({ task }, io) {
+    const name = await taskNamed(task);
+    const [{ explain }, { faultsOf, scheduleStatus }] = await Promise.all([
+      import("../../../core/schedule/explain.ts"),
+      import("../../../core/schedule/status.ts"),
+    ]);
+    const lines = await onSchedule(io, async (context) => {
+      const { now, tasks } = await scheduleStatus(context);
+      const status = tasks.find((one) => one.name === name)!;
+      const faults = status.last ? await faultsOf(context, name, status.last.slot) : [];
+      return explain(status, { now, faults, timezone: context.config.timezone }, instantText);
+    });
+    for (const line of lines) io.stdout.write(`${printable(line)}\n`);
+  },
+});

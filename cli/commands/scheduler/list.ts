@@ -1,0 +1,22 @@
+import { defineCommand } from "../../command.ts";
+import { table } from "../../table.ts";
+
+export default defineCommand({
+  args: { json: { type: "boolean", description: "Print JSON" } },
+  examples: ["svc scheduler list"],
+  notes: ["The tasks, their periods and the one time of day are fixed; SVC_TIMEZONE says whose day it is."],
+  async run({ json }, io) {
+    const { atTimeText, periodText, scheduledTasks } = await import("../../../core/schedule/tasks.ts");
+    const list = scheduledTasks.map((task) => ({
+      name: task.name,
+      period: periodText(task.timing),
+      at_time: atTimeText(task) ?? null,
+    }));
+    if (json) {
+      io.stdout.write(`${JSON.stringify(list)}\n`);
+      return;
+    }
+    const rows = list.map(({ name, period, at_time }) => [name, period, at_time ?? ""]);
+    io.stdout.write(table(["Task Name", "Period", "At Time"], rows));
+  },
+});

@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { populate } from "../../../core/populate/populate.ts";
+import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
+import {
+  createEmptyTestDatabase,
+  createTestDatabase,
+  type TestDatabase,
+} from "../../../tests/support/database.ts";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { spawnSvc, svc } from "../../testing/process.ts";
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, 1);
+  await populate(db);
+  await close();
+  sql = openSql(database.url, { max: 1 });
+});
+afterAll(async () => {
+  await sql.end();
+  await database[Symbol.asyncDispose]();
+});
+
+const scheduler = (...args: string[]) => svc(["scheduler", ...args], { SVC_DATABASE_URL: database.url });
+const names =
+  "incident-status-report-reminder, incident-daily-summary, calculate-incident-cost, incident-task-reminders, incident-task-sync, term-sync, document-term-sync, application-sync";
+
+describe("list", () => {
+  test("prints the fixed schedule, without a database", async () => {
+    expect(await svc(["scheduler", "list"])).toEqual({
+      code: 0,
+      stderr: "",
+      stdout: `\
+Task Name                        Period          At Time
+incident-status-report-reminder  1:00:00
+incident-daily-summary           1 day, 0:00:00  18:00:00
+calculate-incident-cost          0:05:00
+incident-task-reminders          1:00:00
+incident-task-sync               0:00:30
+term-sync                        1:00:00
+document-term-sync               1 day, 0:00:00
+application-sync                 1:00:00
+`,
+    });
+  });
+
+  test("as JSON", async () => {
+    const { stdout } = await svc(["scheduler", "list", "--json"]);
+    expect(JSON.parse(stdout).slice(0, 2)).toEqual([
+      { name: "incident-status-report-reminder", period: "1:00:00", at_time: null },
+      { name: "incident-daily-summary", period: "1 day, 0:00:00", at_time: "18:00:00" },
+    ]);
+  });
+});
+
+describe("a task that nobody knows is refused with the list of those that there are", () => {
+  test.each([["start"], ["explain"], ["pause"], ["resume"]])("%s", async (command) => {
+    const { code, stdout, stderr } = await scheduler(command, "tidy-up");
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toStartWith(
+      `svc: unknown task: tidy-up. There are ${names}\nUsage: svc scheduler ${command} `,
+    );
+  });
+});
+
+describe("start", () => {
+  test("--eager runs a task now, and says what became of it", async () => {
+    const { code, stdout } = await scheduler("start", "calculate-incident-cost", "--eager");
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: "calculate-incident-cost: 0 done, 0 skipped, 0 failed\n",
+    });
+    const ran = await sql`select state, trigger, attempt from run`;
+    expect([...ran]).toEqual([{ state: "Done", trigger: "eager", attempt: 1 }]);
+    expect(await sql`select from worker`).toHaveLength(0);
+  });
+
+  test("--eager exits with 1 and the reason when the run has failed", async () => {
+    await sql`delete from cost_formula`;
+    const { code, stdout, stderr } = await scheduler("start", "calculate-incident-cost", "--eager");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toEndWith(
+      "svc: calculate-incident-cost: There is no cost formula: svc database populate\n",
+    );
+    const { db, close } = openDatabase(database.url, 1);
+    await populate(db);
+    await close();
+  });
+
+  test("--eager needs a task, and --keep needs --eager", async () => {
+    expect((await scheduler("start", "--eager")).stderr).toStartWith(
+      "svc: --eager needs a task: svc scheduler list\n",
+    );
+    expect(await scheduler("start", "--keep")).toMatchObject({ code: 2 });
+  });
+
+  test("--keep goes on with the schedule until SIGTERM", async () => {
+    const worker = spawnSvc(["scheduler", "start", "calculate-incident-cost", "--eager", "--keep"], {
+      SVC_DATABASE_URL: database.url,
+    });
+    await worker.says("svc: worker for calculate-incident-cost, until Ctrl-C");
+    worker.child.kill("SIGTERM");
+    expect(await worker.finished).toMatchObject({
+      code: 0,
+      stdout: "calculate-incident-cost: 0 done, 0 skipped, 0 failed\n",
+    });
+  });
+
+  test("refuses a schema that it was not made for, and names the command that mends it", async () => {
+    await using empty = await createEmptyTestDatabase();
+    for (const args of [[], ["calculate-incident-cost", "--eager"]]) {
+      const { code, stderr } = await svc(["scheduler", "start", ...args], { SVC_DATABASE_URL: empty.url });
+      expect(code).toBe(1);
+      expect(stderr).toContain("svc: The schema is behind: it is at base");
+      expect(stderr).toContain("svc database upgrade");
+    }
+  });
+
+  test("refuses a time zone that is none, and a plugin that there is not", async () => {
+    const env = { SVC_DATABASE_URL: database.url, SVC_TIMEZONE: "Europe/Nowhere" };
+    for (const command of ["start", "status"])
+      expect(await svc(["scheduler", command], env)).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: 'svc: SVC_TIMEZONE: "Europe/Nowhere" is no IANA time zone, such as UTC or Europe/Berlin\n',
+      });
+    const plugin = { SVC_DATABASE_URL: database.url, SVC_PLUGIN_TERM: "nowhere" };
+    expect((await svc(["scheduler", "start"], plugin)).stderr).toContain('there is no plugin "nowhere"');
+  });
+
+  test("needs a database, and does not wait for one when a task is to run now", async () => {
+    expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL: needed");
+    const nobody = { SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc" };
+    const eager = await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], nobody);
+    expect(eager).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "svc: PostgreSQL does not answer: see SVC_DATABASE_URL\n",
+    });
+  });
+});
+
+test("status, with a worker and without: --check tells by its exit code", async () => {
+  const alone = await scheduler("status", "--check");
+  expect(alone.code).toBe(1);
+  expect(alone.stdout).toContain("Task Name                        State");
+  expect(alone.stderr).toBe(
+    "No worker runs: svc scheduler start\nsvc: The schedule is late: no worker was seen in the last 30 s\n",
+  );
+  const worker = spawnSvc(["scheduler", "start"], { SVC_DATABASE_URL: database.url });
+  await until("a worker", async () => (await sql`select from worker`).length > 0);
+  const { code, stdout, stderr } = await scheduler("status", "--check", "--json");
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const status = JSON.parse(stdout);
+  expect(status.tasks.map((task: { name: string }) => task.name).join(", ")).toBe(names);
+  expect(status.workers).toMatchObject([{ pid: worker.child.pid, alive: true }]);
+  expect((await scheduler("status")).stderr).toContain(`pid ${worker.child.pid}`);
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+});
+
+test("pause, explain, resume", async () => {
+  const task = "calculate-incident-cost";
+  const answers = async (command: string) => (await scheduler(command, task)).stdout;
+  expect(await answers("pause")).toBe(`Paused ${task}\n`);
+  expect(await answers("pause")).toBe(`${task} was paused already\n`);
+  expect(await answers("explain")).toContain("no slot is claimed until svc scheduler resume");
+  expect(await answers("resume")).toBe(`Resumed ${task}\n`);
+  expect(await answers("resume")).toBe(`${task} was not paused\n`);
+  const lines = (await answers("explain")).split("\n");
+  expect(lines[1]).toBe("Every 0:05:00 since the epoch; of slots that nobody ran, the latest one runs");
+  expect(lines[2]).toBe("Nothing is due");
+  expect(lines.at(-2)).toMatch(/^Next slot: 20\d\d-\d\d-\d\dT\d\d:\d[05]:00Z$/);
+});

@@ -1,0 +1,30 @@
+import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+import { taskArgument, taskNamed } from "../../scheduler.ts";
+
+export default defineCommand({
+  args: {
+    task: { ...taskArgument, required: false, description: "The only task to run (otherwise all)" },
+    eager: { type: "boolean", description: "Run that task now, and end with its outcome" },
+    keep: { type: "boolean", description: "After that, go on with the schedule" },
+    logLevel: {
+      type: "enum",
+      metavar: "LEVEL",
+      choices: ["trace", "debug", "info", "warn", "error", "fatal"],
+      description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
+    },
+  },
+  examples: ["svc scheduler start", "svc scheduler start calculate-incident-cost --eager"],
+  notes: [
+    "Any number of workers may run on one database: each slot is claimed by one of them, and one that dies is taken over by another within half a minute.",
+    "Ctrl-C (or SIGTERM) claims no more slots and waits up to 20 s for what is under way; what is left, another worker does.",
+  ],
+  async run({ task, eager = false, keep = false, logLevel }, io) {
+    const name = task === undefined ? undefined : await taskNamed(task);
+    if (eager && name === undefined) throw new UsageError("--eager needs a task: svc scheduler list");
+    if (keep && !eager) throw new UsageError("--keep goes with --eager");
+    const { startWorker } = await import("../../../worker/start.ts");
+    const report = (text: string) => void io.stdout.write(`${text}\n`);
+    await startWorker({ task: name, eager, keep, logLevel, report }, io.env);
+  },
+});

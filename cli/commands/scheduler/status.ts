@@ -1,0 +1,39 @@
+import { defineCommand } from "../../command.ts";
+import { instantText, onSchedule } from "../../scheduler.ts";
+import { table } from "../../table.ts";
+import { printable } from "../../text.ts";
+
+export default defineCommand({
+  args: {
+    json: { type: "boolean", description: "Print JSON" },
+    check: { type: "boolean", description: "Exit with 1 when no worker runs, or a task is late" },
+  },
+  examples: ["svc scheduler status", "svc scheduler status --check"],
+  notes: [
+    "Lag is how long something that is due has been waiting for a worker. Failures are the failed and missed runs of the last 24 h.",
+  ],
+  async run({ json, check }, io) {
+    const [{ laggards, scheduleStatus }, { Unavailable }] = await Promise.all([
+      import("../../../core/schedule/status.ts"),
+      import("../../../core/errors.ts"),
+    ]);
+    const status = await onSchedule(io, scheduleStatus);
+    const late = laggards(status);
+    if (json) {
+      const { asJson } = await import("../../../core/schedule/json.ts");
+      io.stdout.write(`${JSON.stringify(asJson(status))}\n`);
+    } else {
+      const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures }) => [
+        ...[name, state, instantText(last?.slot ?? null), last?.state ?? "-"],
+        ...[instantText(next), `${Math.floor(lagSeconds)} s`, String(failures)],
+      ]);
+      const header = ["Task Name", "State", "Last Slot", "Last Run", "Next Slot", "Lag", "Failures"];
+      io.stdout.write(table(header, rows));
+      const alive = status.workers.filter((worker) => worker.alive);
+      for (const { host, pid, startedAt } of alive)
+        io.stderr.write(`Worker on ${printable(host)}, pid ${pid}, since ${instantText(startedAt)}\n`);
+      if (alive.length === 0) io.stderr.write("No worker runs: svc scheduler start\n");
+    }
+    if (check && late.length > 0) throw new Unavailable(`The schedule is late: ${late.join("; ")}`);
+  },
+});

@@ -1,0 +1,100 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { variables } from "../../../core/config.ts";
+import { svc } from "../../testing/process.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-config-"));
+afterAll(() => rmSync(directory, { recursive: true }));
+writeFileSync(
+  join(directory, ".env"),
+  "SVC_DOMAIN=file.example\nSVC_ADMIN_GROUP=from-file\nSVC_KEY_SECRET=hunter2-hunter2-hunter2-hunter2-hunter2\n",
+);
+const secretFile = join(directory, "client_secret");
+writeFileSync(secretFile, "hunter2\n");
+
+const config = async (env: Record<string, string> = {}, ...args: string[]) =>
+  await svc(["server", "config", ...args], env, directory);
+const rowOf = (text: string, key: string) =>
+  text
+    .split("\n")
+    .find((line) => line.startsWith(`${key} `))
+    ?.split(/ {2,}/)
+    .slice(1);
+
+test("Key and Value of every variable, those of plugins too", async () => {
+  const { code, stdout, stderr } = await config();
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const [header, ...rows] = stdout.trimEnd().split("\n");
+  expect(header).toMatch(/^Key +Value$/);
+  const keys = rows.map((row) => row.split(" ")[0]!);
+  expect(keys.slice(0, Object.keys(variables).length)).toEqual(
+    Object.values(variables).map(({ name }) => name),
+  );
+  expect(keys).toContain("SVC_PLUGIN_WEBHOOK_URL");
+  expect(rowOf(stdout, "SVC_ADMIN_GROUP")).toEqual(["from-file"]);
+  expect(rowOf(stdout, "SVC_SSO")).toEqual(["oidc"]);
+});
+
+test("--verbose says where each value comes from; the environment goes before .env", async () => {
+  const env = { SVC_ADMIN_GROUP: "mine", SVC_OIDC_CLIENT_SECRET_FILE: secretFile, SVC_SSO: " " };
+  const { stdout } = await config(env, "--verbose");
+  expect(stdout).toMatch(/^Key +Value +Source\n/);
+  expect(rowOf(stdout, "SVC_DOMAIN")).toEqual(["file.example", ".env"]);
+  expect(rowOf(stdout, "SVC_ADMIN_GROUP")).toEqual(["mine", "environment"]);
+  expect(rowOf(stdout, "SVC_SSO")).toEqual(["oidc", "default"]);
+  expect(rowOf(stdout, "SVC_KEY_SECRET")).toEqual(["********", ".env"]);
+  expect(rowOf(stdout, "SVC_OIDC_CLIENT_SECRET")).toEqual([
+    "********",
+    "SVC_OIDC_CLIENT_SECRET_FILE (environment)",
+  ]);
+  expect(rowOf(stdout, "SVC_OIDC_ISSUER")).toBeUndefined();
+  expect(stdout).toMatch(/^SVC_OIDC_ISSUER$/m);
+});
+
+test("no secret is shown, whether it is valid or not, also as JSON", async () => {
+  const env = {
+    SVC_DATABASE_URL: "mysql://svc:hunter2@db/svc",
+    SVC_PLUGIN_WEBHOOK_SECRET: "hunter2",
+    SVC_OIDC_CLIENT_SECRET: "hunter2",
+  };
+  for (const args of [["--verbose"], ["--json"]]) {
+    const { code, stdout, stderr } = await config(env, ...args);
+    expect(code).toBe(1);
+    expect(stdout + stderr).not.toContain("hunter2");
+    expect(stderr).toContain("SVC_DATABASE_URL: this value does not look like");
+  }
+});
+
+test("--json: a list of what the table shows", async () => {
+  const { stdout } = await config({}, "--json");
+  expect(JSON.parse(stdout)).toContainEqual({ key: "SVC_DOMAIN", value: "file.example", source: ".env" });
+});
+
+test("all faults at once, after the table", async () => {
+  const { code, stdout, stderr } = await config({ SVC_SSO: "saml", SVC_RATE_POLL: "many" });
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    'svc: SVC_RATE_POLL: "many" is not a whole number of at least 1\nsvc: SVC_SSO: "saml" is none of oidc, proxy\n',
+  );
+  expect(rowOf(stdout, "SVC_SSO")).toEqual(["saml"]);
+});
+
+test("a variable that nobody reads is named with the nearest one", async () => {
+  const env = {
+    SVC_PUBLIK_URL: "x",
+    SVC_PLUGIN_WEBHOOK_UR: "x",
+    SVC_QQQQQQQ: "x",
+    SVC_SERVER: "x",
+    SVC_EMPTY: "",
+  };
+  const { code, stderr } = await config(env);
+  expect({ code, stderr }).toEqual({
+    code: 0,
+    stderr: `svc: SVC_PLUGIN_WEBHOOK_UR is no variable of svc: did you mean SVC_PLUGIN_WEBHOOK_URL?
+svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?
+svc: SVC_QQQQQQQ is no variable of svc
+`,
+  });
+});

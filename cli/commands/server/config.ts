@@ -1,0 +1,36 @@
+import { defineCommand } from "../../command.ts";
+import { table } from "../../table.ts";
+import { unknownVariables } from "../../unknown_variables.ts";
+
+export default defineCommand({
+  args: {
+    verbose: { type: "boolean", description: "Show where each value comes from" },
+    json: { type: "boolean", description: "Print JSON" },
+  },
+  examples: ["svc server config", "svc server config --verbose"],
+  notes: [
+    "The environment goes before `.env` in the working directory, and that before the defaults. Secrets are masked. `.env.example` holds all variables with what they are for.",
+    "A value that is not valid is shown as it stands; what is wrong with it is told on stderr, and the exit code is 1.",
+  ],
+  async run({ verbose = false, json = false }, io) {
+    const [{ readEnvironment }, { configRows }, { ConfigurationError }, { knownVariables }] =
+      await Promise.all([
+        import("../../../core/environment.ts"),
+        import("../../../core/config_rows.ts"),
+        import("../../../core/errors.ts"),
+        import("../../../server/known_variables.ts"),
+      ]);
+    const environment = readEnvironment(io.env);
+    const { settings, names } = await knownVariables(environment);
+    const { rows, faults } = configRows(io.env, readEnvironment({}), settings);
+    for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
+    if (json) {
+      io.stdout.write(`${JSON.stringify(rows)}\n`);
+    } else {
+      const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
+      const cells = rows.map(({ key, value, source }) => (verbose ? [key, value, source] : [key, value]));
+      io.stdout.write(table(header, cells));
+    }
+    if (faults.length > 0) throw new ConfigurationError(faults);
+  },
+});

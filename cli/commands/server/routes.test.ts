@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import { startTestServer } from "../../../tests/support/server.ts";
+import { svc } from "../../testing/process.ts";
+
+test("a table of Path, Authenticated, Methods, without any configuration or database", async () => {
+  const { code, stdout, stderr } = await svc(["server", "routes"], {}, import.meta.dir);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const lines = stdout.trimEnd().split("\n");
+  expect(lines[0]).toMatch(/^Path +Authenticated +Methods$/);
+  const rows = lines.map((line) => line.split(/ +/).join(" "));
+  // As they are printed in the reference.
+  expect(rows).toContain("/healthcheck False GET");
+  expect(rows).toContain("/documents/ True GET");
+  expect(rows).toContain("/documents/ True POST");
+  expect(rows).toContain("/documents/{document_id} True GET");
+  expect(rows).toContain("/documents/{document_id} True PUT");
+  expect(rows).toContain("/documents/{document_id} True DELETE");
+});
+
+test("each row is a route of the application that serves, and tells the truth about it", async () => {
+  const { stdout } = await svc(["server", "routes", "--json"]);
+  const rows = JSON.parse(stdout) as { path: string; authenticated: boolean; method: string }[];
+  await using server = await startTestServer();
+  const spelt = server.app.routes.map(
+    ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`,
+  );
+  expect(rows.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(spelt.sort());
+  for (const { path, method, authenticated } of rows) {
+    const address = path.replaceAll(/\{\w+\}/g, "1");
+    const { headers } = await server.fetch(address, { method: method === "ALL" ? "GET" : method });
+    const asks = headers.get("www-authenticate")?.startsWith("Bearer") === true;
+    expect(`${method} ${path} ${asks}`).toBe(`${method} ${path} ${authenticated}`);
+  }
+});
+
+test("a configuration that is not valid is told", async () => {
+  const { code, stderr } = await svc(["server", "routes"], { SVC_SSO: "saml" });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: SVC_SSO: "saml" is none of oidc, proxy\n' });
+});

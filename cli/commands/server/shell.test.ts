@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { configHome } from "../../testing/io.ts";
+import { svc, svcOnTerminal } from "../../testing/process.ts";
+
+let database: TestDatabase;
+let env: Record<string, string>;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  env = { SVC_DATABASE_URL: database.url, XDG_STATE_HOME: configHome(), NO_COLOR: "1" };
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const evaluate = (code: string, more: Record<string, string> = {}, ...args: string[]) =>
+  svc(["server", "shell", "--eval", code, ...args], { ...env, ...more });
+
+test.each([
+  ["await db.$count(tables.incident)", "0"],
+  ["(await sql`select 41 as n`)[0].n + 1", "42"],
+  ["(await app.handle(new Request(config.publicUrl + '/healthcheck'))).status", "200"],
+  ["typeof (await services.document).createDocument", "function"],
+  ["const at: Date = clock.now(); at instanceof Date", "true"],
+  ["import { Forbidden } from './core/errors.ts'; new Forbidden('x').code", "forbidden"],
+  ["context.db === db", "true"],
+])("--eval: %s", async (code, value) => {
+  expect(await evaluate(code)).toEqual({ code: 0, stdout: `${value}\n`, stderr: "" });
+});
+
+test("--eval that has no value prints nothing; what it prints itself is not lost", async () => {
+  expect(await evaluate("console.log('said'); undefined")).toEqual({ code: 0, stdout: "said\n", stderr: "" });
+});
+
+test("what a script throws is shown whole, and the exit code is 1", async () => {
+  const { code, stdout, stderr } = await evaluate("throw new Error('of mine')");
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain("error: of mine");
+  expect(stderr).toEndWith("svc: The script failed: its error is above\n");
+  expect((await evaluate("let x =")).code).toBe(1);
+});
+
+test("a pipe is run as one script", async () => {
+  const main = join(import.meta.dir, "../../main.ts");
+  const script =
+    "const [row] = await sql`select 1 as one`;\nfunction twice(n: number) {\n  return 2 * n;\n}\ntwice(row.one)\n";
+  const child = Bun.spawn([process.execPath, "--no-env-file", main, "server", "shell"], {
+    ...{ env: { PATH: process.env.PATH, ...env }, stdin: new Blob([script]), stdout: "pipe" },
+  });
+  expect(await new Response(child.stdout).text()).toBe("2\n");
+  expect(await child.exited).toBe(0);
+});
+
+test("a database that is not on this machine is asked about", async () => {
+  const far = { SVC_DATABASE_URL: "postgres://svc:hunter2@db.example/production" };
+  const { code, stdout, stderr } = await evaluate("1", far);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toBe(
+    "svc: The database production is on db.example, not on this machine. There is no terminal to ask on: add --yes\n",
+  );
+  expect((await evaluate("1", far, "--yes")).stdout).toBe("1\n");
+  const terminal = svcOnTerminal(["server", "shell"], { ...env, ...far });
+  await terminal.shows(/Type its name to go on \(production\): /);
+  terminal.press("staging\r");
+  expect(await terminal.exitCode()).toBe(1);
+  expect(terminal.output()).toContain("That is not its name");
+});
+
+test("without a database it says what is missing", async () => {
+  const { code, stderr } = await evaluate("1", { SVC_DATABASE_URL: "" });
+  expect(code).toBe(1);
+  expect(stderr).toContain("SVC_DATABASE_URL: needed");
+});
+
+test("on a terminal: a banner, await, lines that go on, errors that do not end it, a history", async () => {
+  const terminal = svcOnTerminal(["server", "shell"], env);
+  await terminal.shows(/svc shell\.[\s\S]*config[\s\S]*services[\s\S]*svc> /);
+  const type = async (line: string, answer: RegExp) => {
+    terminal.press(`${line}\r`);
+    await terminal.shows(answer);
+  };
+  await type("const rows = await sql`select 41 as n`", /n: 41/);
+  await type("rows[0].n + 1", /\n42\r?\n/);
+  await type("function three() {", /\n\S*\| /);
+  await type("return 3 }", /undefined/);
+  await type("three() * 3", /\n9\r?\n/);
+  await type("nope.nope", /ReferenceError: nope is not defined/);
+  await type("three() * 4", /\n12\r?\n/);
+  terminal.press(".exit\r");
+  expect(await terminal.exitCode()).toBe(0);
+  const file = join(env.XDG_STATE_HOME!, "svc/shell_history");
+  expect(readFileSync(file, "utf8")).toContain("rows[0].n + 1");
+  expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
+});

@@ -1,0 +1,194 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { appFolder, startOnDescriptor, startServing } from "../../../tests/support/serving.ts";
+import { spawnSvc, svc } from "../../testing/process.ts";
+import { chooseFreePort } from "../../up/ports.ts";
+
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
+
+describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
+  test("--root-path: it is taken away, and the client is still known", async () => {
+    await using server = await start(["--root-path", "/svc/"], { app });
+    const paths = ["/svc/a/b", "/svc", "/a", "/svcx"];
+    const seen = await Promise.all(paths.map((path) => server.ask(path)));
+    expect(seen.map(({ pathname }) => pathname)).toEqual(["/a/b", "/", "/a", "/svcx"]);
+    expect(seen[0]!.address).toBe("127.0.0.1");
+  });
+
+  test("--header: on every answer, also on a redirection", async () => {
+    await using server = await start(["--header", "x-a: 1", "--header", "x-b:two words"], { app });
+    for (const path of ["/", "/elsewhere"]) {
+      const { headers } = await server.fetch(path);
+      expect([headers.get("x-a"), headers.get("x-b")]).toEqual(["1", "two words"]);
+    }
+    expect((await server.fetch("/elsewhere")).headers.get("location")).toBe("http://127.0.0.1/other");
+  });
+
+  test("--limit-concurrency: one too many is answered 503, and only that one", async () => {
+    await using server = await start(["--limit-concurrency", "2"], { app });
+    const slow = ["/slow?ms=600", "/slow?ms=600"].map((path) => server.fetch(path));
+    await Bun.sleep(200);
+    const refused = await server.fetch("/");
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "1"]);
+    expect((await Promise.all(slow)).map(({ status }) => status)).toEqual([200, 200]);
+    expect((await server.fetch("/")).status).toBe(200);
+  });
+
+  test("--limit-max-requests: it ends by itself after the last one, with 0", async () => {
+    await using server = await start(["--limit-max-requests", "3"], { app });
+    for (let i = 0; i < 3; i++) expect((await server.fetch("/")).status).toBe(200);
+    expect((await server.end("SIGCONT")).code).toBe(0);
+  });
+
+  test("--uds: a socket of its mode, whose client is this machine; a second server is refused", async () => {
+    const path = join(folder.path, "svc.sock");
+    await using server = await start(["--uds", path, "--uds-mode", "600"], { app, port: false });
+    expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
+    const answer = await fetch("http://localhost/a", { unix: path });
+    expect(await answer.json()).toEqual({ pid: server.pid, pathname: "/a", address: "127.0.0.1" });
+    const second = await svc(["server", "start", app, "--uds", path], {}, folder.path);
+    expect(second.stderr).toBe(`svc: --uds: a server runs on ${path}\n`);
+    await server.end("SIGKILL");
+    expect(existsSync(path)).toBe(true);
+    await using next = await start(["--uds", path], { app, port: false });
+    expect((statSync(path).mode & 0o777).toString(8)).toBe("660");
+    expect((await fetch("http://localhost/", { unix: path })).status).toBe(200);
+    expect((await next.end()).code).toBe(0);
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test("--fd: the descriptor's port, and the client's own address", async () => {
+    await using server = await startOnDescriptor(folder.path, ["--fd", "3"], { app });
+    expect(server.said).toBe("svc: listening on descriptor 3\n");
+    const ask = (init: RequestInit) => fetch(`http://127.0.0.1:${server.port}/a`, init);
+    const answer = await ask({ headers: { connection: "close" } });
+    expect(await answer.json()).toEqual({ pid: server.pid, pathname: "/a", address: "127.0.0.1" });
+    const posted = await ask({ method: "POST", body: "a".repeat(500_000) });
+    expect(await posted.json()).toMatchObject({ length: 500_000 });
+    process.kill(server.pid, "SIGTERM");
+    expect(await server.exited).toBe(0);
+  });
+});
+
+test("LISTEN_FDS: the socket of systemd is served", async () => {
+  const variables = "LISTEN_FDS=1 LISTEN_PID=$$";
+  await using server = await startOnDescriptor(folder.path, [], { variables });
+  expect(server.said).toBe("svc: listening on descriptor 3\n");
+  expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(200);
+});
+
+test.each([
+  ["LISTEN_FDS=2 LISTEN_PID=$$", "", "svc: LISTEN_FDS is 2: exactly one socket is served"],
+  ["LISTEN_FDS=1 LISTEN_PID=$$", "--port", "svc: listening on http://127.0.0.1:"],
+  // Meant for the one that has started us.
+  ["LISTEN_FDS=2 LISTEN_PID=$PPID", "", 'svc: Module mine has no "missing"'],
+])("%s with %p: %s", async (variables, option, words) => {
+  const port = String(await chooseFreePort("127.0.0.1"));
+  // Where no port is given, it does not come to listen on one.
+  const [args, app] = option ? [[option, port], "mine:plain"] : [[], "mine:missing"];
+  await using server = await startOnDescriptor(folder.path, args, { app, variables });
+  expect(server.said).toStartWith(words);
+});
+
+test("--ssl-*: HTTPS, and only for clients that the authorities vouch for", async () => {
+  const inFolder = (name: string) => join(folder.path, name);
+  const openssl = (...args: string[]) => expect(spawnSync("openssl", args).status).toBe(0);
+  const [key, cert] = [inFolder("key.pem"), inFolder("cert.pem")];
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+  openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject);
+  const tls = { ca: readFileSync(cert, "utf8") };
+  const args = ["--ssl-keyfile", key, "--ssl-certfile", cert];
+  {
+    await using server = await start(args);
+    expect((await fetch(`https://127.0.0.1:${server.port}/`, { tls })).status).toBe(200);
+    expect((await server.end()).stderr).toContain("listening on https://127.0.0.1:");
+  }
+  await using closed = await start([...args, "--ssl-ca-certs", cert]);
+  const ask = (more: object) => fetch(`https://127.0.0.1:${closed.port}/`, { tls: { ...tls, ...more } });
+  await expect(ask({})).rejects.toThrow();
+  const own = { key: readFileSync(key, "utf8"), cert: tls.ca };
+  expect((await ask(own)).status).toBe(200);
+});
+
+test("--env-file goes before .env, and the environment before both", async () => {
+  writeFileSync(join(folder.path, "more.env"), "A=file\nB=file\n");
+  await using server = await start(["--env-file", "more.env"], { env: { B: "environment" } });
+  const variable = async (name: string) => await (await server.fetch(`/variable?name=${name}`)).text();
+  expect([await variable("A"), await variable("B")]).toEqual(["file", "environment"]);
+});
+
+test("options that the application reads are variables to it", async () => {
+  const args = [
+    "--proxy-headers",
+    "--forwarded-allow-ips",
+    "10.0.0.1",
+    "--log-level",
+    "warn",
+    "--no-access-log",
+  ];
+  await using server = await start(args);
+  const variable = async (name: string) => await (await server.fetch(`/variable?name=SVC_${name}`)).text();
+  const names = ["PROXY_HEADERS", "FORWARDED_ALLOW_IPS", "LOG_LEVEL", "ACCESS_LOG", "PUBLIC_URL"];
+  expect(await Promise.all(names.map(variable))).toEqual([
+    ...["true", "10.0.0.1", "warn", "false"],
+    `http://127.0.0.1:${server.port}`,
+  ]);
+});
+
+test("--timeout-keep-alive: a connection on which nothing happens is closed", async () => {
+  await using server = await start(["--timeout-keep-alive", "1"]);
+  const closed = Promise.withResolvers<void>();
+  const socket = await Bun.connect({
+    ...{ hostname: "127.0.0.1", port: server.port },
+    socket: { data() {}, close: () => closed.resolve() },
+  });
+  socket.write("GET /variable?name=A HTTP/1.1\r\nHost: a\r\n\r\n");
+  await closed.promise;
+});
+
+test("--timeout-graceful-shutdown: what is under way is finished, or cut when it takes too long", async () => {
+  await using patient = await start();
+  const finished = patient.fetch("/slow?ms=700");
+  await Bun.sleep(150);
+  const end = patient.end();
+  expect((await finished).status).toBe(200);
+  expect((await end).code).toBe(0);
+  await using hasty = await start(["--timeout-graceful-shutdown", "0"]);
+  const cut = hasty.fetch("/slow?ms=20000").catch((error: Error) => error);
+  await Bun.sleep(150);
+  const began = performance.now();
+  expect((await hasty.end()).code).toBe(0);
+  expect(performance.now() - began).toBeLessThan(3000);
+  expect(await cut).toBeInstanceOf(Error);
+});
+
+test.if(process.platform === "linux")("--backlog is what the system is told", async () => {
+  await using server = await start(["--backlog", "77"]);
+  const { stdout } = spawnSync("ss", ["-Hltn", `sport = :${server.port}`], { encoding: "utf8" });
+  // Without ss, that it is taken has to do.
+  if (stdout) expect(stdout.split(/ +/)[2]).toBe("77");
+});
+
+test("a variable that nobody reads is told at the start of our own application", async () => {
+  const env = { SVC_PUBLIK_URL: "x" };
+  const { stderr } = await svc(["server", "start", "server/main:app"], env, folder.path);
+  expect(stderr).toStartWith(
+    "svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL: needed",
+  );
+});
+
+test("a port of 0 is a free one", async () => {
+  const { child, says, finished } = spawnSvc(
+    ["server", "start", "mine:plain", "--port", "0"],
+    {},
+    undefined,
+    folder.path,
+  );
+  await says("listening on http://127.0.0.1:");
+  child.kill();
+  expect((await finished).stderr).not.toContain(":0\n");
+});

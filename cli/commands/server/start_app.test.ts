@@ -1,0 +1,106 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { appFolder, startServing } from "../../../tests/support/serving.ts";
+import { svc } from "../../testing/process.ts";
+
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
+
+describe("APP", () => {
+  test.each(["mine:plain", "mine:elysia", `${folder.path}/mine:plain`, "pkg:app", "@mine/pkg/deep:app"])(
+    "%s is served, and SIGTERM ends it with 0",
+    async (app) => {
+      const index = `export { plain as app } from ${JSON.stringify(join(folder.path, "mine.ts"))};`;
+      for (const [name, file] of [
+        ["pkg", "index.js"],
+        ["@mine/pkg", "deep.js"],
+      ] as const) {
+        mkdirSync(join(folder.path, "node_modules", name), { recursive: true });
+        writeFileSync(join(folder.path, "node_modules", name, file), index);
+      }
+      await using server = await start([], { app });
+      expect(await server.ask("/a")).toEqual({ pid: server.pid, pathname: "/a", address: "127.0.0.1" });
+      const { code, stdout, stderr } = await server.end();
+      expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+      expect(stderr).toBe(`svc: listening on http://127.0.0.1:${server.port}\n`);
+    },
+  );
+
+  test.each([
+    ["nowhere:app", "There is no module nowhere in the working directory, nor such a package"],
+    ["mine:missing", 'Module mine has no "missing"'],
+    ["mine:number", '"number" of mine is not an application: it has no fetch(request)'],
+    ["broken:app", "Module broken cannot be loaded (BuildMessage); SVC_DEBUG=1 shows where"],
+    ["throws:app", "Module throws cannot be loaded (TypeError); SVC_DEBUG=1 shows where"],
+  ])("%s: one clear line", async (app, line) => {
+    writeFileSync(join(folder.path, "broken.ts"), "export const app = {");
+    writeFileSync(join(folder.path, "throws.ts"), "undefined.app;");
+    const { code, stderr } = await svc(["server", "start", app], {}, folder.path);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: `svc: ${line}\n` });
+  });
+});
+
+describe("a command line that cannot be", () => {
+  test.each([
+    ["--uds a --port 1", "--uds and --port exclude each other: listen in one place"],
+    ["--uds a --fd 3", "--uds and --fd exclude each other: listen in one place"],
+    ["--fd 3 --host ::1", "--fd and --host exclude each other: listen in one place"],
+    ["--uds-mode 600", "--uds-mode goes with --uds"],
+    ["--uds a --uds-mode 9", '--uds-mode: "9" is not a mode such as 660'],
+    ["--reload --workers 2", "--reload and --workers exclude each other"],
+    [
+      "--uds a --workers 2",
+      "--uds and --workers exclude each other: processes cannot share the file of a socket",
+    ],
+    [
+      "--uds a --reload",
+      "--uds and --reload exclude each other: processes cannot share the file of a socket",
+    ],
+    ["--reload-dir a", "--reload-dir goes with --reload"],
+    ["--ssl-keyfile a", "--ssl-keyfile and --ssl-certfile go together"],
+    ["--ssl-certfile a", "--ssl-keyfile and --ssl-certfile go together"],
+    ["--ssl-ca-certs a", "--ssl-ca-certs goes with --ssl-keyfile and --ssl-certfile"],
+    ["--workers 0", '--workers: "0" is not a whole number from 1 to 256'],
+    ["--timeout-keep-alive 256", '--timeout-keep-alive: "256" is not a whole number from 1 to 255'],
+    ["--port 65536", '--port: "65536" is not a port (0 to 65535)'],
+    ["--root-path a", '--root-path: "a" is not a path such as /svc'],
+    ["--header hunter2", "--header: this is not <name>:<value>"],
+  ])("%s", async (line, fault) => {
+    const { code, stderr } = await svc(
+      ["server", "start", "mine:plain", ...line.split(" ")],
+      {},
+      folder.path,
+    );
+    expect({ code, first: stderr.split("\n")[0] }).toEqual({ code: 2, first: `svc: ${fault}` });
+  });
+
+  test("a port that is taken, or a file that is not there, is named", async () => {
+    await using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+    for (const [args, line] of [
+      [
+        ["--port", `${taken.port}`],
+        `Port ${taken.port} of 127.0.0.1 is taken: choose another one with --port`,
+      ],
+      [["--ssl-keyfile", "no", "--ssl-certfile", "no"], "--ssl-keyfile: cannot read no"],
+      [["--env-file", "no"], "--env-file: there is no no"],
+      [["--fd", "77"], "--fd 77 is no socket that listens"],
+      [["--uds", "mine.ts"], "--uds: mine.ts is there, and is no socket"],
+    ] as const) {
+      const { code, stderr } = await svc(["server", "start", "mine:plain", ...args], {}, folder.path);
+      expect({ code, stderr }).toEqual({ code: 1, stderr: `svc: ${line}\n` });
+    }
+  });
+
+  test("a port that is taken is named with workers, too, which could share it", async () => {
+    await using other = Bun.serve({
+      ...{ port: 0, hostname: "127.0.0.1", reusePort: true },
+      fetch: () => new Response(),
+    });
+    const args = ["server", "start", "mine:plain", "--port", `${other.port}`, "--workers", "2"];
+    const { code, stderr } = await svc(args, {}, folder.path);
+    expect(code).toBe(1);
+    expect(stderr).toContain(`Port ${other.port} of 127.0.0.1 is taken`);
+  });
+});

@@ -1,0 +1,98 @@
+import { UsageError } from "./errors.ts";
+import { kebab } from "./help.ts";
+
+interface Given {
+  host?: string;
+  port?: number;
+  uds?: string;
+  udsMode?: number;
+  fd?: number;
+  reload: boolean;
+  reloadDir?: string[];
+  workers?: number;
+  sslKeyfile?: string;
+  sslCertfile?: string;
+  sslCaCerts?: string;
+}
+
+/** @throws UsageError for options that exclude each other, or that mean nothing alone */
+export function refuseContradictions(given: Given): void {
+  const { host, port, uds, udsMode, fd, reload, reloadDir, workers } = given;
+  const places = Object.entries({ "--uds": uds, "--fd": fd, "--host": host, "--port": port })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  if (places.length > 1 && (uds !== undefined || fd !== undefined)) {
+    throw new UsageError(`${places.join(" and ")} exclude each other: listen in one place`);
+  }
+  if (udsMode !== undefined && uds === undefined) throw new UsageError("--uds-mode goes with --uds");
+  if (reload && workers !== undefined) throw new UsageError("--reload and --workers exclude each other");
+  if (uds !== undefined && (reload || (workers ?? 1) > 1)) {
+    throw new UsageError(
+      `--uds and ${reload ? "--reload" : "--workers"} exclude each other: processes cannot share the file of a socket`,
+    );
+  }
+  if (reloadDir !== undefined && !reload) throw new UsageError("--reload-dir goes with --reload");
+  if ((given.sslKeyfile === undefined) !== (given.sslCertfile === undefined)) {
+    throw new UsageError("--ssl-keyfile and --ssl-certfile go together");
+  }
+  if (given.sslCaCerts !== undefined && given.sslCertfile === undefined) {
+    throw new UsageError("--ssl-ca-certs goes with --ssl-keyfile and --ssl-certfile");
+  }
+}
+
+/** The descriptor of socket activation (sd_listen_fds(3)), when it is meant for this process and nothing else is said. */
+export function activated(
+  { host, port, uds }: Pick<Given, "host" | "port" | "uds">,
+  { LISTEN_FDS, LISTEN_PID }: Readonly<Record<string, string | undefined>>,
+): number | undefined {
+  if (LISTEN_PID !== String(process.pid) || (host ?? port ?? uds) !== undefined) return undefined;
+  if (LISTEN_FDS !== "1") throw new UsageError(`LISTEN_FDS is ${LISTEN_FDS}: exactly one socket is served`);
+  return 3;
+}
+
+/** Options as they are typed. */
+export function commandLine({ app, ...options }: Readonly<Record<string, unknown>>): string[] {
+  const words = Object.entries(options).flatMap(([name, value]): string[] => {
+    const option = `--${kebab(name)}`;
+    if (value === undefined || value === false) return name === "accessLog" ? ["--no-access-log"] : [];
+    if (value === true) return name === "accessLog" ? [] : [option];
+    if (Array.isArray(value)) return value.map((one) => `${option}=${one}`);
+    return [`${option}=${name === "udsMode" ? Number(value).toString(8) : value}`];
+  });
+  return [String(app), ...words];
+}
+
+/** gunshi's `parse` of APP. */
+export function application(text: string): string {
+  if (!/^[^:].*:[A-Za-z_$][\w$]*$/.test(text)) throw new UsageError(`"${text}" is not <module>:<attribute>`);
+  return text;
+}
+
+/** Of a whole number within limits. */
+export function whole(minimum: number, maximum: number) {
+  return (text: string): number => {
+    const number = Number(text);
+    if (!/^\d{1,10}$/.test(text) || number < minimum || number > maximum) {
+      throw new UsageError(`"${text}" is not a whole number from ${minimum} to ${maximum}`);
+    }
+    return number;
+  };
+}
+
+/** Of a file's mode in octal. */
+export function mode(text: string): number {
+  if (!/^0?[0-7]{3}$/.test(text)) throw new UsageError(`"${text}" is not a mode such as 660`);
+  return Number.parseInt(text, 8);
+}
+
+/** Of a path of URLs. */
+export function path(text: string): string {
+  if (!/^(\/[\w.~-]+)+\/?$/.test(text)) throw new UsageError(`"${text}" is not a path such as /svc`);
+  return text;
+}
+
+/** Of `<name>:<value>`; the message does not repeat the value, which may be a secret. */
+export function header(text: string): string {
+  if (!/^[!#$%&'*+.^_`|~\w-]+:[\t -~]*$/.test(text)) throw new UsageError("this is not <name>:<value>");
+  return text;
+}

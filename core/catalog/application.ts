@@ -1,0 +1,34 @@
+import { getTableColumns, isNull } from "drizzle-orm";
+import { application } from "../../drizzle/schema/index.ts";
+import { descriptionLength, parseName, parseText, parseUrl } from "../text.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+import { comesFromSource } from "./source.ts";
+
+const { search, deletedAt, ...columns } = getTableColumns(application);
+
+export type Application = Item<typeof columns>;
+
+export interface ApplicationFields {
+  name: string;
+  description: string;
+  uri: string | null;
+}
+
+export const applications: Resource<typeof application, typeof columns, ApplicationFields> = {
+  ...{ one: "application", many: "applications", table: application, columns },
+  list: {
+    ...{ name: "applications", id: application.id, search, defaultSort: "-id" },
+    sorts: { id: { by: application.id, kind: "id" }, name: { by: application.name, kind: "text" } },
+  },
+  filters: { source: byText("source", application.source), name: byText("name", application.name) },
+  there: isNull(deletedAt),
+  ...{ writers: "members", deleted: "application.deleted" },
+  taken: { application_own_name_idx: "Another application has this name" },
+  parse: ({ name, description, uri }) => ({
+    name: parseName("name", name),
+    description: parseText("description", description, descriptionLength),
+    uri: uri === null ? null : parseUrl("uri", uri),
+  }),
+  may: () => isNull(application.source),
+  whyNot: (item) => comesFromSource("application", item),
+};

@@ -1,0 +1,22 @@
+import type { Actor } from "../context.ts";
+import { Forbidden } from "../errors.ts";
+import type { Reasons } from "../reason.ts";
+
+type Called = Reasons & { email: string | null };
+
+/**
+ * Only admins say for which incidents somebody is called, and change the address of somebody who may have been: who
+ * takes part in a Restricted incident reads it, and by their address we know who it is. Else a member could do either
+ * to get into one.
+ *
+ * @throws Forbidden
+ */
+export function onlyAdminsCall(actor: Actor, wanted: Called, before?: Called): void {
+  if (actor.admin) return;
+  if (before && wanted.email !== before.email) throw new Forbidden("Only an admin changes an email");
+  for (const kind of ["incidentTypeIds", "incidentPriorityIds", "termIds"] as const) {
+    const known = new Set(before?.[kind]);
+    if (known.symmetricDifference(new Set(wanted[kind])).size > 0)
+      throw new Forbidden("Only an admin says for which incidents somebody is called");
+  }
+}

@@ -1,0 +1,33 @@
+import type { Actor, Context } from "../context.ts";
+import { getRecord } from "./get.ts";
+import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } from "./resource.ts";
+import { unlessTaken } from "./taken.ts";
+
+/**
+ * Keeps a record of a resource, with what belongs to it.
+ *
+ * @throws Forbidden when only admins write it, or what is said of it
+ * @throws InvalidInput
+ * @throws Conflict when another one has what only one may have
+ */
+export async function createRecord<T extends CatalogTable, C extends Columns, F extends object>(
+  { db, clock }: Context,
+  actor: Actor,
+  resource: Resource<T, C, F>,
+  fields: F,
+): Promise<Item<C>> {
+  mayWrite(resource, actor);
+  const values = resource.parse(fields);
+  resource.guard?.(actor, fields);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    await resource.prepare?.(tx, fields);
+    const insert = tx
+      .insert<CatalogTable>(resource.table)
+      .values({ ...values, createdAt: at, updatedAt: at })
+      .returning({ id: resource.table.id });
+    const [made] = (await unlessTaken(resource.taken, insert)) as [{ id: number }];
+    await resource.keep?.(tx, made.id, fields);
+    return getRecord({ db: tx }, resource, made.id);
+  });
+}

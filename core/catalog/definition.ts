@@ -1,0 +1,37 @@
+import { getTableColumns, isNull } from "drizzle-orm";
+import { definition, definitionTerm } from "../../drizzle/schema/index.ts";
+import { type Link, linkedIds, setLinks, toTerm } from "../link.ts";
+import { parseProse } from "../text.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+import { comesFromSource } from "./source.ts";
+
+const links: Link = {
+  ...{ table: definitionTerm, owner: definitionTerm.definitionId, to: definitionTerm.termId },
+  target: toTerm,
+};
+
+const { search, ...row } = getTableColumns(definition);
+const columns = { ...row, termIds: linkedIds(links, definition.id) };
+
+export type Definition = Item<typeof columns>;
+
+export interface DefinitionFields {
+  text: string;
+  termIds: number[];
+}
+
+export const definitions: Resource<typeof definition, typeof columns, DefinitionFields> = {
+  ...{ one: "definition", many: "definitions", table: definition, columns },
+  list: {
+    ...{ name: "definitions", id: definition.id, search, defaultSort: "-id" },
+    sorts: { id: { by: definition.id, kind: "id" } },
+  },
+  filters: { source: byText("source", definition.source) },
+  ...{ writers: "members", deleted: "definition.deleted" },
+  taken: {},
+  parse: ({ text }) => ({ text: parseProse("text", text) }),
+  may: () => isNull(definition.source),
+  whyNot: (item) => comesFromSource("definition", item),
+  keep: async (tx, ownerId, { termIds: ids }) =>
+    void (await setLinks(tx, links, { field: "term_ids", ownerId, ids })),
+};

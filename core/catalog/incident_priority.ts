@@ -1,0 +1,38 @@
+import { getTableColumns } from "drizzle-orm";
+import { incidentPriority } from "../../drizzle/schema/index.ts";
+import { descriptionLength, parseName, parseText } from "../text.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+
+const columns = getTableColumns(incidentPriority);
+
+export type IncidentPriority = Item<typeof columns>;
+
+export interface IncidentPriorityFields {
+  name: string;
+  description: string;
+  /** Higher is more urgent. */
+  rank: number;
+  /** Between two reminders to write a status report. */
+  reminderHours: number;
+  reporterCommands: boolean;
+}
+
+/** Only admins write priorities: they decide who is called, and how often somebody is reminded. */
+export const incidentPriorities: Resource<typeof incidentPriority, typeof columns, IncidentPriorityFields> = {
+  ...{ one: "incident priority", many: "incident priorities", table: incidentPriority, columns },
+  list: {
+    ...{ name: "incident_priorities", id: incidentPriority.id, defaultSort: "-id" },
+    sorts: {
+      id: { by: incidentPriority.id, kind: "id" },
+      name: { by: incidentPriority.name, kind: "text" },
+    },
+  },
+  filters: { name: byText("name", incidentPriority.name) },
+  ...{ writers: "admins", deleted: "incident_priority.deleted" },
+  taken: { incident_priority_name_idx: "Another incident priority has this name" },
+  parse: ({ name, description, rank, reminderHours, reporterCommands }) => ({
+    name: parseName("name", name),
+    description: parseText("description", description, descriptionLength),
+    ...{ rank, reminderHours, reporterCommands },
+  }),
+};

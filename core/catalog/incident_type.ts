@@ -1,0 +1,80 @@
+import { eq, getTableColumns, isNull, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import {
+  document,
+  incidentType,
+  incidentTypeTemplate,
+  service,
+  type visibilities,
+} from "../../drizzle/schema/index.ts";
+import { InvalidInput } from "../errors.ts";
+import { keepTargets } from "../link.ts";
+import { descriptionLength, parseName, parseText } from "../text.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+
+/** An incident of the type gets a document of this resource type, made from the text of this one. */
+export interface Template {
+  resourceType: string;
+  documentId: number;
+}
+
+const { search, ...row } = getTableColumns(incidentType);
+const found = sql`select json_agg(json_build_object(
+    'resourceType', ${incidentTypeTemplate.resourceType}, 'documentId', ${incidentTypeTemplate.documentId})
+    order by ${incidentTypeTemplate.resourceType})
+  from ${incidentTypeTemplate} where ${incidentTypeTemplate.incidentTypeId} = ${incidentType.id}`;
+const columns = {
+  ...row,
+  // One deeper, where drizzle leaves the columns' tables alone.
+  templates: sql<Template[]>`${sql`coalesce((${found}), '[]')`}`,
+};
+
+export type IncidentType = Item<typeof columns>;
+
+export interface IncidentTypeFields {
+  name: string;
+  description: string;
+  visibility: (typeof visibilities)[number];
+  commanderServiceId: number | null;
+  templates: Template[];
+}
+
+/** Only admins write types: they decide who reads an incident, and who is called. */
+export const incidentTypes: Resource<typeof incidentType, typeof columns, IncidentTypeFields> = {
+  ...{ one: "incident type", many: "incident types", table: incidentType, columns },
+  list: {
+    ...{ name: "incident_types", id: incidentType.id, search, defaultSort: "-id" },
+    sorts: { id: { by: incidentType.id, kind: "id" }, name: { by: incidentType.name, kind: "text" } },
+  },
+  filters: { name: byText("name", incidentType.name) },
+  ...{ writers: "admins", deleted: "incident_type.deleted" },
+  taken: { incident_type_name_idx: "Another incident type has this name" },
+  parse: ({ name, description, visibility, commanderServiceId }) => ({
+    name: parseName("name", name),
+    description: parseText("description", description, descriptionLength),
+    ...{ visibility, commanderServiceId },
+  }),
+  prepare: async (tx, { commanderServiceId: id }) =>
+    void (await keepTargets(tx, { id: service.id }, "commander_service_id", id === null ? [] : [id])),
+  keep: (tx, id, { templates }) => setTemplates(tx, id, templates),
+};
+
+/** @throws InvalidInput for a document that is not there or belongs to an incident, and for a kind that is twice */
+async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Template[]): Promise<void> {
+  const templates = wanted.map(({ resourceType, documentId }) => ({
+    ...{ incidentTypeId, documentId },
+    resourceType: parseName("templates.resource_type", resourceType),
+  }));
+  if (new Set(templates.map(({ resourceType }) => resourceType)).size < templates.length)
+    throw new InvalidInput("templates", "Two templates are of the same resource_type");
+  // Everybody who reads an incident of the type reads the template's text, whoever may read that of an incident.
+  const ofNone = { id: document.id, there: isNull(document.incidentId) };
+  await keepTargets(
+    tx,
+    ofNone,
+    "templates.document_id",
+    templates.map(({ documentId }) => documentId),
+  );
+  await tx.delete(incidentTypeTemplate).where(eq(incidentTypeTemplate.incidentTypeId, incidentTypeId));
+  if (templates.length > 0) await tx.insert(incidentTypeTemplate).values(templates);
+}

@@ -1,0 +1,64 @@
+import { eq } from "drizzle-orm";
+import { individual } from "../../drizzle/schema/index.ts";
+import type { PluginContext } from "../context.ts";
+import { Unavailable } from "../errors.ts";
+import { callPlugin } from "../plugin/call.ts";
+import { onCall } from "../rotation/on_call.ts";
+import { rosterSlug } from "../rotation/rotation.ts";
+import { canonicalUserName } from "../user/name.ts";
+import type { Service } from "./service.ts";
+
+/** `id` is null for somebody whom only the plugin knows. */
+export interface OnCall {
+  id: number | null;
+  name: string;
+  email: string;
+}
+
+/**
+ * Who is on call in a service now; null when nobody is.
+ * @throws Unavailable saying why its plugin does not tell
+ */
+export async function whoIsOnCall(
+  context: PluginContext,
+  service: Service,
+  at: Date,
+): Promise<OnCall | null> {
+  const { pluginSlug, rotation } = service;
+  if (pluginSlug === null) return null;
+  if (pluginSlug !== rosterSlug) return askPlugin(context, service, pluginSlug, at);
+  const position = rotation ? onCall({ ...rotation, members: rotation.members.length }, at) : undefined;
+  const member = position === undefined ? undefined : rotation?.members[position];
+  if (member === undefined) return null;
+  const { id, name, email } = individual;
+  const [found] = await context.db.select({ id, name, email }).from(individual).where(eq(id, member));
+  return found ?? null;
+}
+
+async function askPlugin(
+  { db, plugins }: PluginContext,
+  { id, name, externalId }: Service,
+  slug: string,
+  at: Date,
+): Promise<OnCall | null> {
+  const plugin = plugins.find("participant", slug);
+  if (!plugin) throw new Unavailable(`${slug} is not chosen: SVC_PLUGIN_PARTICIPANT`);
+  const facts = { id, name, ...(externalId === null ? {} : { externalId }) };
+  const outcome = await callPlugin(plugin, "onCall", { service: facts, at: at.toISOString() });
+  if (!outcome.ok) throw new Unavailable(outcome.detail);
+  if (outcome.value === null) return null;
+  const email = canonical(slug, outcome.value.email);
+  const [known] = await db
+    .select({ id: individual.id, name: individual.name, email: individual.email })
+    .from(individual)
+    .where(eq(individual.email, email));
+  return known ?? { id: null, name: outcome.value.name ?? email.split("@")[0]!, email };
+}
+
+function canonical(slug: string, email: string): string {
+  try {
+    return canonicalUserName(email);
+  } catch (cause) {
+    throw new Unavailable(`${slug} answered nonsense: the address of no user`, { cause });
+  }
+}

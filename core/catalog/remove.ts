@@ -1,0 +1,42 @@
+import { and, eq } from "drizzle-orm";
+import type { PgTable } from "drizzle-orm/pg-core";
+import { audit } from "../audit.ts";
+import type { Actor, Context } from "../context.ts";
+import { Forbidden } from "../errors.ts";
+import { unlessReferredTo } from "../reference.ts";
+import { type CatalogTable, type Columns, noSuch, type Resource } from "./resource.ts";
+
+/**
+ * Deletes a record with what belongs to it. Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ * @throws Conflict saying what refers to it
+ */
+export async function removeRecord<T extends CatalogTable, C extends Columns, F extends object>(
+  { db, clock }: Context,
+  actor: Actor,
+  resource: Resource<T, C, F>,
+  { id, address }: { id: number; address: string },
+): Promise<void> {
+  const { one, many, table, there, deleted: action } = resource;
+  if (!actor.admin) throw new Forbidden(`Only an admin deletes ${many}`);
+  await db.transaction(async (tx) => {
+    // The record before what names it, as whoever links to it: else the two wait in a circle.
+    if (resource.release) {
+      await tx
+        .select({ id: table.id })
+        .from(table as PgTable)
+        .where(eq(table.id, id))
+        .for("update");
+      await resource.release(tx, id);
+    }
+    const removal = tx
+      .delete<CatalogTable>(table)
+      .where(and(eq(table.id, id), there))
+      .returning({ id: table.id });
+    const [removed] = await unlessReferredTo(`This ${one}`, removal);
+    if (!removed) throw noSuch(resource);
+    await audit(tx, { at: clock.now(), actor: actor.user, action, address, subject: String(id) });
+  });
+}

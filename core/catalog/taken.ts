@@ -1,0 +1,10 @@
+import { Conflict } from "../errors.ts";
+
+/** Rejects with a Conflict that says which value another record has, when a unique index refuses the write. */
+export async function unlessTaken<T>(taken: Readonly<Record<string, string>>, write: Promise<T>): Promise<T> {
+  return write.catch((error: unknown) => {
+    const index = (error as { cause?: { constraint_name?: string } }).cause?.constraint_name;
+    if (index === undefined || !Object.hasOwn(taken, index)) throw error;
+    throw new Conflict(taken[index]!, { cause: error });
+  });
+}

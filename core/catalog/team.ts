@@ -1,0 +1,59 @@
+import { getTableColumns } from "drizzle-orm";
+import { team, teamIncidentPriority, teamIncidentType, teamTerm } from "../../drizzle/schema/index.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
+import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
+import { descriptionLength, parseName, parseText } from "../text.ts";
+import { onlyAdminsCall } from "./called.ts";
+import { parseEmail } from "./email.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+
+const links: ReasonLinks = {
+  incidentTypeIds: {
+    table: teamIncidentType,
+    owner: teamIncidentType.teamId,
+    to: teamIncidentType.incidentTypeId,
+    target: toIncidentType,
+  },
+  incidentPriorityIds: {
+    table: teamIncidentPriority,
+    owner: teamIncidentPriority.teamId,
+    to: teamIncidentPriority.incidentPriorityId,
+    target: toIncidentPriority,
+  },
+  termIds: { table: teamTerm, owner: teamTerm.teamId, to: teamTerm.termId, target: toTerm },
+};
+
+const { search, ...row } = getTableColumns(team);
+const columns = { ...row, ...reasonColumns(links, team.id) };
+
+export type Team = Item<typeof columns>;
+
+export interface TeamFields extends Reasons {
+  name: string;
+  description: string;
+  /** Of its list, in any spelling; kept is the canonical one. */
+  email: string | null;
+}
+
+/** Teams. `domain` completes the bare name of a list. */
+export function teams(domain: string | undefined): Resource<typeof team, typeof columns, TeamFields> {
+  const parse = (text: string | null) => (text === null ? null : parseEmail("email", text, domain));
+  return {
+    ...{ one: "team", many: "teams", table: team, columns },
+    list: {
+      ...{ name: "teams", id: team.id, search, defaultSort: "-id" },
+      sorts: { id: { by: team.id, kind: "id" }, name: { by: team.name, kind: "text" } },
+    },
+    filters: { name: byText("name", team.name) },
+    ...{ writers: "members", deleted: "team.deleted" },
+    taken: { team_name_idx: "Another team has this name" },
+    guard: (actor, fields, before) =>
+      onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),
+    parse: ({ name, description, email }) => ({
+      name: parseName("name", name),
+      description: parseText("description", description, descriptionLength),
+      email: parse(email),
+    }),
+    keep: async (tx, id, fields) => void (await setReasons(tx, links, id, fields)),
+  };
+}

@@ -1,0 +1,50 @@
+import { and, eq, getTableColumns, isNull, or, sql } from "drizzle-orm";
+import { definitionTerm, documentTerm, individualTerm, teamTerm, term } from "../../drizzle/schema/index.ts";
+import { Forbidden } from "../errors.ts";
+import { linkedIds, toDefinition } from "../link.ts";
+import { parseName } from "../text.ts";
+import { byText, type Item, type Resource } from "./resource.ts";
+import { comesFromSource } from "./source.ts";
+
+const { search, deletedAt, ...row } = getTableColumns(term);
+const definitions = {
+  ...{ table: definitionTerm, owner: definitionTerm.termId, to: definitionTerm.definitionId },
+  target: toDefinition,
+};
+const columns = { ...row, definitionIds: linkedIds(definitions, term.id) };
+
+/** As in called.ts: with another text, its people would be called into other incidents. */
+const callsNobody = sql`not exists (select from ${individualTerm} where ${individualTerm.termId} = ${term.id})
+  and not exists (select from ${teamTerm} where ${teamTerm.termId} = ${term.id})`;
+
+export type Term = Item<typeof columns>;
+
+/** What a term means is written with its definitions, which name their terms. */
+export interface TermFields {
+  text: string;
+  discoverable: boolean;
+}
+
+export const terms: Resource<typeof term, typeof columns, TermFields> = {
+  ...{ one: "term", many: "terms", table: term, columns },
+  list: {
+    ...{ name: "terms", id: term.id, search, defaultSort: "-id" },
+    sorts: { id: { by: term.id, kind: "id" }, text: { by: term.text, kind: "text" } },
+  },
+  filters: { source: byText("source", term.source), text: byText("text", term.text) },
+  there: isNull(deletedAt),
+  ...{ writers: "members", deleted: "term.deleted" },
+  taken: { term_own_text_idx: "Another term has this text" },
+  parse: ({ text, discoverable }) => ({ text: parseName("text", text), discoverable }),
+  // Whether a word makes noise here is not for its source to say.
+  may: (actor, { text }) =>
+    or(eq(term.text, text), and(isNull(term.source), actor.admin ? undefined : callsNobody)),
+  whyNot: (item) =>
+    item.source === null
+      ? new Forbidden("Only an admin changes the text of a term for which somebody is called")
+      : comesFromSource("term", item),
+  release: async (tx, id) => {
+    // The worker's own, and not a reason to keep the term.
+    await tx.delete(documentTerm).where(and(eq(documentTerm.termId, id), eq(documentTerm.source, "Found")));
+  },
+};

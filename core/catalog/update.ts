@@ -1,0 +1,43 @@
+import { and, eq } from "drizzle-orm";
+import type { Actor, Context } from "../context.ts";
+import { Conflict } from "../errors.ts";
+import { getRecord } from "./get.ts";
+import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } from "./resource.ts";
+import { unlessTaken } from "./taken.ts";
+
+/**
+ * Replaces a record with all that belongs to it.
+ *
+ * @throws Forbidden when only admins write it, or what would be changed of it
+ * @throws InvalidInput
+ * @throws NotFound
+ * @throws Conflict when it is no longer at `version`, when it is not ours to change, or when another one has what only
+ *   one may have
+ */
+export async function updateRecord<T extends CatalogTable, C extends Columns, F extends object>(
+  { db, clock }: Context,
+  actor: Actor,
+  resource: Resource<T, C, F>,
+  { id, version, fields }: { id: number; version: number; fields: F },
+): Promise<Item<C>> {
+  mayWrite(resource, actor);
+  const values = resource.parse(fields);
+  const { one, table, there, taken } = resource;
+  return db.transaction(async (tx) => {
+    if (resource.guard) resource.guard(actor, fields, await getRecord({ db: tx }, resource, id));
+    await resource.prepare?.(tx, fields);
+    const update = tx
+      .update<CatalogTable>(table)
+      .set({ ...values, version: version + 1, updatedAt: clock.now() })
+      .where(and(eq(table.id, id), eq(table.version, version), there, resource.may?.(actor, values)))
+      .returning({ id: table.id });
+    const [updated] = await unlessTaken(taken, update);
+    if (!updated) {
+      const now = await getRecord({ db: tx }, resource, id);
+      if (now.version === version && resource.whyNot) throw resource.whyNot(now);
+      throw new Conflict(`Somebody changed this ${one}: it is at version ${now.version} now`);
+    }
+    await resource.keep?.(tx, id, fields);
+    return getRecord({ db: tx }, resource, id);
+  });
+}

@@ -1,0 +1,55 @@
+import { type Environment, readValue, variables } from "./config.ts";
+import type { Setting } from "./plugin/settings.ts";
+
+/** One row of `svc server config` (spec 2.5). */
+export interface ConfigRow {
+  key: string;
+  /** As text; empty for what is not set, masked for a secret. */
+  value: string;
+  /** `environment`, `.env`, `default`, the variable that names a file, or nothing for what is not set. */
+  source: string;
+}
+
+const mask = "********";
+
+/**
+ * The configuration as the service reads it, with all that is wrong with it. A value that is not valid is shown as it
+ * stands, so that somebody can see where it comes from.
+ *
+ * @param process the environment of the process, which wins over `file`, the content of `.env`
+ */
+export function configRows(
+  process: Environment,
+  file: Environment,
+  settings: readonly Setting[],
+): { rows: ConfigRow[]; faults: string[] } {
+  const nonempty = Object.entries(process).filter(([, value]) => value?.trim());
+  const environment: Environment = { ...file, ...Object.fromEntries(nonempty) };
+  const rows: ConfigRow[] = [];
+  const faults: string[] = [];
+  for (const one of [...Object.values(variables), ...settings]) {
+    const { value, fault } = readValue(environment, one);
+    const raw = environment[one.name]?.trim();
+    const text = value === undefined ? (raw ?? "") : String(value);
+    const set = sourceOf(one, environment, process);
+    // What a plugin needs and nobody has set may be of one that is not chosen.
+    if (fault && set) faults.push(fault);
+    rows.push({
+      key: one.name,
+      value: one.secret && text !== "" ? mask : text,
+      source: set ?? (text === "" ? "" : "default"),
+    });
+  }
+  return { rows, faults };
+}
+
+function sourceOf(
+  { name, secret }: Pick<Setting, "name" | "secret">,
+  environment: Environment,
+  process: Environment,
+): string | undefined {
+  const holder = environment[name]?.trim() ? name : `${name}_FILE`;
+  if (!environment[holder] || (holder !== name && !secret)) return undefined;
+  const place = process[holder]?.trim() ? "environment" : ".env";
+  return holder === name ? place : `${holder} (${place})`;
+}

@@ -1,0 +1,141 @@
+import { and, eq, inArray } from "drizzle-orm";
+import type { Database } from "../../drizzle/client.ts";
+import { conversation, delivery, incident, individual } from "../../drizzle/schema/index.ts";
+import type { PluginContext } from "../context.ts";
+import { dueAgain } from "../flow/backoff.ts";
+import { notChosen, resourceFacts } from "../flow/resource.ts";
+import { incidentFacts, personFacts } from "../incident/facts.ts";
+import { mayBeTold } from "../participant/addresses.ts";
+import { callPlugin } from "../plugin/call.ts";
+import { enqueue } from "./job.ts";
+
+export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
+type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+/** What an attempt came to; `stale`: the job is no longer the delivery's, and nothing was done. */
+export type Attempt = "done" | "again" | "dead" | "stale";
+
+/** The work was stopped in the middle: nobody knows whether it was sent, and the same job tries it again. */
+export class Stopped extends Error {}
+
+/**
+ * Tries the delivery whose job this is, and notes what came of it; one that failed gets its next job with that note.
+ * To the outside it happens at least once: should the worker die between the plugin's answer and our note, it is tried
+ * again, under the same key.
+ *
+ * @throws Stopped when `signal` aborts before the plugin has answered
+ */
+export async function attemptDelivery(
+  context: AttemptContext,
+  jobId: string,
+  signal?: AbortSignal,
+): Promise<Attempt> {
+  const found = await find(context, jobId);
+  if (!found) return "stale";
+  const wrong = await whyNot(context, found);
+  if (wrong) return await noteDead(context, found, wrong);
+  const failure = await send(context, found, signal);
+  return failure === undefined ? await noteDone(context, found) : await noteFailed(context, found, failure);
+}
+
+/** Notes that its job was interrupted each time that a worker tried it. */
+export async function buryDelivery(context: AttemptContext, jobId: string): Promise<Attempt> {
+  const found = await find(context, jobId);
+  if (!found) return "stale";
+  return await noteDead(context, found, "It was interrupted each time: nobody knows whether it was sent");
+}
+
+async function find({ db }: AttemptContext, jobId: string) {
+  const [found] = await db
+    .select({ row: delivery, person: personFacts, place: conversation })
+    .from(delivery)
+    .leftJoin(individual, eq(individual.id, delivery.individualId))
+    .leftJoin(
+      conversation,
+      and(eq(conversation.incidentId, delivery.incidentId), eq(conversation.pluginSlug, delivery.pluginSlug)),
+    )
+    .where(eq(delivery.jobId, jobId));
+  return found && { ...found, jobId };
+}
+
+/** Why it must not be sent any more, by what the incidents are now. */
+async function whyNot(context: AttemptContext, { row, place }: Found): Promise<string | undefined> {
+  const { incidentId, individualId, about } = row;
+  if (!place || place.archivedAt !== null) return "The conversation of its incident is archived";
+  if (about.some((id) => id !== incidentId) && (await hasRestricted(context, about)))
+    return "An incident that it tells of has become Restricted";
+  if (individualId !== null && !(await mayBeTold(context, incidentId, individualId)))
+    return "Its incident is Restricted, and this person takes no part in it";
+  return undefined;
+}
+
+async function hasRestricted({ db }: AttemptContext, ids: readonly number[]): Promise<boolean> {
+  const restricted = and(inArray(incident.id, [...ids]), eq(incident.visibility, "Restricted"));
+  return (await db.$count(incident, restricted)) > 0;
+}
+
+/** @returns why it failed @throws Stopped */
+async function send(
+  context: AttemptContext,
+  { row, person, place }: Found,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const { incidentId, pluginSlug, key, subject, text } = row;
+  const plugin = context.plugins.find("conversation", pluginSlug);
+  if (!plugin) return notChosen(pluginSlug).detail;
+  const incident = await incidentFacts(context, incidentId);
+  if (!incident || !place) return "Its incident is gone";
+  const message = { subject, text };
+  const outcome = await (person
+    ? callPlugin(plugin, "direct", { person, message, incident }, { signal, key })
+    : callPlugin(plugin, "send", { conversation: resourceFacts(incident, place), message }, { signal, key }));
+  if (outcome.ok) return undefined;
+  const { reason, detail, frames } = outcome;
+  if (reason === "aborted") throw new Stopped();
+  context.log.warn({ plugin: pluginSlug, delivery: key, reason, frames }, `a plugin failed: ${detail}`);
+  return detail;
+}
+
+async function noteDone({ db, clock }: AttemptContext, { jobId }: Found): Promise<Attempt> {
+  const noted = await db
+    .update(delivery)
+    .set({ state: "Done", jobId: null, dueAt: null, finishedAt: clock.now(), lastError: null })
+    .where(eq(delivery.jobId, jobId))
+    .returning({ key: delivery.key });
+  return noted.length > 0 ? "done" : "stale";
+}
+
+async function noteFailed(context: AttemptContext, found: Found, error: string): Promise<Attempt> {
+  const { db, clock } = context;
+  const { key, pluginSlug, attempts: before } = found.row;
+  const attempts = before + 1;
+  const dueAt = dueAgain(clock.now(), attempts);
+  if (!dueAt) return await noteDead(context, found, error, attempts);
+  return await db.transaction(async (tx) => {
+    const id = crypto.randomUUID();
+    const noted = await tx
+      .update(delivery)
+      .set({ jobId: id, attempts, dueAt, lastError: error })
+      .where(eq(delivery.jobId, found.jobId))
+      .returning({ key: delivery.key });
+    if (noted.length === 0) return "stale";
+    await enqueue(tx, [{ id, key, pluginSlug, dueAt }]);
+    return "again";
+  });
+}
+
+async function noteDead(
+  { db, clock, log }: AttemptContext,
+  { row: { key, pluginSlug, attempts: before }, jobId }: Found,
+  error: string,
+  attempts = before,
+): Promise<Attempt> {
+  const noted = await db
+    .update(delivery)
+    .set({ state: "Dead", jobId: null, dueAt: null, attempts, finishedAt: clock.now(), lastError: error })
+    .where(eq(delivery.jobId, jobId))
+    .returning({ key: delivery.key });
+  if (noted.length === 0) return "stale";
+  log.error({ delivery: key, plugin: pluginSlug, attempts }, `a delivery is dead: ${error}`);
+  return "dead";
+}

@@ -1,0 +1,49 @@
+import { sql } from "drizzle-orm";
+import { fromDrizzle, PgBoss } from "pg-boss";
+import type { Transaction } from "../../drizzle/client.ts";
+
+// Vocabulary. A delivery is a row of the table `delivery`: what is to be sent, and what became of it. Its job is
+// pg-boss's and says when a worker tries it; a delivery that is Queued has exactly one. An attempt is one call of the
+// plugin. A delivery is Dead when nobody tries it any more; whoever re-sends it gives it a new job.
+
+/** The queues are made by the revision that makes the schema of pg-boss. */
+export const deliveryQueue = "delivery";
+/** Jobs that took their worker down each time they were tried. */
+export const deadQueue = "delivery-dead";
+
+/** What each of our instances of pg-boss has in common: the schema is brought by a revision, the schedule is our own. */
+export const bossOptions = {
+  schema: "pgboss",
+  migrate: false,
+  createSchema: false,
+  schedule: false,
+} as const;
+
+export interface Job {
+  id: string;
+  /** The delivery's, for whoever reads the table. */
+  key: string;
+  pluginSlug: string;
+  dueAt?: Date;
+}
+
+/** Enqueues jobs in this very transaction, by an instance of pg-boss that lives no longer than this. */
+export async function enqueue(tx: Transaction, jobs: readonly Job[]): Promise<void> {
+  if (jobs.length === 0) return;
+  const boss = new PgBoss({ ...bossOptions, db: fromDrizzle(tx, sql), supervise: false });
+  const faults: Error[] = [];
+  boss.on("error", (error) => void faults.push(error));
+  await boss.start();
+  try {
+    await boss.insert(
+      deliveryQueue,
+      jobs.map(({ id, key, pluginSlug, dueAt }) => ({
+        ...{ id, data: { key }, group: { id: pluginSlug } },
+        ...(dueAt && { startAfter: dueAt }),
+      })),
+    );
+  } finally {
+    await boss.stop({ graceful: false, close: false });
+  }
+  if (faults[0]) throw faults[0];
+}

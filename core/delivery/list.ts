@@ -1,0 +1,44 @@
+import { asc, count, desc, inArray } from "drizzle-orm";
+import { delivery, type deliveryStates } from "../../drizzle/schema/index.ts";
+import type { Context } from "../context.ts";
+
+export type DeliveryState = (typeof deliveryStates)[number];
+
+/** A delivery as operators see it: without its words, which are for who may read the incident. */
+export interface DeliveryView {
+  key: string;
+  state: DeliveryState;
+  incidentId: number;
+  pluginSlug: string;
+  attempts: number;
+  queuedAt: Date;
+  dueAt: Date | null;
+  finishedAt: Date | null;
+  lastError: string | null;
+}
+
+const { key, state, incidentId, pluginSlug, attempts, queuedAt, dueAt, finishedAt, lastError } = delivery;
+const columns = {
+  ...{ key, state, incidentId, pluginSlug, attempts },
+  ...{ queuedAt, dueAt, finishedAt, lastError },
+};
+
+/** The newest in these states. */
+export async function listDeliveries(
+  { db }: Pick<Context, "db">,
+  { states, limit }: { states: readonly DeliveryState[]; limit: number },
+): Promise<DeliveryView[]> {
+  return db
+    .select(columns)
+    .from(delivery)
+    .where(inArray(state, [...states]))
+    .orderBy(desc(queuedAt), asc(key))
+    .limit(limit);
+}
+
+/** How many there are in each state. */
+export async function countDeliveries({ db }: Pick<Context, "db">): Promise<Record<DeliveryState, number>> {
+  const rows = await db.select({ state, n: count() }).from(delivery).groupBy(state);
+  const of = (wanted: DeliveryState) => rows.find((row) => row.state === wanted)?.n ?? 0;
+  return { Queued: of("Queued"), Done: of("Done"), Dead: of("Dead") };
+}

@@ -1,0 +1,29 @@
+import { event } from "../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../context.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { parseProse } from "../text.ts";
+import type { Event } from "./list.ts";
+
+/**
+ * Puts what somebody has to say on an incident's timeline. Who may read it may do it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound when the actor may not read the incident
+ */
+export async function noteOnTimeline(
+  { db, clock }: Context,
+  actor: Actor,
+  wanted: { incidentId: number; description: string },
+): Promise<Event> {
+  const { incidentId } = wanted;
+  const description = parseProse("description", wanted.description);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incidentId);
+    const [noted] = await tx
+      .insert(event)
+      .values({ incidentId, at, actor: actor.user, source: "core", kind: "note", description })
+      .returning();
+    return noted!;
+  });
+}

@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import { contentOf, using } from "../../tests/support/backup.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { createTestDatabase } from "../../tests/support/database.ts";
+import { restoreExample } from "./restore.ts";
+
+const clock = new TestClock();
+const confirm = async () => {};
+
+test("stopped when everything is loaded but not committed: the database is as it was", async () => {
+  await using database = await createTestDatabase();
+  const { url } = database;
+  await using(url, (sql) => sql`insert into audit_log (at, actor, action) values (now(), 'x', 'y')`);
+  const before = await contentOf(url);
+  const stop = new AbortController();
+  const progress = ({ doing }: { doing: string }) => {
+    if (doing === "loading the example") stop.abort(new Error("stopped"));
+  };
+  const { signal } = stop;
+  await expect(restoreExample({ url, confirm, clock, signal, progress })).rejects.toThrow("stopped");
+  expect(await contentOf(url)).toEqual(before);
+});
+
+test("a database that is missing is made, and its example ends at the clock's time", async () => {
+  await using database = await createTestDatabase();
+  const url = `${database.url}_new`;
+  const exists = () =>
+    using(
+      database.url,
+      (sql) => sql`select from pg_database where datname = ${new URL(url).pathname.slice(1)}`,
+    );
+  const stopped = AbortSignal.abort(new Error("stopped"));
+  await expect(restoreExample({ url, confirm, clock, signal: stopped })).rejects.toThrow("stopped");
+  expect(await exists()).toHaveLength(0);
+  try {
+    await restoreExample({ url, confirm, clock });
+    const [row] = await using(url, (sql) => sql`select max(at) <= ${clock.now()} as past from event`);
+    expect(row?.past).toBe(true);
+  } finally {
+    await using(database.url, (sql) => sql`drop database if exists ${sql(new URL(url).pathname.slice(1))}`);
+  }
+});
+
+test("a server that does not answer: one line, without the password", async () => {
+  const url = "postgres://svc:hunter2@127.0.0.1:1/svc";
+  await expect(restoreExample({ url, confirm, clock })).rejects.toMatchObject({
+    code: "unavailable",
+    detail: "PostgreSQL does not answer: see SVC_DATABASE_URL",
+  });
+});

@@ -1,0 +1,25 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { dueAgain, mostAttempts } from "./backoff.ts";
+
+const at = new Date("2026-11-20T12:00:00Z");
+const seconds = (attempts: number) => {
+  const due = dueAgain(at, attempts);
+  return due === null ? null : (due.getTime() - at.getTime()) / 1000;
+};
+
+test("twice as long each time, up to an hour, and after ten attempts when a person asks", () => {
+  const waits = Array.from({ length: 11 }, (_, i) => seconds(i + 1));
+  expect(waits).toEqual([30, 60, 120, 240, 480, 960, 1920, 3600, 3600, null, null]);
+});
+
+test("it waits half a minute to an hour, never less than before, as often as it tries", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 2 ** 31 - 1 }), (attempts) => {
+      const wait = seconds(attempts);
+      if (attempts >= mostAttempts) return wait === null;
+      const before = attempts === 1 ? 30 : seconds(attempts - 1);
+      return wait !== null && before !== null && wait >= before && wait >= 30 && wait <= 3600;
+    }),
+  );
+});

@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { conversation, incident, individual, participantGroup, team } from "../../drizzle/schema/index.ts";
+import { fakeConversation, fakeParticipant, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { join } from "../participant/join.ts";
+import { leave } from "../participant/leave.ts";
+import type { Plugins } from "../plugin/choose.ts";
+import { planClosed } from "./closed.ts";
+import { planJoined } from "./joined.ts";
+import { runFlow } from "./run.ts";
+
+let flow: FlowTest;
+let teamId: number;
+beforeAll(async () => {
+  flow = await startFlowTest();
+  const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+  const values = { name: "Storage", email: "storage@example.com", ...stamps };
+  const [row] = await flow.db.insert(team).values(values).returning();
+  teamId = row!.id;
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+
+const nothing = () => {};
+const hanging = () => new Promise<never>(() => {});
+const emails = (people: readonly { email: string }[]) => people.map(({ email }) => email);
+
+async function reported(plugins: Plugins): Promise<number> {
+  const id = await flow.report(plugins);
+  await runFlow(flow.context(plugins), id);
+  return id;
+}
+
+/** Somebody joins, or leaves, as through the API. */
+async function change(plugins: Plugins, incidentId: number, email: string, what: "joins" | "leaves") {
+  const at = flow.clock.now();
+  const values = { name: email, email, createdAt: at, updatedAt: at };
+  await flow.db.insert(individual).values(values).onConflictDoNothing();
+  const [person] = await flow.db.select().from(individual).where(eq(individual.email, email));
+  await flow.db.transaction(async (tx) => {
+    await lockIncident(tx, "worker", incidentId);
+    const by = { incidentId, at, actor: "rita@example.com" };
+    const { participantId } = await join(tx, { ...by, individualId: person!.id, roles: [] });
+    if (what === "leaves") await leave(tx, { ...by, participantId });
+    await planJoined(tx, { incidentId, at, plugins });
+  });
+  await runFlow(flow.context(plugins), incidentId);
+}
+
+async function close(plugins: Plugins, incidentId: number) {
+  const at = flow.clock.now();
+  await flow.db.transaction(async (tx) => {
+    await tx
+      .update(incident)
+      .set({ status: "Closed", stableAt: at, closedAt: at })
+      .where(eq(incident.id, incidentId));
+    await planClosed(tx, { incidentId, at, plugins });
+  });
+}
+
+describe("a conversation", () => {
+  const step = "reported:conversation:fake-conversation";
+  const rowsOf = (id: number) => flow.db.select().from(conversation).where(eq(conversation.incidentId, id));
+
+  test("is made, everybody is added, and it is said what it is about: each once", async () => {
+    using fake = fakeConversation({
+      create: () => ({ externalId: "C1", weblink: "https://chat.example.com/C1" }),
+      ...{ add: nothing, send: nothing },
+    });
+    const id = await reported(pluginsOf(fake));
+    expect(await rowsOf(id)).toMatchObject([{ externalId: "C1", weblink: "https://chat.example.com/C1" }]);
+    const conversationFacts = { externalId: "C1", incident: { id }, weblink: "https://chat.example.com/C1" };
+    expect(fake.to("add")).toMatchObject([
+      { conversation: conversationFacts, people: [{ email: "rita@example.com" }] },
+    ]);
+    const { message } = fake.to("send")[0]!;
+    expect(message.subject).toMatch(/^INC-\d+: Disk full$/);
+    expect(message.text).toContain("Commander: rita");
+    expect(message.text).toContain(`https://svc.example.com/incidents/${id}`);
+    expect(fake.calls.map(({ method }) => method)).toEqual(["create", "add", "send"]);
+    expect((await flow.told(id, "conversation.created", "step.done")).toSorted()).toEqual([
+      "conversation.created fake-conversation: Conversation: https://chat.example.com/C1",
+      "step.done core: Commander: rita",
+      "step.done fake-conversation: Conversation opened",
+    ]);
+  });
+
+  test.each([
+    ["add", 2],
+    ["send", 3],
+  ] as const)("when it fails to %s, the next attempt goes on, with the same keys", async (method, calls) => {
+    using fake = fakeConversation({ create: [() => ({})], add: nothing, send: nothing });
+    fake.answer({ [method]: [() => Promise.reject(new Error("hunter2")), nothing] });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    expect(await flow.step(id, step)).toMatchObject({
+      state: "Failed",
+      error: "fake-conversation failed: Error",
+    });
+    expect(fake.calls).toHaveLength(calls);
+    flow.clock.advance(30);
+    await runFlow(flow.context(plugins), id);
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 2 });
+    const [first, second] = fake.to(method);
+    expect(second?.key).toBe(first!.key);
+    expect(await rowsOf(id)).toHaveLength(1);
+  });
+
+  test("that is another incident's is refused", async () => {
+    using fake = fakeConversation({ create: () => ({ externalId: "C2" }), add: nothing, send: nothing });
+    const first = await reported(pluginsOf(fake));
+    const second = await reported(pluginsOf(fake));
+    expect(await rowsOf(first)).toHaveLength(1);
+    expect(await flow.step(second, step)).toMatchObject({
+      ...{ state: "Failed", error: "fake-conversation answered with what is another incident's" },
+    });
+  });
+
+  test("whose plugin is no longer chosen fails, and says so", async () => {
+    using fake = fakeConversation({ create: hanging }, { timeoutMilliseconds: 30 });
+    const id = await reported(pluginsOf(fake));
+    flow.clock.advance(30);
+    await runFlow(flow.context(pluginsOf()), id);
+    expect(await flow.step(id, step)).toMatchObject({
+      state: "Failed",
+      error: "fake-conversation is not chosen any more",
+    });
+  });
+
+  test("gets who joins later, until it is archived with the incident", async () => {
+    using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing, archive: nothing });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "joins");
+    expect(emails(fake.to("add").at(-1)!.people)).toEqual(["rita@example.com", "una@example.com"]);
+    await close(plugins, id);
+    await runFlow(flow.context(plugins), id);
+    expect(fake.to("archive")).toHaveLength(1);
+    expect((await rowsOf(id)).map(({ archivedAt }) => archivedAt)).toEqual([flow.clock.now()]);
+    await change(plugins, id, "vera@example.com", "joins");
+    await flow.again(id, "closed:conversation:fake-conversation");
+    await runFlow(flow.context(plugins), id);
+    expect([fake.to("add").length, fake.to("archive").length]).toEqual([2, 1]);
+  });
+
+  test("is not archived when the incident was reopened meanwhile", async () => {
+    using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await close(plugins, id);
+    const reopened = { status: "Active" as const, stableAt: null, closedAt: null };
+    await flow.db.update(incident).set(reopened).where(eq(incident.id, id));
+    await runFlow(flow.context(plugins), id);
+    expect(fake.to("archive")).toEqual([]);
+    expect(await flow.states(id)).toMatchObject({ "closed:conversation:fake-conversation": "Done" });
+  });
+
+  test("is not noted as archived when the incident is reopened while the plugin is asked", async () => {
+    const reopened = { status: "Active" as const, stableAt: null, closedAt: null };
+    const archive = async () => {
+      await flow.db.update(incident).set(reopened).where(eq(incident.id, id));
+    };
+    using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing, archive });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await close(plugins, id);
+    await runFlow(flow.context(plugins), id);
+    expect(fake.to("archive")).toHaveLength(1);
+    expect(await rowsOf(id)).toMatchObject([{ archivedAt: null }]);
+  });
+
+  test("with a plugin that was chosen later has no step, and nobody is added to it", async () => {
+    const id = await reported(pluginsOf());
+    using fake = fakeConversation();
+    await change(pluginsOf(fake), id, "una@example.com", "joins");
+    expect(Object.keys(await flow.states(id))).toEqual(["reported:commander"]);
+  });
+});
+
+describe("a group", () => {
+  const rowsOf = (id: number) =>
+    flow.db.select().from(participantGroup).where(eq(participantGroup.incidentId, id));
+
+  test("is made, of who takes part and the teams that were proposed", async () => {
+    using people = fakeParticipant({ resolve: () => [{ team: { id: teamId }, reasons: [] }] });
+    using fake = fakeParticipantGroup({
+      create: ({ name }) => ({ email: `${name}@example.com` }),
+      add: nothing,
+    });
+    const id = await reported(pluginsOf(people, fake));
+    const [row] = await rowsOf(id);
+    expect(row).toMatchObject({
+      name: expect.stringMatching(/^inc-\d+$/),
+      email: `${row?.name}@example.com`,
+    });
+    expect(fake.to("add")).toMatchObject([
+      { people: [{ email: "rita@example.com" }], teams: [{ id: teamId, email: "storage@example.com" }] },
+    ]);
+    expect(await flow.told(id, "group.created")).toHaveLength(1);
+  });
+
+  test("follows who joins, leaves and comes back, each under a key of its own", async () => {
+    using fake = fakeParticipantGroup({
+      create: () => ({ externalId: "G1" }),
+      add: nothing,
+      remove: nothing,
+    });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "joins");
+    await change(plugins, id, "una@example.com", "leaves");
+    expect(emails(fake.to("remove").at(-1)!.people)).toEqual(["una@example.com"]);
+    await change(plugins, id, "una@example.com", "joins");
+    expect(fake.to("remove")).toHaveLength(1);
+    const added = fake.to("add");
+    expect(added.map(({ people }) => emails(people).length)).toEqual([1, 2, 1, 2]);
+    // The same people as before, and yet another thing to do.
+    expect(added[3]!.key).not.toBe(added[1]!.key);
+  });
+});

@@ -1,0 +1,197 @@
+import { and, asc, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { Transaction } from "../../drizzle/client.ts";
+import { flowStep } from "../../drizzle/schema/index.ts";
+import { after } from "../clock.ts";
+import type { Context } from "../context.ts";
+import { NotFound } from "../errors.ts";
+import { tell } from "../event.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { dueAgain } from "./backoff.ts";
+
+// A step belongs to whoever has claimed it, until `lease_until`; afterwards its process counts as dead and another one
+// takes it over. `lease_until` also tells the claims of a step apart: who no longer finds their own can neither write
+// nor finish. While a step runs, `due_at` is its lease too, unless it was set due again (see planSteps).
+
+/** Beyond what a plugin may take: our own work between two of its answers. */
+const marginSeconds = 30;
+
+export interface Claim {
+  incidentId: number;
+  step: string;
+  /** This one included. */
+  attempts: number;
+  leaseUntil: Date;
+  /** Why it failed the last time. */
+  error: string | null;
+  /** Ends with what is being written under this claim. */
+  turn: Promise<unknown>;
+}
+
+/** Somebody else has the step by now, or its incident is gone. */
+export class LeaseLost extends Error {}
+
+function leaseFrom({ config }: Pick<Context, "config">, at: Date): Date {
+  return after(at, config.pluginTimeout + marginSeconds);
+}
+
+/** Due now, and with nobody: in any state but Done. */
+export function isDue(at: Date): SQL | undefined {
+  return and(
+    ne(flowStep.state, "Done"),
+    lte(flowStep.dueAt, at),
+    or(isNull(flowStep.leaseUntil), lte(flowStep.leaseUntil, at)),
+  );
+}
+
+const other = alias(flowStep, "other");
+
+/**
+ * What makes a group and what keeps it up to date never run beside each other: an addition that is under way would end
+ * behind the removal of who has left meanwhile, and nobody would take them out again. Making goes first.
+ */
+function notBesideItsOther(at: Date): SQL {
+  const { step } = flowStep;
+  const its = sql`case
+    when ${step} like 'joined:%' then 'reported:' || substr(${step}, ${"joined:".length + 1})
+    when ${step} like 'reported:%' then 'joined:' || substr(${step}, ${"reported:".length + 1}) end`;
+  const running = and(eq(other.state, "Running"), gt(other.leaseUntil, at));
+  const first = and(sql`${step} like 'joined:%'`, ne(other.state, "Done"), lte(other.dueAt, at));
+  return sql`not exists (select from ${flowStep} as "other"
+    where ${other.incidentId} = ${flowStep.incidentId} and ${other.step} = ${its} and ${or(running, first)})`;
+}
+
+/** Takes all steps of the incident that are due. What another one is just taking stays with them. */
+export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
+  const { db, clock } = context;
+  const at = clock.now();
+  const leaseUntil = leaseFrom(context, at);
+  const due = db
+    .select({ step: flowStep.step })
+    .from(flowStep)
+    .where(and(eq(flowStep.incidentId, incidentId), isDue(at), notBesideItsOther(at)))
+    .orderBy(asc(flowStep.step))
+    .for("update", { skipLocked: true });
+  const claimed = await db
+    .update(flowStep)
+    .set({ state: "Running", leaseUntil, dueAt: leaseUntil, attempts: sql`${flowStep.attempts} + 1` })
+    .where(and(eq(flowStep.incidentId, incidentId), isDue(at), sql`${flowStep.step} in ${due}`))
+    .returning({ step: flowStep.step, attempts: flowStep.attempts, error: flowStep.error });
+  return claimed.map((claim) => ({ incidentId, leaseUntil, turn: Promise.resolve(), ...claim }));
+}
+
+const isOurs = ({ incidentId, step, leaseUntil }: Claim) =>
+  and(
+    eq(flowStep.incidentId, incidentId),
+    eq(flowStep.step, step),
+    eq(flowStep.state, "Running"),
+    eq(flowStep.leaseUntil, leaseUntil),
+  );
+
+/** What is done beside each other in a step writes one after the other: a longer lease is another one to `isOurs`. */
+async function inTurn<T>(claim: Claim, work: () => Promise<T>): Promise<T> {
+  const mine = claim.turn.then(work);
+  claim.turn = mine.catch(() => {});
+  return await mine;
+}
+
+/** Nobody has set it due again since it was claimed. */
+const asClaimed = sql`${flowStep.dueAt} = ${flowStep.leaseUntil}`;
+const unlessDueAgain = (otherwise: SQL) =>
+  sql`case when ${asClaimed} then ${otherwise} else ${flowStep.dueAt} end`;
+const timestamp = (at: Date | null) => sql`${at?.toISOString() ?? null}::timestamptz`;
+
+/** Makes the lease as long as it was at first, before work that may take as long. @throws LeaseLost */
+export async function renew(context: Context, claim: Claim): Promise<void> {
+  await inTurn(claim, async () => {
+    const leaseUntil = leaseFrom(context, context.clock.now());
+    const dueAt = unlessDueAgain(timestamp(leaseUntil));
+    const [ours] = await context.db
+      .update(flowStep)
+      .set({ leaseUntil, dueAt })
+      .where(isOurs(claim))
+      .returning({ step: flowStep.step });
+    if (!ours) throw new LeaseLost();
+    claim.leaseUntil = leaseUntil;
+  });
+}
+
+/**
+ * Writes what a step has found out, with its incident locked, if the step is still ours.
+ * @throws LeaseLost
+ */
+export async function writeAs<T>(
+  { db }: Context,
+  claim: Claim,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
+  return await inTurn(claim, () =>
+    db.transaction(async (tx) => {
+      // The incident first, as does everybody who changes something of it and then plans steps.
+      await lockIncident(tx, "worker", claim.incidentId).catch((error: unknown) => {
+        throw error instanceof NotFound ? new LeaseLost() : error;
+      });
+      const [ours] = await tx
+        .select({ step: flowStep.step })
+        .from(flowStep)
+        .where(isOurs(claim))
+        .for("update");
+      if (!ours) throw new LeaseLost();
+      return await work(tx);
+    }),
+  );
+}
+
+/** Ends a step that has done its work; `done` says on the timeline what that was. @throws LeaseLost */
+export async function finish(context: Context, claim: Claim, done: string | undefined): Promise<void> {
+  const { incidentId, step } = claim;
+  const at = context.clock.now();
+  await writeAs(context, claim, async (tx) => {
+    await tx
+      .update(flowStep)
+      .set({
+        state: sql`case when ${asClaimed} then 'Done' else 'Pending' end`,
+        attempts: sql`case when ${asClaimed} then ${flowStep.attempts} else 0 end`,
+        finishedAt: sql`case when ${asClaimed} then ${timestamp(at)} end`,
+        dueAt: sql`case when not ${asClaimed} then ${flowStep.dueAt} end`,
+        ...{ leaseUntil: null, error: null },
+      })
+      .where(isOurs(claim));
+    if (done === undefined) return;
+    await tell(tx, {
+      ...{ incidentId, at, actor: "system", source: sourceOf(step), kind: "step.done" },
+      ...{ description: done, data: { step } },
+    });
+  });
+}
+
+/** Ends a step that could not do its work; the same reason as the last time is not told again. @throws LeaseLost */
+export async function fail(context: Context, claim: Claim, error: string): Promise<void> {
+  const { incidentId, step, attempts } = claim;
+  const at = context.clock.now();
+  await writeAs(context, claim, async (tx) => {
+    const dueAt = unlessDueAgain(timestamp(dueAgain(at, attempts)));
+    await tx.update(flowStep).set({ state: "Failed", leaseUntil: null, error, dueAt }).where(isOurs(claim));
+    if (error === claim.error) return;
+    await tell(tx, {
+      ...{ incidentId, at, actor: "system", source: sourceOf(step), kind: "step.failed" },
+      ...{ description: error, data: { step } },
+    });
+  });
+}
+
+/** Ends a step that was cut short by ourselves, as though it had not been begun. @throws LeaseLost */
+export async function giveBack(context: Context, claim: Claim): Promise<void> {
+  const at = context.clock.now();
+  const [ours] = await context.db
+    .update(flowStep)
+    .set({ state: "Pending", leaseUntil: null, dueAt: at, attempts: claim.attempts - 1 })
+    .where(isOurs(claim))
+    .returning({ step: flowStep.step });
+  if (!ours) throw new LeaseLost();
+}
+
+/** The slug of the plugin that a step is about, if it is about one. */
+function sourceOf(step: string): string {
+  return step.split(":")[2] ?? "core";
+}

@@ -1,0 +1,148 @@
+import { and, eq, inArray } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { individual, participant, team } from "../../drizzle/schema/index.ts";
+import { InvalidInput } from "../errors.ts";
+import { tell } from "../event.ts";
+import { join, type Joining } from "../participant/join.ts";
+import type { MethodAnswer } from "../plugin/methods.ts";
+import { askEach, keyFor, type StepRun, throwFailures } from "./ask.ts";
+import { planJoined } from "./joined.ts";
+import { writeAs } from "./lease.ts";
+import { individualNamed } from "./people.ts";
+import { recommend } from "./recommend.ts";
+
+type Proposal = MethodAnswer<"participant", "resolve">[number];
+type Reasons = Proposal["reasons"];
+
+interface Proposed {
+  people: number;
+  teams: number;
+  /** What makes no sense in it, in words for people. */
+  faults: string[];
+}
+
+/**
+ * Asks every participant plugin who is to take part. What one of them says is kept whatever becomes of the others; of
+ * an answer that names somebody who is not there, the rest is kept.
+ */
+export async function proposeParticipants(run: StepRun): Promise<string> {
+  const { context, claim, incident } = run;
+  const plugins = context.plugins.ofType("participant");
+  const outcomes = await askEach(run, plugins, "resolve", { incident }, keyFor(run, "participants"));
+  const failures: string[] = [];
+  let people = 0;
+  let teams = 0;
+  for (const [at, outcome] of outcomes.entries()) {
+    const slug = plugins[at]!.slug;
+    if (!outcome.ok) {
+      failures.push(outcome.detail);
+      continue;
+    }
+    const proposed = await writeAs(context, claim, (tx) => keepProposals(tx, run, slug, outcome.value));
+    people += proposed.people;
+    teams += proposed.teams;
+    failures.push(...proposed.faults.map((fault) => `${slug} ${fault}`));
+  }
+  throwFailures(failures);
+  return `People proposed: ${people}; teams: ${teams}`;
+}
+
+async function keepProposals(
+  tx: Transaction,
+  run: StepRun,
+  pluginSlug: string,
+  proposals: readonly Proposal[],
+): Promise<Proposed> {
+  const incidentId = run.incident.id;
+  const at = run.context.clock.now();
+  const faults = new Set<string>();
+  const people = await individualsOf(tx, proposals, at, faults);
+  let joined = false;
+  for (const [individualId, reasons] of people) {
+    await recommend(tx, "individual", individualId, { incidentId, pluginSlug, reasons, at });
+    joined = (await joinOnce(tx, { incidentId, individualId, at, source: pluginSlug })) || joined;
+  }
+  const teams = await teamsOf(tx, proposals, faults);
+  for (const { id, name, reasons } of teams) {
+    const isNew = await recommend(tx, "team", id, { incidentId, pluginSlug, reasons, at });
+    if (!isNew) continue;
+    await tell(tx, {
+      ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "team.proposed" },
+      ...{ description: `Team proposed: ${name}`, data: { team_id: id } },
+    });
+  }
+  if (joined) await planJoined(tx, { incidentId, at, plugins: run.context.plugins }, run.waiting);
+  return { people: people.size, teams: teams.length, faults: [...faults] };
+}
+
+/** The individuals that are proposed, with why. Who is not there, or has no address, is a fault. */
+async function individualsOf(
+  tx: Transaction,
+  proposals: readonly Proposal[],
+  at: Date,
+  faults: Set<string>,
+): Promise<Map<number, Reasons>> {
+  const people = proposals.filter((one) => "individual" in one);
+  const ids = people.flatMap(({ individual: one }) => ("id" in one ? [one.id] : []));
+  const there = await rowsThere(tx, individual, ids);
+  const found = new Map<number, Reasons>();
+  const add = (id: number, reasons: Reasons) => found.set(id, [...(found.get(id) ?? []), ...reasons]);
+  for (const { individual: one, reasons } of people) {
+    if (!("id" in one)) continue;
+    if (there.has(one.id)) add(one.id, reasons);
+    else faults.add("proposed an individual that is not there");
+  }
+  // In one order: two who make the same individuals wait for one another and never in a circle.
+  const named = people.flatMap(({ individual: one, reasons }) => ("email" in one ? [{ one, reasons }] : []));
+  for (const { one, reasons } of named.sort((a, b) => (a.one.email < b.one.email ? -1 : 1))) {
+    try {
+      add(await individualNamed(tx, one, at), reasons);
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      faults.add("proposed an individual whose name or address is none");
+    }
+  }
+  return found;
+}
+
+async function teamsOf(tx: Transaction, proposals: readonly Proposal[], faults: Set<string>) {
+  const proposed = proposals.flatMap((one) => ("team" in one ? [one] : []));
+  const ids = proposed.map((one) => one.team.id);
+  const there = await rowsThere(tx, team, ids);
+  if (ids.some((id) => !there.has(id))) faults.add("proposed a team that is not there");
+  return [...there].map(([id, name]) => {
+    const reasons = proposed.filter((one) => one.team.id === id).flatMap((one) => one.reasons);
+    return { id, name, reasons };
+  });
+}
+
+/** Names by id, of what is there and stays there until the transaction ends. */
+async function rowsThere(
+  tx: Transaction,
+  table: typeof individual | typeof team,
+  ids: number[],
+): Promise<Map<number, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await tx
+    .select({ id: table.id, name: table.name })
+    .from(table)
+    .where(inArray(table.id, ids))
+    .orderBy(table.id)
+    .for("key share");
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
+/** Who has left is not brought back by a step that runs again, and who takes part stays what they are. */
+async function joinOnce(
+  tx: Transaction,
+  { incidentId, individualId, at, source }: Omit<Joining, "roles" | "actor">,
+): Promise<boolean> {
+  const [known] = await tx
+    .select({ id: participant.id })
+    .from(participant)
+    .where(and(eq(participant.incidentId, incidentId), eq(participant.individualId, individualId)))
+    .limit(1);
+  if (known) return false;
+  await join(tx, { incidentId, individualId, roles: ["participant"], at, actor: "system", source });
+  return true;
+}

@@ -1,0 +1,110 @@
+import { and, asc, eq, isNull, or, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { document, incident } from "../../drizzle/schema/index.ts";
+import { InvalidInput } from "../errors.ts";
+import { tell } from "../event.ts";
+import type { MethodAnswer } from "../plugin/methods.ts";
+import { parseName, parseUrl } from "../text.ts";
+import { askEach, keyFor, type StepRun } from "./ask.ts";
+import { writeAs } from "./lease.ts";
+import { recommend } from "./recommend.ts";
+
+type Proposal = MethodAnswer<"document-resolver", "resolve">[number];
+
+/** Asks every resolver which documents help; says how many do, and what went wrong. */
+export async function proposeDocuments(run: StepRun): Promise<{ proposed: number; failures: string[] }> {
+  const { context, claim, incident: facts } = run;
+  const plugins = context.plugins.ofType("document-resolver");
+  const failures: string[] = [];
+  let proposed = 0;
+  if (plugins.length === 0) return { proposed, failures };
+  const key = keyFor(run, "proposed-documents");
+  const outcomes = await askEach(run, plugins, "resolve", { incident: facts }, key);
+  for (const [at, outcome] of outcomes.entries()) {
+    const slug = plugins[at]!.slug;
+    if (!outcome.ok) {
+      failures.push(outcome.detail);
+      continue;
+    }
+    const kept = await writeAs(context, claim, (tx) => keepProposals(tx, run, slug, outcome.value));
+    proposed += kept.proposed;
+    failures.push(...kept.faults.map((fault) => `${slug} ${fault}`));
+  }
+  return { proposed, failures };
+}
+
+async function keepProposals(
+  tx: Transaction,
+  run: StepRun,
+  pluginSlug: string,
+  proposals: readonly Proposal[],
+): Promise<{ proposed: number; faults: string[] }> {
+  const incidentId = run.incident.id;
+  const at = run.context.clock.now();
+  const faults = new Set<string>();
+  const documents = new Map<number, { name: string; reasons: Proposal["reasons"] }>();
+  for (const { document: one, reasons } of proposals) {
+    try {
+      const found = "id" in one ? await byId(tx, run, one.id) : await byLink(tx, run, one);
+      if (!found) continue;
+      const earlier = documents.get(found.id)?.reasons ?? [];
+      documents.set(found.id, { name: found.name, reasons: [...earlier, ...reasons] });
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      faults.add(error.field === "id" ? error.detail : "proposed a document whose name or link is none");
+    }
+  }
+  for (const [id, { name, reasons }] of documents) {
+    const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
+    if (!isNew) continue;
+    await tell(tx, {
+      ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.proposed" },
+      ...{ description: `Document proposed: ${name}`, data: { document_id: id } },
+    });
+  }
+  return { proposed: documents.size, faults: [...faults] };
+}
+
+/** What people of this incident may be shown: no document of another incident that is Restricted. */
+const isFree = ({ incident: { id } }: StepRun) =>
+  or(isNull(document.incidentId), eq(document.incidentId, id), eq(incident.visibility, "Open"));
+
+/** Undefined for one that is not for this incident's people. @throws InvalidInput when it is not there */
+async function byId(tx: Transaction, run: StepRun, id: number) {
+  const [found] = await tx
+    .select({ id: document.id, name: document.name, free: sql<boolean>`${isFree(run)}` })
+    .from(document)
+    .leftJoin(incident, eq(incident.id, document.incidentId))
+    .where(eq(document.id, id))
+    .for("key share", { of: document });
+  if (!found) throw new InvalidInput("id", "proposed a document that is not there");
+  return found.free ? found : undefined;
+}
+
+/** The document with this link, made if there is none. @throws InvalidInput for a name or link that is none */
+async function byLink(tx: Transaction, run: StepRun, wanted: { name: string; weblink: string }) {
+  const name = parseName("name", wanted.name);
+  const weblink = parseUrl("weblink", wanted.weblink);
+  // One at a time: nothing else keeps two from making the same one.
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${weblink}`}, 0))`);
+  const [found] = await tx
+    .select({ id: document.id, name: document.name })
+    .from(document)
+    .leftJoin(incident, eq(incident.id, document.incidentId))
+    .where(and(eq(document.weblink, weblink), isFree(run)))
+    .orderBy(asc(document.id))
+    .limit(1)
+    .for("key share", { of: document });
+  if (found) return found;
+  const { id, visibility } = run.incident;
+  const at = run.context.clock.now();
+  const [made] = await tx
+    .insert(document)
+    .values({
+      ...{ name, weblink, resourceType: "reference", createdAt: at, updatedAt: at },
+      // Which pages help is itself something that not everybody may know.
+      incidentId: visibility === "Restricted" ? id : null,
+    })
+    .returning({ id: document.id, name: document.name });
+  return made;
+}

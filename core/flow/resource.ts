@@ -1,0 +1,22 @@
+import { type SvcError, Unavailable } from "../errors.ts";
+import type { IncidentFacts, ResourceFacts } from "../plugin/facts.ts";
+
+/** A conversation or a group, as its plugin knows it. */
+export function resourceFacts(
+  incident: IncidentFacts,
+  { externalId, weblink }: { externalId: string | null; weblink: string | null },
+): ResourceFacts {
+  return { incident, ...(externalId !== null && { externalId }), ...(weblink !== null && { weblink }) };
+}
+
+export function notChosen(slug: string): SvcError {
+  return new Unavailable(`${slug} is not chosen any more`);
+}
+
+/** For a `catch`: what the plugin calls it is what it has called another incident's. */
+export function takenByAnother(slug: string): (error: unknown) => never {
+  return (error) => {
+    if ((error as { cause?: { code?: string } }).cause?.code !== "23505") throw error;
+    throw new Unavailable(`${slug} answered with what is another incident's`, { cause: error });
+  };
+}

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { term } from "../../drizzle/schema/index.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
+import { join } from "../participant/join.ts";
+import { runFlow } from "../flow/run.ts";
+import { documentFacts, incidentFacts } from "./facts.ts";
+import { lockIncident } from "./lock.ts";
+
+let flow: FlowTest;
+beforeAll(async () => {
+  flow = await startFlowTest();
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+
+const plugins = pluginsOf();
+
+test("plugins are told of an incident whoever may read it, with who reported it and who commands", async () => {
+  const context = flow.context(plugins);
+  const id = await flow.report(plugins, { visibility: "Restricted" });
+  const rita = { id: expect.any(Number), name: "rita", email: "rita@example.com" };
+  const before = await incidentFacts(context, id);
+  expect(before).toEqual({
+    ...{ id, name: expect.stringMatching(/^INC-\d+$/), title: "Disk full" },
+    ...{ description: "There was a data loss", status: "Active", visibility: "Restricted" },
+    type: { id: flow.typeId, name: "Outage" },
+    priority: { id: flow.priorityId, name: "High", rank: 3 },
+    ...{ terms: [], reportedAt: flow.clock.now().toISOString() },
+    ...{ weblink: `https://svc.example.com/incidents/${id}`, reporter: rita },
+  });
+  await runFlow(context, id);
+  expect(await incidentFacts(context, id)).toEqual({ ...before!, commander: rita });
+  const ada = await flow.individual("Ada");
+  await flow.db.transaction(async (tx) => {
+    await lockIncident(tx, "worker", id);
+    const by = { incidentId: id, at: flow.clock.now(), actor: "rita@example.com" };
+    await join(tx, { ...by, individualId: ada, roles: ["commander"] });
+  });
+  const commander = { id: ada, name: "Ada", email: "ada@example.com" };
+  expect(await incidentFacts(context, id)).toEqual({ ...before!, commander });
+  expect(await incidentFacts(context, 999_999)).toBeUndefined();
+});
+
+test("terms of title and description, as they are written now", async () => {
+  const { db, clock } = flow;
+  const context = flow.context(plugins);
+  const id = await flow.report(plugins);
+  const found = async () => (await incidentFacts(context, id))?.terms.map(({ text }) => text);
+  const add = async (text: string) => {
+    const values = { text, createdAt: clock.now(), updatedAt: clock.now() };
+    const [row] = await db.insert(term).values(values).returning();
+    return row!.id;
+  };
+  // All at one instant: a clock that stands still must not hide a change.
+  const dataLoss = await add("Data-Loss");
+  expect(await found()).toEqual(["Data-Loss"]);
+  const disk = await add("disk");
+  const loss = await add("loss");
+  await add("discs");
+  expect(await found()).toEqual(["Data-Loss", "disk", "loss"]);
+  const change = (which: number, values: object, version: number) =>
+    db
+      .update(term)
+      .set({ ...values, version })
+      .where(eq(term.id, which));
+  await change(dataLoss, { text: "leak" }, 2);
+  expect(await found()).toEqual(["disk", "loss"]);
+  await change(disk, { discoverable: false }, 2);
+  expect(await found()).toEqual(["loss"]);
+  await change(loss, { deletedAt: clock.now() }, 2);
+  expect(await found()).toEqual([]);
+  await change(disk, { discoverable: true }, 3);
+  expect(await found()).toEqual(["disk"]);
+  await db.delete(term).where(eq(term.id, disk));
+  expect(await found()).toEqual([]);
+  const other = await add("nothing of it");
+  expect(await found()).toEqual([]);
+  await db.delete(term).where(eq(term.id, other));
+  await add("full");
+  expect(await found()).toEqual(["full"]);
+});
+
+test("another database has another vocabulary", async () => {
+  await using other = await startFlowTest();
+  const values = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+  const found: unknown[] = [];
+  for (const [one, text] of [
+    [flow, "full"],
+    [other, "elephant"],
+  ] as const) {
+    await one.db.delete(term);
+    await one.db.execute("alter table term alter column id restart with 1000");
+    await one.db.insert(term).values({ text, ...values });
+    const id = await one.report(plugins);
+    found.push((await incidentFacts(one.context(plugins), id))?.terms);
+  }
+  expect(found).toEqual([[{ id: 1000, text: "full" }], []]);
+});
+
+test("a document without a resource id is none that a plugin knows", () => {
+  const row = { id: 1, name: "n", resourceType: "incident", resourceId: null, weblink: null };
+  expect(documentFacts(row)).toBeUndefined();
+  const weblink = "https://docs.example.com/1";
+  expect(documentFacts({ ...row, resourceId: "r" })).toEqual({
+    ...{ id: 1, name: "n", resourceType: "incident", resourceId: "r" },
+  });
+  expect(documentFacts({ ...row, resourceId: "r", weblink })).toMatchObject({ weblink });
+});

@@ -1,0 +1,68 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { conversation, conversationMessage, individual, participant } from "../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../context.ts";
+import { Conflict, InvalidInput } from "../errors.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { individualOf } from "../individual/of_actor.ts";
+import { type Person, personColumns } from "../individual/person.ts";
+import { parseProse } from "../text.ts";
+import { channelSlug, type Message } from "./message.ts";
+
+/**
+ * Says something in an incident's own channel: to everyone or, with `recipientId`, to one individual who takes part.
+ * Who may read the incident may do it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound when the actor may not read the incident
+ * @throws Conflict when it has no such channel, or one that is archived
+ */
+export async function say(
+  { db, clock }: Context,
+  actor: Actor,
+  wanted: { incidentId: number; text: string; recipientId?: number },
+): Promise<Message> {
+  const { incidentId, recipientId } = wanted;
+  const text = parseProse("text", wanted.text);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incidentId);
+    const conversationId = await openChannel(tx, incidentId);
+    const recipient = recipientId === undefined ? null : await partaker(tx, incidentId, recipientId);
+    const authorId = await individualOf(tx, actor, at);
+    const [author] = await tx.select(personColumns).from(individual).where(eq(individual.id, authorId));
+    const [said] = await tx
+      .insert(conversationMessage)
+      .values({ conversationId, at, authorId, recipientId, text })
+      .returning({ id: conversationMessage.id });
+    return { id: said!.id, at, author: author!, recipient, text };
+  });
+}
+
+async function openChannel(tx: Transaction, incidentId: number): Promise<number> {
+  const [channel] = await tx
+    .select({ id: conversation.id, archivedAt: conversation.archivedAt })
+    .from(conversation)
+    .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)))
+    // Not archived before we are done.
+    .for("share");
+  if (!channel) throw new Conflict("This incident has no channel of its own");
+  if (channel.archivedAt !== null) throw new Conflict("The channel of this incident is archived");
+  return channel.id;
+}
+
+async function partaker(tx: Transaction, incidentId: number, id: number): Promise<Person> {
+  const [found] = await tx
+    .select(personColumns)
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        eq(participant.incidentId, incidentId),
+        eq(participant.individualId, id),
+        isNull(participant.leftAt),
+      ),
+    );
+  if (!found) throw new InvalidInput("recipient_id", "Nobody of this id takes part in the incident");
+  return found;
+}

@@ -1,0 +1,102 @@
+import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import {
+  individual,
+  participant,
+  participantRole,
+  type participantRoles,
+} from "../../drizzle/schema/index.ts";
+import { Conflict, NotFound } from "../errors.ts";
+import { type Person, personColumns } from "../individual/person.ts";
+
+export type ParticipantRole = (typeof participantRoles)[number];
+
+/** What each change of participants says of itself. */
+export interface Change {
+  incidentId: number;
+  at: Date;
+  /** For the timeline: a user name, `worker` or `system`. */
+  actor: string;
+  /** As in `TimelineEvent`. */
+  source?: string;
+}
+
+export interface HeldRole {
+  id: number;
+  role: ParticipantRole;
+  assumedAt: Date;
+  renouncedAt: Date | null;
+}
+
+export interface Participant {
+  id: number;
+  individual: Person;
+  joinedAt: Date;
+  leftAt: Date | null;
+  /** Also those that they have renounced, in the order in which they assumed them. */
+  roles: HeldRole[];
+}
+
+type RoleRow = { id: number; role: ParticipantRole; assumed_at: string; renounced_at: string | null };
+
+const roles: SQL<HeldRole[]> = sql`(
+  select coalesce(json_agg(held order by held.id), '[]') from (
+    select id, role, assumed_at, renounced_at from ${participantRole}
+    where ${participantRole.participantId} = ${participant.id}
+  ) as held)`.mapWith((held: RoleRow[]) =>
+  held.map(({ id, role, assumed_at, renounced_at }) => ({
+    ...{ id, role, assumedAt: new Date(assumed_at) },
+    renouncedAt: renounced_at === null ? null : new Date(renounced_at),
+  })),
+);
+
+/** Of `participant` joined with its `individual`. */
+export const participantColumns = {
+  id: participant.id,
+  individual: personColumns,
+  joinedAt: participant.joinedAt,
+  leftAt: participant.leftAt,
+  roles,
+};
+
+export function noSuchParticipant(): NotFound {
+  return new NotFound("There is no such participant");
+}
+/** For the commander: an incident that has one keeps one. */
+export function handOverFirst(): Conflict {
+  return new Conflict("Hand over command first");
+}
+
+/** Somebody who takes part; `id` is the participant's. */
+type Active = Person;
+
+const active = { ...personColumns, id: participant.id };
+
+/** @throws NotFound when this is no participant of the incident @throws Conflict when they have left */
+export async function activeParticipant(tx: Transaction, incidentId: number, id: number): Promise<Active> {
+  const [found] = await tx
+    .select({ ...active, leftAt: participant.leftAt })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(and(eq(participant.id, id), eq(participant.incidentId, incidentId)));
+  if (!found) throw noSuchParticipant();
+  if (found.leftAt !== null) throw new Conflict("This participant has left");
+  return found;
+}
+
+/** Who commands the incident, if anybody does. */
+export async function commanderOf(tx: Transaction, incidentId: number): Promise<Active | undefined> {
+  const [commander] = await tx
+    .select(active)
+    .from(participantRole)
+    .innerJoin(participant, eq(participant.id, participantRole.participantId))
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        eq(participantRole.incidentId, incidentId),
+        eq(participantRole.role, "commander"),
+        isNull(participantRole.renouncedAt),
+      ),
+    );
+  return commander;
+}

@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { run, scheduledTask } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { daily, everySeconds, lockWaiters, scheduleOf } from "../../tests/support/schedule.ts";
+import { type Claim, claimDue, claimNow } from "./claim.ts";
+import { finishRun } from "./finish.ts";
+import { pauseTask, resumeTask } from "./pause.ts";
+import type { TaskDefinition } from "./tasks.ts";
+
+let database: TestDatabase;
+let client: DatabaseClient;
+let clock: TestClock;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 25);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task, audit_log`);
+  clock = new TestClock(new Date("2026-12-01T12:00:10.000Z"));
+});
+
+const hourly = everySeconds("hourly", 3600);
+const as = (owner: string) => scheduleOf(client.db, clock, owner);
+const claim = async (task: TaskDefinition, owner = "a") => {
+  const claimed = await claimDue(as(owner), task);
+  return "claim" in claimed ? claimed.claim : claimed.lookAgain.toISOString().slice(11, 19);
+};
+const claimed = async (task: TaskDefinition, owner = "a") => (await claim(task, owner)) as Claim;
+const finish = (one: Claim) => finishRun(as(one.owner), one, { faults: [] });
+const rows = () => client.db.select().from(run).orderBy(run.task, run.slot);
+const slots = async () =>
+  (await rows()).map(({ slot, state }) => `${slot.toISOString().slice(5, 16)} ${state}`);
+const hours = (number: number) => clock.advance(number * 3600);
+
+describe("a slot", () => {
+  test("before the first time that a worker sees the task is not run", async () => {
+    expect(await claim(hourly)).toBe("13:00:00");
+    hours(1);
+    expect(await claimed(hourly)).toMatchObject({ slot: new Date("2026-12-01T13:00:00Z"), attempt: 1 });
+  });
+
+  test("is claimed by one of twenty who race for it, round after round", async () => {
+    await claim(hourly);
+    for (let round = 0; round < 10; round += 1) {
+      hours(1);
+      const racers = Array.from({ length: 20 }, (_, i) => claim(hourly, `worker ${i}`));
+      const winners = (await Promise.all(racers)).filter((one) => typeof one === "object");
+      expect(winners).toHaveLength(1);
+      expect(await finish(winners[0]!)).toBe(true);
+    }
+    expect((await rows()).map(({ attempt, result }) => [attempt, result])).toEqual(
+      Array.from({ length: 10 }, () => [1, {}]),
+    );
+  });
+
+  test("is looked at again when its lease may have ended, or the next one comes", async () => {
+    await claim(hourly);
+    hours(1);
+    await claimed(hourly);
+    expect(await claim(hourly, "b")).toBe("13:00:40");
+    clock.advance(29);
+    expect(await claim(everySeconds("short", 5), "b")).toBe("13:00:40");
+  });
+
+  test("that has come while an older run goes on waits for its end, and is looked for each second", async () => {
+    await claim(hourly);
+    const eager = await claimNow(as("b"), hourly);
+    expect(await claim(hourly)).toBe("12:00:11");
+    await finish(eager);
+    expect(await claim(hourly)).toBe("13:00:00");
+  });
+
+  test("that nobody ran is stood for by the latest one, and recorded there", async () => {
+    await claim(hourly);
+    hours(1);
+    await finish(await claimed(hourly));
+    hours(5);
+    await finish(await claimed(hourly));
+    expect(await slots()).toEqual(["12-01T13:00 Done", "12-01T18:00 Done"]);
+    expect((await rows())[1]?.result).toEqual({
+      missed_slots: { count: 4, from: "2026-12-01T14:00:00.000Z" },
+    });
+  });
+
+  test("of a daily task is run within six hours, and afterwards recorded as missed", async () => {
+    const summary = daily("summary", "18:00:00");
+    await claim(summary);
+    hours(6 + 24 + 24 + 5);
+    await finish(await claimed(summary));
+    hours(24 + 2);
+    expect(await claim(summary)).toBe("18:00:00");
+    expect(await slots()).toEqual([
+      "12-01T18:00 Missed",
+      "12-02T18:00 Missed",
+      "12-03T18:00 Done",
+      "12-04T18:00 Missed",
+    ]);
+  });
+
+  test("does not come back with a clock that goes back", async () => {
+    await claim(hourly);
+    hours(2);
+    await finish(await claimed(hourly));
+    hours(-1);
+    expect(typeof (await claim(hourly))).toBe("string");
+    hours(1);
+    expect(typeof (await claim(hourly))).toBe("string");
+  });
+});
+
+describe("the run of a worker that died", () => {
+  test("is taken over when its lease ends, by one of twenty", async () => {
+    await claim(hourly);
+    hours(1);
+    await claimed(hourly, "dead");
+    clock.advance(29);
+    expect(typeof (await claim(hourly, "b"))).toBe("string");
+    clock.advance(1);
+    const racers = Array.from({ length: 20 }, (_, i) => claim(hourly, `worker ${i}`));
+    const winners = (await Promise.all(racers)).filter((one) => typeof one === "object");
+    expect(winners).toMatchObject([{ slot: new Date("2026-12-01T13:00:00Z"), attempt: 2 }]);
+    expect(await rows()).toMatchObject([{ attempt: 2, owner: winners[0]!.owner, state: "Running" }]);
+  });
+
+  test("is given up when five workers died of it", async () => {
+    await claim(hourly);
+    hours(1);
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
+      expect((await claimed(hourly)).attempt).toBe(attempt);
+      clock.advance(31);
+    }
+    expect(typeof (await claim(hourly))).toBe("string");
+    expect(await rows()).toMatchObject([{ state: "Failed", error: "Its worker died, 5 times" }]);
+  });
+
+  test("of a daily task is given up after six hours", async () => {
+    const summary = daily("summary", "18:00:00");
+    await claim(summary);
+    hours(6);
+    await claimed(summary);
+    hours(6.1);
+    expect(typeof (await claim(summary))).toBe("string");
+    expect(await rows()).toMatchObject([
+      { state: "Failed", error: "Its worker died, and no other was there within six hours" },
+    ]);
+  });
+});
+
+describe("run now", () => {
+  test("a task has a run of its own, beside its slots", async () => {
+    await claim(hourly);
+    const eager = await claimNow(as("a"), hourly);
+    expect(eager).toMatchObject({ trigger: "eager", slot: clock.now() });
+    await finish(eager);
+    hours(1);
+    expect(await claimed(hourly)).toMatchObject({ slot: new Date("2026-12-01T13:00:00Z") });
+    expect((await rows()).map(({ result }) => result)).toEqual([{}, {}]);
+  });
+
+  test("it leaves the slot before it to be claimed", async () => {
+    await claim(hourly);
+    hours(1.5);
+    await finish(await claimNow(as("a"), hourly));
+    expect(await claimed(hourly)).toMatchObject({ slot: new Date("2026-12-01T13:00:00Z") });
+  });
+
+  test("it is refused while it is running, and takes over from the dead", async () => {
+    await claimNow(as("a"), hourly);
+    await expect(claimNow(as("b"), hourly)).rejects.toThrow("hourly is running already");
+    clock.advance(30);
+    expect(await claimNow(as("b"), hourly)).toMatchObject({ attempt: 2, trigger: "eager" });
+  });
+});
+
+test("a paused task claims nothing but what is run by hand; its pause is not made up for", async () => {
+  const name = "term-sync" as const;
+  const sync = everySeconds(name, 3600);
+  const context = { ...as("a"), clock };
+  await claim(sync);
+  hours(1);
+  await finish(await claimed(sync));
+  expect(await pauseTask(context, name)).toBe(true);
+  expect(await pauseTask(context, name)).toBe(false);
+  hours(3);
+  expect(await claim(sync)).toBe("17:00:00");
+  await finish(await claimNow(as("a"), sync));
+  expect(await resumeTask(context, name)).toBe(true);
+  expect(await resumeTask(context, name)).toBe(false);
+  expect(await claim(sync)).toBe("17:00:00");
+  hours(1);
+  expect((await claimed(sync)).slot).toEqual(new Date("2026-12-01T17:00:00Z"));
+  expect((await rows()).at(-1)?.result).toEqual({});
+  const told = await client.db.execute(sql`select action, subject from audit_log order by id`);
+  expect([...told]).toEqual([
+    { action: "scheduled_task.paused", subject: name },
+    { action: "scheduled_task.resumed", subject: name },
+  ]);
+});
+
+test("a claim waits for a pause that is just being written, and heeds it", async () => {
+  await claim(hourly);
+  hours(1);
+  const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const pausing = client.db.transaction(async (tx) => {
+    await tx.update(scheduledTask).set({ pausedAt: clock.now() });
+    held.resolve();
+    await end.promise;
+  });
+  await held.promise;
+  const claiming = claim(hourly);
+  await until("the claim to wait", async () => (await lockWaiters(client.db)) === 1);
+  end.resolve();
+  await pausing;
+  expect(await claiming).toBe("14:00:00");
+  expect(await rows()).toEqual([]);
+});
+
+test("the database itself refuses two runs of a task at a time", async () => {
+  const eager = await claimNow(as("a"), hourly);
+  const values = { ...(await rows())[0]!, slot: new Date(0) };
+  await expect(client.db.insert(run).values(values).execute()).rejects.toMatchObject({
+    cause: { constraint_name: "run_one_running_idx" },
+  });
+  await finish(eager);
+  expect(await client.db.$count(run, eq(run.state, "Done"))).toBe(1);
+});

@@ -1,0 +1,55 @@
+import { catchUpSeconds } from "./due.ts";
+import type { Fault } from "./finish.ts";
+import type { RunView, TaskStatus } from "./status.ts";
+import { findTask, periodText } from "./tasks.ts";
+
+/** What is due of a task and why, line by line. */
+export function explain(
+  status: TaskStatus,
+  { now, faults, timezone }: { now: Date; faults: readonly Fault[]; timezone: string },
+  text: (at: Date | null) => string,
+): string[] {
+  const { timing } = findTask(status.name)!;
+  const rule =
+    "daily" in timing
+      ? `Every day at ${timing.daily} in ${timezone}; what nobody ran is made up for within ${catchUpSeconds / 3600} h`
+      : `Every ${periodText(timing)} since the epoch; of slots that nobody ran, the latest one runs`;
+  return [
+    `${status.name} at ${text(now)}`,
+    rule,
+    state(status, text),
+    ...(status.last ? lastRun(status.last, text) : ["It has not run yet"]),
+    ...faults.map(({ item, reason }) => `  ${item}: ${reason}`),
+    `Next slot: ${text(status.next)}`,
+  ];
+}
+
+function state({ state, due, last, pausedAt }: TaskStatus, text: (at: Date | null) => string): string {
+  switch (state) {
+    case "unknown":
+      return "No worker has seen it yet: from then on its slots count";
+    case "paused":
+      return `Paused since ${text(pausedAt)}: no slot is claimed until svc scheduler resume`;
+    case "running":
+      return `Running: a worker holds it until ${text(last?.leaseUntil ?? null)}, and longer while it lives`;
+    case "waiting":
+      return due ? `Due since ${text(due)}, and no worker has claimed it` : "Nothing is due";
+  }
+}
+
+function lastRun(last: RunView, text: (at: Date | null) => string): string[] {
+  const { slot, state, trigger, attempt, result, error, startedAt, finishedAt } = last;
+  const how = trigger === "eager" ? ", by hand" : "";
+  const again = attempt > 1 ? `, at the ${attempt}. attempt` : "";
+  const took =
+    startedAt && finishedAt ? `, ${((finishedAt.getTime() - startedAt.getTime()) / 1000).toFixed(1)} s` : "";
+  const { done, skipped, failed, missed_slots: missed } = result;
+  return [
+    `Last slot: ${text(slot)}, ${state}${how}${again}${took}`,
+    ...(done === undefined ? [] : [`  ${done} done, ${skipped} skipped, ${failed} failed`]),
+    ...(error ? [`  ${error}`] : []),
+    ...(missed
+      ? [`  It stands for ${missed.count} before it that nobody ran, from ${text(new Date(missed.from))}`]
+      : []),
+  ];
+}

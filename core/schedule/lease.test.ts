@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { run, runFault, team } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { everySeconds, lockWaiters, scheduleOf } from "../../tests/support/schedule.ts";
+import { type Claim, claimDue, claimNow } from "./claim.ts";
+import { finishRun } from "./finish.ts";
+import { giveBack, renewLease, whileHeld } from "./lease.ts";
+
+let database: TestDatabase;
+let client: DatabaseClient;
+let clock: TestClock;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 6);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task, team cascade`);
+  clock = new TestClock();
+});
+
+const task = everySeconds("hourly", 3600);
+const as = (owner: string) => scheduleOf(client.db, clock, owner);
+const write = (claim: Claim, name: string) =>
+  whileHeld(as(claim.owner), claim, 60, async (tx) => {
+    await tx.insert(team).values({ name, createdAt: clock.now(), updatedAt: clock.now() });
+  });
+const teams = async () => (await client.db.select({ name: team.name }).from(team)).map(({ name }) => name);
+const rows = () => client.db.select().from(run);
+/** `a` has claimed, was away for a lease, and `b` goes on. */
+const takenOver = async () => {
+  const first = await claimNow(as("a"), task);
+  clock.advance(30);
+  return { first, second: await claimNow(as("b"), task) };
+};
+
+describe("a run that was taken over", () => {
+  test("commits nothing of its first worker", async () => {
+    const { first, second } = await takenOver();
+    await expect(write(first, "late")).rejects.toThrow("The run is no longer ours");
+    await write(second, "in time");
+    expect(await teams()).toEqual(["in time"]);
+  });
+
+  test("is renewed, finished and given back by its new worker alone", async () => {
+    const { first, second } = await takenOver();
+    expect(await renewLease(as("a"), first)).toBe(false);
+    expect(await finishRun(as("a"), first, { faults: [{ item: "x", reason: "y" }] })).toBe(false);
+    await giveBack(as("a"), first);
+    expect(await rows()).toMatchObject([{ owner: "b", state: "Running" }]);
+    expect(await client.db.$count(runFault)).toBe(0);
+    expect(await renewLease(as("b"), second)).toBe(true);
+    expect(await finishRun(as("b"), second, { faults: [] })).toBe(true);
+  });
+
+  test("by somebody with the same number of attempts, in a database that was restored, is another run", async () => {
+    const claim = await claimNow(as("a"), task);
+    expect(await renewLease(as("b"), { ...claim, owner: "b" })).toBe(false);
+  });
+
+  test("by its own worker under another attempt is another run", async () => {
+    const first = await claimNow(as("a"), task);
+    clock.advance(30);
+    await claimNow(as("a"), task);
+    await expect(write(first, "late")).rejects.toThrow("The run is no longer ours");
+    expect(await finishRun(as("a"), first, { faults: [] })).toBe(false);
+  });
+});
+
+describe("a run whose lease has ended", () => {
+  test("changes nothing, though nobody has taken it over yet", async () => {
+    const claim = await claimNow(as("a"), task);
+    clock.advance(30);
+    await expect(write(claim, "late")).rejects.toThrow("The run is no longer ours");
+    expect(await renewLease(as("a"), claim)).toBe(false);
+    expect(await finishRun(as("a"), claim, { faults: [] })).toBe(false);
+  });
+});
+
+test("a lease that is renewed goes on for another one", async () => {
+  const claim = await claimNow(as("a"), task);
+  for (let third = 0; third < 9; third += 1) {
+    clock.advance(10);
+    expect(await renewLease(as("a"), claim)).toBe(true);
+  }
+  clock.advance(29);
+  await write(claim, "still here");
+  expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);
+  await expect(write(claim, "finished")).rejects.toThrow("The run is no longer ours");
+});
+
+test("a run that is given back is taken over at once", async () => {
+  const claim = await claimNow(as("a"), task);
+  await giveBack(as("a"), claim);
+  expect(await claimNow(as("b"), task)).toMatchObject({ slot: claim.slot, attempt: 2 });
+});
+
+describe("while a transaction of the run is open", () => {
+  /** Opens one, does `meanwhile`, and commits it. */
+  async function during(claim: Claim, meanwhile: (commit: () => void) => Promise<void>): Promise<void> {
+    const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const writing = whileHeld(as(claim.owner), claim, 60, async (tx) => {
+      await tx.insert(team).values({ name: "kept", createdAt: clock.now(), updatedAt: clock.now() });
+      begun.resolve();
+      await end.promise;
+    });
+    await begun.promise;
+    await meanwhile(end.resolve);
+    end.resolve();
+    await writing;
+  }
+
+  test("its lease is renewed beside it", async () => {
+    const claim = await claimNow(as("a"), task);
+    await during(claim, async () => expect(await renewLease(as("a"), claim)).toBe(true));
+  });
+
+  test("nobody takes it over, nor waits for it", async () => {
+    await claimDue(as("a"), task);
+    clock.advance(3600);
+    const claimed = await claimDue(as("a"), task);
+    if (!("claim" in claimed)) throw new Error("nothing was due");
+    await during(claimed.claim, async () => {
+      clock.advance(30);
+      expect(await claimDue(as("b"), task)).toEqual({ lookAgain: new Date(clock.now().getTime() + 1000) });
+    });
+    expect(await claimDue(as("b"), task)).toMatchObject({ claim: { attempt: 2 } });
+    expect(await teams()).toEqual(["kept"]);
+  });
+
+  test("its end waits, so that no effect comes behind it", async () => {
+    const claim = await claimNow(as("a"), task);
+    await during(claim, async (commit) => {
+      let ended = false;
+      const finishing = finishRun(as("a"), claim, { faults: [] }).then(() => {
+        ended = true;
+      });
+      await until("the end to wait", async () => (await lockWaiters(client.db)) === 1);
+      expect([ended, (await rows())[0]?.state]).toEqual([false, "Running"]);
+      commit();
+      await finishing;
+    });
+    expect((await rows())[0]?.state).toBe("Done");
+  });
+
+  test("PostgreSQL ends it when its process no longer says anything", async () => {
+    const claim = await claimNow(as("a"), task);
+    const limits = await whileHeld(as("a"), claim, 60, (tx) =>
+      tx.execute(sql`select current_setting('idle_in_transaction_session_timeout') as idle,
+        current_setting('statement_timeout') as statement`),
+    );
+    expect([...limits]).toEqual([{ idle: "30s", statement: "1min" }]);
+  });
+});
+
+test("how a run ended is kept, with its faults; the reason of the last attempt counts", async () => {
+  const { first, second } = await takenOver();
+  expect(first.attempt).toBe(1);
+  await client.db.insert(runFault).values({ task: task.name, slot: second.slot, item: "x", reason: "old" });
+  const faults = [
+    { item: "x", reason: "new" },
+    { item: "y", reason: "first" },
+    { item: "y", reason: "last" },
+  ];
+  const result = { done: 1, skipped: 2, failed: 2 };
+  expect(await finishRun(as("b"), second, { result, faults })).toBe(true);
+  expect(await rows()).toMatchObject([
+    { state: "Done", error: null, leaseUntil: null, result, finishedAt: clock.now() },
+  ]);
+  const kept = await client.db
+    .select()
+    .from(runFault)
+    .where(eq(runFault.task, task.name))
+    .orderBy(runFault.item);
+  expect(kept.map(({ item, reason }) => [item, reason])).toEqual([
+    ["x", "new"],
+    ["y", "last"],
+  ]);
+});
+
+test("a run that failed says why", async () => {
+  const claim = await claimNow(as("a"), task);
+  expect(await finishRun(as("a"), claim, { error: "no formula", faults: [] })).toBe(true);
+  expect(await rows()).toMatchObject([{ state: "Failed", error: "no formula" }]);
+});

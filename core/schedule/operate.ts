@@ -1,0 +1,36 @@
+import { openDatabase } from "../../drizzle/client.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import { type Environment, readValue, variables } from "../config.ts";
+import { operatorsError } from "../database_error.ts";
+import { ConfigurationError, SvcError } from "../errors.ts";
+import { assertServable, schemaStatus } from "../revision/status.ts";
+import type { ScheduleContext } from "./claim.ts";
+import { databaseClock } from "./database_clock.ts";
+
+export type OperatorContext = Pick<ScheduleContext, "db" | "databaseClock" | "config"> & { clock: Clock };
+
+/**
+ * Looks at the schedule, or changes it, from outside of a worker. Of the configuration only what it needs is read.
+ *
+ * @throws ConfigurationError for a time zone that is none
+ * @throws Conflict when the schema is not one that this release can work on
+ * @throws Unavailable when PostgreSQL does not answer or refuses us
+ */
+export async function operate<T>(
+  { url, environment }: { url: string; environment: Environment },
+  use: (context: OperatorContext) => Promise<T>,
+): Promise<T> {
+  const { value, fault } = readValue(environment, variables.timezone);
+  if (fault) throw new ConfigurationError([fault]);
+  const { db, close } = openDatabase(url, 4);
+  try {
+    assertServable(await schemaStatus(db));
+    return await use({ db, databaseClock, config: { timezone: value as string }, clock: systemClock });
+  } catch (error) {
+    if (error instanceof SvcError) throw error;
+    const known = operatorsError((error as { cause?: unknown }).cause ?? error);
+    throw known instanceof SvcError ? known : error;
+  } finally {
+    await close();
+  }
+}

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { idempotencyKey, run, worker } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
+import { claimDue, claimNow } from "./claim.ts";
+import { cleanUp } from "./clean.ts";
+import { explain } from "./explain.ts";
+import { finishRun } from "./finish.ts";
+import { beat, signOff } from "./heartbeat.ts";
+import { pauseTask } from "./pause.ts";
+import { faultsOf, laggards, scheduleStatus } from "./status.ts";
+import { findTask } from "./tasks.ts";
+
+let database: TestDatabase;
+let client: DatabaseClient;
+let clock: TestClock;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 6);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task, worker, idempotency_key`);
+  clock = new TestClock(new Date("2026-12-01T12:00:10.000Z"));
+});
+
+const sync = findTask("term-sync")!;
+const here = { host: "here", pid: 1 };
+const as = (owner = "a") => scheduleOf(client.db, clock, owner);
+const ofSync = async () => (await scheduleStatus(as())).tasks.find(({ name }) => name === "term-sync")!;
+const claimed = async () => {
+  const answer = await claimDue(as(), sync);
+  if (!("claim" in answer)) throw new Error("nothing was due");
+  return answer.claim;
+};
+
+describe("a task is late", () => {
+  test("by the time that its slot has waited for a worker, and not while one is at work", async () => {
+    expect(await ofSync()).toMatchObject({ state: "unknown", lagSeconds: 0, last: null, due: null });
+    await claimDue(as(), sync);
+    clock.advance(3590 - 1);
+    expect(await ofSync()).toMatchObject({ state: "waiting", lagSeconds: 0, due: null });
+    clock.advance(3);
+    expect(await ofSync()).toMatchObject({ lagSeconds: 2, due: new Date("2026-12-01T13:00:00Z") });
+    await claimed();
+    clock.advance(29);
+    expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 0, due: null });
+  });
+
+  test("since the first slot that nobody ran", async () => {
+    await claimDue(as(), sync);
+    clock.advance(2 * 3600);
+    expect(await ofSync()).toMatchObject({ lagSeconds: 3610, due: new Date("2026-12-01T13:00:00Z") });
+  });
+
+  test("since the lease of its worker ended", async () => {
+    await claimNow(as(), sync);
+    clock.advance(40);
+    expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 10 });
+  });
+
+  test("never while it is paused", async () => {
+    await claimDue(as(), sync);
+    await pauseTask({ ...as(), clock }, "term-sync");
+    clock.advance(2 * 3600);
+    expect(await ofSync()).toMatchObject({ state: "paused", lagSeconds: 0, due: null });
+  });
+});
+
+test("the schedule keeps up while a worker lives and nothing is over a minute late", async () => {
+  const late = async () => laggards(await scheduleStatus(as()));
+  expect(await late()).toEqual(["no worker was seen in the last 30 s"]);
+  await beat(as(), here);
+  expect(await late()).toEqual([]);
+  await claimDue(as(), sync);
+  clock.advance(31);
+  expect(await late()).toEqual(["no worker was seen in the last 30 s"]);
+  clock.advance(3590 - 31 + 60);
+  await beat(as(), here);
+  expect(await late()).toEqual([]);
+  clock.advance(1);
+  expect(await late()).toEqual(["term-sync is 61 s late"]);
+  await signOff(as());
+  expect(await client.db.$count(worker)).toBe(0);
+});
+
+test("failed and missed runs count for a day; faults are told with the run", async () => {
+  const failed = await claimNow(as(), sync);
+  const faults = [{ item: "term 7", reason: "glossary did not answer" }];
+  await finishRun(as(), failed, { error: "no source answered", faults });
+  clock.advance(60);
+  await finishRun(as(), await claimNow(as(), sync), { faults: [] });
+  expect(await ofSync()).toMatchObject({ failures: 1, last: { state: "Done" } });
+  expect(await faultsOf(as(), "term-sync", failed.slot)).toEqual(faults);
+  clock.advance(24 * 3600 - 60);
+  expect((await ofSync()).failures).toBe(0);
+});
+
+test("explains what is due, and what the last run did", async () => {
+  await claimDue(as(), sync);
+  clock.advance(3 * 3600);
+  const claim = await claimed();
+  clock.advance(2);
+  const result = { done: 3, skipped: 1, failed: 1 };
+  await finishRun(as(), claim, { result, faults: [] });
+  const faults = [{ item: "term 7", reason: "no text" }];
+  const text = (at: Date | null) => at?.toISOString().slice(11, 19) ?? "-";
+  const lines = explain(await ofSync(), { now: clock.now(), faults, timezone: "UTC" }, text);
+  expect(lines).toEqual([
+    "term-sync at 15:00:12",
+    "Every 1:00:00 since the epoch; of slots that nobody ran, the latest one runs",
+    "Nothing is due",
+    "Last slot: 15:00:00, Done, 2.0 s",
+    "  3 done, 1 skipped, 1 failed",
+    "  It stands for 2 before it that nobody ran, from 13:00:00",
+    "  term 7: no text",
+    "Next slot: 16:00:00",
+  ]);
+});
+
+test("cleaning up keeps the runs of a month, and the last of each task", async () => {
+  await claimDue(as(), sync);
+  clock.advance(3600);
+  await finishRun(as(), await claimed(), { faults: [] });
+  clock.advance(3600);
+  await finishRun(as(), await claimed(), { faults: [{ item: "x", reason: "y" }] });
+  await finishRun(as(), await claimNow(as(), sync), { faults: [] });
+  await claimNow(as(), findTask("application-sync")!);
+  await beat(as(), here);
+  const key = {
+    actor: "a",
+    method: "POST",
+    path: "/",
+    requestHash: new Uint8Array(32),
+    createdAt: clock.now(),
+  };
+  const lease = { leaseUntil: clock.now() };
+  const expiresAt = (days: number) => new Date(clock.now().getTime() + days * 86_400_000);
+  await client.db.insert(idempotencyKey).values([
+    { ...key, ...lease, key: "old", expiresAt: expiresAt(29) },
+    { ...key, ...lease, key: "new", expiresAt: expiresAt(31) },
+  ]);
+  await cleanUp(as());
+  expect(await client.db.$count(run)).toBe(4);
+  expect(await client.db.$count(worker)).toBe(1);
+  clock.advance(30 * 86_400 + 60);
+  await cleanUp(as());
+  const left = await client.db.select().from(run).orderBy(run.task);
+  expect(left.map(({ task, state }) => [task, state])).toEqual([
+    ["application-sync", "Running"],
+    ["term-sync", "Done"],
+  ]);
+  expect(left[1]?.slot).toEqual(new Date("2026-12-01T14:00:00.000Z"));
+  expect(await client.db.$count(worker)).toBe(0);
+  expect(await client.db.select({ key: idempotencyKey.key }).from(idempotencyKey)).toEqual([{ key: "new" }]);
+});

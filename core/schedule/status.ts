@@ -1,0 +1,140 @@
+import { and, desc, eq, gt, inArray } from "drizzle-orm";
+import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import type { ScheduleContext } from "./claim.ts";
+import { behindNow, databaseNow } from "./database_clock.ts";
+import { dueSlots } from "./due.ts";
+import { goneSeconds } from "./heartbeat.ts";
+import { nextSlot } from "./slot.ts";
+import { scheduledTasks, type TaskName } from "./tasks.ts";
+
+type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
+
+/** Lag that one worker after a crash of another may have: a lease, and then the run. */
+export const mostLagSeconds = 60;
+const failureDays = 1;
+const shownFaults = 20;
+
+export interface RunView {
+  slot: Date;
+  state: (typeof run.$inferSelect)["state"];
+  trigger: (typeof run.$inferSelect)["trigger"];
+  attempt: number;
+  startedAt: Date | null;
+  finishedAt: Date | null;
+  leaseUntil: Date | null;
+  error: string | null;
+  result: RunResult;
+}
+
+export interface TaskStatus {
+  name: TaskName;
+  /** `unknown` until a worker has seen the task: nothing was ever due. */
+  state: "unknown" | "paused" | "waiting" | "running";
+  since: Date | null;
+  pausedAt: Date | null;
+  /** The latest, by slot. */
+  last: RunView | null;
+  /** The slot that is due and that nobody runs. */
+  due: Date | null;
+  next: Date;
+  /** How long something that is to be run has been waiting for a worker. */
+  lagSeconds: number;
+  /** Failed and missed runs of the last 24 h. */
+  failures: number;
+}
+
+export interface ScheduleStatus {
+  now: Date;
+  tasks: TaskStatus[];
+  workers: { id: string; host: string; pid: number; startedAt: Date; seenAt: Date; alive: boolean }[];
+}
+
+/** How the schedule stands, by the database's time. */
+export async function scheduleStatus(context: StatusContext): Promise<ScheduleStatus> {
+  const { db, databaseClock } = context;
+  const now = await databaseNow(db, databaseClock);
+  const known = new Map((await db.select().from(scheduledTask)).map((row) => [row.name, row]));
+  const tasks: TaskStatus[] = [];
+  for (const task of scheduledTasks) tasks.push(await taskStatus(context, task, known.get(task.name), now));
+  const seen = await db.select().from(worker).orderBy(desc(worker.seenAt), worker.id);
+  const alive = (at: Date) => now.getTime() - at.getTime() <= goneSeconds * 1000;
+  return { now, tasks, workers: seen.map((row) => ({ ...row, alive: alive(row.seenAt) })) };
+}
+
+/** What is wrong with the schedule, in words; empty when it keeps up. */
+export function laggards({ tasks, workers }: ScheduleStatus): string[] {
+  const late = tasks.filter(({ lagSeconds }) => lagSeconds > mostLagSeconds);
+  return [
+    ...(workers.some(({ alive }) => alive) ? [] : [`no worker was seen in the last ${goneSeconds} s`]),
+    ...late.map(({ name, lagSeconds }) => `${name} is ${Math.floor(lagSeconds)} s late`),
+  ];
+}
+
+/** Items that the run of a slot could do nothing about, as far as they are shown. */
+export async function faultsOf(
+  { db }: Pick<StatusContext, "db">,
+  name: TaskName,
+  slot: Date,
+): Promise<{ item: string; reason: string }[]> {
+  return db
+    .select({ item: runFault.item, reason: runFault.reason })
+    .from(runFault)
+    .where(and(eq(runFault.task, name), eq(runFault.slot, slot)))
+    .orderBy(runFault.item)
+    .limit(shownFaults);
+}
+
+async function taskStatus(
+  { db, databaseClock, config }: StatusContext,
+  task: (typeof scheduledTasks)[number],
+  known: typeof scheduledTask.$inferSelect | undefined,
+  now: Date,
+): Promise<TaskStatus> {
+  const ofTask = eq(run.task, task.name);
+  const latest = (trigger?: "schedule") =>
+    db
+      .select()
+      .from(run)
+      .where(and(ofTask, trigger && eq(run.trigger, trigger)))
+      .orderBy(desc(run.slot))
+      .limit(1);
+  const [[last], [lastScheduled], [running], failures] = await Promise.all([
+    latest(),
+    latest("schedule"),
+    db
+      .select({ leaseUntil: run.leaseUntil })
+      .from(run)
+      .where(and(ofTask, eq(run.state, "Running"))),
+    db.$count(
+      run,
+      and(
+        ofTask,
+        inArray(run.state, ["Failed", "Missed"]),
+        gt(run.finishedAt, behindNow(databaseClock, -failureDays * 24 * 3600)),
+      ),
+    ),
+  ]);
+  const since = known?.since ?? now;
+  const from = lastScheduled && lastScheduled.slot > since ? lastScheduled.slot : since;
+  const { slot, skipped } = known?.pausedAt
+    ? { slot: undefined, skipped: undefined }
+    : dueSlots(task.timing, config.timezone, from, now);
+  const due = running ? undefined : (skipped?.from ?? slot);
+  const waitingSince = running?.leaseUntil ?? due;
+  return {
+    name: task.name,
+    state: !known ? "unknown" : running ? "running" : known.pausedAt ? "paused" : "waiting",
+    since: known?.since ?? null,
+    pausedAt: known?.pausedAt ?? null,
+    last: last ? view(last) : null,
+    due: due ?? null,
+    next: nextSlot(task.timing, config.timezone, now),
+    lagSeconds: waitingSince ? Math.max(0, (now.getTime() - waitingSince.getTime()) / 1000) : 0,
+    failures,
+  };
+}
+
+function view(row: typeof run.$inferSelect): RunView {
+  const { task: _, owner: __, ...shown } = row;
+  return shown;
+}

@@ -1,0 +1,50 @@
+// Vocabulary. A scheduled task is one of the eight below. A slot is an instant at which one is due: a function of the
+// task and the time alone. A run is the execution of a slot; whoever inserts its row has claimed it. A lease is how
+// long a claim holds without being renewed; behind it, another worker may take the run over as its next attempt.
+
+/** When a task is due: every so many seconds since the epoch, or once a day at a time of SVC_TIMEZONE. */
+export type Timing = { every: number } | { daily: string };
+
+export interface TaskDefinition {
+  name: string;
+  timing: Timing;
+  /** Whether the table of the schedule names the time of day. */
+  showsTime: boolean;
+  /** After so many seconds a run is given up. */
+  timeoutSeconds: number;
+}
+
+/** The schedule (spec 8.2), fixed: the names are the user's, in this order. */
+export const scheduledTasks = [
+  { name: "incident-status-report-reminder", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 600 },
+  { name: "incident-daily-summary", timing: { daily: "18:00:00" }, showsTime: true, timeoutSeconds: 1800 },
+  { name: "calculate-incident-cost", timing: { every: 300 }, showsTime: false, timeoutSeconds: 240 },
+  { name: "incident-task-reminders", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 600 },
+  { name: "incident-task-sync", timing: { every: 30 }, showsTime: false, timeoutSeconds: 600 },
+  { name: "term-sync", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 1800 },
+  { name: "document-term-sync", timing: { daily: "00:00:00" }, showsTime: false, timeoutSeconds: 7200 },
+  { name: "application-sync", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 1800 },
+] as const satisfies readonly TaskDefinition[];
+
+export type TaskName = (typeof scheduledTasks)[number]["name"];
+
+export function findTask(name: string): (typeof scheduledTasks)[number] | undefined {
+  return scheduledTasks.find((task) => task.name === name);
+}
+
+const daySeconds = 24 * 3600;
+
+/** As the table shows a period: `1:00:00`, `1 day, 0:00:00`. */
+export function periodText(timing: Timing): string {
+  const seconds = "every" in timing ? timing.every : daySeconds;
+  const days = Math.floor(seconds / daySeconds);
+  const two = (number: number) => String(number).padStart(2, "0");
+  const rest = seconds % daySeconds;
+  const time = `${Math.floor(rest / 3600)}:${two(Math.floor(rest / 60) % 60)}:${two(rest % 60)}`;
+  return days === 0 ? time : `${days} day${days === 1 ? "" : "s"}, ${time}`;
+}
+
+/** As the table shows the time of day; undefined where it shows none. */
+export function atTimeText({ timing, showsTime }: TaskDefinition): string | undefined {
+  return showsTime && "daily" in timing ? timing.daily : undefined;
+}

@@ -1,0 +1,140 @@
+import { and, eq, inArray, notExists, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
+import type { TermItem } from "../plugin/methods.ts";
+import { batchesOf } from "./keep.ts";
+
+type Item = Pick<TermItem, "externalId" | "definitions">;
+
+/** What a term means: ids in the source. */
+export interface Meaning {
+  term: string;
+  definition: string;
+}
+
+/** Our definitions of a source: their texts by their ids in it, and what they define. */
+export interface Definitions {
+  texts: ReadonlyMap<string, string>;
+  meanings: readonly Meaning[];
+}
+
+export interface DefinitionsDifference {
+  /** New, or with another text. */
+  written: { externalId: string; text: string }[];
+  added: Meaning[];
+  removed: Meaning[];
+}
+
+/**
+ * Holds our definitions against the terms that their source lists. Terms that it does not list keep what they mean, for
+ * when they come back. Where two terms have another text for the same definition, the first counts.
+ */
+export function definitionsDifference(kept: Definitions, items: readonly Item[]): DefinitionsDifference {
+  const key = ({ term, definition }: Meaning) => JSON.stringify([term, definition]);
+  const listed = new Set(items.map(({ externalId }) => externalId));
+  const texts = new Map<string, string>();
+  const wanted = new Map<string, Meaning>();
+  for (const { externalId, definitions } of items) {
+    for (const one of definitions) {
+      if (!texts.has(one.externalId)) texts.set(one.externalId, one.text);
+      const meaning = { term: externalId, definition: one.externalId };
+      wanted.set(key(meaning), meaning);
+    }
+  }
+  const known = new Set(kept.meanings.map(key));
+  return {
+    written: [...texts]
+      .filter(([externalId, text]) => kept.texts.get(externalId) !== text)
+      .map(([externalId, text]) => ({ externalId, text })),
+    added: [...wanted.values()].filter((meaning) => !known.has(key(meaning))),
+    removed: kept.meanings.filter((meaning) => listed.has(meaning.term) && !wanted.has(key(meaning))),
+  };
+}
+
+/**
+ * Gives the terms of a source, which are kept already, the definitions that it lists. Those that no term has any more are
+ * deleted; what people have written about the same terms is left alone.
+ *
+ * @returns how many definitions were others than before
+ */
+export async function keepDefinitions(
+  tx: Transaction,
+  { source, items, at }: { source: string; items: readonly Item[]; at: Date },
+): Promise<number> {
+  const { kept, definitionIds } = await readDefinitions(tx, source);
+  const { written, added, removed } = definitionsDifference(kept, items);
+  const changed = new Set([...added, ...removed].map((meaning) => meaning.definition));
+  const version = sql`${definition.version} + 1`;
+  for (const part of batchesOf(written)) {
+    const rows = part.map((values) => ({ ...values, source, createdAt: at, updatedAt: at }));
+    const made = await tx
+      .insert(definition)
+      .values(rows)
+      .onConflictDoUpdate({
+        target: [definition.source, definition.externalId],
+        set: { text: sql`excluded.text`, version, updatedAt: at },
+      })
+      .returning({ id: definition.id, externalId: definition.externalId });
+    for (const { id, externalId } of made) if (externalId !== null) definitionIds.set(externalId, id);
+  }
+  const fresh = new Set(written.map(({ externalId }) => externalId));
+  const relinked = [...changed].filter((externalId) => !fresh.has(externalId));
+  for (const part of batchesOf(relinked)) {
+    await tx
+      .update(definition)
+      .set({ version, updatedAt: at })
+      .where(and(eq(definition.source, source), inArray(definition.externalId, part)));
+  }
+  const termIds =
+    added.length + removed.length === 0 ? new Map<string, number>() : await termIdsOf(tx, source);
+  const rowsOf = (meanings: Meaning[]) =>
+    meanings.flatMap((meaning) => {
+      const [definitionId, termId] = [definitionIds.get(meaning.definition), termIds.get(meaning.term)];
+      return definitionId === undefined || termId === undefined ? [] : [{ definitionId, termId }];
+    });
+  for (const part of batchesOf(rowsOf(removed))) {
+    const pairs = part.map(({ definitionId, termId }) => sql`(${definitionId}::bigint, ${termId}::bigint)`);
+    const pair = sql`(${definitionTerm.definitionId}, ${definitionTerm.termId})`;
+    await tx.delete(definitionTerm).where(sql`${pair} in (${sql.join(pairs, sql`, `)})`);
+  }
+  for (const part of batchesOf(rowsOf(added)))
+    await tx.insert(definitionTerm).values(part).onConflictDoNothing();
+  if (removed.length > 0) await deleteUnused(tx, source);
+  return written.length + relinked.length;
+}
+
+async function readDefinitions(tx: Transaction, source: string) {
+  const rows = await tx
+    .select({ id: definition.id, externalId: definition.externalId, text: definition.text })
+    .from(definition)
+    .where(eq(definition.source, source));
+  const meanings = await tx
+    .select({ term: term.externalId, definition: definition.externalId })
+    .from(definitionTerm)
+    .innerJoin(definition, eq(definition.id, definitionTerm.definitionId))
+    .innerJoin(term, eq(term.id, definitionTerm.termId))
+    .where(and(eq(definition.source, source), eq(term.source, source)));
+  return {
+    kept: {
+      texts: new Map(rows.map(({ externalId, text }) => [externalId ?? "", text])),
+      meanings: meanings.map((one) => ({ term: one.term ?? "", definition: one.definition ?? "" })),
+    },
+    definitionIds: new Map(rows.map(({ id, externalId }) => [externalId ?? "", id])),
+  };
+}
+
+async function termIdsOf(tx: Transaction, source: string): Promise<Map<string, number>> {
+  const rows = await tx
+    .select({ id: term.id, externalId: term.externalId })
+    .from(term)
+    .where(eq(term.source, source));
+  return new Map(rows.map(({ id, externalId }) => [externalId ?? "", id]));
+}
+
+async function deleteUnused(tx: Transaction, source: string): Promise<void> {
+  const uses = tx
+    .select({ one: sql`1` })
+    .from(definitionTerm)
+    .where(eq(definitionTerm.definitionId, definition.id));
+  await tx.delete(definition).where(and(eq(definition.source, source), notExists(uses)));
+}

@@ -1,0 +1,178 @@
+import { and, asc, eq, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
+import { ownTextSlug } from "../document/texts.ts";
+import { NotFound } from "../errors.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { defaultResolveBy } from "../task/create.ts";
+import { individualsOf } from "../task/people.ts";
+import { taskColumns } from "../task/task.ts";
+import { transition } from "../task/status.ts";
+import { type Change, insertTask, sameContent, tellOfTask, writeTask } from "../task/write.ts";
+import { type FoundTask, type KnownTask, type TaskStep, taskSteps } from "./task_changes.ts";
+import type { TaskNotice } from "./task_notice.ts";
+
+const { id, name, resourceType, resourceId, weblink, pluginSlug, taskCursor } = document;
+const columns = { id, name, resourceType, resourceId, weblink, taskCursor };
+
+/** A document of an incident that goes on, and how far its tasks are known. */
+export interface TaskPlace extends Pick<typeof document.$inferSelect, keyof typeof columns> {
+  pluginSlug: string;
+  incidentId: number;
+}
+
+/** The cursor that the plugin of our own texts would answer with. */
+const ownCursor = sql`coalesce(${documentContent.version}, 0)::text`;
+
+/**
+ * Documents of Active and Stable incidents whose tasks may have changed, in the order of their ids. Of a text that we
+ * keep ourselves we know that, so an unchanged one is not among them.
+ */
+export async function pageOfTaskPlaces(
+  db: Pick<Database, "select">,
+  afterId: number,
+  limit: number,
+): Promise<TaskPlace[]> {
+  const changed = or(ne(pluginSlug, ownTextSlug), sql`${taskCursor} is distinct from ${ownCursor}`);
+  // An array, or PostgreSQL walks all documents, expecting soon to have met enough that changed.
+  const going = sql`array(select ${incident.id} from ${incident} where ${incident.status} in ('Active', 'Stable'))`;
+  const rows = await db
+    .select({ ...columns, pluginSlug, incidentId: document.incidentId })
+    .from(document)
+    .leftJoin(documentContent, eq(documentContent.documentId, document.id))
+    .where(
+      and(
+        gt(id, afterId),
+        sql`${document.incidentId} = any(${going})`,
+        isNotNull(pluginSlug),
+        isNotNull(resourceId),
+        changed,
+      ),
+    )
+    .orderBy(asc(id))
+    .limit(limit);
+  return rows.flatMap(({ pluginSlug, incidentId, ...row }) =>
+    pluginSlug === null || incidentId === null ? [] : [{ ...row, pluginSlug, incidentId }],
+  );
+}
+
+type OurTask = KnownTask & { id: number; incidentId: number; version: number; reminders: boolean };
+
+/**
+ * Makes our tasks of a document those that were found in it, each with its line on the timeline, and notes how far they
+ * are known.
+ *
+ * @returns the incident's name and what there is to be told; undefined when nothing was done, since the incident is over
+ *   or somebody else has come further meanwhile
+ */
+export async function keepTasks(
+  tx: Transaction,
+  place: TaskPlace,
+  { found, cursor, at }: { found: readonly FoundTask[]; cursor: string; at: Date },
+): Promise<{ incident: string; notices: TaskNotice[] } | undefined> {
+  const { incidentId } = place;
+  const locked = await lockIncident(tx, "worker", incidentId).catch((error: unknown) => {
+    if (error instanceof NotFound) return undefined;
+    throw error;
+  });
+  if (!locked || locked.status === "Closed") return undefined;
+  const [held] = await tx
+    .select({ resourceType })
+    .from(document)
+    .where(
+      and(
+        eq(id, place.id),
+        eq(document.incidentId, incidentId),
+        sql`${taskCursor} is not distinct from ${place.taskCursor}::text`,
+      ),
+    )
+    .for("no key update");
+  if (!held) return undefined;
+  const steps = taskSteps(await knownTasks(tx, place.id, found), found);
+  // All at once, so that two that make the same people do not wait for each other in a circle.
+  await individualsOf(tx, steps.flatMap(peopleIn), at);
+  const notices: TaskNotice[] = [];
+  for (const step of steps) notices.push(await take(tx, place, held.resourceType, step, at));
+  if (steps.length > 0 || cursor !== place.taskCursor)
+    await tx.update(document).set({ taskCursor: cursor, taskSyncedAt: at }).where(eq(id, place.id));
+  return { incident: locked.name, notices };
+}
+
+async function knownTasks(
+  tx: Transaction,
+  documentId: number,
+  found: readonly FoundTask[],
+): Promise<OurTask[]> {
+  const ids = found.map(({ externalId }) => externalId);
+  if (ids.length === 0) return [];
+  const rows = await tx
+    .select({ ...taskColumns, deletedAt: task.deletedAt })
+    .from(task)
+    .where(and(eq(task.documentId, documentId), inArray(task.externalId, ids)))
+    // Nobody else changes them before we are done.
+    .for("no key update", { of: task });
+  return rows.map(({ deletedAt, owner, assignees, externalId, ...row }) => ({
+    ...row,
+    externalId: externalId ?? "",
+    owner: owner?.email ?? null,
+    assignees: assignees.map(({ email }) => email).sort(),
+    deleted: deletedAt !== null,
+  }));
+}
+
+function peopleIn(step: TaskStep<OurTask>): string[] {
+  if (step.kind === "delete") return [];
+  const { owner, assignees } = step.kind === "create" ? step.found : step.next;
+  const creator = step.kind === "create" ? step.found.creator : null;
+  return [owner, creator, ...assignees].filter((email) => email !== null);
+}
+
+async function take(
+  tx: Transaction,
+  place: TaskPlace,
+  resourceType: string,
+  step: TaskStep<OurTask>,
+  at: Date,
+): Promise<TaskNotice> {
+  const change: Change = { at, actor: "worker", source: "incident-task-sync" };
+  if (step.kind === "create") {
+    const { deleted, resolveBy, ...found } = step.found;
+    const row = { ...found, resolveBy: resolveBy ?? defaultResolveBy(at, resourceType) };
+    const taskId = await insertTask(
+      tx,
+      { ...row, incidentId: place.incidentId, documentId: place.id, reminders: true },
+      change,
+    );
+    return { ...row, kind: "task.created", taskId, version: 1 };
+  }
+  const { known } = step;
+  const version = known.version + 1;
+  if (step.kind === "delete") {
+    await setDeleted(tx, known, at, at);
+    await tellOfTask(tx, "task.deleted", known, change);
+    return { ...known, kind: "task.deleted", taskId: known.id, version };
+  }
+  const next = { ...step.next, reminders: known.reminders };
+  if (step.kind === "change") {
+    await writeTask(tx, known, next, change);
+    const { kind = "task.updated" } = transition(known, next.status, at);
+    return { ...next, kind, taskId: known.id, version };
+  }
+  await setDeleted(tx, known, null, at);
+  await tellOfTask(tx, "task.created", { ...known, description: next.description }, change);
+  if (!sameContent(known, next) || known.status !== next.status)
+    await writeTask(tx, { ...known, version }, next, change);
+  return { ...next, kind: "task.created", taskId: known.id, version };
+}
+
+async function setDeleted(
+  tx: Transaction,
+  { id: taskId, version }: OurTask,
+  deletedAt: Date | null,
+  at: Date,
+): Promise<void> {
+  await tx
+    .update(task)
+    .set({ deletedAt, version: version + 1, updatedAt: at })
+    .where(eq(task.id, taskId));
+}

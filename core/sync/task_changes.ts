@@ -1,0 +1,108 @@
+import { InvalidInput } from "../errors.ts";
+import { parseInstant } from "../instant.ts";
+import type { DocumentTask } from "../plugin/methods.ts";
+import type { TaskState, TaskStatus } from "../task/status.ts";
+import { sameContent } from "../task/write.ts";
+import { nameLength, parseProse, parseText } from "../text.ts";
+import { parseUserName } from "../user/field.ts";
+
+/** A task as it stands in its document, with addresses in their canonical spelling, each once and sorted. */
+export interface FoundTask {
+  externalId: string;
+  description: string;
+  status: TaskStatus;
+  creator: string | null;
+  owner: string | null;
+  assignees: string[];
+  /** Null: the document does not say. */
+  resolveBy: Date | null;
+  /** It is gone from there. */
+  deleted: boolean;
+}
+
+/** A task of ours that was found in a document before. */
+export interface KnownTask extends TaskState {
+  externalId: string;
+  description: string;
+  owner: string | null;
+  assignees: string[];
+  resolveBy: Date;
+  /** A tombstone. */
+  deleted: boolean;
+}
+
+/** What has to be done about a task. */
+export type TaskStep<K extends KnownTask> =
+  | { kind: "create"; found: FoundTask }
+  | { kind: "change" | "restore"; known: K; next: NextTask }
+  | { kind: "delete"; known: K };
+
+type NextTask = Pick<KnownTask, "description" | "owner" | "assignees" | "resolveBy" | "status">;
+
+/**
+ * A task that a plugin has found. A day that it is due lasts until its end in the zone.
+ * @throws InvalidInput when it cannot be kept
+ */
+export function readTask(
+  item: DocumentTask,
+  { domain, timezone }: { domain?: string; timezone: string },
+): FoundTask {
+  const { externalId, description, status, creator, owner, assignees, resolveBy, deleted = false } = item;
+  const user = (field: string, name: string) => parseUserName(field, name, domain);
+  return {
+    externalId: parseText("external_id", externalId, nameLength),
+    description: parseProse("description", description),
+    status,
+    creator: creator === undefined ? null : user("creator", creator),
+    owner: owner === undefined ? null : user("owner", owner),
+    assignees: [...new Set(assignees.map((name) => user("assignees", name)))].sort(),
+    resolveBy: resolveBy === undefined ? null : dueTime(resolveBy, timezone),
+    deleted,
+  };
+}
+
+function dueTime(text: string, timezone: string): Date {
+  if (text.includes("T")) return parseInstant("resolve_by", text);
+  const day = parseInstant("resolve_by", `${text}T00:00:00Z`).toISOString().slice(0, 10);
+  const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timezone);
+  return new Date(next.epochMilliseconds - 1);
+}
+
+/**
+ * What has to be done for our tasks to be those of the document. It may tell of some of them only; of several things that
+ * it says of one task, the last counts. A day that it does not name stays what it is.
+ */
+export function taskSteps<K extends KnownTask>(
+  known: readonly K[],
+  found: readonly FoundTask[],
+): TaskStep<K>[] {
+  const ours = new Map(known.map((task) => [task.externalId, task]));
+  const theirs = new Map(found.map((task) => [task.externalId, task]));
+  return [...theirs.values()].flatMap((task): TaskStep<K>[] => {
+    const before = ours.get(task.externalId);
+    if (!before) return task.deleted ? [] : [{ kind: "create", found: task }];
+    if (task.deleted) return before.deleted ? [] : [{ kind: "delete", known: before }];
+    const { description, owner, assignees, status } = task;
+    const next = { description, owner, assignees, status, resolveBy: task.resolveBy ?? before.resolveBy };
+    if (before.deleted) return [{ kind: "restore", known: before, next }];
+    const same = sameContent(before, next) && before.status === next.status;
+    return same ? [] : [{ kind: "change", known: before, next }];
+  });
+}
+
+/** The tasks of an answer as far as sense can be made of them; `fault` is told of the others. */
+export function readTasks(
+  items: readonly DocumentTask[],
+  settings: { domain?: string; timezone: string },
+  fault: (externalId: string, reason: string) => void,
+): FoundTask[] {
+  return items.flatMap((item) => {
+    try {
+      return [readTask(item, settings)];
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      fault(item.externalId, error.detail);
+      return [];
+    }
+  });
+}

@@ -1,0 +1,46 @@
+import type { Outgoing } from "../delivery/deliver.ts";
+import { minuteText } from "../duration.ts";
+import { literally } from "../flow/welcome.ts";
+import { taskLine, taskSaid } from "../task/write.ts";
+
+/** Something that happened to a task in its document. */
+export interface TaskNotice {
+  kind: keyof typeof taskSaid;
+  taskId: number;
+  /** The task's with it: what tells one notice of a task from the next. */
+  version: number;
+  description: string;
+  owner: string | null;
+  /** Addresses. */
+  assignees: readonly string[];
+  resolveBy: Date;
+}
+
+interface About {
+  incidentId: number;
+  /** `INC-1` */
+  incident: string;
+  document: { name: string; weblink: string | null };
+  publicUrl: string;
+}
+
+/** What everyone who talks about the incident is told of it, once. */
+export function outgoingOf(
+  { kind, taskId, version, ...task }: TaskNotice,
+  { incidentId, incident, document, publicUrl }: About,
+): Outgoing {
+  const people = [...new Set([task.owner, ...task.assignees])].filter((email) => email !== null);
+  const open = kind === "task.created" || kind === "task.updated" || kind === "task.reopened";
+  const lines = [
+    literally(taskLine(task.description)),
+    ...(people.length > 0 ? [`For: ${people.map(literally).join(", ")}`] : []),
+    ...(open ? [`Due: ${minuteText(task.resolveBy)}`] : []),
+    `In: ${literally(document.name)}${document.weblink === null ? "" : ` (${document.weblink})`}`,
+    `${publicUrl}/incidents/${incidentId}`,
+  ];
+  return {
+    key: { task: "incident-task-sync", what: `task-${taskId}-version-${version}`, whom: "conversation" },
+    incidentId,
+    message: { subject: `${incident}: ${taskSaid[kind]}`, text: lines.join("\n\n") },
+  };
+}

@@ -1,0 +1,25 @@
+import { term } from "../../drizzle/schema/index.ts";
+import { InvalidInput } from "../errors.ts";
+import type { TermItem } from "../plugin/methods.ts";
+import { nameLength, parseName, parseProse, parseText } from "../text.ts";
+import { keepDefinitions } from "./definitions.ts";
+import type { Followed } from "./keep.ts";
+
+/** Terms with their definitions, for term-sync. */
+export const followedTerms: Followed<TermItem, { text: string }> = {
+  table: term,
+  parse: ({ text, definitions }) => {
+    for (const one of definitions) {
+      parseText("definitions", one.externalId, nameLength);
+      parseProse("definitions", one.text);
+    }
+    const ids = new Set(definitions.map(({ externalId }) => externalId));
+    if (ids.size < definitions.length)
+      throw new InvalidInput("definitions", "Two of its definitions have the same id");
+    return { text: parseName("text", text) };
+  },
+  // Whether a word makes noise here is not for its source to say, once there is somebody who can.
+  firstValues: ({ discoverable = true }) => ({ discoverable }),
+  keep: async (tx, source, { records }, at) =>
+    keepDefinitions(tx, { source, items: records.map(({ item }) => item), at }),
+};

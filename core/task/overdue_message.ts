@@ -1,0 +1,47 @@
+import { minuteText } from "../duration.ts";
+import { literally } from "../flow/welcome.ts";
+import type { Message } from "../plugin/facts.ts";
+
+export interface OverdueTask {
+  id: number;
+  description: string;
+  resolveBy: Date;
+  incident: { name: string; title: string };
+}
+
+/** Tasks that a message spells out; the others are counted. */
+const most = 50;
+const longest = 200;
+
+/** Reminds one person of tasks of theirs whose time is past, the oldest first. */
+export function overdueMessage(tasks: readonly OverdueTask[], publicUrl: string): Message {
+  const [first] = tasks;
+  const names = new Set(tasks.map(({ incident }) => incident.name));
+  const what =
+    tasks.length === 1 ? "a task of yours is overdue" : `${tasks.length} tasks of yours are overdue`;
+  const lines = tasks.slice(0, most).map(({ id, description, resolveBy, incident: { name, title } }) => {
+    const where = `${name}: ${literally(title)}`;
+    return `- ${shortened(description)} (${where}), due ${minuteText(resolveBy)}\n  ${publicUrl}/tasks/${id}`;
+  });
+  const rest = tasks.length - lines.length;
+  const text = [
+    "The time of these tasks is past. Set what is done to Resolved, and give the rest another time:",
+    lines.join("\n"),
+    ...(rest > 0 ? [`And ${rest} more.`] : []),
+  ];
+  return {
+    subject: names.size === 1 && first ? `${first.incident.name}: ${what}` : capital(what),
+    text: text.join("\n\n"),
+  };
+}
+
+/** The first line of it, or what fits. */
+function shortened(description: string): string {
+  const [line = ""] = description.trim().split(/[\r\n]/);
+  const characters = [...line];
+  return literally(characters.length > longest ? `${characters.slice(0, longest).join("")}...` : line);
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

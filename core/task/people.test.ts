@@ -1,0 +1,49 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { individualsOf } from "./people.ts";
+
+const at = new Date("2026-12-01T12:00:00Z");
+
+let database: TestDatabase;
+let client: DatabaseClient;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 8);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+
+const idsOf = (emails: string[]) => client.db.transaction((tx) => individualsOf(tx, emails, at));
+
+test("whom somebody else makes meanwhile is one person", async () => {
+  const { promise: made, resolve: commit } = Promise.withResolvers<void>();
+  const { promise: begun, resolve: hasBegun } = Promise.withResolvers<void>();
+  const first = client.db.transaction(async (tx) => {
+    const ids = await individualsOf(tx, ["zoe@example.com"], at);
+    hasBegun();
+    await made;
+    return ids;
+  });
+  await begun;
+  const second = idsOf(["zoe@example.com"]);
+  commit();
+  expect(await second).toEqual(await first);
+  expect(await idsOf(["zoe@example.com", "zoe@example.com"])).toEqual(await first);
+});
+
+test("two that make the same people in another order do not wait for each other for ever", async () => {
+  for (let round = 0; round < 5; round += 1) {
+    const emails = Array.from({ length: 300 }, (_, i) => `p${round}-${i}@example.com`);
+    const ids = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => idsOf(i % 2 ? emails : emails.toReversed())),
+    );
+    for (const other of ids) expect([...other].sort()).toEqual([...ids[0]!].sort());
+  }
+});
+
+test("nobody is nobody", async () => {
+  expect(await idsOf([])).toEqual(new Map());
+});

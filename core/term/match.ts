@@ -1,0 +1,149 @@
+import { foldText, hasWordBeside } from "./fold.ts";
+
+/** Terms that are looked for together: built once, asked for each text. */
+export interface Vocabulary {
+  /** The ids of the terms that stand in the text, ascending and each once. */
+  find(text: string): number[];
+}
+
+/**
+ * Puts terms together so that one pass over a text finds them all (Aho and Corasick, "Efficient string matching", CACM
+ * 18/6, 1975), also those that stand in others.
+ *
+ * A term is found however it is written (case, width, composed or not; a run of space and hyphens is one space), where
+ * neither a letter nor a mark nor a number is directly before or behind it. So `leak` is not in `leakage`, and `C++` is
+ * in `(C++)`.
+ */
+export function buildVocabulary(terms: readonly { id: number; text: string }[]): Vocabulary {
+  const trie = plant(terms);
+  const { size, edges } = trie;
+  /** The node of the longest proper end of a node's text, and the nearest such node where a term ends (0: none). */
+  const shorter = new Int32Array(size);
+  const shorterEnd = new Int32Array(size);
+  // In order of depth: what is shorter is known before.
+  for (const node of byDepth(trie)) {
+    const parent = trie.parents[node]!;
+    let back = parent;
+    let next: number | undefined;
+    while (back !== 0 && next === undefined) {
+      back = shorter[back]!;
+      next = edges.get(back, trie.units[node]!);
+    }
+    shorter[node] = next ?? 0;
+    const end = shorter[node]!;
+    shorterEnd[node] = trie.ends.has(end) ? end : shorterEnd[end]!;
+  }
+
+  return {
+    find(text) {
+      const folded = foldText(text);
+      const found = new Set<number>();
+      let node = 0;
+      for (let at = 0; at < folded.length; at += 1) {
+        const unit = folded.charCodeAt(at);
+        let next = edges.get(node, unit);
+        while (next === undefined && node !== 0) {
+          node = shorter[node]!;
+          next = edges.get(node, unit);
+        }
+        node = next ?? 0;
+        let end = trie.ends.has(node) ? node : shorterEnd[node]!;
+        if (end === 0 || hasWordBeside(folded, at + 1, "after")) continue;
+        for (; end !== 0; end = shorterEnd[end]!) {
+          if (hasWordBeside(folded, at + 1 - trie.depths[end]!, "before")) continue;
+          for (const id of trie.ends.get(end)!) found.add(id);
+        }
+      }
+      return [...found].sort((a, b) => a - b);
+    },
+  };
+}
+
+interface Trie {
+  /** Nodes, of which 0 is the root. */
+  size: number;
+  edges: Edges;
+  parents: readonly number[];
+  /** The UTF-16 unit that leads to a node. */
+  units: readonly number[];
+  depths: readonly number[];
+  /** The terms that end at a node. */
+  ends: ReadonlyMap<number, readonly number[]>;
+}
+
+function plant(terms: readonly { id: number; text: string }[]): Trie {
+  const edges = new Edges();
+  const parents = [0];
+  const units = [0];
+  const depths = [0];
+  const ends = new Map<number, number[]>();
+  for (const { id, text } of terms) {
+    const folded = foldText(text);
+    let node = 0;
+    for (let at = 0; at < folded.length; at += 1) {
+      const unit = folded.charCodeAt(at);
+      let next = edges.get(node, unit);
+      if (next === undefined) {
+        next = parents.push(node) - 1;
+        units.push(unit);
+        depths.push(at + 1);
+        edges.set(node, unit, next);
+      }
+      node = next;
+    }
+    // Nothing is left of a term that is only hyphens.
+    if (node !== 0) ends.set(node, [...(ends.get(node) ?? []), id]);
+  }
+  return { size: parents.length, edges, parents, units, depths, ends };
+}
+
+/** All nodes but the root, the shallow ones first. */
+function byDepth({ size, depths }: Trie): number[] {
+  return Array.from({ length: size - 1 }, (_, i) => i + 1).sort((a, b) => depths[a]! - depths[b]!);
+}
+
+/** From a node by a UTF-16 unit to the next: a hash table in typed arrays, several times as fast as a Map of keys. */
+class Edges {
+  private nodes = new Int32Array(1024).fill(-1);
+  private units = new Uint16Array(1024);
+  private targets = new Int32Array(1024);
+  private count = 0;
+
+  get(node: number, unit: number): number | undefined {
+    const place = this.placeOf(node, unit);
+    return this.nodes[place] === node ? this.targets[place] : undefined;
+  }
+
+  set(node: number, unit: number, target: number): void {
+    if (this.count * 2 >= this.nodes.length) this.grow();
+    this.put(node, unit, target);
+    this.count += 1;
+  }
+
+  /** Where the edge is, or the free place where it would be. */
+  private placeOf(node: number, unit: number): number {
+    const mask = this.nodes.length - 1;
+    let place = Math.imul(Math.imul(node, 0x9e3779b1) ^ unit, 0x85ebca6b) >>> 7;
+    for (place &= mask; this.nodes[place] !== -1; place = (place + 1) & mask) {
+      if (this.nodes[place] === node && this.units[place] === unit) break;
+    }
+    return place;
+  }
+
+  private put(node: number, unit: number, target: number): void {
+    const place = this.placeOf(node, unit);
+    this.nodes[place] = node;
+    this.units[place] = unit;
+    this.targets[place] = target;
+  }
+
+  private grow(): void {
+    const { nodes, units, targets } = this;
+    this.nodes = new Int32Array(nodes.length * 2).fill(-1);
+    this.units = new Uint16Array(nodes.length * 2);
+    this.targets = new Int32Array(nodes.length * 2);
+    for (let i = 0; i < nodes.length; i += 1) {
+      if (nodes[i] !== -1) this.put(nodes[i]!, units[i]!, targets[i]!);
+    }
+  }
+}

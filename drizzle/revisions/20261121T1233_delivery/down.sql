@@ -1,0 +1,4 @@
+-- Takes back: delivery
+
+-- svc: data-loss table delivery
+DROP TABLE "delivery";

@@ -1,0 +1,55 @@
+import { sql } from "drizzle-orm";
+import { check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { idOf, oneOf } from "./columns.ts";
+import { incident } from "./incident.ts";
+import { individual } from "./individual.ts";
+import { instant } from "./types.ts";
+
+export const deliveryStates = ["Queued", "Done", "Dead"] as const;
+
+/**
+ * A message that leaves the database: the outbox. It is written in the transaction of what it tells of, with a job of
+ * pg-boss (schema `pgboss`) that says when to try it, and it stays when it is done: its key is never used again.
+ */
+export const delivery = pgTable(
+  "delivery",
+  {
+    /** Task, what and whom, and by which plugin. The plugin gets it with each attempt. */
+    key: text("key").primaryKey(),
+    task: text("task").notNull(),
+    /** Whose conversation it goes to, or in whose name to a person. */
+    incidentId: idOf("incident_id")
+      .notNull()
+      .references(() => incident.id, { onDelete: "cascade" }),
+    /** Every incident that it tells of: none may have become Restricted meanwhile. */
+    about: jsonb("about").$type<number[]>().notNull(),
+    /** Null: everyone in the conversation. */
+    individualId: idOf("individual_id").references(() => individual.id, { onDelete: "cascade" }),
+    pluginSlug: text("plugin_slug").notNull(),
+    subject: text("subject").notNull(),
+    /** Markdown. */
+    text: text("text").notNull(),
+    state: text("state", { enum: deliveryStates }).notNull().default("Queued"),
+    /** Of pg-boss, while it is Queued: what another job still does about it changes nothing. */
+    jobId: uuid("job_id"),
+    /** Those that failed. */
+    attempts: integer("attempts").notNull().default(0),
+    queuedAt: instant("queued_at").notNull(),
+    /** Not tried before; null: never again by itself. */
+    dueAt: instant("due_at"),
+    finishedAt: instant("finished_at"),
+    /** Why the last attempt failed, in words for people; never a secret or a message from a library. */
+    lastError: text("last_error"),
+  },
+  (table) => [
+    index("delivery_state_idx").on(table.state, table.queuedAt, table.key),
+    index("delivery_incident_idx").on(table.incidentId),
+    index("delivery_individual_idx").on(table.individualId),
+    uniqueIndex("delivery_job_idx").on(table.jobId),
+    check("delivery_state_known", oneOf("state", deliveryStates)),
+    check("delivery_job_of_state", sql`(state = 'Queued') = (job_id is not null)`),
+    check("delivery_due_of_state", sql`(state = 'Queued') = (due_at is not null)`),
+    check("delivery_finished_of_state", sql`(state = 'Queued') = (finished_at is null)`),
+    check("delivery_dead_says_why", sql`state <> 'Dead' or last_error is not null`),
+  ],
+);

@@ -1,0 +1,68 @@
+import { Type } from "@sinclair/typebox";
+import { and, eq } from "drizzle-orm";
+import type { Context } from "../../core/context.ts";
+import { Conflict } from "../../core/errors.ts";
+import { channelSlug } from "../../core/message/message.ts";
+import { defineBuiltin, type Message } from "../../core/plugin.ts";
+import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
+
+/**
+ * An incident's own channel, in our database. Who reads it is decided by who reads the incident, so nobody needs to be
+ * added; that it was made or archived is noted by whoever asked for it.
+ */
+export default defineBuiltin({
+  title: "Incident channel",
+  slug: channelSlug,
+  version: "1.0.0",
+  type: "conversation",
+  author: "svc",
+  description: "The incident's own channel in svc",
+  configSchema: Type.Object({}),
+  create: (_config, { context }) => ({
+    create: () => ({}),
+    send: ({ conversation: { incident }, message, key }) =>
+      keepMessage(context, { incidentId: incident.id, recipientId: null, message, key }),
+    direct({ incident, person, message, key }) {
+      if (!incident) throw new Conflict("The channel is an incident's: this message belongs to none");
+      return keepMessage(context, { incidentId: incident.id, recipientId: person.id, message, key });
+    },
+    add: () => {},
+    archive: () => {},
+  }),
+});
+
+/**
+ * Says it once for each key.
+ * @throws Conflict when the incident has no channel, or one that is archived and in which it was not said before
+ */
+async function keepMessage(
+  { db, clock }: Context,
+  wanted: { incidentId: number; recipientId: number | null; message: Message; key: string },
+): Promise<void> {
+  const { incidentId, recipientId, message, key: deliveryKey } = wanted;
+  const at = clock.now();
+  const text = [message.subject, message.text].filter((part) => part.trim() !== "").join("\n\n");
+  await db.transaction(async (tx) => {
+    const [channel] = await tx
+      .select({ id: conversation.id, archivedAt: conversation.archivedAt })
+      .from(conversation)
+      .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)))
+      // Not archived before we are done.
+      .for("share");
+    if (!channel) throw new Conflict("This incident has no channel of its own");
+    const { id: conversationId } = channel;
+    if (channel.archivedAt === null) {
+      await tx
+        .insert(conversationMessage)
+        .values({ conversationId, at, recipientId, text, deliveryKey })
+        .onConflictDoNothing();
+      return;
+    }
+    const { conversationId: of, deliveryKey: by } = conversationMessage;
+    const said = await tx
+      .select({ id: conversationMessage.id })
+      .from(conversationMessage)
+      .where(and(eq(of, conversationId), eq(by, deliveryKey)));
+    if (said.length === 0) throw new Conflict("The channel of this incident is archived");
+  });
+}

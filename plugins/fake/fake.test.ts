@@ -1,0 +1,63 @@
+import { describe, expect, test } from "bun:test";
+import { callPlugin } from "../../core/plugin/call.ts";
+import { pluginMethods, type PluginType, pluginTypes } from "../../core/plugin/methods.ts";
+import * as fakes from "./fakes.ts";
+import { pluginsOf } from "./plugins.ts";
+
+const all = Object.values(fakes).map((make) => make());
+
+test("there is a fake of each type, with all of its methods", () => {
+  expect(all.map(({ plugin }) => plugin.type).sort()).toEqual([...pluginTypes].sort());
+  for (const { plugin } of all) {
+    const methods = Object.keys(pluginMethods[plugin.type as PluginType]);
+    expect(Object.keys(plugin.methods).sort()).toEqual(methods.sort());
+  }
+});
+
+describe("a call", () => {
+  test("that nobody expected fails for the caller and fails the test", async () => {
+    const fake = fakes.fakeTerm();
+    const plugins = pluginsOf(fakes.fakeDocument(), fake);
+    expect(() => plugins.assertExpected()).not.toThrow();
+    expect(await callPlugin(fake.plugin, "list", {})).toMatchObject({ ok: false, reason: "failed" });
+    expect(() => fake.assertExpected()).toThrow("nobody expected: list");
+    expect(() => plugins.assertExpected()).toThrow("nobody expected: list");
+    expect(() => {
+      using disposed = plugins;
+      return disposed;
+    }).toThrow("nobody expected: list");
+  });
+
+  test("is answered in turn, and once more than that nobody expected it", async () => {
+    const person = { email: "a@example.com" };
+    const fake = fakes.fakeParticipant({ onCall: [() => person, () => null] });
+    const call = { service: { id: 1, name: "Storage" }, at: "2026-11-20T12:00:00Z" };
+    const ask = () => callPlugin(fake.plugin, "onCall", call, { key: "k" });
+    expect(await ask()).toEqual({ ok: true, value: person });
+    expect(await ask()).toEqual({ ok: true, value: null });
+    fake.assertExpected();
+    expect(await ask()).toMatchObject({ ok: false });
+    expect(() => fake.assertExpected()).toThrow();
+    expect(fake.to("onCall").map(({ key, service }) => [key, service.id])).toEqual([
+      ["k", 1],
+      ["k", 1],
+      ["k", 1],
+    ]);
+  });
+
+  test("is answered the same each time by a function", async () => {
+    using fake = fakes.fakeTerm({ list: () => [] });
+    expect(await callPlugin(fake.plugin, "list", {})).toEqual({ ok: true, value: [] });
+    expect(await callPlugin(fake.plugin, "list", {})).toEqual({ ok: true, value: [] });
+    expect(fake.calls).toHaveLength(2);
+  });
+});
+
+test("plugins are found by type and slug, in their order", () => {
+  const one = fakes.fakeConversation({}, { slug: "one" });
+  const two = fakes.fakeConversation({}, { slug: "two" });
+  const plugins = pluginsOf(one, fakes.fakeTerm(), two);
+  expect(plugins.ofType("conversation").map(({ slug }) => slug)).toEqual(["one", "two"]);
+  expect(plugins.find("conversation", "two")).toBe(two.plugin);
+  expect(plugins.find("term", "two")).toBeUndefined();
+});

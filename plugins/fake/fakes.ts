@@ -1,0 +1,26 @@
+import type { MethodName } from "../../core/plugin/methods.ts";
+import type { PluginType } from "../../core/plugin.ts";
+import { type Fake, type FakeOptions, fakePlugin, type Script } from "./fake.ts";
+
+// One of each type. Without a script it expects no call at all.
+
+const fakeOf =
+  <T extends PluginType>(type: T, ...methods: MethodName<T>[]) =>
+  (script: Script<T> = {}, options: FakeOptions = {}): Fake<T> =>
+    fakePlugin(type, methods, script, options);
+
+export const fakeDocumentResolver = fakeOf("document-resolver", "resolve");
+
+export const fakeParticipant = fakeOf("participant", "resolve", "onCall");
+
+export const fakeDocument = fakeOf(
+  ...(["document", "create", "get", "update", "text", "tasks", "move", "remove"] as const),
+);
+
+export const fakeConversation = fakeOf("conversation", "create", "send", "direct", "add", "archive");
+
+export const fakeParticipantGroup = fakeOf("participant_group", "create", "add", "remove", "members");
+
+export const fakeTerm = fakeOf("term", "list");
+
+export const fakeApplication = fakeOf("application", "list");

@@ -1,0 +1,243 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { createServer, type Socket } from "node:net";
+import { eq } from "drizzle-orm";
+import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
+import type { IncidentFacts } from "../../core/plugin.ts";
+import {
+  incident,
+  participant,
+  participantGroup,
+  participantGroupMember,
+  team,
+} from "../../drizzle/schema/index.ts";
+import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
+import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
+import { startMailServer, type TestMailServer } from "../../tests/support/smtp.ts";
+import { createPost } from "./post.ts";
+import { mailServerOf } from "./server.ts";
+
+let its: PluginTest;
+let ids: IncidentIds;
+let facts: IncidentFacts;
+let server: TestMailServer;
+/** Recipients whom the server refuses. */
+const refused = new Set<string>();
+
+beforeAll(async () => {
+  its = await startPluginTest();
+  const { db, clock } = its.context;
+  ids = await insertIncident(db, clock.now());
+  facts = await its.factsOf(ids.incidentId);
+  await db.update(team).set({ email: "storage@example.com" }).where(eq(team.id, ids.teamId));
+  const group = {
+    incidentId: ids.incidentId,
+    pluginSlug: "mailing-list",
+    name: "inc-1",
+    createdAt: clock.now(),
+  };
+  const [list] = await db.insert(participantGroup).values(group).returning();
+  const member = { participantGroupId: list!.id, teamId: ids.teamId, addedAt: clock.now() };
+  await db.insert(participantGroupMember).values(member);
+  server = await startMailServer({
+    onRcptTo: ({ address }, _session, done) =>
+      refused.has(address) ? done(Object.assign(new Error(`no ${address}`), { responseCode: 550 })) : done(),
+    onAuth: ({ username, password }, _session, done) =>
+      password === "p@ss" ? done(null, { user: username }) : done(new Error("no")),
+  });
+});
+beforeEach(async () => {
+  refused.clear();
+  server.received.length = 0;
+  await setVisibility("Open");
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await its[Symbol.asyncDispose]();
+});
+
+async function setVisibility(visibility: "Open" | "Restricted") {
+  await its.context.db.update(incident).set({ visibility }).where(eq(incident.id, ids.incidentId));
+  facts = { ...facts, visibility };
+}
+
+async function open(url = `smtp://127.0.0.1:${server.port}`, more: Record<string, string> = {}) {
+  const plugins = await its.choose({
+    SVC_PLUGIN_CONVERSATION: "mail",
+    SVC_PLUGIN_MAIL_URL: url,
+    SVC_PLUGIN_MAIL_FROM: "svc <svc@example.com>",
+    ...more,
+  });
+  return plugins.ofType("conversation")[0]!;
+}
+
+const message = { subject: "INC-1: Disk full", text: "**Alice** commands.\n" };
+const send = (plugin: ActivePlugin<"conversation">, key = "k1", more: object = {}) =>
+  callPlugin(plugin, "send", { conversation: { incident: facts }, message }, { key, ...more });
+const recipients = () => server.received.flatMap(({ to }) => to).sort();
+const person = (name: string, id: number) => ({ id, name, email: `${name}@example.com` });
+
+test("each participant and each team of the list gets a mail of their own", async () => {
+  const plugin = await open(undefined, { SVC_PLUGIN_MAIL_REPLY_TO: "oncall@example.com" });
+  expect(await send(plugin)).toEqual({ ok: true, value: undefined });
+  expect(recipients()).toEqual(["alice@example.com", "bob@example.com", "storage@example.com"]);
+  for (const { to, headers, raw } of server.received) {
+    expect(headers).toMatchObject({
+      ...{ from: "svc <svc@example.com>", to: to[0], "reply-to": "oncall@example.com" },
+      ...{ subject: "INC-1: Disk full", "auto-submitted": "auto-generated" },
+      ...{ date: "Fri, 20 Nov 2026 12:00:00 +0000" },
+    });
+    expect(raw.match(/@example\.com/g)).toHaveLength(4);
+    expect(raw).toEndWith("\r\n\r\n**Alice** commands.\r\n");
+  }
+  const idsOfMails = server.received.map(({ headers }) => headers["message-id"]!);
+  expect(new Set(idsOfMails).size).toBe(3);
+  for (const id of idsOfMails) expect(id).toMatch(/^<[0-9a-f]{32}@example\.com>$/);
+});
+
+test("who left gets none, and nothing is made, joined or archived", async () => {
+  const { db, clock } = its.context;
+  const plugin = await open();
+  await db.update(participant).set({ leftAt: clock.now() }).where(eq(participant.id, ids.reporter));
+  await send(plugin, "left");
+  await db.update(participant).set({ leftAt: null }).where(eq(participant.id, ids.reporter));
+  expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
+  const conversation = { incident: facts };
+  for (const done of [
+    await callPlugin(plugin, "create", { incident: facts }),
+    await callPlugin(plugin, "add", { conversation, people: [person("bob", ids.bob)] }),
+    await callPlugin(plugin, "archive", { conversation }),
+  ]) {
+    expect(done).toMatchObject({ ok: true });
+  }
+  expect(server.received).toHaveLength(2);
+});
+
+describe("of a Restricted incident", () => {
+  test("only participants are told, under its name alone", async () => {
+    await setVisibility("Restricted");
+    await send(await open(), "restricted");
+    expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);
+    for (const { headers } of server.received) expect(headers.subject).toBe(facts.name);
+  });
+
+  test("teams are left out by what it is now, not by what the call was told", async () => {
+    await setVisibility("Restricted");
+    facts = { ...facts, visibility: "Open" };
+    await send(await open(), "late");
+    expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);
+  });
+
+  test("nobody else is told directly", async () => {
+    const plugin = await open();
+    const direct = (id: number) =>
+      callPlugin(plugin, "direct", { person: person("carol", id), message, incident: facts });
+    expect(await direct(999_999)).toMatchObject({ ok: true });
+    await setVisibility("Restricted");
+    expect(await direct(999_999)).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining("takes no part"),
+    });
+    expect(await direct(ids.alice)).toMatchObject({ ok: true });
+    expect(server.received.map(({ headers }) => headers.subject)).toEqual([message.subject, facts.name]);
+  });
+});
+
+test("one that is refused is told in numbers; tried again, the others get no second", async () => {
+  const plugin = await open();
+  refused.add("bob@example.com");
+  const first = await send(plugin, "again");
+  expect(first).toMatchObject({ ok: false, detail: "mail failed: 1 of 3 mails were not sent (550)" });
+  expect(JSON.stringify([first, its.logged])).not.toContain("bob@example.com");
+  expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
+  refused.clear();
+  await Promise.all([send(plugin, "again"), send(plugin, "again")]);
+  expect(recipients()).toEqual(["alice@example.com", "bob@example.com", "storage@example.com"]);
+  // Another process remembers nothing, but says the same id.
+  const before = new Map(server.received.map(({ to, headers }) => [to[0], headers["message-id"]]));
+  server.received.length = 0;
+  await send(await open(), "again");
+  expect(new Map(server.received.map(({ to, headers }) => [to[0], headers["message-id"]]))).toEqual(before);
+});
+
+test("no header can be slipped in", async () => {
+  const plugin = await open();
+  const evil = "x\r\nBcc: eve@example.com\r\n\r\nbody\u2028y\0z";
+  const to = person("dave", 1);
+  await callPlugin(plugin, "direct", {
+    person: to,
+    message: { subject: evil, text: "a\r\n.\r\nMAIL FROM:<x>" },
+  });
+  await callPlugin(plugin, "direct", { person: { ...to, email: "dave,eve@example.com" }, message });
+  for (const mail of server.received) expect(mail.headers.bcc).toBeUndefined();
+  expect(server.received[0]!.headers.subject).toBe("x Bcc: eve@example.com body y z");
+  expect(server.received[0]!.raw).toContain("\r\n.\r\nMAIL FROM:<x>");
+  expect(recipients()).not.toContain("eve@example.com");
+});
+
+describe("the server", () => {
+  test("is told user and password", async () => {
+    await send(await open(`smtp://svc:p%40ss@127.0.0.1:${server.port}`), "auth");
+    expect(server.received.map(({ user }) => user)).toEqual(["svc", "svc", "svc"]);
+  });
+
+  test("may refuse them, without their being told on", async () => {
+    const outcome = await send(await open(`smtp://svc:hunter2@127.0.0.1:${server.port}`), "wrong");
+    expect(outcome).toMatchObject({ ok: false, detail: "mail failed: 3 of 3 mails were not sent (535)" });
+    expect(JSON.stringify([outcome, its.logged])).not.toContain("hunter2");
+  });
+
+  test("may be away when svc starts", async () => {
+    const outcome = await send(await open("smtp://127.0.0.1:1"), "away");
+    expect(outcome).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining("3 of 3 mails were not sent (E"),
+    });
+  });
+
+  test("with a certificate that nobody vouches for gets nothing", async () => {
+    // smtp-server has one of its own for "localhost" when it is given none.
+    await using tls = await startMailServer({ secure: true, disabledCommands: [] });
+    const outcome = await send(await open(`smtps://svc:p@127.0.0.1:${tls.port}`), "tls");
+    expect(outcome).toMatchObject({ ok: false });
+    expect(tls.received).toEqual([]);
+  });
+
+  test("that hangs is given up, and its connections with it", async () => {
+    const sockets = new Set<Socket>();
+    const silent = createServer((socket) => {
+      sockets.add(socket);
+      socket.on("close", () => sockets.delete(socket));
+      socket.on("error", () => {});
+    });
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as { port: number };
+    const url = `smtp://127.0.0.1:${port}`;
+    expect(await send(await open(url), "hang", { timeoutMilliseconds: 100 })).toMatchObject({
+      reason: "timeout",
+    });
+    const mails = ["a@x.y", "b@x.y"].map((to) => ({ to, messageId: `<${to}>`, subject: "s", text: "t" }));
+    const post = createPost({ server: mailServerOf(url), from: "svc@example.com", milliseconds: 100 });
+    const before = sockets.size;
+    const { signal } = new AbortController();
+    const posting = post(mails, { signal, at: its.context.clock.now() });
+    await expect(posting).rejects.toMatchObject({ detail: "2 of 2 mails were not sent (ETIMEDOUT)" });
+    for (let tries = 0; tries < 200 && sockets.size > before; tries += 1) await Bun.sleep(10);
+    expect(sockets.size).toBeLessThanOrEqual(before);
+    silent.close();
+  });
+});
+
+describe("is not set up with", () => {
+  test.each([
+    ["another protocol", "https://mail.example.com", "From <a@b.c>"],
+    ["a path", "smtp://mail.example.com/x", "a@b.c"],
+    ["options of nodemailer's", "smtp://mail.example.com?logger=true", "a@b.c"],
+    ["a broken escape", "smtp://a:hunter2%@mail.example.com", "a@b.c"],
+    ["two senders", "smtp://mail.example.com", "a@b.c, d@e.f"],
+    ["a sender of two lines", "smtp://mail.example.com", "a\r\nBcc: x <a@b.c>"],
+  ])("%s", async (_, url, from) => {
+    const opening = open(url, { SVC_PLUGIN_MAIL_FROM: from });
+    await expect(opening).rejects.toThrow(/SVC_PLUGIN_MAIL_|the url/);
+    await expect(opening).rejects.not.toThrow("hunter2");
+  });
+});

@@ -1,0 +1,72 @@
+import { Type } from "@sinclair/typebox";
+import { Conflict } from "../../core/errors.ts";
+import { addressesOf, mayBeTold } from "../../core/participant/addresses.ts";
+import { type CallContext, defineBuiltin, type IncidentFacts, type Message } from "../../core/plugin.ts";
+import { createPost, type Mail } from "./post.ts";
+import { mailServerOf } from "./server.ts";
+
+/** `svc@example.com`, or `svc <svc@example.com>`; one line, one address. */
+const address = '^([^<>@,;:"\\r\\n]+ <[^\\s<>@,;:"]+@[^\\s<>@,;:"]+>|[^\\s<>@,;:"]+@[^\\s<>@,;:"]+)$';
+
+export default defineBuiltin({
+  title: "Mail",
+  slug: "mail",
+  version: "1.0.0",
+  type: "conversation",
+  author: "svc",
+  description: "Sends what is said in an incident to those who take part, by SMTP",
+  configSchema: Type.Object({
+    url: Type.String({
+      pattern: "^smtps?://[^\\s/]+/?$",
+      secret: true,
+      description: "The mail server: smtps://user:password@mail.example.com, or smtp:// with STARTTLS",
+    }),
+    from: Type.String({ pattern: address, description: "The sender: svc <svc@example.com>" }),
+    replyTo: Type.Optional(
+      Type.String({ pattern: address, description: "Where answers go, if not to the sender" }),
+    ),
+  }),
+  create({ url, from, replyTo }, { context, clock }) {
+    const post = createPost({ server: mailServerOf(url), from, replyTo });
+    const domain = from.replace(/^.*@|>$/g, "");
+    const send = (to: readonly string[], words: Words, { key, signal }: CallContext) =>
+      post(
+        to.map((one) => mailOf(one, words, { key, domain })),
+        { signal, at: clock.now() },
+      );
+    return {
+      // Each mail stands for itself: there is nothing to make, to join or to archive.
+      create: () => ({}),
+      async send({ conversation: { incident }, message, ...call }) {
+        await send(await addressesOf(context, incident.id), { incident, message }, call);
+      },
+      async direct({ person, incident, message, ...call }) {
+        if (incident && !(await mayBeTold(context, incident.id, person.id)))
+          throw new Conflict("The incident is Restricted, and this person takes no part in it");
+        await send([person.email], { incident, message }, call);
+      },
+      add: () => {},
+      archive: () => {},
+    };
+  },
+});
+
+interface Words {
+  incident?: IncidentFacts;
+  message: Message;
+}
+
+function mailOf(
+  to: string,
+  { incident, message }: Words,
+  { key, domain }: { key: string; domain: string },
+): Mail {
+  const hash = new Bun.CryptoHasher("sha256").update(JSON.stringify([key, to])).digest("hex");
+  return {
+    to,
+    messageId: `<${hash.slice(0, 32)}@${domain}>`,
+    // Subjects stand in notifications and on locked screens.
+    subject: incident?.visibility === "Restricted" ? incident.name : message.subject,
+    text: message.text,
+  };
+}

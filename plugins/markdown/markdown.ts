@@ -1,0 +1,48 @@
+import { Type } from "@sinclair/typebox";
+import { longestContent } from "../../core/document/content.ts";
+import { NotFound } from "../../core/errors.ts";
+import { defineBuiltin } from "../../core/plugin.ts";
+import { readContent, removeContent, replaceContent, startContent } from "./content.ts";
+import { tasksSince } from "./tasks.ts";
+import { fillTemplate } from "./template.ts";
+
+/**
+ * Texts under the ids of our documents (`document_content`), whatever a document's resource id is: so no document shows
+ * the text of another. There is no page of a text yet, hence no link.
+ */
+export default defineBuiltin({
+  title: "Markdown",
+  slug: "markdown",
+  version: "1.0.0",
+  type: "document",
+  author: "svc",
+  description: "Keeps documents as Markdown in svc's database, and finds the tasks in them",
+  configSchema: Type.Object({}),
+  create: (_config, { context }) => ({
+    async create({ document, template, variables }) {
+      const text = template === undefined ? "" : (await readContent(context, template.id))?.text;
+      if (text === undefined) throw new NotFound("The template has no text here");
+      await startContent(context, document.id, fillTemplate(text, variables, longestContent));
+      return { resourceId: String(document.id) };
+    },
+    async get({ document }) {
+      const content = await readContent(context, document.id);
+      return content ? { name: document.name, version: String(content.version) } : null;
+    },
+    // A name is our record's alone.
+    async update({ document: { id: documentId }, text, version }) {
+      if (text === undefined) return {};
+      return { version: String(await replaceContent(context, { documentId, text, version })) };
+    },
+    async text({ document }) {
+      const content = await readContent(context, document.id);
+      return content ? { text: content.text, version: String(content.version) } : null;
+    },
+    tasks: ({ document, cursor }) => tasksSince(context, document.id, cursor),
+    // There are no folders.
+    move: ({ document }) => ({ resourceId: document.resourceId }),
+    async remove({ document }) {
+      await removeContent(context, document.id);
+    },
+  }),
+});

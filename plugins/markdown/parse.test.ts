@@ -1,0 +1,111 @@
+import { describe, expect, test } from "bun:test";
+import { longestParsed, mostLines, mostTasks, parseTasks, type WrittenTask } from "./parse.ts";
+
+const parse = (text: string, domain: string | undefined = "example.com") => parseTasks(text, domain);
+const open = (description: string, more: Partial<WrittenTask> = {}): WrittenTask => ({
+  description,
+  status: "Open",
+  assignees: [],
+  ...more,
+});
+
+test("who, until when, done, and at any depth", () => {
+  const text = `
+# Follow-up
+- [ ] Rotate the keys @alice (due 2026-12-01)
+  - [x] Ask the vendor @bob@vendor.example, @carol.
+
+    More about it, @dave.
+- no task, @alice
+1. [X] @alice: Write it down
+> * [ ] From a quote
+`;
+  expect(parse(text)).toEqual([
+    open("Rotate the keys", { assignees: ["alice@example.com"], resolveBy: "2026-12-01" }),
+    open("Ask the vendor", { status: "Resolved", assignees: ["bob@vendor.example", "carol@example.com"] }),
+    open("Write it down", { status: "Resolved", assignees: ["alice@example.com"] }),
+    open("From a quote"),
+  ]);
+});
+
+describe("is no task", () => {
+  test.each([
+    ["a fence", "```\n- [ ] a\n```"],
+    ["indented code", "    - [ ] a"],
+    ["a code fence in a quote", "> ~~~\n> - [ ] a\n> ~~~"],
+    ["an HTML comment", "<!--\n- [ ] a\n\n- [ ] b\n-->"],
+    ["a paragraph", "[ ] a"],
+    ["a box without words", "- [ ] \n- [x]\n- [ ] @alice (due 2026-12-01)"],
+    ["another mark", "- [-] a\n- [  ] b\n- [] c"],
+    ["nothing", ""],
+  ])("%s", (_, text) => expect(parse(text)).toEqual([]));
+});
+
+describe("stays a part of the description:", () => {
+  test.each([
+    ["a day that is none", "a (due 2026-02-30)", "a (due 2026-02-30)"],
+    ["another form of day", "a (due tomorrow)", "a (due tomorrow)"],
+    ["what is no user name", "a @b@c@d", "a @b@c@d"],
+    ["a look-alike", "a @\u212Aevin", "a @\u212Aevin"],
+    ["an address in the middle of a word", "mail a@b", "mail a@b"],
+    ["a mark in code", "see `@alice`", "see @alice"],
+  ])("%s", (_, text, description) => expect(parse(`- [ ] ${text}`)).toEqual([open(description)]));
+
+  test("somebody in the middle of the sentence, who has the task all the same", () => {
+    expect(parse("- [ ] tell @alice about it")).toEqual([
+      open("tell @alice about it", { assignees: ["alice@example.com"] }),
+    ]);
+  });
+
+  test("a bare name where no domain completes it", () => {
+    expect(parseTasks("- [ ] a @alice\n- [ ] b @alice@x.org", undefined)).toEqual([
+      open("a @alice"),
+      open("b", { assignees: ["alice@x.org"] }),
+    ]);
+  });
+});
+
+test("a description is plain text in one line", () => {
+  const text =
+    "- [ ] **Check** [the `disk`](https://x.example) ![plot](p) &amp; <b>more</b>\n  and\tso   on\\\n  #x";
+  expect(parse(text)).toEqual([open("Check the disk plot & more and so on #x")]);
+  expect(parse("- [ ] a\0b")).toEqual([open("a\uFFFDb")]);
+  expect(parse(`- [ ] ${"x".repeat(5000)}`)[0]!.description).toHaveLength(2000);
+  expect(parse("- [ ] a @alice @Alice @bob")[0]!.assignees).toEqual(["alice@example.com", "bob@example.com"]);
+});
+
+describe("what is made to be slow is not:", () => {
+  const fill = (piece: string) => piece.repeat(Math.ceil(1_000_000 / piece.length));
+  test.each([
+    ["lists in lists", Array.from({ length: 1000 }, (_, i) => `${"  ".repeat(i)}- [ ] a`).join("\n")],
+    ["lists on a line", fill(`${"- ".repeat(1000)}[ ] a\n`)],
+    ["lists on many lines", fill(`${"- ".repeat(11)}[ ] a\n`)],
+    ["quotes", fill(`${"> ".repeat(1000)}- [ ] a\n`)],
+    ["quotes and lazy lines", fill("> a\nb\n")],
+    ["headings of two lines", fill("a\n=\n")],
+    ["lists and rules", fill("- a\n---\n")],
+    ["tabs", fill("-\ta\n\t- [ ] b\n")],
+    ["empty lines", fill("\n")],
+    ["other ends of lines", fill("- [ ] a\r")],
+    ["emphasis", fill("*_")],
+    ["emphasis of a task", `- [ ] ${fill("*_")}`],
+    ["links of a task", `- [ ] ${fill("![a](")}`],
+    ["boxes", fill("[x]")],
+    ["definitions", fill("[a]: b\n")],
+    ["people", `- [ ] ${fill("@a ")}`],
+    ["NUL", fill("\0")],
+    ["tasks", fill("- [ ] a @alice\n")],
+  ])("%s", (_, hostile) => {
+    const start = performance.now();
+    parse(`- [ ] first\n\n${hostile}`);
+    // Without the limits it is a minute and more; with them half a second.
+    expect(performance.now() - start).toBeLessThan(10_000);
+  });
+});
+
+test("what is beyond the limits is not looked at", () => {
+  expect(parse("- [ ] a\n".repeat(mostTasks + 1))).toHaveLength(mostTasks);
+  expect(parse(`${"x\n".repeat(mostLines)}\n- [ ] a`)).toEqual([]);
+  expect(parse(Array.from({ length: 20 }, (_, i) => `${"  ".repeat(i)}- [ ] a`).join("\n"))).toHaveLength(12);
+  expect(parse(`${"x".repeat(longestParsed)}\n\n- [ ] a`)).toEqual([]);
+});

@@ -1,0 +1,59 @@
+import { and, asc, eq, isNotNull } from "drizzle-orm";
+import type { Context } from "../../core/context.ts";
+import type { DocumentTask } from "../../core/plugin.ts";
+import { task } from "../../drizzle/schema/index.ts";
+import { align, type KnownTask } from "./align.ts";
+import { readContent } from "./content.ts";
+import { parseTasks } from "./parse.ts";
+
+/**
+ * The tasks in the text of a document, each under the id that it has had so far; and those that are gone, when there is
+ * something that they can be gone from. `cursor` is the text's version: at the same one nothing has changed.
+ */
+export async function tasksSince(
+  context: Context,
+  documentId: number,
+  cursor: string | undefined,
+): Promise<{ tasks: DocumentTask[]; cursor: string; complete: true }> {
+  const content = await readContent(context, documentId);
+  const now = String(content?.version ?? 0);
+  if (now === cursor) return { tasks: [], cursor: now, complete: true };
+  const known = await knownTasks(context, documentId);
+  const written = parseTasks(content?.text ?? "", context.config.domain);
+  return { tasks: identify(known, written), cursor: now, complete: true };
+}
+
+/** What is written, with ids: those of `known`, or new ones; and behind it what of `known` is gone. */
+export function identify(
+  known: readonly KnownTask[],
+  written: ReturnType<typeof parseTasks>,
+): DocumentTask[] {
+  const ids = align(known, written);
+  const present = written.map(({ assignees, ...words }, at) => ({
+    ...words,
+    assignees,
+    externalId: ids[at] ?? crypto.randomUUID(),
+    // Who is named first answers for it.
+    ...(assignees[0] === undefined ? {} : { owner: assignees[0] }),
+  }));
+  const gone = known
+    .filter(({ externalId, deleted }) => !deleted && !ids.includes(externalId))
+    .map(({ externalId, description, status }) => ({
+      ...{ externalId, description, status: status as DocumentTask["status"] },
+      ...{ assignees: [], deleted: true },
+    }));
+  return [...present, ...gone];
+}
+
+/** In the order in which they were found first. */
+async function knownTasks({ db }: Context, documentId: number): Promise<KnownTask[]> {
+  const { externalId, description, status, deletedAt } = task;
+  const rows = await db
+    .select({ externalId, description, status, deletedAt })
+    .from(task)
+    .where(and(eq(task.documentId, documentId), isNotNull(task.externalId)))
+    .orderBy(asc(task.id));
+  return rows.flatMap(({ externalId, deletedAt, ...row }) =>
+    externalId === null ? [] : [{ ...row, externalId, deleted: deletedAt !== null }],
+  );
+}

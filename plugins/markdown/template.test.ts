@@ -1,0 +1,96 @@
+import { describe, expect, test } from "bun:test";
+import { fromMarkdown } from "mdast-util-from-markdown";
+import fc from "fast-check";
+import { parseTasks } from "./parse.ts";
+import { fillTemplate } from "./template.ts";
+
+const fill = (text: string, variables: Record<string, string> = {}) => fillTemplate(text, variables, 10_000);
+
+test("a name in braces is replaced, once, and what nobody knows stays", () => {
+  const variables = { name: "INC-1", title: "Disk {{name}} full", toString: "x" };
+  expect(fill("# {{name}}: {{ title }} {{nobody}} {name} {{}} {{constructor}}", variables)).toBe(
+    "# INC-1: Disk {{name}} full {{nobody}} {name} {{}} {{constructor}}",
+  );
+});
+
+test("an address stays one that can be opened", () => {
+  const weblink = "https://svc.example.com:8443/incidents/7";
+  expect(fill("{{weblink}} [it]({{weblink}})", { weblink })).toBe(`${weblink} [it](${weblink})`);
+});
+
+describe("what is put in is words", () => {
+  const hostile = [
+    "- [ ] evil @eve",
+    "x\n- [x] evil",
+    "x\r- [ ] evil",
+    "x\n\n1. [ ] evil",
+    "[ ] evil",
+    "[click](https://evil.example)",
+    "![](https://evil.example)",
+    "<https://evil.example>",
+    "<script>alert(1)</script>",
+    "`code`",
+    "~~~\ncode",
+    "# heading",
+    "x\n===",
+    "x\n---",
+    "> quote",
+    "[x]: https://evil.example",
+    "https://evil.example/?q=1&amp;x",
+    "\\[x](y)",
+  ];
+  const frames = [
+    "{{title}}",
+    "- {{title}}",
+    "# {{title}}",
+    "> {{title}}",
+    "a {{title}} b",
+    "- [ ] {{title}}",
+  ];
+  const plain = new Set(["root", "paragraph", "text", "list", "listItem", "heading", "blockquote"]);
+  const shapeOf = (text: string) => {
+    const seen: Record<string, number> = {};
+    const walk = (node: { type: string; children?: unknown[] }) => {
+      // Several lines are several paragraphs; that is all that a value may change.
+      if (node.type !== "text" && node.type !== "paragraph") seen[node.type] = (seen[node.type] ?? 0) + 1;
+      expect(plain).toContain(node.type);
+      for (const child of node.children ?? []) walk(child as typeof node);
+    };
+    walk(fromMarkdown(text));
+    return seen;
+  };
+  test.each(frames)("in %p", (frame) => {
+    for (const title of hostile) {
+      const filled = fill(frame, { title });
+      expect([title, shapeOf(filled)]).toEqual([title, shapeOf(fill(frame, { title: "words" }))]);
+      expect(parseTasks(filled, undefined)).toHaveLength(frame.includes("[ ]") ? 1 : 0);
+    }
+  });
+
+  test("whatever it is", () => {
+    const piece = fc.constantFrom(..."-*+_`~#>[]()!<>&|\\= \n\r\t:/w.1xa{}");
+    const title = fc.array(piece, { maxLength: 20 }).map((pieces) => pieces.join(""));
+    fc.assert(
+      fc.property(title, fc.constantFrom(...frames.slice(0, 5)), (title, frame) => {
+        const filled = fill(frame, { title });
+        expect(parseTasks(filled, undefined)).toEqual([]);
+        shapeOf(filled);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("which Markdown shows as they are", () => {
+    const title = "1. *Disk* <full> [x] & `y` #1 \\o/";
+    const shown = fromMarkdown(fill("{{title}}", { title })).children[0] as { children: { value: string }[] };
+    expect(shown.children.map(({ value }) => value).join("")).toBe(title);
+  });
+});
+
+test("a result that is too long is refused before it is made", () => {
+  const start = performance.now();
+  expect(() => fillTemplate("{{x}}".repeat(100_000), { x: "x".repeat(20_000) }, 1_000_000)).toThrow(
+    "longer than 1000000",
+  );
+  expect(performance.now() - start).toBeLessThan(5000);
+});

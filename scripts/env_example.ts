@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { OptionalKind, type TSchema } from "@sinclair/typebox";
+import { variables } from "../core/config.ts";
+
+const width = 118;
+
+/** `.env.example`: every variable with what it is for and its default, made from the one list of variables. */
+export function envExample(): string {
+  const blocks = Object.values(variables).map(({ name, schema, about, secret }) => {
+    const { default: value } = schema as TSchema;
+    const text = OptionalKind in schema || value === undefined ? "" : String(value);
+    const file = secret ? [`# Secret: ${name}_FILE may name a file that holds it instead.`] : [];
+    return [...comment(about), ...file, `#${name}=${/[\s#]/.test(text) ? `"${text}"` : text}`].join("\n");
+  });
+  const head = [
+    "# Copy this file to .env and take the # away from what you change. The environment goes before .env.",
+    "# Variables of plugins: docs/plugins.md. Written by `bun scripts/env_example.ts --write`.",
+  ].join("\n");
+  return `${[head, ...blocks].join("\n\n")}\n`;
+}
+
+function comment(text: string): string[] {
+  const lines = ["#"];
+  for (const word of text.split(" ")) {
+    const line = `${lines.at(-1)} ${word}`;
+    if (line.length <= width) lines[lines.length - 1] = line;
+    else lines.push(`# ${word}`);
+  }
+  return lines;
+}
+
+export const envExampleFile = join(import.meta.dir, "../.env.example");
+
+if (import.meta.main) {
+  if (process.argv.includes("--write")) await Bun.write(envExampleFile, envExample());
+  else console.log(envExample());
+}

@@ -1,0 +1,49 @@
+import { type Static, t } from "elysia";
+import type { Reasons } from "../../core/reason.ts";
+import { descriptionLength, nameLength } from "../../core/text.ts";
+import { id } from "../schema.ts";
+
+// What several resources are written with.
+
+export const name = t.String({ minLength: 1, maxLength: nameLength });
+export const description = t.String({ maxLength: descriptionLength });
+export const email = t.String({
+  minLength: 1,
+  maxLength: nameLength,
+  description: "In any spelling: kept is the canonical one",
+});
+export const ids = t.Array(id, { maxItems: 200 });
+
+/** As shown: what came back from its source may make them more than one can write. */
+export const shownIds = t.Array(id);
+
+/** Incidents of these types and priorities, or with these terms, are what a plugin proposes it for. */
+export const reasons = { incident_type_ids: ids, incident_priority_ids: ids, term_ids: ids };
+export const shownReasons = {
+  incident_type_ids: shownIds,
+  incident_priority_ids: shownIds,
+  term_ids: shownIds,
+};
+
+type ReasonsBody = { [K in keyof typeof reasons]: Static<typeof ids> };
+
+export const noReasons: ReasonsBody = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
+
+/** Those that are not given stay undefined. */
+export function reasonsOf(body: ReasonsBody): Reasons;
+export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons>;
+export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons> {
+  return {
+    incidentTypeIds: body.incident_type_ids,
+    incidentPriorityIds: body.incident_priority_ids,
+    termIds: body.term_ids,
+  };
+}
+
+export function viewOfReasons(reasons: Reasons): ReasonsBody {
+  return {
+    incident_type_ids: reasons.incidentTypeIds,
+    incident_priority_ids: reasons.incidentPriorityIds,
+    term_ids: reasons.termIds,
+  };
+}

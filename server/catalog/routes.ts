@@ -1,0 +1,106 @@
+import type { TObject, TProperties } from "@sinclair/typebox";
+import { Elysia, type Static, status, t } from "elysia";
+import { createRecord } from "../../core/catalog/create.ts";
+import { getRecord } from "../../core/catalog/get.ts";
+import { listRecords } from "../../core/catalog/list.ts";
+import { removeRecord } from "../../core/catalog/remove.ts";
+import type { CatalogTable, Columns, Item, Resource } from "../../core/catalog/resource.ts";
+import { updateRecord } from "../../core/catalog/update.ts";
+import { actorMacro } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { idText, listQueryOf } from "../schema.ts";
+import { type Model, schemasOf } from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+const refusalsOfOne = { ...refusals, 404: problemSchema };
+
+/** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */
+const etagOf = ({ version }: { version: number }) => `"${version}"`;
+
+/**
+ * The routes of a resource of the catalog. The compiler holds a model's `fieldsOf` and `viewOf` against its schemas, and
+ * not the routes', whose schemas are put together here.
+ */
+export function catalogRoutes<
+  T extends CatalogTable,
+  C extends Columns,
+  Fields extends object,
+  Written extends TProperties,
+  Shown extends TProperties,
+  Path extends string,
+>(deps: Deps, resource: Resource<T, C, Fields>, model: Model<Path, Item<C>, Fields, Written, Shown>) {
+  const { path, parameter, fieldsOf } = model;
+  const { view, page, query, created, changed } = schemasOf(resource, model);
+  const params = t.Object({ [parameter]: idText }, { additionalProperties: false });
+  const one = `/:${parameter}` as const;
+  const idOf = (of: Record<string, string>) => Number(of[parameter]);
+  const viewOf = (item: Item<C>) => ({
+    id: item.id,
+    ...model.viewOf(item),
+    version: item.version,
+    created_at: item.createdAt.toISOString(),
+    updated_at: item.updatedAt.toISOString(),
+  });
+  return new Elysia({ name: `catalog-${path}`, prefix: `/${path}` })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ query }) => {
+        const { q, sort, limit, cursor, ...filters } = query;
+        const page = await listRecords(deps, resource, {
+          ...listQueryOf({ q, sort, limit, cursor }),
+          filters,
+        });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      { actor: true, query, response: { 200: page, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const fields = fieldsOf({ ...model.defaults, ...body } as Static<TObject<Written>>);
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          const record = viewOf(await createRecord(context, actor, resource, fields));
+          return { headers: { location: `/${path}/${record.id}`, etag: etagOf(record) }, body: record };
+        });
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        actor: true,
+        body: created,
+        response: { 201: view, ...refusals, 409: problemSchema, 422: problemSchema },
+      },
+    )
+    .get(
+      one,
+      async ({ params, set }) => {
+        const record = await getRecord(deps, resource, idOf(params));
+        set.headers.etag = etagOf(record);
+        return viewOf(record);
+      },
+      { actor: true, params, response: { 200: view, ...refusalsOfOne } },
+    )
+    .put(
+      one,
+      async ({ actor, params, body, set }) => {
+        const { version, ...written } = body;
+        const fields = fieldsOf(written as Static<TObject<Written>>);
+        const record = await updateRecord(deps, actor, resource, { id: idOf(params), version, fields });
+        set.headers.etag = etagOf(record);
+        return viewOf(record);
+      },
+      { actor: true, params, body: changed, response: { 200: view, ...refusalsOfOne, 409: problemSchema } },
+    )
+    .delete(
+      one,
+      async ({ actor, params, request, server }) => {
+        const address = addressOf(deps, request, server);
+        await removeRecord(deps, actor, resource, { id: idOf(params), address });
+        return status(204, undefined);
+      },
+      { actor: true, params, response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema } },
+    );
+}

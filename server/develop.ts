@@ -1,0 +1,106 @@
+import { prettyFactory } from "pino-pretty";
+import { join } from "node:path";
+import { errorPage } from "./start/error_page.ts";
+import { onceMore } from "./start/supervise.ts";
+import { watchFiles } from "./start/watch.ts";
+import { Worker } from "./start/worker.ts";
+
+export interface DevelopOptions {
+  /** Arguments of `svc` for a process that serves. */
+  args: readonly string[];
+  host: string;
+  port: number;
+  colour: boolean;
+}
+
+const root = join(import.meta.dir, "..");
+const watched = ["server", "core", "plugins", "drizzle/schema", ".env"].map((path) => join(root, path));
+const graceMilliseconds = 2000;
+/** What a page shows of a process that failed. */
+const keptLines = 200;
+
+/**
+ * Serves until SIGINT or SIGTERM, by a process that is replaced whenever a source file changes: the old one answers until
+ * the new one does. If that does not come up, its words are shown on the port instead, until the next change.
+ */
+export async function develop(options: DevelopOptions): Promise<void> {
+  const stop = Promise.withResolvers<void>();
+  process.once("SIGINT", () => stop.resolve());
+  process.once("SIGTERM", () => stop.resolve());
+  const development = new Development(options);
+  const again = onceMore(() => development.restart());
+  using _watch = watchFiles([...watched, join(process.cwd(), ".env")], () => {
+    development.say("a file has changed");
+    again();
+  });
+  again();
+  await stop.promise;
+  await development.stop();
+}
+
+class Development {
+  #worker: Worker | undefined;
+  #page: Bun.Server<unknown> | undefined;
+  #restarting: Promise<void> = Promise.resolve();
+  readonly #stopped = Promise.withResolvers<false>();
+  #stopping = false;
+  readonly #pretty: (line: string) => string;
+
+  constructor(private readonly options: DevelopOptions) {
+    const translateTime = "SYS:HH:MM:ss.l";
+    this.#pretty = prettyFactory({ colorize: options.colour, translateTime, singleLine: true });
+  }
+
+  say(text: string): void {
+    process.stderr.write(`svc: ${text}\n`);
+  }
+
+  restart(): Promise<void> {
+    this.#restarting = this.#replace();
+    return this.#restarting;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#stopped.resolve(false);
+    await this.#restarting;
+    await Promise.all([this.#page?.stop(true), this.#worker?.stop(graceMilliseconds)]);
+  }
+
+  async #replace(): Promise<void> {
+    if (this.#stopping) return;
+    const words: string[] = [];
+    const next = new Worker({
+      args: this.options.args,
+      takesOver: true,
+      // An error that is shown to whoever has just made it may say all that it knows.
+      environment: { SVC_DEBUG: "1" },
+      onLine: (line) => {
+        words.push(line);
+        if (words.length > keptLines) words.shift();
+        process.stderr.write(line.startsWith("{") ? this.#pretty(line) : `${line}\n`);
+      },
+    });
+    const began = performance.now();
+    const ready = await Promise.race([next.ready, this.#stopped.promise]);
+    const old = this.#worker;
+    this.#worker = next;
+    if (ready) {
+      await this.#page?.stop(true);
+      this.#page = undefined;
+      const { host, port } = this.options;
+      this.say(`serving on http://${host}:${port} (${Math.round(performance.now() - began)} ms)`);
+      void next.ended.then((how) => this.#worker === next && this.#failed(how, words));
+    } else if (!this.#stopping) {
+      this.#failed(await next.ended, words);
+    }
+    await old?.stop(graceMilliseconds);
+  }
+
+  #failed(how: string, words: readonly string[]): void {
+    if (this.#stopping) return;
+    this.say(`the server ${how}; waiting for a change`);
+    this.#page?.stop(true);
+    this.#page = errorPage(this.options, how, words);
+  }
+}

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { and, eq } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { document, documentTerm, task, term } from "../../drizzle/schema/index.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { insertEmptyIncident } from "../../tests/support/participants.ts";
+import { type ApiAnswer, type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertTask } from "../../tests/support/task.ts";
+
+let server: TestServer;
+let admin: Person;
+let ids: IncidentIds;
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  ids = await insertIncident(server.db, server.clock.now());
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+async function insertDocument(incidentId: number | null = null): Promise<number> {
+  const at = server.clock.now();
+  const values = { name: "Runbook", resourceType: "reference", incidentId, createdAt: at, updatedAt: at };
+  const [row] = await server.db.insert(document).values(values).returning();
+  return row!.id;
+}
+
+/** Both calls in this order, while `hold` keeps them from going on; their statuses. */
+async function inTheWay(
+  hold: (tx: Transaction) => PromiseLike<unknown>,
+  first: () => Promise<ApiAnswer>,
+  second: () => Promise<ApiAnswer>,
+): Promise<number[]> {
+  const calls: Promise<ApiAnswer>[] = [];
+  await server.db.transaction(async (tx) => {
+    await hold(tx);
+    calls.push(first());
+    await somebodyWaits(server.db, 1);
+    calls.push(second());
+    await somebodyWaits(server.db, 2);
+  });
+  return (await Promise.all(calls)).map(({ http }) => http);
+}
+
+test("a document and its incident that are deleted at once do not wait in a circle", async () => {
+  const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
+  const id = await insertDocument(incidentId);
+  const answers = await inTheWay(
+    (tx) => tx.select().from(document).where(eq(document.id, id)).for("update"),
+    () => admin.call("DELETE", `/documents/${id}`),
+    () => admin.call("DELETE", `/incidents/${incidentId}`),
+  );
+  expect(answers).toEqual([204, 204]);
+});
+
+test("nor do a task and its incident", async () => {
+  const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
+  const id = await insertTask(server, { incidentId });
+  const answers = await inTheWay(
+    (tx) => tx.select().from(task).where(eq(task.id, id)).for("update"),
+    () => admin.call("DELETE", `/tasks/${id}`),
+    () => admin.call("DELETE", `/incidents/${incidentId}`),
+  );
+  expect(answers).toEqual([204, 204]);
+});
+
+test("nor a term that is deleted and a document that is given it", async () => {
+  const id = await insertDocument();
+  const at = server.clock.now();
+  const [row] = await server.db
+    .insert(term)
+    .values({ text: "outage", createdAt: at, updatedAt: at })
+    .returning();
+  const termId = row!.id;
+  await server.db.insert(documentTerm).values({ documentId: id, termId, source: "Found" });
+  const { documentId, termId: of } = documentTerm;
+  const written = { name: "Runbook", description: "", resource_type: "reference", weblink: null };
+  const answers = await inTheWay(
+    (tx) =>
+      tx
+        .select()
+        .from(documentTerm)
+        .where(and(eq(documentId, id), eq(of, termId)))
+        .for("update"),
+    () => admin.call("DELETE", `/terms/${termId}`),
+    () => admin.call("PUT", `/documents/${id}`, { ...written, version: 1, term_ids: [termId] }),
+  );
+  expect(answers).toEqual([204, 400]);
+});

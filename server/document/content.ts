@@ -1,0 +1,41 @@
+import { Elysia, t } from "elysia";
+import { getContent, longestContent, putContent } from "../../core/document/content.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { closed, nullable } from "../schema.ts";
+import { documentParams } from "./model.ts";
+
+const text = t.String({
+  maxLength: longestContent,
+  description: "Markdown, with the plugin that comes with svc",
+});
+const version = nullable(
+  t.String({
+    maxLength: 200,
+    description: "The plugin's word for this state of the text; null before the first, and where it has none",
+  }),
+);
+const content = t.Object({ text, version }, closed);
+/** What a plugin answers may be longer than what we take. */
+const shownContent = t.Object({ text: t.String(), version }, closed);
+
+const refusals = {
+  ...{ 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema },
+  ...{ 409: problemSchema, 503: problemSchema },
+};
+
+/** The text of a document, from whichever plugin keeps it. */
+export const contentRoutes = (deps: Deps) =>
+  new Elysia({ name: "content", prefix: "/documents" })
+    .use(actorMacro(deps))
+    .get(
+      "/:document_id/content",
+      ({ actor, params }) => getContent(deps, actor, Number(params.document_id)),
+      { actor: true, params: documentParams, response: { 200: shownContent, ...refusals } },
+    )
+    .put(
+      "/:document_id/content",
+      ({ actor, params, body }) => putContent(deps, actor, { ...body, id: Number(params.document_id) }),
+      { actor: true, params: documentParams, body: content, response: { 200: shownContent, ...refusals } },
+    );

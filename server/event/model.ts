@@ -1,0 +1,38 @@
+import { type Static, t } from "elysia";
+import type { Event } from "../../core/event/list.ts";
+import { descriptionLength, nameLength } from "../../core/text.ts";
+import { closed, id, instant, listQuery, pageOf } from "../schema.ts";
+
+export const eventView = t.Object(
+  {
+    ...{ id, at: instant },
+    actor: t.String({ description: "A user name, `worker` or `system`" }),
+    source: t.String({ description: "`core`, a scheduled task, the slug of a plugin" }),
+    kind: t.String({ description: "What happened, for programs: `incident.stable`, `note`, ..." }),
+    description: t.String({ description: "What happened, for people" }),
+    data: t.Record(t.String(), t.Unknown(), { description: "Ids of what it tells of" }),
+  },
+  closed,
+);
+
+export const eventPage = pageOf(eventView);
+
+const { limit, cursor } = listQuery;
+
+export const eventQuery = t.Object(
+  {
+    ...{ limit, cursor },
+    sort: t.Optional(t.String({ description: "`at` or `-at` (default)" })),
+    kind: t.Optional(t.String({ maxLength: nameLength })),
+  },
+  closed,
+);
+
+export const newEvent = t.Object(
+  { description: t.String({ minLength: 1, maxLength: descriptionLength }) },
+  closed,
+);
+
+export function viewOf({ incidentId: _, at, ...event }: Event): Static<typeof eventView> {
+  return { ...event, at: at.toISOString() };
+}

@@ -1,0 +1,47 @@
+import { Elysia, status } from "elysia";
+import { listEvents } from "../../core/event/list.ts";
+import { noteOnTimeline } from "../../core/event/note.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { ofIncident } from "../participant/model.ts";
+import { listQueryOf } from "../schema.ts";
+import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
+const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
+
+/** The timeline of an incident that the actor may read: people add notes to it, and nobody takes anything away. */
+export const eventRoutes = (deps: Deps) =>
+  new Elysia({ name: "event", prefix: "/incidents/:incident_id/events" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, params, query }) => {
+        const incidentId = Number(params.incident_id);
+        const { kind } = query;
+        const page = await listEvents(deps, actor, { ...listQueryOf(query), incidentId, kind });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      {
+        ...{ actor: true, params: ofIncident, query: eventQuery },
+        response: { 200: eventPage, ...refusals },
+      },
+    )
+    .post(
+      "/",
+      async ({ actor, params, body, request }) => {
+        const incidentId = Number(params.incident_id);
+        const { description } = body;
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          const note = await noteOnTimeline(context, actor, { incidentId, description });
+          return { headers: {}, body: viewOf(note) };
+        });
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, params: ofIncident, body: newEvent },
+        response: { 201: eventView, ...refusalsOfPost },
+      },
+    );

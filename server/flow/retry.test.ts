@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { and, eq } from "drizzle-orm";
+import { event, flowStep, incident, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
+import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+const nothing = () => {};
+const refuse = () => Promise.reject(Object.assign(new Error(), { detail: "closed today" }));
+const chat = fakeConversation();
+const group = fakeParticipantGroup();
+const plugins = pluginsOf(chat, group);
+const conversationStep = "reported:conversation:fake-conversation";
+const groupStep = "reported:group:fake-participant-group";
+
+let server: TestServer;
+let alice: Person;
+let body: object;
+beforeAll(async () => {
+  server = await startTestServer({}, plugins);
+  alice = await personOf(server, "alice@example.com");
+  const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
+  const [type] = await server.db
+    .insert(incidentType)
+    .values({ name: "Outage", ...stamps })
+    .returning();
+  const [priority] = await server.db
+    .insert(incidentPriority)
+    .values({ name: "High", reminderHours: 2, ...stamps })
+    .returning();
+  const kind = { incident_type_id: type!.id, incident_priority_id: priority!.id };
+  body = { title: "Disk full", description: "", ...kind };
+});
+beforeEach(() => {
+  chat.answer({ create: refuse, add: nothing, send: nothing });
+  group.answer({ create: refuse, add: nothing });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  plugins.assertExpected();
+});
+
+/** An incident whose conversation and group have failed. */
+async function reported(more: object = {}): Promise<string> {
+  const { http, body: made } = await alice.call("POST", "/incidents/", { ...body, ...more });
+  expect(http).toBe(201);
+  return `/incidents/${made.id}`;
+}
+
+const statesOf = (steps: { step: string; state: string }[]) =>
+  Object.fromEntries(steps.map(({ step, state }) => [step, state]));
+
+test("a report answers although plugins fail; a retry does what failed and answers the steps", async () => {
+  const path = await reported();
+  const { body: detail } = await alice.call("GET", path);
+  expect(statesOf(detail.steps)).toEqual({
+    ...{ "reported:commander": "Done", [conversationStep]: "Failed", [groupStep]: "Failed" },
+  });
+  expect(detail.commander).toMatchObject({ email: "alice@example.com" });
+  chat.answer({ create: () => ({}) });
+  const answer = await alice.call("POST", `${path}/retry`, {});
+  expect(answer.http).toBe(200);
+  const dueAt = new Date(server.clock.now().getTime() + 30_000).toISOString();
+  expect(answer.body).toEqual({
+    steps: [
+      {
+        ...{ step: "reported:commander", state: "Done", attempts: 1, error: null, due_at: null },
+        finished_at: server.clock.now().toISOString(),
+      },
+      {
+        ...{ step: conversationStep, state: "Done", attempts: 1, error: null, due_at: null },
+        finished_at: server.clock.now().toISOString(),
+      },
+      {
+        ...{ step: groupStep, state: "Failed", attempts: 1, due_at: dueAt, finished_at: null },
+        error: "fake-participant-group failed: closed today",
+      },
+    ],
+  });
+  expect((await alice.call("GET", path)).body.steps).toEqual(answer.body.steps);
+});
+
+test("one that is named runs alone, also when it is done, and does nothing twice", async () => {
+  const path = await reported();
+  chat.answer({ create: () => ({}) });
+  group.answer({ create: () => ({}) });
+  const before = [chat.to("create").length, group.to("create").length];
+  const retry = () => alice.call("POST", `${path}/retry`, { step: conversationStep });
+  expect(statesOf((await retry()).body.steps)).toMatchObject({
+    [conversationStep]: "Done",
+    [groupStep]: "Failed",
+  });
+  const sent = chat.to("send").length;
+  expect(statesOf((await retry()).body.steps)).toMatchObject({ [conversationStep]: "Done" });
+  expect([chat.to("create").length, group.to("create").length]).toEqual([before[0]! + 1, before[1]!]);
+  // It was run, with the keys that it had before.
+  const keys = chat
+    .to("send")
+    .slice(sent - 1)
+    .map(({ key }) => key);
+  expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+  const all = await alice.call("POST", `${path}/retry`, {});
+  expect(statesOf(all.body.steps)).toMatchObject({ [groupStep]: "Done" });
+  expect(chat.to("send")).toHaveLength(sent + 1);
+});
+
+test("what runs is left alone", async () => {
+  const path = await reported();
+  const id = Number(path.split("/").at(-1));
+  const isStep = and(eq(flowStep.incidentId, id), eq(flowStep.step, conversationStep));
+  const leaseUntil = new Date(server.clock.now().getTime() + 60_000);
+  await server.db.update(flowStep).set({ state: "Running", leaseUntil, dueAt: leaseUntil }).where(isStep);
+  const calls = chat.calls.length;
+  await alice.call("POST", `${path}/retry`, {});
+  await alice.call("POST", `${path}/retry`, { step: conversationStep });
+  expect(chat.calls).toHaveLength(calls);
+  const [running] = await server.db.select().from(flowStep).where(isStep);
+  expect([running?.leaseUntil, running?.dueAt]).toEqual([leaseUntil, leaseUntil]);
+});
+
+test("a plugin that hangs keeps the answer waiting for two seconds and no longer", async () => {
+  const path = await reported();
+  const { promise, resolve } = Promise.withResolvers<object>();
+  chat.answer({ create: () => promise });
+  const begun = performance.now();
+  const { http, body: answer } = await alice.call("POST", `${path}/retry`, {});
+  expect([http, statesOf(answer.steps)[conversationStep]]).toEqual([200, "Running"]);
+  expect(performance.now() - begun).toBeLessThan(4000);
+  resolve({});
+  const state = async () => statesOf((await alice.call("GET", path)).body.steps)[conversationStep];
+  while ((await state()) !== "Done") await Bun.sleep(5);
+});
+
+test("with an Idempotency-Key it is done once; the answer shows the steps as they are", async () => {
+  const path = await reported();
+  const retry = () => alice.call("POST", `${path}/retry`, {}, { "idempotency-key": "again" });
+  const calls = () => chat.to("create").length;
+  const before = calls();
+  expect((await retry()).http).toBe(200);
+  expect(await retry()).toMatchObject({ http: 200, body: { steps: [{}, { state: "Failed" }, {}] } });
+  expect(calls()).toBe(before + 1);
+});
+
+test("a step that the incident does not have is not there", async () => {
+  const path = await reported();
+  for (const step of ["reported:documents", "", "x'; drop table flow_step; --"]) {
+    expect(await alice.call("POST", `${path}/retry`, { step })).toMatchObject({
+      ...{ http: 404, body: { detail: "This incident has no such step" } },
+    });
+  }
+});
+
+test.each([
+  ["a step that is no text", { step: 1 }],
+  ["NUL", { step: "a\0b" }],
+  ["half a pair", { step: "\ud800" }],
+  ["a long step", { step: "a".repeat(501) }],
+  ["a field that nobody knows", { steps: [] }],
+])("refuses %s", async (_, bad) => {
+  const path = await reported();
+  expect(await alice.call("POST", `${path}/retry`, bad)).toMatchObject({ http: 400 });
+});
+
+// Whoever may read the incident may ask.
+const expected = { nobody: [401, 401], outsider: [200, 404], participant: [200, 200], admin: [200, 200] };
+
+test.each(Object.entries(expected))("%s may retry an Open and a Restricted one: %p", async (who, answers) => {
+  const person = {
+    nobody: () => personOf(server),
+    outsider: () => personOf(server, "eve@example.com"),
+    participant: () => Promise.resolve(alice),
+    admin: () => personOf(server, "root@example.com", ["admin"]),
+  }[who]!;
+  const paths = [await reported(), await reported({ visibility: "Restricted" })];
+  const asked = await person();
+  const seen: number[] = [];
+  for (const path of paths) seen.push((await asked.call("POST", `${path}/retry`, {})).http);
+  expect(seen).toEqual(answers);
+});
+
+test("a hidden incident is answered as one that is not there, and nothing of it happens", async () => {
+  const path = await reported({ visibility: "Restricted" });
+  const eve = await personOf(server, "eve@example.com");
+  const calls = chat.calls.length;
+  const id = Number(path.split("/").at(-1));
+  const events = () => server.db.$count(event, eq(event.incidentId, id));
+  const before = await events();
+  for (const asked of [{}, { step: conversationStep }, { step: "nonsense" }]) {
+    const hidden = await eve.call("POST", `${path}/retry`, asked);
+    const nothingThere = await eve.call("POST", "/incidents/999999/retry", asked);
+    expect([hidden.http, nothingThere.http]).toEqual([404, 404]);
+    expect({ ...hidden.body, request_id: "" }).toEqual({ ...nothingThere.body, request_id: "" });
+  }
+  expect([chat.calls.length, await events()]).toEqual([calls, before]);
+  await server.db.update(incident).set({ visibility: "Open" }).where(eq(incident.id, id));
+  expect((await eve.call("POST", `${path}/retry`, {})).http).toBe(200);
+});

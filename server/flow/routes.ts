@@ -1,0 +1,40 @@
+import { Elysia } from "elysia";
+import { retryFlow } from "../../core/flow/retry.ts";
+import { runFlowWithin } from "../../core/flow/run.ts";
+import { getIncident } from "../../core/incident/get.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { detailOf, incidentParams } from "../incident/model.ts";
+import { retried, stepsView } from "./model.ts";
+
+/** Somebody looks on: longer than after a report, shorter than a person's patience. */
+const flowMilliseconds = 2000;
+
+/** What follows from an incident, once more. */
+export const flowRoutes = (deps: Deps) =>
+  new Elysia({ name: "flow", prefix: "/incidents/:incident_id" }).use(actorMacro(deps)).post(
+    "/retry",
+    async ({ actor, params, body, request }) => {
+      const incidentId = Number(params.incident_id);
+      await oncePerKey(deps, { actor, request, body }, async (context) => {
+        await retryFlow(context, actor, { incidentId, step: body.step });
+        return { headers: {}, body: {} };
+      });
+      await runFlowWithin(deps, incidentId, flowMilliseconds);
+      // As it is now, also for a key that comes again.
+      return { steps: detailOf(await getIncident(deps, actor, incidentId)).steps };
+    },
+    {
+      actor: true,
+      detail: { summary: "Retry what follows from an incident" },
+      params: incidentParams,
+      body: retried,
+      response: {
+        200: stepsView,
+        ...{ 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema },
+        ...{ 409: problemSchema, 422: problemSchema },
+      },
+    },
+  );

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  document,
+  incident,
+  participant,
+  participantRole,
+  recommendation,
+} from "../../drizzle/schema/index.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let admin: Person;
+let member: Person;
+let ids: IncidentIds;
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+async function reported(values: object = {}): Promise<number> {
+  const { body } = await member.call("POST", "/incidents/", {
+    ...{ title: "Disk full", description: "" },
+    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+    ...values,
+  });
+  return body.id;
+}
+
+describe("GET /incidents/{incident_id}", () => {
+  test("shows who is in it, what follows from it and what was proposed", async () => {
+    const at = server.clock.now();
+    const { alice, incidentId, teamId } = ids;
+    const reasons = [{ kind: "incident_type" as const, id: ids.incidentTypeId, name: "Outage" }];
+    const common = { incidentId, pluginSlug: "matcher", reasons, createdAt: at };
+    await server.db.insert(recommendation).values([
+      { ...common, individualId: alice },
+      { ...common, teamId },
+    ]);
+    const { http, body, headers } = await member.call("GET", `/incidents/${incidentId}`);
+    expect(http).toBe(200);
+    expect(body).toMatchObject({
+      ...{ id: incidentId, title: "Disk full", status: "Active", version: 1 },
+      reporter: { id: ids.bob, name: "bob", email: "bob@example.com" },
+      commander: { id: alice, name: "alice", email: "alice@example.com" },
+    });
+    expect(body.steps).toEqual([
+      {
+        ...{ step: "reported:documents", state: "Pending", attempts: 0, error: null },
+        ...{ due_at: at.toISOString(), finished_at: null },
+      },
+    ]);
+    expect(body.conversations).toEqual([
+      { plugin_slug: "channel", external_id: null, weblink: null, archived_at: null },
+    ]);
+    expect(body.participant_groups).toEqual([
+      { plugin_slug: "list", name: "inc-1", email: null, weblink: null },
+    ]);
+    expect(body.documents).toEqual([
+      {
+        ...{ document_id: ids.documentId, name: "Notes", weblink: null, plugin_slug: "resolver" },
+        reasons: [{ kind: "other", name: "asked" }],
+      },
+    ]);
+    expect(body.individuals).toEqual([
+      { individual_id: alice, name: "alice", email: "alice@example.com", plugin_slug: "matcher", reasons },
+    ]);
+    expect(body.teams).toEqual([{ team_id: teamId, name: "Storage", plugin_slug: "matcher", reasons }]);
+    // It shows more than its version covers.
+    expect(headers.get("etag")).toBeNull();
+  });
+
+  test("of nothing yet has empty lists, and names who reported it first when they have left", async () => {
+    const [row] = await server.db
+      .insert(incident)
+      .values({
+        ...{ title: "Bare", description: "", reportedAt: server.clock.now() },
+        ...{ incidentTypeId: ids.incidentTypeId, incidentPriorityId: ids.incidentPriorityId },
+        ...{ createdAt: server.clock.now(), updatedAt: server.clock.now() },
+      })
+      .returning();
+    const { body } = await member.call("GET", `/incidents/${row!.id}`);
+    expect(body).toMatchObject({ reporter: null, commander: null, steps: [], conversations: [] });
+    expect(body).toMatchObject({ participant_groups: [], documents: [], individuals: [], teams: [] });
+
+    const at = server.clock.now();
+    const incidentId = row!.id;
+    const [reporter] = await server.db
+      .insert(participant)
+      .values({ incidentId, individualId: ids.bob, joinedAt: at, leftAt: at })
+      .returning();
+    await server.db.insert(participantRole).values([
+      { participantId: reporter!.id, incidentId, role: "reporter", assumedAt: at, renouncedAt: at },
+      { participantId: reporter!.id, incidentId, role: "commander", assumedAt: at, renouncedAt: at },
+    ]);
+    const [later] = await server.db
+      .insert(participant)
+      .values({ incidentId, individualId: ids.alice, joinedAt: at })
+      .returning();
+    await server.db
+      .insert(participantRole)
+      .values({ participantId: later!.id, incidentId, role: "reporter", assumedAt: at });
+    expect((await member.call("GET", `/incidents/${row!.id}`)).body).toMatchObject({
+      reporter: { email: "bob@example.com" },
+      commander: null,
+    });
+  });
+
+  test("shows of the documents proposed only those that the reader may read", async () => {
+    const at = server.clock.now();
+    const incidentId = await reported();
+    const secret = await reported({ visibility: "Restricted" });
+    for (const [name, of] of [
+      ["Open", null],
+      ["Hidden", secret],
+    ] as const) {
+      const [row] = await server.db
+        .insert(document)
+        .values({ name, resourceType: "reference", incidentId: of, createdAt: at, updatedAt: at })
+        .returning();
+      await server.db
+        .insert(recommendation)
+        .values({ incidentId, documentId: row!.id, pluginSlug: "matcher", reasons: [], createdAt: at });
+    }
+    const namesFor = async (person: Person) => {
+      const { body } = await person.call("GET", `/incidents/${incidentId}`);
+      return body.documents.map(({ name }: { name: string }) => name);
+    };
+    const outsider = await personOf(server, "mallory@example.com");
+    expect(await namesFor(outsider)).toEqual(["Open"]);
+    expect(await namesFor(member)).toEqual(["Open", "Hidden"]);
+    expect(await namesFor(admin)).toEqual(["Open", "Hidden"]);
+  });
+});

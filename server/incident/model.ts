@@ -1,0 +1,194 @@
+import { Type } from "@sinclair/typebox";
+import { type Static, t } from "elysia";
+import type { IncidentDetail } from "../../core/incident/get.ts";
+import type { Incident } from "../../core/incident/incident.ts";
+import type { IncidentQuery } from "../../core/incident/list.ts";
+import type { IncidentFields } from "../../core/incident/update.ts";
+import { parseInstant } from "../../core/instant.ts";
+import { descriptionLength, nameLength } from "../../core/text.ts";
+import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
+import {
+  closed,
+  id,
+  idText,
+  instant,
+  listQuery,
+  listQueryOf,
+  nullable,
+  oneOf,
+  pageOf,
+  version,
+} from "../schema.ts";
+
+const title = t.String({ minLength: 1, maxLength: nameLength });
+const description = t.String({ maxLength: descriptionLength });
+const status = oneOf(incidentStatuses);
+const visibility = oneOf(visibilities);
+const named = t.Object({ id, name: t.String() }, closed);
+
+const view = {
+  ...{ id, name: t.String({ description: "`INC-1`, `INC-2`, ..." }) },
+  ...{ title: t.String(), description: t.String(), status, visibility },
+  ...{ incident_type_id: id, incident_type: named, incident_priority_id: id, incident_priority: named },
+  resolution: nullable(t.String()),
+  ...{ reported_at: instant, stable_at: nullable(instant), closed_at: nullable(instant) },
+  cost: Type.Integer({ minimum: 0 }),
+  ...{ version, created_at: instant, updated_at: instant },
+};
+
+export const incidentView = t.Object(view, closed);
+
+export const incidentPage = pageOf(incidentView);
+
+const person = t.Object({ id, name: t.String(), email: t.String() }, closed);
+const proposed = {
+  plugin_slug: t.String(),
+  reasons: t.Array(t.Object({ kind: t.String(), id: t.Optional(id), name: t.String() }, closed)),
+};
+
+export const incidentDetail = t.Object(
+  {
+    ...view,
+    ...{ reporter: nullable(person), commander: nullable(person) },
+    steps: t.Array(
+      t.Object(
+        {
+          ...{ step: t.String(), state: oneOf(flowStepStates), attempts: Type.Integer() },
+          ...{ error: nullable(t.String()), due_at: nullable(instant), finished_at: nullable(instant) },
+        },
+        closed,
+      ),
+    ),
+    conversations: t.Array(
+      t.Object(
+        {
+          ...{ plugin_slug: t.String(), external_id: nullable(t.String()) },
+          ...{ weblink: nullable(t.String()), archived_at: nullable(instant) },
+        },
+        closed,
+      ),
+    ),
+    participant_groups: t.Array(
+      t.Object(
+        {
+          ...{ plugin_slug: t.String(), name: t.String() },
+          ...{ email: nullable(t.String()), weblink: nullable(t.String()) },
+        },
+        closed,
+      ),
+    ),
+    documents: t.Array(
+      t.Object({ document_id: id, name: t.String(), weblink: nullable(t.String()), ...proposed }, closed),
+    ),
+    individuals: t.Array(
+      t.Object({ individual_id: id, name: t.String(), email: t.String(), ...proposed }, closed),
+    ),
+    teams: t.Array(t.Object({ team_id: id, name: t.String(), ...proposed }, closed)),
+  },
+  closed,
+);
+
+export const incidentParams = t.Object({ incident_id: idText }, closed);
+
+export const incidentQuery = t.Object(
+  {
+    ...listQuery,
+    sort: t.Optional(
+      t.String({
+        description: "`reported_at`, `-reported_at` (default), `id` or `-id`; with `q` by rank",
+      }),
+    ),
+    ...{ status: t.Optional(status), visibility: t.Optional(visibility) },
+    ...{ incident_type_id: t.Optional(idText), incident_priority_id: t.Optional(idText) },
+    commander: t.Optional(t.String({ description: "Who commands now, by e-mail" })),
+    participant: t.Optional(t.String({ description: "Who takes part now, by e-mail" })),
+    reported_after: t.Optional(t.String({ description: "Reported at this instant or later" })),
+    reported_before: t.Optional(t.String({ description: "Reported before this instant" })),
+  },
+  closed,
+);
+
+export const newIncident = t.Object(
+  {
+    ...{ title, description, incident_type_id: id, incident_priority_id: id },
+    visibility: t.Optional(oneOf(visibilities, { description: "The type's unless given" })),
+  },
+  closed,
+);
+
+/** Whole, as a PUT replaces: a field that is left out would be lost. */
+export const changedIncident = t.Object(
+  {
+    ...{ title, description, status, visibility, incident_type_id: id, incident_priority_id: id },
+    ...{ resolution: nullable(description), version },
+  },
+  closed,
+);
+
+const textOf = (at: Date | null) => at?.toISOString() ?? null;
+
+export function viewOf(incident: Incident): Static<typeof incidentView> {
+  return {
+    ...{ id: incident.id, name: incident.name, title: incident.title, description: incident.description },
+    ...{ status: incident.status, visibility: incident.visibility },
+    incident_type_id: incident.incidentTypeId,
+    incident_type: { id: incident.incidentTypeId, name: incident.incidentTypeName },
+    incident_priority_id: incident.incidentPriorityId,
+    incident_priority: { id: incident.incidentPriorityId, name: incident.incidentPriorityName },
+    resolution: incident.resolution,
+    reported_at: incident.reportedAt.toISOString(),
+    stable_at: textOf(incident.stableAt),
+    closed_at: textOf(incident.closedAt),
+    cost: incident.cost,
+    version: incident.version,
+    created_at: incident.createdAt.toISOString(),
+    updated_at: incident.updatedAt.toISOString(),
+  };
+}
+
+export function detailOf(incident: IncidentDetail): Static<typeof incidentDetail> {
+  return {
+    ...viewOf(incident),
+    ...{ reporter: incident.reporter, commander: incident.commander },
+    steps: incident.steps.map(({ dueAt, finishedAt, ...step }) => ({
+      ...{ ...step, due_at: textOf(dueAt), finished_at: textOf(finishedAt) },
+    })),
+    conversations: incident.conversations.map(({ pluginSlug, externalId, weblink, archivedAt }) => ({
+      ...{ plugin_slug: pluginSlug, external_id: externalId, weblink, archived_at: textOf(archivedAt) },
+    })),
+    participant_groups: incident.participantGroups.map(({ pluginSlug, ...group }) => ({
+      ...{ plugin_slug: pluginSlug, ...group },
+    })),
+    documents: incident.documents.map(({ documentId, pluginSlug, ...rest }) => ({
+      ...{ document_id: documentId, plugin_slug: pluginSlug, ...rest },
+    })),
+    individuals: incident.individuals.map(({ individualId, pluginSlug, ...rest }) => ({
+      ...{ individual_id: individualId, plugin_slug: pluginSlug, ...rest },
+    })),
+    teams: incident.teams.map(({ teamId, pluginSlug, ...rest }) => ({
+      ...{ team_id: teamId, plugin_slug: pluginSlug, ...rest },
+    })),
+  };
+}
+
+/** @throws InvalidInput for a time that is none */
+export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
+  const { status, visibility, commander, participant, incident_type_id, incident_priority_id } = query;
+  return {
+    ...listQueryOf(query),
+    ...{ status, visibility, commander, participant },
+    incidentTypeId: incident_type_id === undefined ? undefined : Number(incident_type_id),
+    incidentPriorityId: incident_priority_id === undefined ? undefined : Number(incident_priority_id),
+    reportedAfter: instantOf("reported_after", query.reported_after),
+    reportedBefore: instantOf("reported_before", query.reported_before),
+  };
+}
+
+const instantOf = (field: string, text: string | undefined) =>
+  text === undefined ? undefined : parseInstant(field, text);
+
+export function fieldsOf(body: Static<typeof changedIncident>): IncidentFields {
+  const { title, description, status, visibility, resolution } = body;
+  const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
+  return { title, description, status, visibility, resolution, incidentTypeId, incidentPriorityId };
+}

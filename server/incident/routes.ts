@@ -1,0 +1,103 @@
+import { Elysia, status, t } from "elysia";
+import { runFlowWithin } from "../../core/flow/run.ts";
+import { getIncident } from "../../core/incident/get.ts";
+import { listIncidents } from "../../core/incident/list.ts";
+import { removeIncident } from "../../core/incident/remove.ts";
+import { reportIncident } from "../../core/incident/report.ts";
+import { updateIncident } from "../../core/incident/update.ts";
+import { actorMacro } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import {
+  changedIncident,
+  detailOf,
+  fieldsOf,
+  incidentDetail,
+  incidentPage,
+  incidentParams,
+  incidentQuery,
+  incidentView,
+  newIncident,
+  queryOf,
+  viewOf,
+} from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+const refusalsOfOne = { ...refusals, 404: problemSchema };
+
+/** How long an answer waits for what follows from the change; the rest goes on without it. */
+const flowMilliseconds = 1000;
+
+/** The version that a PUT is to name. A GET has none: it also shows steps, roles and costs, which no version covers. */
+const etagOf = ({ version }: { version: number }) => `"${version}"`;
+
+/** Incidents that the actor may read. */
+export const incidentRoutes = (deps: Deps) =>
+  new Elysia({ name: "incident", prefix: "/incidents" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const page = await listIncidents(deps, actor, queryOf(query));
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      { actor: true, query: incidentQuery, response: { 200: incidentPage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { title, description, visibility } = body;
+        const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
+        const wanted = { title, description, visibility, incidentTypeId, incidentPriorityId };
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          const { plugins } = deps;
+          const incident = viewOf(await reportIncident({ ...context, plugins }, actor, wanted));
+          const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
+          return { headers, body: incident };
+        });
+        await runFlowWithin(deps, made.body.id, flowMilliseconds);
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        actor: true,
+        detail: { summary: "Report an incident" },
+        body: newIncident,
+        response: { 201: incidentView, ...refusals, 409: problemSchema, 422: problemSchema },
+      },
+    )
+    .get(
+      "/:incident_id",
+      async ({ actor, params }) => detailOf(await getIncident(deps, actor, Number(params.incident_id))),
+      { actor: true, params: incidentParams, response: { 200: incidentDetail, ...refusalsOfOne } },
+    )
+    .put(
+      "/:incident_id",
+      async ({ actor, params, body, set }) => {
+        const change = { ...fieldsOf(body), id: Number(params.incident_id), version: body.version };
+        const incident = await updateIncident(deps, actor, change);
+        if (incident.status === "Closed") await runFlowWithin(deps, incident.id, flowMilliseconds);
+        set.headers.etag = etagOf(incident);
+        return viewOf(incident);
+      },
+      {
+        actor: true,
+        params: incidentParams,
+        body: changedIncident,
+        response: { 200: incidentView, ...refusalsOfOne, 409: problemSchema },
+      },
+    )
+    .delete(
+      "/:incident_id",
+      async ({ actor, params, request, server }) => {
+        const address = addressOf(deps, request, server);
+        await removeIncident(deps, actor, { id: Number(params.incident_id), address });
+        return status(204, undefined);
+      },
+      {
+        actor: true,
+        params: incidentParams,
+        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+      },
+    );

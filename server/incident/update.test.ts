@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { and, eq, like } from "drizzle-orm";
+import { lockIncident } from "../../core/incident/lock.ts";
+import { event, incident, incidentPriority, incidentType, participant } from "../../drizzle/schema/index.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type ApiAnswer, type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let admin: Person;
+let member: Person;
+let ids: IncidentIds;
+let fields: Record<string, unknown>;
+beforeAll(async () => {
+  server = await startTestServer();
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+  fields = {
+    ...{ title: "Disk full", description: "No space left" },
+    ...{ incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId },
+  };
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** As a PUT of a fresh incident that changes nothing. */
+const whole = () => ({ ...fields, status: "Active", visibility: "Open", resolution: null, version: 1 });
+
+async function reported(by = member): Promise<number> {
+  const { http, body } = await by.call("POST", "/incidents/", fields);
+  expect(http).toBe(201);
+  return body.id;
+}
+
+const put = (id: number, change: object, by = member) =>
+  by.call("PUT", `/incidents/${id}`, { ...whole(), ...change });
+
+const rowOf = async (id: number) => (await server.db.select().from(incident).where(eq(incident.id, id)))[0]!;
+
+/** What the timeline tells of the incident itself after it was reported. */
+async function told(incidentId: number) {
+  const all = await server.db
+    .select()
+    .from(event)
+    .where(and(eq(event.incidentId, incidentId), like(event.kind, "incident.%")))
+    .orderBy(event.id);
+  return all.slice(1);
+}
+
+describe("PUT /incidents/{incident_id}", () => {
+  test("replaces what its version says, counts it up, and tells what changed", async () => {
+    const at = server.clock.now();
+    const id = await reported();
+    const [low] = await server.db
+      .insert(incidentPriority)
+      .values({ name: "Low again", reminderHours: 24, createdAt: at, updatedAt: at })
+      .returning();
+    server.clock.advance(60);
+    const change = {
+      ...{ ...whole(), title: "Disk very full", resolution: "Bought disks" },
+      ...{ incident_priority_id: low!.id, version: 1 },
+    };
+    const { http, body, headers } = await member.call("PUT", `/incidents/${id}`, change);
+    expect({ http, body }).toMatchObject({ http: 200, body: { ...change, version: 2 } });
+    expect(body).toMatchObject({
+      incident_priority: { id: low!.id, name: "Low again" },
+      ...{ reported_at: at.toISOString(), updated_at: server.clock.now().toISOString() },
+    });
+    expect(headers.get("etag")).toBe('"2"');
+    expect((await member.call("GET", `/incidents/${id}`)).body).toMatchObject(body);
+    expect(await told(id)).toMatchObject([
+      {
+        ...{ kind: "incident.updated", actor: "carol@example.com", source: "core" },
+        description: "Changed: title, resolution, incident priority",
+        data: {
+          changed: ["title", "resolution", "incident_priority_id"],
+          incident_priority_id: { from: ids.incidentPriorityId, to: low!.id },
+        },
+      },
+    ]);
+    // Neither the old nor the new text: whoever may no longer know it could read it there.
+    expect(JSON.stringify((await told(id))[0]!.data)).not.toContain("full");
+  });
+
+  test("that changes nothing leaves the timeline alone", async () => {
+    const id = await reported();
+    expect(await put(id, {})).toMatchObject({ http: 200, body: { version: 2 } });
+    expect(await told(id)).toEqual([]);
+  });
+
+  test("of another version is 409 and changes nothing, whatever it wants", async () => {
+    const id = await reported();
+    await put(id, { status: "Closed" });
+    const before = await rowOf(id);
+    for (const version of [1, 3, 99, 2_147_483_646]) {
+      // Closed → Stable is refused as well, but that is not why.
+      for (const status of ["Active", "Stable"]) {
+        const answer = await put(id, { status, title: "Lost", version });
+        expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
+        expect(answer.body.detail).toContain("version 2");
+      }
+    }
+    expect(await rowOf(id)).toEqual(before);
+    expect(await told(id)).toHaveLength(2);
+  });
+
+  test("twenty at once: one is first, the others are told", async () => {
+    const id = await reported();
+    const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => put(id, { title: `Title ${i}` })));
+    expect(answers.map(({ http }) => http).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+    const { body } = await member.call("GET", `/incidents/${id}`);
+    expect(body).toMatchObject(answers.find(({ http }) => http === 200)!.body);
+    expect(await told(id)).toHaveLength(1);
+  });
+
+  test.each([
+    ["version", [0, -1, 1.5, "x", "1", null, 2 ** 31, 1e300]],
+    ["status", ["Open", "active", "", null, 1, ["Active"]]],
+    ["visibility", ["Secret", "open", null, {}]],
+    ["incident_type_id", [4711, 0, -1, 2 ** 60, "1", null]],
+    ["incident_priority_id", [4711, 0, -1, 2 ** 60, "1", null]],
+    ["title", ["", " ", "a\nb", "a\0", "a".repeat(501), null]],
+    ["description", ["\ud800", "a".repeat(20_001), null]],
+    ["resolution", ["\0", "a".repeat(20_001), 1]],
+  ])("a %s that is none is refused by name", async (field, values) => {
+    const id = await reported();
+    for (const value of [...values, undefined]) {
+      const answer = await put(id, { [field]: value });
+      expect([value, answer]).toMatchObject([value, { http: 400, body: { field } }]);
+    }
+    expect((await rowOf(id)).version).toBe(1);
+  });
+
+  test.each(["GET", "PUT", "DELETE"])(
+    "%s with an id that is none is 400, one that is free 404",
+    async (method) => {
+      const body = method === "PUT" ? whole() : undefined;
+      for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
+        expect([id, await admin.call(method, `/incidents/${id}`, body)]).toMatchObject([
+          id,
+          { http: 400, body: { field: "incident_id" } },
+        ]);
+      }
+      for (const id of ["471100", "999999999999999"])
+        expect((await admin.call(method, `/incidents/${id}`, body)).http).toBe(404);
+    },
+  );
+});
+
+describe("a status", () => {
+  test("leads to the next, with its time, its line and a cost to be computed anew", async () => {
+    const id = await reported();
+    const instant = () => server.clock.now().toISOString();
+    server.clock.advance(60);
+    const stableAt = instant();
+    expect((await put(id, { status: "Stable" })).body).toMatchObject({
+      stable_at: stableAt,
+      closed_at: null,
+    });
+    server.clock.advance(60);
+    const closedAt = instant();
+    const closing = await put(id, { status: "Closed", version: 2 });
+    expect(closing.body).toMatchObject({ stable_at: stableAt, closed_at: closedAt });
+    server.clock.advance(60);
+    const reopening = await put(id, { version: 3 });
+    expect(reopening.body).toMatchObject({ status: "Active", stable_at: null, closed_at: null });
+    const { name, costBasis } = await rowOf(id);
+    expect(costBasis).toBeGreaterThanOrEqual(4);
+    expect((await told(id)).map(({ kind, description, data }) => [kind, description, data])).toEqual([
+      ["incident.stable", `${name} is stable`, {}],
+      ["incident.closed", `${name} is closed`, {}],
+      ["incident.reopened", `${name} was reopened`, { stable_at: stableAt, closed_at: closedAt }],
+    ]);
+  });
+
+  test("of Closed does not lead to Stable, and the answer says what it leads to", async () => {
+    const id = await reported();
+    await put(id, { status: "Closed" });
+    const answer = await put(id, { status: "Stable", title: "Lost", version: 2 });
+    expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
+    expect(answer.body.detail).toContain("make it Active");
+    expect(await rowOf(id)).toMatchObject({ status: "Closed", title: "Disk full", version: 2 });
+  });
+
+  test("that two set at once is set once: one closes it, the other is told", async () => {
+    const other = await personOf(server, "dave@example.com");
+    for (let round = 0; round < 5; round += 1) {
+      const id = await reported();
+      const answers = await Promise.all([member, other].map((by) => put(id, { status: "Closed" }, by)));
+      expect(answers.map(({ http }) => http).sort()).toEqual([200, 409]);
+      expect((await told(id)).map(({ kind }) => kind)).toEqual(["incident.stable", "incident.closed"]);
+    }
+  });
+});
+
+describe("an incident that a member makes Restricted", () => {
+  test("is one they take part in, or they could not read it any more", async () => {
+    const id = await reported();
+    const outsider = await personOf(server, "erin@example.com");
+    const refused = await put(id, { visibility: "Restricted", title: "Mine" }, outsider);
+    expect(refused).toMatchObject({ http: 409, body: { code: "conflict" } });
+    expect(refused.body.detail).toContain("Take part");
+    expect(await rowOf(id)).toMatchObject({ visibility: "Open", title: "Disk full", version: 1 });
+    expect(await told(id)).toEqual([]);
+
+    expect(await put(id, { visibility: "Restricted" })).toMatchObject({ http: 200 });
+    expect((await told(id)).at(-1)!.data).toEqual({
+      changed: ["visibility"],
+      visibility: { from: "Open", to: "Restricted" },
+    });
+    expect((await put(id, { version: 2 }, outsider)).http).toBe(404);
+  });
+
+  test("is no longer theirs when they have left", async () => {
+    const id = await reported();
+    await server.db
+      .update(participant)
+      .set({ leftAt: server.clock.now() })
+      .where(eq(participant.incidentId, id));
+    expect((await put(id, { visibility: "Restricted" })).http).toBe(409);
+  });
+
+  test("is not theirs when they leave at the same time", async () => {
+    const id = await reported();
+    let answer: Promise<ApiAnswer> | undefined;
+    await server.db.transaction(async (tx) => {
+      await lockIncident(tx, "worker", id);
+      answer = put(id, { visibility: "Restricted" });
+      await somebodyWaits(server.db);
+      await tx.update(participant).set({ leftAt: server.clock.now() }).where(eq(participant.incidentId, id));
+    });
+    expect((await answer)!.http).toBe(409);
+    expect(await rowOf(id)).toMatchObject({ visibility: "Open", version: 1 });
+  });
+
+  test("is hidden from one who leaves before it is changed", async () => {
+    const id = await reported();
+    await put(id, { visibility: "Restricted" });
+    let answer: Promise<ApiAnswer> | undefined;
+    await server.db.transaction(async (tx) => {
+      await tx.select().from(incidentType).where(eq(incidentType.id, ids.incidentTypeId)).for("update");
+      answer = put(id, { visibility: "Restricted", version: 2 });
+      await somebodyWaits(server.db);
+      await server.db
+        .update(participant)
+        .set({ leftAt: server.clock.now() })
+        .where(eq(participant.incidentId, id));
+    });
+    expect((await answer)!.http).toBe(404);
+  });
+
+  test("may be one of anybody for an admin", async () => {
+    const id = await reported();
+    expect((await put(id, { visibility: "Restricted" }, admin)).http).toBe(200);
+    expect((await put(id, { visibility: "Open", version: 2 }, admin)).http).toBe(200);
+  });
+});

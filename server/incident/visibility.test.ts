@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { event, incident, participant, participantRole } from "../../drizzle/schema/index.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+// Who may do what with incidents is docs/permissions.md.
+
+type Place = "Open" | "Restricted";
+
+let server: TestServer;
+let ids: Awaited<ReturnType<typeof insertIncident>>;
+const people: Record<string, Person> = {};
+
+beforeAll(async () => {
+  server = await startTestServer();
+  ids = await insertIncident(server.db, server.clock.now());
+  people.member = await personOf(server, "carol@example.com", ["oncall"]);
+  people.former = await personOf(server, "bob@example.com");
+  people.participant = await personOf(server, "alice@example.com");
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const texts = { title: "Confidential", description: "zebra" };
+const kind = () => ({
+  incident_type_id: ids.incidentTypeId,
+  incident_priority_id: ids.incidentPriorityId,
+});
+const whole = (visibility: Place) => ({
+  ...{ ...texts, ...kind(), visibility, status: "Active", resolution: null, version: 1 },
+});
+
+/** Alice takes part and commands; Bob has left. */
+async function newIncident(visibility: Place): Promise<number> {
+  const at = server.clock.now();
+  const { incidentTypeId, incidentPriorityId, alice, bob } = ids;
+  const stamps = { reportedAt: at, createdAt: at, updatedAt: at };
+  const [row] = await server.db
+    .insert(incident)
+    .values({ ...texts, visibility, incidentTypeId, incidentPriorityId, ...stamps })
+    .returning();
+  const incidentId = row!.id;
+  const [commander] = await server.db
+    .insert(participant)
+    .values([
+      { incidentId, individualId: alice, joinedAt: at },
+      { incidentId, individualId: bob, joinedAt: at, leftAt: at },
+    ])
+    .returning();
+  await server.db
+    .insert(participantRole)
+    .values({ participantId: commander!.id, incidentId, role: "commander", assumedAt: at });
+  return incidentId;
+}
+
+test("hidden is answered as what does not exist, word for word, and nothing of it happens", async () => {
+  const id = await newIncident("Restricted");
+  const rows = () =>
+    Promise.all([
+      server.db.select().from(incident).where(eq(incident.id, id)),
+      server.db.select().from(event).where(eq(event.incidentId, id)),
+    ]);
+  const before = await rows();
+  const free = 999_999;
+  const bodies = [
+    whole("Open"),
+    whole("Restricted"),
+    { ...whole("Open"), version: 9 },
+    { ...whole("Open"), status: "Closed" },
+    { ...whole("Open"), incident_type_id: 4711 },
+  ];
+  for (const [method, body] of [
+    ["GET", undefined],
+    ["DELETE", undefined],
+    ...bodies.map((body) => ["PUT", body] as const),
+  ] as const) {
+    for (const who of ["member", "former"]) {
+      const one = await people[who]!.call(method, `/incidents/${id}`, body);
+      const other = await people[who]!.call(method, `/incidents/${free}`, body);
+      expect(one.http).toBe(other.http);
+      expect({ ...one.body, request_id: "" }).toEqual({ ...other.body, request_id: "" });
+      const names = (headers: Headers) => [...headers.keys()].sort();
+      expect(names(one.headers)).toEqual(names(other.headers));
+    }
+  }
+  expect(await rows()).toEqual(before);
+});
+
+test("an incident that becomes Restricted is hidden at once; who joins it sees it at once", async () => {
+  const id = await newIncident("Open");
+  const { member, participant: alice } = people as { member: Person; participant: Person };
+  expect((await member.call("GET", `/incidents/${id}`)).http).toBe(200);
+  expect((await alice.call("PUT", `/incidents/${id}`, whole("Restricted"))).http).toBe(200);
+  expect((await member.call("GET", `/incidents/${id}`)).http).toBe(404);
+  // Carol became an individual with her first report.
+  const { body } = await member.call("POST", "/incidents/", { ...texts, ...kind() });
+  const carol = (await member.call("GET", `/incidents/${body.id}`)).body.reporter.id;
+  await server.db
+    .insert(participant)
+    .values({ incidentId: id, individualId: carol, joinedAt: server.clock.now() });
+  expect((await member.call("GET", `/incidents/${id}`)).http).toBe(200);
+});

@@ -1,0 +1,206 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import {
+  insertEmptyIncident,
+  insertIndividual,
+  letJoin,
+  noPlugins,
+  timelineOf,
+} from "../../tests/support/participants.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let ids: IncidentIds;
+let incidentId: number;
+let path: string;
+const people: Record<"alice" | "bob" | "carol" | "stranger" | "root", Person> = {} as typeof people;
+beforeAll(async () => {
+  server = await startTestServer({}, noPlugins);
+  for (const name of ["alice", "bob", "carol", "stranger"] as const)
+    people[name] = await personOf(server, `${name}@example.com`);
+  people.root = await personOf(server, "root@example.com", ["admin"]);
+  ids = await insertIncident(server.db, server.clock.now());
+});
+beforeEach(async () => {
+  const at = server.clock.now();
+  incidentId = await insertEmptyIncident(server.db, ids, at);
+  for (const individualId of [ids.alice, ids.bob]) await letJoin(server.db, incidentId, individualId, at);
+  path = `/incidents/${incidentId}/messages`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const say = (who: keyof typeof people, body: object) => people[who].call("POST", `${path}/`, body);
+const heard = async (who: keyof typeof people): Promise<string> => {
+  const { http, body } = await people[who].call("GET", `${path}/`);
+  expect(http).toBe(200);
+  return body.items.map(({ text }: { text: string }) => text).join(" ");
+};
+const rows = async () => {
+  const [channel] = await server.db
+    .select()
+    .from(conversation)
+    .where(eq(conversation.incidentId, incidentId));
+  return server.db
+    .select()
+    .from(conversationMessage)
+    .where(eq(conversationMessage.conversationId, channel!.id));
+};
+
+describe("POST", () => {
+  test("answers 201 with the message, which everybody reads; the timeline says nothing of it", async () => {
+    const before = await timelineOf(server.db, incidentId);
+    const { http, body } = await say("carol", { text: "Disk full?\nAgain?" });
+    expect(http).toBe(201);
+    expect(body).toEqual({
+      ...{ id: expect.any(Number), at: server.clock.now().toISOString(), text: "Disk full?\nAgain?" },
+      author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
+      recipient: null,
+    });
+    for (const who of ["alice", "carol", "stranger", "root"] as const)
+      expect((await people[who].call("GET", `${path}/`)).body).toEqual({ items: [body], next_cursor: null });
+    expect(await timelineOf(server.db, incidentId)).toEqual(before);
+  });
+
+  test("to one person is read by them and its author, and by nobody else, not even an admin", async () => {
+    const { http, body } = await say("carol", { text: "secret", recipient_id: ids.alice });
+    expect(http).toBe(201);
+    expect(body.recipient).toEqual({ id: ids.alice, name: "alice", email: "alice@example.com" });
+    await say("carol", { text: "public", recipient_id: null });
+    expect(await heard("alice")).toBe("public secret");
+    expect(await heard("carol")).toBe("public secret");
+    for (const who of ["bob", "stranger", "root"] as const) expect(await heard(who)).toBe("public");
+    expect((await people.alice.call("GET", `${path}/`)).body.items[1]).toEqual(body);
+  });
+
+  test("what the service says to one person is read by them alone", async () => {
+    const [channel] = await server.db
+      .select()
+      .from(conversation)
+      .where(eq(conversation.incidentId, incidentId));
+    const from = { conversationId: channel!.id, at: server.clock.now() };
+    await server.db.insert(conversationMessage).values([
+      { ...from, text: "welcome" },
+      { ...from, text: "reminder", recipientId: ids.bob },
+    ]);
+    expect(await heard("bob")).toBe("reminder welcome");
+    for (const who of ["alice", "stranger", "root"] as const) expect(await heard(who)).toBe("welcome");
+    expect((await people.bob.call("GET", `${path}/`)).body.items[0].author).toBeNull();
+  });
+
+  test("only to whoever takes part now", async () => {
+    const at = server.clock.now();
+    const outsider = await insertIndividual(server.db, at);
+    await letJoin(server.db, ids.incidentId, outsider, at);
+    const left = await insertIndividual(server.db, at);
+    const id = await letJoin(server.db, incidentId, left, at);
+    await people.alice.call("POST", `/incidents/${incidentId}/participants/${id}/leave`);
+    for (const recipient_id of [outsider, left, 4_711_000]) {
+      expect(await say("alice", { text: "zebra", recipient_id })).toMatchObject({
+        http: 400,
+        body: { field: "recipient_id", detail: "Nobody of this id takes part in the incident" },
+      });
+    }
+    expect(await rows()).toEqual([]);
+  });
+
+  test("goes on when the incident is reopened, in its own channel and in no other", async () => {
+    const at = server.clock.now();
+    const archived = { incidentId, archivedAt: at, createdAt: at };
+    await server.db.insert(conversation).values({ ...archived, pluginSlug: "webhook" });
+    const of = eq(conversation.incidentId, incidentId);
+    await server.db.update(conversation).set({ archivedAt: at }).where(of);
+    const { incidentTypeId: incident_type_id, incidentPriorityId: incident_priority_id } = ids;
+    const kind = { incident_type_id, incident_priority_id, visibility: "Open" };
+    const put = async (status: string, version: number) => {
+      const whole = { ...kind, title: "Slow", description: "", resolution: null, status, version };
+      expect((await people.carol.call("PUT", `/incidents/${incidentId}`, whole)).http).toBe(200);
+    };
+    await put("Closed", 1);
+    expect((await say("carol", { text: "Hello" })).http).toBe(409);
+    await put("Active", 2);
+    expect((await say("carol", { text: "Hello" })).http).toBe(201);
+    const open = await server.db.select().from(conversation).where(of);
+    expect(open.filter(({ archivedAt }) => archivedAt === null).map(({ pluginSlug }) => pluginSlug)).toEqual([
+      "channel",
+    ]);
+  });
+
+  test("is 409 without a channel and with one that is archived, which is still read", async () => {
+    await say("alice", { text: "before" });
+    const change = server.db.update(conversation);
+    await change.set({ archivedAt: server.clock.now() }).where(eq(conversation.incidentId, incidentId));
+    expect(await say("alice", { text: "after" })).toMatchObject({
+      http: 409,
+      body: { detail: "The channel of this incident is archived" },
+    });
+    expect(await heard("alice")).toBe("before");
+    await server.db
+      .update(conversation)
+      .set({ pluginSlug: "webhook", archivedAt: null })
+      .where(eq(conversation.incidentId, incidentId));
+    expect(await say("alice", { text: "after" })).toMatchObject({
+      http: 409,
+      body: { detail: "This incident has no channel of its own" },
+    });
+    expect(await heard("alice")).toBe("");
+  });
+
+  test.each([
+    ["no text", {}, "text"],
+    ["an empty text", { text: "" }, "text"],
+    ["a text of spaces", { text: " \n " }, "text"],
+    ["a long text", { text: "zebra".repeat(4001) }, "text"],
+    ["NUL", { text: "zebra\0" }, "text"],
+    ["half a pair", { text: "zebra\ud800" }, "text"],
+    ["a recipient as text", { text: "zebra", recipient_id: "1" }, "recipient_id"],
+    ["a negative recipient", { text: "zebra", recipient_id: -1 }, "recipient_id"],
+    ["a huge recipient", { text: "zebra", recipient_id: 2 ** 60 }, "recipient_id"],
+    ["another author", { text: "zebra", author_id: 1 }, "body"],
+  ])("refuses %s, naming the field and not the value", async (_, body, field) => {
+    const answer = await say("alice", body);
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+    expect(JSON.stringify(answer.body)).not.toContain("zebra");
+    expect(await rows()).toEqual([]);
+  });
+
+  test.each(["'; drop table conversation_message; --", "<script>alert(1)</script>", " \u202e\u{10ffff} "])(
+    "%p is text like any other",
+    async (text) => {
+      expect(await say("alice", { text })).toMatchObject({ http: 201, body: { text } });
+    },
+  );
+
+  test("with one Idempotency-Key, it is said once", async () => {
+    const headers = { "idempotency-key": `say-${incidentId}` };
+    const post = () => people.alice.call("POST", `${path}/`, { text: "once" }, headers);
+    const first = await post();
+    expect(await post()).toMatchObject({ http: 201, body: first.body });
+    expect(await rows()).toHaveLength(1);
+  });
+});
+
+test("the list goes page by page, and passes over what is for others", async () => {
+  for (const text of "abcdefg") {
+    await say("bob", text < "d" ? { text } : { text, recipient_id: ids.alice });
+    if (text === "b") server.clock.advance(60);
+  }
+  const walk = async (who: keyof typeof people, sort: string) => {
+    let seen = "";
+    let cursor: string | null = null;
+    do {
+      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const { http, body } = await people[who].call("GET", `${path}/?limit=2&sort=${sort}${more}`);
+      expect(http).toBe(200);
+      seen += body.items.map(({ text }: { text: string }) => text).join("");
+      cursor = body.next_cursor;
+    } while (cursor);
+    return seen;
+  };
+  expect(await walk("alice", "-at")).toBe("gfedcba");
+  expect(await walk("alice", "at")).toBe("abcdefg");
+  expect(await walk("stranger", "at")).toBe("abc");
+  expect(await walk("root", "-at")).toBe("cba");
+});

@@ -1,0 +1,49 @@
+import { Elysia, status } from "elysia";
+import { listMessages } from "../../core/message/list.ts";
+import { say } from "../../core/message/say.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { ofIncident } from "../participant/model.ts";
+import { listQueryOf } from "../schema.ts";
+import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
+const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
+
+/** What is said in the own channel of an incident that the actor may read. */
+export const messageRoutes = (deps: Deps) =>
+  new Elysia({ name: "message", prefix: "/incidents/:incident_id/messages" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, params, query }) => {
+        const incidentId = Number(params.incident_id);
+        const page = await listMessages(deps, actor, { ...listQueryOf(query), incidentId });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      {
+        ...{ actor: true, params: ofIncident, query: messageQuery },
+        response: { 200: messagePage, ...refusals },
+      },
+    )
+    .post(
+      "/",
+      async ({ actor, params, body, request }) => {
+        const { text, recipient_id } = body;
+        const wanted = {
+          incidentId: Number(params.incident_id),
+          text,
+          recipientId: recipient_id ?? undefined,
+        };
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          return { headers: {}, body: viewOf(await say(context, actor, wanted)) };
+        });
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, params: ofIncident, body: newMessage },
+        response: { 201: messageView, ...refusalsOfPost },
+      },
+    );

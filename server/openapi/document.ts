@@ -1,0 +1,125 @@
+import { toOpenAPISchema } from "@elysiajs/openapi";
+import type { AnyElysia } from "elysia";
+import { version } from "../../package.json";
+import { problemSchema } from "../error.ts";
+import { hoistSchemas } from "./components.ts";
+import { describeOperation } from "./operation.ts";
+import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "./types.ts";
+
+/** Pages for the browser in which somebody signs in, and what they load: no program has business there. */
+export const pages: readonly (string | RegExp)[] = [
+  "/style.css",
+  "/icon.svg",
+  "/sign_in/callback",
+  /^\/approve\//,
+  "/:validator/:challengeToken",
+  // Says 404 to whatever else begins like this.
+  "/noauth/*",
+];
+
+/** What the resources are, in the order in which a reader meets them. */
+const tags: Readonly<Record<string, string>> = {
+  Incidents: "Incidents, from report to closure, with all that belongs to them",
+  Tasks: "What somebody has to do in an incident",
+  Documents: "Documents of incidents, runbooks and templates",
+  Search: "Full text over everything that you may read",
+  Individuals: "People, whether they sign in or not",
+  Teams: "People who are reached together",
+  Services: "Where somebody is on call",
+  "Incident types": "What kinds of incident there are, and who commands them",
+  "Incident priorities": "How urgent an incident is, and how often it is reported on",
+  Terms: "Words that are looked for in documents and descriptions",
+  Definitions: "What terms mean",
+  Applications: "Software that incidents are about",
+  Plugins: "What is installed, and what serves",
+  Healthcheck: "Whether this process can serve",
+  Whoami: "Whom a token speaks for",
+  Tokens: "Access tokens",
+  "Well-known": "Public keys that verify our tokens",
+  Noauth: "Sign-in from a terminal: the challenge protocol",
+};
+
+const about = `Incident management: incidents with their participants, documents, tasks, reports and timeline.
+
+Send an access token, which \`svc token\` prints, as \`Authorization: Bearer <token>\`. A path answers with and without its
+last slash. Names that a schema does not know are refused.
+
+**Lists** answer \`{"items": [...], "next_cursor": ...}\`. Pass \`next_cursor\` as \`cursor\` to go on; null is the end. Pages
+stay whole while records are added or deleted.
+
+**Writes.** A \`PUT\` replaces all fields and names the \`version\` that it has seen: 409 if somebody was faster. A \`POST\` with
+an \`Idempotency-Key\` is done once in 24 hours, however often it is sent. Only admins delete.
+
+**Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as what is not there.`;
+
+/**
+ * What the routes of `app` are, as OpenAPI 3.1: made of the schemas that requests and answers are checked with, so it
+ * says what is done. The routes of pages are left out.
+ */
+export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocument {
+  const exclude = { paths: [...pages], staticFile: false };
+  const { paths } = toOpenAPISchema(inJson(app), exclude, undefined, undefined, "3.1.2");
+  const operations: Record<string, PathItem> = {};
+  for (const [path, item] of Object.entries(paths as unknown as Record<string, PathItem>)) {
+    if (path === "/noauth/v1/{operation}/{argument}") Object.assign(operations, challengePaths(item.get!));
+    else operations[path] = { ...item };
+  }
+  for (const [path, item] of Object.entries(operations)) {
+    for (const [method, operation] of Object.entries(item))
+      item[method] = describeOperation(method, path, operation);
+  }
+  const hoisted = hoistSchemas(operations);
+  const named = new Set(
+    Object.values(hoisted.paths).flatMap((item) => Object.values(item).flatMap((one) => one.tags ?? [])),
+  );
+  return {
+    openapi: "3.1.2",
+    info: { title: "svc", version, description: about },
+    servers: [{ url: publicUrl }],
+    tags: Object.entries(tags)
+      .filter(([name]) => named.has(name))
+      .map(([name, description]) => ({ name, description })),
+    // Linters want none with a slash at its end; both are answered.
+    paths: mapKeys(hoisted.paths, (path) => path.replace(/(?<=.)\/$/, "")),
+    components: {
+      schemas: { Problem: problemSchema as unknown as Schema, ...hoisted.schemas },
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "Of `svc token`" },
+      },
+    },
+  };
+}
+
+/** Elysia's generator knows no parser but its own, and says nothing of a body that server/json.ts reads. */
+function inJson(app: AnyElysia): AnyElysia {
+  const routes = app.routes.map((route) => ({
+    ...route,
+    hooks: { ...route.hooks, parse: [{ fn: "json" }] },
+  }));
+  return Object.create(app, { getGlobalRoutes: { value: () => routes } }) as AnyElysia;
+}
+
+/** One route to Elysia, whose router cannot tell them apart (CONTRIBUTING.md, Traps); two to everybody else. */
+function challengePaths({ responses }: Operation): Record<string, PathItem> {
+  const { anyOf } = responses["200"]!.content!["application/json"]!.schema;
+  const [pending, success, generated] = anyOf as [Schema, Schema, Schema];
+  const path = (summary: string, parameter: Pick<Parameter, "name" | "description">, schema: Schema) => ({
+    get: {
+      summary,
+      parameters: [{ ...parameter, in: "path" as const, required: true, schema: { type: "string" } }],
+      responses: { ...responses, "200": { description: "", content: { "application/json": { schema } } } },
+    },
+  });
+  const user = { name: "userName", description: "Who wants to sign in" };
+  const challenge = { name: "challengeToken", description: "The end of `polling_url`" };
+  return {
+    "/noauth/v1/challenge_generator/{userName}": path("Ask for a challenge", user, generated),
+    "/noauth/v1/challenge_poller/{challengeToken}": path("Ask how a challenge stands", challenge, {
+      anyOf: [pending, success],
+    }),
+  };
+}
+
+function mapKeys<V>(record: Record<string, V>, to: (key: string) => string): Record<string, V> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [to(key), value]));
+}

@@ -1,0 +1,119 @@
+import { STATUS_CODES } from "node:http";
+import { idText, limitText } from "../schema.ts";
+import type { Answer, Operation, Parameter, Schema } from "./types.ts";
+
+/** `incident_types` → `incident type` */
+export function singular(collection: string): string {
+  const words = collection.replaceAll("_", " ");
+  return words.endsWith("ies") ? `${words.slice(0, -3)}y` : words.replace(/(?<!s)s$/, "");
+}
+
+const article = (noun: string) => `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
+
+/** What an operation does, of its method and path, when its route does not say it. */
+function summaryOf(method: string, path: string): string {
+  const segments = path.split("/").filter((segment) => segment !== "");
+  const last = segments.at(-1) ?? "";
+  const collection = last.startsWith("{") ? (segments.at(-2) ?? "") : last;
+  const one = article(singular(collection));
+  const ofOne = last.startsWith("{");
+  const many = collection.replaceAll("_", " ");
+  if (method === "get") return ofOne ? `Get ${one}` : `List ${many}`;
+  if (method === "put") return ofOne ? `Replace ${one}` : `Replace the ${many}`;
+  if (method === "delete") return `Delete ${one}`;
+  return path.endsWith("/") ? `Create ${one}` : capital(many);
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** `GET /incidents/{incident_id}/events/` → `get_incidents_by_incident_id_events`: stays as long as the path does. */
+function operationIdOf(method: string, path: string): string {
+  const words = path.replace(/[{]/g, "by_").match(/\w+/g) ?? [];
+  return [method, ...words].join("_");
+}
+
+/** Adds to what Elysia knows of a route what a reader needs: names, who may, what errors look like. */
+export function describeOperation(method: string, path: string, operation: Operation): Operation {
+  const { responses, parameters = [], ...rest } = operation;
+  // A route that asks for a token says that it refuses without one; server/routes.test.ts holds it to that.
+  const closed = responses["401"] !== undefined && !path.startsWith("/noauth/");
+  const creates = method === "post" && responses["201"] !== undefined;
+  const described = Object.entries(responses).map(([status, answer]) => [
+    status,
+    describeAnswer(status, answer),
+  ]);
+  return {
+    summary: summaryOf(method, path),
+    ...rest,
+    operationId: operationIdOf(method, path),
+    tags: [capital((path.match(/[a-z][a-z_-]*/)?.[0] ?? "").replaceAll("_", " "))],
+    security: closed ? [{ token: [] }] : [],
+    parameters: [
+      ...parameters.map(describeParameter),
+      ...(creates && responses["422"] !== undefined ? [idempotencyKey] : []),
+    ],
+    responses: {
+      ...Object.fromEntries(described),
+      ...(closed ? { default: problem("Any other refusal") } : {}),
+    },
+  };
+}
+
+const idempotencyKey: Parameter = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: "Chosen by you, new for each thing that is to be made: the request is done once in 24 hours",
+  schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
+};
+
+/** What a path or query has as text, since Elysia's own numbers take too much (server/schema.ts), are numbers. */
+function describeParameter(parameter: Parameter): Parameter {
+  const { description, ...schema } = parameter.schema;
+  const described = description === undefined ? {} : { description };
+  const number = numbers[String(schema.pattern)];
+  return { ...parameter, ...described, schema: number ?? schema };
+}
+
+const numbers: Record<string, Schema> = {
+  [idText.pattern!]: { type: "integer", format: "int64", minimum: 1, maximum: 999_999_999_999_999 },
+  [limitText.pattern!]: { type: "integer", minimum: 1, maximum: 200, default: 50 },
+};
+
+function problem(description: string): Answer {
+  const schema = { $ref: "#/components/schemas/Problem" };
+  return { description, content: { "application/problem+json": { schema } } };
+}
+
+function describeAnswer(status: string, answer: Answer): Answer {
+  const { properties } = answer.content?.["application/json"]?.schema ?? {};
+  const what = meanings[status] ?? STATUS_CODES[status] ?? "";
+  if (properties?.request_id && properties.title) return problem(what);
+  const headers = headersOf(status, properties);
+  return {
+    description: what,
+    ...(headers ? { headers } : {}),
+    ...(status === "204" || !answer.content ? {} : { content: answer.content }),
+  };
+}
+
+function headersOf(status: string, properties?: Record<string, Schema>): Answer["headers"] {
+  if (status !== "201") return undefined;
+  const location = { description: "Its path", schema: { type: "string" } };
+  const tag = { description: "Its version, in quotes", schema: { type: "string" } };
+  return { Location: location, ...(properties?.version ? { ETag: tag } : {}) };
+}
+
+const meanings: Record<string, string> = {
+  200: "Done",
+  201: "Made",
+  204: "Done; there is nothing to say",
+  400: "The request cannot be accepted; `field` says where",
+  401: "Nobody is signed in, or the token is no longer good",
+  403: "You may not do this",
+  404: "It is not there, or you may not read it",
+  409: "The state does not allow it: somebody was faster, or something refers to it",
+  410: "It is over",
+  422: "This Idempotency-Key was used for another request",
+  429: "Too many requests: wait for Retry-After seconds",
+  503: "Something that is needed does not answer",
+};

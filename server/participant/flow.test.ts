@@ -1,0 +1,99 @@
+import { expect, test } from "bun:test";
+import { conversation, flowStep, participantGroup } from "../../drizzle/schema/index.ts";
+import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
+import { insertEmptyIncident } from "../../tests/support/participants.ts";
+import { personOf } from "../../tests/support/people.ts";
+import { startTestServer } from "../../tests/support/server.ts";
+
+test("who joins is added to conversations and groups, and who leaves is taken out", async () => {
+  const chat = fakeConversation({ add: () => undefined });
+  const group = fakeParticipantGroup({ add: () => undefined, remove: () => undefined });
+  const plugins = pluginsOf(chat, group);
+  await using server = await startTestServer({}, plugins);
+  const { db, clock } = server;
+  const at = clock.now();
+  const ids = await insertIncident(db, at);
+  const incidentId = await insertEmptyIncident(db, ids, at);
+  const of = { incidentId, externalId: "1", createdAt: at };
+  await db.insert(conversation).values({ ...of, pluginSlug: chat.plugin.slug });
+  await db.insert(participantGroup).values({ ...of, pluginSlug: group.plugin.slug, name: "inc" });
+  const done = { incidentId, state: "Done" as const, finishedAt: at };
+  await db.insert(flowStep).values([
+    { ...done, step: `reported:conversation:${chat.plugin.slug}` },
+    { ...done, step: `reported:group:${group.plugin.slug}` },
+  ]);
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  const path = `/incidents/${incidentId}/participants`;
+  const emails = (calls: { people: readonly { email: string }[] }[]) =>
+    calls.map(({ people }) => people.map(({ email }) => email).join(" "));
+
+  const first = await admin.call("POST", path, { email: "ada" }, { "idempotency-key": "ada" });
+  expect(first.http).toBe(201);
+  expect(emails(chat.to("add"))).toEqual(["ada@example.com"]);
+  expect(emails(group.to("add"))).toEqual(["ada@example.com"]);
+
+  // A role moves nobody.
+  await admin.call("POST", `${path}/${first.body.id}/roles`, { role: "scribe" });
+  await admin.call("POST", path, { email: "ada", roles: ["liaison"] });
+  expect(chat.calls).toHaveLength(1);
+
+  const second = await admin.call("POST", path, { email: "bob" });
+  expect(emails(group.to("add")).at(-1)).toContain("bob@example.com");
+  await admin.call("POST", `${path}/${first.body.id}/leave`);
+  expect(emails(group.to("remove")).at(-1)).toBe("ada@example.com");
+  expect(second.http).toBe(201);
+  plugins.assertExpected();
+});
+
+test("a plugin that hangs does not keep who joins waiting", async () => {
+  const { promise: never } = Promise.withResolvers<undefined>();
+  const chat = fakeConversation({ add: () => never }, { timeoutMilliseconds: 3000 });
+  await using server = await startTestServer({}, pluginsOf(chat));
+  const { db, clock } = server;
+  const at = clock.now();
+  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
+  const { slug } = chat.plugin;
+  await db.insert(conversation).values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug });
+  await db
+    .insert(flowStep)
+    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:conversation:${slug}` });
+  const member = await personOf(server, "carol@example.com");
+  const started = performance.now();
+  const { http } = await member.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
+  expect(http).toBe(201);
+  expect(chat.to("add")).toHaveLength(1);
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
+test("who has left is deleted once the group has let them go", async () => {
+  let down = true;
+  const remove = () => {
+    if (down) throw new Error("down");
+  };
+  const group = fakeParticipantGroup({ add: () => undefined, remove });
+  await using server = await startTestServer({}, pluginsOf(group));
+  const { db, clock } = server;
+  const at = clock.now();
+  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
+  const { slug } = group.plugin;
+  await db
+    .insert(participantGroup)
+    .values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug, name: "inc" });
+  await db
+    .insert(flowStep)
+    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:group:${slug}` });
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  const { body } = await admin.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
+  const path = `/incidents/${incidentId}/participants/${body.id}`;
+  expect((await admin.call("POST", `${path}/leave`)).http).toBe(200);
+  expect(await admin.call("DELETE", path)).toMatchObject({ http: 409, body: { code: "conflict" } });
+  down = false;
+  expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
+  expect(group.to("remove").map(({ people }) => people.map(({ email }) => email))).toEqual([
+    ["ada@example.com"],
+    ["ada@example.com"],
+  ]);
+  expect((await admin.call("DELETE", path)).http).toBe(204);
+});

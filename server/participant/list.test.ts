@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import {
+  insertEmptyIncident,
+  insertIndividual,
+  letJoin,
+  noPlugins,
+} from "../../tests/support/participants.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let member: Person;
+let ids: IncidentIds;
+let incidentId: number;
+let path: string;
+beforeAll(async () => {
+  server = await startTestServer({}, noPlugins);
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+});
+beforeEach(async () => {
+  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
+  path = `/incidents/${incidentId}/participants`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+async function joined(): Promise<number> {
+  const at = server.clock.now();
+  return letJoin(server.db, incidentId, await insertIndividual(server.db, at), at, ["participant"]);
+}
+
+async function listed(query = ""): Promise<number[]> {
+  const { http, body } = await member.call("GET", `${path}/?${query}`);
+  expect(http).toBe(200);
+  return body.items.map(({ id }: { id: number }) => id);
+}
+
+test("shows each with all their roles, those of no other incident, and by `active` those in or out", async () => {
+  const first = await joined();
+  const second = await joined();
+  const third = await joined();
+  await member.call("POST", `${path}/${second}/leave`);
+  await member.call("POST", `${path}/${third}/roles`, { role: "scribe" });
+  const { body } = await member.call("GET", `${path}/`);
+  for (const item of body.items) expect((await member.call("GET", `${path}/${item.id}`)).body).toEqual(item);
+  expect(body.items.map(({ roles }: { roles: object[] }) => roles.length)).toEqual([1, 1, 2]);
+  expect(await listed()).toEqual([first, second, third]);
+  expect(await listed("sort=-id")).toEqual([third, second, first]);
+  expect(await listed("active=true")).toEqual([first, third]);
+  expect(await listed("active=false")).toEqual([second]);
+  expect(await listed("active=true&sort=-id")).toEqual([third, first]);
+});
+
+test("goes page by page, each once, while others join and leave", async () => {
+  const all: number[] = [];
+  for (let i = 0; i < 5; i += 1) all.push(await joined());
+  for (const sort of ["id", "-id"]) {
+    const seen: number[] = [];
+    let cursor: string | null = null;
+    do {
+      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const { body } = await member.call("GET", `${path}/?sort=${sort}&limit=2${more}`);
+      seen.push(...body.items.map(({ id }: { id: number }) => id));
+      cursor = body.next_cursor;
+      if (seen.length < 5) await joined();
+    } while (cursor);
+    expect(seen.filter((id) => all.includes(id))).toEqual(sort === "id" ? all : all.toReversed());
+    expect(new Set(seen).size).toBe(seen.length);
+  }
+});
+
+describe("refuses", () => {
+  test.each([
+    ["limit", "0"],
+    ["limit", "201"],
+    ["limit", "0x10"],
+    ["sort", "joined_at"],
+    ["sort", "id; drop table participant"],
+    ["active", "yes"],
+    ["active", ""],
+    ["active", "TRUE"],
+    ["cursor", "x"],
+    ["cursor", "a".repeat(4000)],
+  ])("%s=%s", async (field, value) => {
+    const answer = await member.call("GET", `${path}/?${new URLSearchParams({ [field]: value })}`);
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+    if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
+  });
+
+  test("a search, and whatever nobody knows", async () => {
+    for (const query of ["q=bob", "individual_id=1"])
+      expect((await member.call("GET", `${path}/?${query}`)).http).toBe(400);
+  });
+
+  test("a cursor of another incident, sort or filter", async () => {
+    await joined();
+    await joined();
+    const { next_cursor } = (await member.call("GET", `${path}/?limit=1`)).body;
+    await listed(`limit=2&cursor=${next_cursor}`);
+    const other = await insertEmptyIncident(server.db, ids, server.clock.now());
+    for (const foreign of [
+      `${path}/?sort=-id&`,
+      `${path}/?active=true&`,
+      `/incidents/${other}/participants/?`,
+      `/incidents/${incidentId}/events/?`,
+    ]) {
+      expect(await member.call("GET", `${foreign}cursor=${next_cursor}`)).toMatchObject({
+        http: 400,
+        body: { field: "cursor" },
+      });
+    }
+  });
+
+  test("ids that are none with 400, free ones with 404", async () => {
+    for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
+      for (const [field, address] of [
+        ["participant_id", `${path}/${id}`],
+        ["incident_id", `/incidents/${id}/participants/`],
+        ["incident_id", `/incidents/${id}/reports/`],
+        ["incident_id", `/incidents/${id}/events/`],
+        ["incident_id", `/incidents/${id}/messages/`],
+        ["report_id", `/incidents/${incidentId}/reports/${id}`],
+      ] as const)
+        expect([address, await member.call("GET", address)]).toMatchObject([
+          address,
+          { http: 400, body: { field } },
+        ]);
+    }
+    for (const id of ["4711000", "999999999999999"])
+      expect((await member.call("GET", `${path}/${id}`)).http).toBe(404);
+  });
+});
+
+test("a path without its last slash answers as with it", async () => {
+  const id = await joined();
+  expect((await member.call("GET", path)).body).toEqual((await member.call("GET", `${path}/`)).body);
+  expect((await member.call("POST", path, { individual_id: ids.bob })).http).toBe(201);
+  expect((await member.call("GET", `${path}/${id}/`)).body.id).toBe(id);
+  expect((await member.call("POST", `${path}/${id}/roles/`, { role: "scribe" })).http).toBe(201);
+  expect((await member.call("POST", `${path}/${id}/renounce/`, { role: "scribe" })).http).toBe(200);
+  expect((await member.call("POST", `${path}/${id}/leave/`)).http).toBe(200);
+  for (const list of ["reports", "events", "messages"]) {
+    const address = `/incidents/${incidentId}/${list}`;
+    expect((await member.call("GET", address)).body).toEqual((await member.call("GET", `${address}/`)).body);
+  }
+});

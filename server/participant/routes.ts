@@ -1,0 +1,150 @@
+import { Elysia, status, t } from "elysia";
+import type { Actor, PluginContext } from "../../core/context.ts";
+import { runFlowWithin } from "../../core/flow/run.ts";
+import { assumeRole } from "../../core/participant/assume.ts";
+import { getParticipant } from "../../core/participant/get.ts";
+import { inviteParticipant } from "../../core/participant/invite.ts";
+import { leaveIncident } from "../../core/participant/leave.ts";
+import { listParticipants } from "../../core/participant/list.ts";
+import type { Participant } from "../../core/participant/participant.ts";
+import { removeParticipant } from "../../core/participant/remove.ts";
+import { renounceRole } from "../../core/participant/renounce.ts";
+import { actorMacro } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { listQueryOf } from "../schema.ts";
+import {
+  endedRole,
+  newParticipant,
+  newRole,
+  nothing,
+  ofIncident,
+  participantPage,
+  participantParams,
+  participantQuery,
+  participantView,
+  viewOf,
+} from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
+const refusalsOfPost = { ...refusals, 409: problemSchema, 422: problemSchema };
+
+/** How long an answer waits for conversations and groups to follow; the rest goes on without it. */
+const flowMilliseconds = 300;
+
+const idsOf = (params: { incident_id: string; participant_id: string }) => ({
+  incidentId: Number(params.incident_id),
+  participantId: Number(params.participant_id),
+});
+
+/** Who takes part in an incident that the actor may read, and as what. */
+export const participantRoutes = (deps: Deps) => {
+  /** Once per key; answers with the participant as they are then. */
+  const change = (
+    { incidentId, ...post }: { actor: Actor; request: Request; body: unknown; incidentId: number },
+    work: (context: PluginContext) => Promise<Participant>,
+  ) =>
+    oncePerKey(deps, { ...post, body: post.body ?? {} }, async (context) => {
+      const participant = viewOf(await work({ ...context, plugins: deps.plugins }));
+      const location = `/incidents/${incidentId}/participants/${participant.id}`;
+      return { headers: { location }, body: participant };
+    });
+
+  return new Elysia({ name: "participant", prefix: "/incidents/:incident_id/participants" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, params, query }) => {
+        const page = await listParticipants(deps, actor, {
+          ...listQueryOf(query),
+          incidentId: Number(params.incident_id),
+          active: query.active && query.active === "true",
+        });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      {
+        ...{ actor: true, params: ofIncident, query: participantQuery },
+        response: { 200: participantPage, ...refusals },
+      },
+    )
+    .post(
+      "/",
+      async ({ actor, params, body, request, set }) => {
+        const incidentId = Number(params.incident_id);
+        const { individual_id: individualId, email, roles = ["participant"] } = body;
+        const wanted = { incidentId, individualId, email, roles };
+        const made = await change({ actor, request, body, incidentId }, (context) =>
+          inviteParticipant(context, actor, wanted),
+        );
+        await runFlowWithin(deps, incidentId, flowMilliseconds);
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, params: ofIncident, body: newParticipant },
+        response: { 201: participantView, ...refusalsOfPost },
+      },
+    )
+    .get(
+      "/:participant_id",
+      async ({ actor, params }) => viewOf(await getParticipant(deps, actor, idsOf(params))),
+      { actor: true, params: participantParams, response: { 200: participantView, ...refusals } },
+    )
+    .delete(
+      "/:participant_id",
+      async ({ actor, params, request, server }) => {
+        const address = addressOf(deps, request, server);
+        await removeParticipant(deps, actor, { ...idsOf(params), address });
+        return status(204, undefined);
+      },
+      {
+        ...{ actor: true, params: participantParams },
+        response: { 204: t.Void(), ...refusals, 409: problemSchema },
+      },
+    )
+    .post(
+      "/:participant_id/roles",
+      async ({ actor, params, body, request, set }) => {
+        const { incidentId, participantId } = idsOf(params);
+        const made = await change({ actor, request, body, incidentId }, (context) =>
+          assumeRole(context, actor, { incidentId, participantId, ...body }),
+        );
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, params: participantParams, body: newRole },
+        response: { 201: participantView, ...refusalsOfPost },
+      },
+    )
+    .post(
+      "/:participant_id/renounce",
+      async ({ actor, params, body, request }) => {
+        const { incidentId, participantId } = idsOf(params);
+        const { body: participant } = await change({ actor, request, body, incidentId }, (context) =>
+          renounceRole(context, actor, { incidentId, participantId, ...body }),
+        );
+        return participant;
+      },
+      {
+        ...{ actor: true, params: participantParams, body: endedRole },
+        response: { 200: participantView, ...refusalsOfPost },
+      },
+    )
+    .post(
+      "/:participant_id/leave",
+      async ({ actor, params, body, request }) => {
+        const { incidentId, participantId } = idsOf(params);
+        const { body: participant } = await change({ actor, request, body, incidentId }, (context) =>
+          leaveIncident(context, actor, { incidentId, participantId }),
+        );
+        await runFlowWithin(deps, incidentId, flowMilliseconds);
+        return participant;
+      },
+      {
+        ...{ actor: true, params: participantParams, body: nothing },
+        response: { 200: participantView, ...refusalsOfPost },
+      },
+    );
+};

@@ -1,0 +1,173 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import { individual, participant, statusReport } from "../../drizzle/schema/index.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
+import {
+  insertEmptyIncident,
+  insertIndividual,
+  letJoin,
+  noPlugins,
+  type Visibility,
+} from "../../tests/support/participants.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+// Who may do what with what belongs to an incident is docs/permissions.md.
+
+const places = ["Open", "Restricted"] as const satisfies Visibility[];
+
+let server: TestServer;
+const people: Record<string, Person> = {};
+const incidents = {} as Record<Visibility, number>;
+const authors: Record<string, number> = {};
+
+beforeAll(async () => {
+  server = await startTestServer({}, noPlugins);
+  const { db, clock } = server;
+  const at = clock.now();
+  const ids = await insertIncident(db, at);
+  for (const name of ["participant", "commander"]) authors[name] = await insertIndividual(db, at, name);
+  for (const place of places) {
+    incidents[place] = await insertEmptyIncident(db, ids, at, place);
+    await letJoin(db, incidents[place], authors.participant!, at, ["participant"]);
+    await letJoin(db, incidents[place], authors.commander!, at, ["commander"]);
+  }
+  people.member = await personOf(server, "member@example.com", ["oncall"]);
+  people.admin = await personOf(server, "root@example.com", ["admin"]);
+  for (const name of Object.keys(authors)) people[name] = await personOf(server, `${name}@example.com`);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+interface Request {
+  method: string;
+  path: string;
+  body?: object;
+}
+
+const report = { conditions: "Full", actions: "", needs: "" };
+
+/** The request of this name about somebody, or some report, that nothing else is done with. */
+async function requestOf(name: string, place: Visibility): Promise<Request> {
+  const { db, clock } = server;
+  const incidentId = incidents[place];
+  const at = clock.now();
+  const somebody = await insertIndividual(db, at);
+  const takesPart = () => letJoin(db, incidentId, somebody, at, ["scribe"]);
+  const of = `/incidents/${incidentId}`;
+  const to = async (rest: string) => `${of}/participants/${await takesPart()}${rest}`;
+  switch (name) {
+    case "invite":
+      return { method: "POST", path: `${of}/participants/`, body: { individual_id: somebody } };
+    case "take out":
+      return { method: "POST", path: await to("/leave") };
+    case "get report": {
+      const values = { incidentId, authorId: somebody, ...report, createdAt: at };
+      const [row] = await db.insert(statusReport).values(values).returning();
+      return { method: "GET", path: `${of}/reports/${row!.id}` };
+    }
+    case "report":
+      return { method: "POST", path: `${of}/reports/`, body: report };
+    case "note":
+      return { method: "POST", path: `${of}/events/`, body: { description: "Seen" } };
+    case "say":
+      return { method: "POST", path: `${of}/messages/`, body: { text: "Hello" } };
+    default:
+      throw new Error(`no such request: ${name}`);
+  }
+}
+
+test("its commander takes others out of a Restricted incident, and whoever just takes part does not", async () => {
+  const { method, path } = await requestOf("take out", "Restricted");
+  expect(await people.participant!.call(method, path)).toMatchObject({
+    ...{ http: 403, body: { detail: expect.stringContaining("the commander or an admin") } },
+  });
+  expect((await people.commander!.call(method, path)).http).toBe(200);
+});
+
+test("whoever takes themselves out of a Restricted incident is told so, and sees it no more", async () => {
+  const { db, clock } = server;
+  const name = "leaver";
+  const person = await personOf(server, `${name}@example.com`);
+  const somebody = await insertIndividual(db, clock.now(), name);
+  const id = await letJoin(db, incidents.Restricted, somebody, clock.now(), ["scribe"]);
+  const path = `/incidents/${incidents.Restricted}/participants/${id}`;
+  const answer = await person.call("POST", `${path}/leave`);
+  expect(answer).toMatchObject({ http: 200, body: { id, left_at: clock.now().toISOString() } });
+  expect((await person.call("GET", path)).http).toBe(404);
+  expect((await person.call("POST", `${path}/leave`)).http).toBe(404);
+});
+
+test("whoever is invited to a Restricted incident sees it at once", async () => {
+  const person = await personOf(server, "invited@example.com");
+  const list = `/incidents/${incidents.Restricted}/participants/`;
+  expect((await person.call("GET", list)).http).toBe(404);
+  const answer = await people.participant!.call("POST", list, { email: "Invited@Example.com" });
+  expect(answer.http).toBe(201);
+  expect((await person.call("GET", list)).http).toBe(200);
+});
+
+test("what one incident has is not there under another", async () => {
+  const { db, clock } = server;
+  const somebody = await insertIndividual(db, clock.now());
+  const id = await letJoin(db, incidents.Restricted, somebody, clock.now(), ["scribe"]);
+  const other = `/incidents/${incidents.Open}/participants/${id}`;
+  const nothing = { http: 404, body: { detail: "There is no such participant" } };
+  for (const person of [people.member!, people.participant!, people.admin!]) {
+    expect(await person.call("GET", other)).toMatchObject(nothing);
+    expect(await person.call("POST", `${other}/roles`, { role: "liaison" })).toMatchObject(nothing);
+    expect(await person.call("POST", `${other}/renounce`, { role: "scribe" })).toMatchObject(nothing);
+    expect(await person.call("POST", `${other}/leave`)).toMatchObject(nothing);
+  }
+  await db.update(participant).set({ leftAt: clock.now() }).where(eq(participant.id, id));
+  expect(await people.admin!.call("DELETE", other)).toMatchObject(nothing);
+  const { path } = await requestOf("get report", "Restricted");
+  const foreign = path.replace(`/${incidents.Restricted}/`, `/${incidents.Open}/`);
+  expect(await people.admin!.call("GET", foreign)).toMatchObject({
+    http: 404,
+    body: { detail: "There is no such status report" },
+  });
+});
+
+test("an attempt at what is hidden makes no individual of who tries", async () => {
+  const stranger = await personOf(server, "stranger@example.com");
+  for (const name of ["report", "say", "note", "invite"]) {
+    const { method, path, body } = await requestOf(name, "Restricted");
+    expect((await stranger.call(method, path, body)).http).toBe(404);
+  }
+  const rows = await server.db.select().from(individual).where(eq(individual.email, "stranger@example.com"));
+  expect(rows).toEqual([]);
+});
+
+const readBehindTheIncident = [
+  ["participants", "participant_role"],
+  ["reports", "status_report"],
+  ["events", "event"],
+  ["messages", "conversation_message"],
+] as const;
+
+test.each(readBehindTheIncident)(
+  "%s of an incident that becomes Restricted meanwhile are not shown",
+  async (list, table) => {
+    const { db } = server;
+    const of = `/incidents/${incidents.Open}`;
+    for (const name of ["report", "note", "say"]) {
+      const { method, path, body } = await requestOf(name, "Open");
+      await people.participant!.call(method, path, body);
+    }
+    const become = (visibility: Visibility) =>
+      sql`update incident set visibility = ${visibility} where id = ${incidents.Open}`;
+    const listed = await db.transaction(async (tx) => {
+      await tx.execute(sql`lock table ${sql.identifier(table)} in access exclusive mode`);
+      await tx.execute(become("Restricted"));
+      // It still finds the incident Open, and then waits for us.
+      const listed = people.member!.call("GET", `${of}/${list}/`);
+      const waits = sql`select 1 from pg_locks where relation = ${table}::regclass and not granted`;
+      while ((await tx.execute(waits)).length === 0) await Bun.sleep(5);
+      return { listed };
+    });
+    expect(await listed.listed).toMatchObject({ http: 200, body: { items: [] } });
+    expect((await people.member!.call("GET", `${of}/${list}/`)).http).toBe(404);
+    await db.execute(become("Open"));
+    expect((await people.member!.call("GET", `${of}/${list}/`)).body.items).not.toEqual([]);
+  },
+);

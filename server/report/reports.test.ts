@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { insertEmptyIncident, noPlugins, timelineOf } from "../../tests/support/participants.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+let server: TestServer;
+let member: Person;
+let ids: IncidentIds;
+let incidentId: number;
+let path: string;
+beforeAll(async () => {
+  server = await startTestServer({}, noPlugins);
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+});
+beforeEach(async () => {
+  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
+  path = `/incidents/${incidentId}/reports`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const report = { conditions: "Disk full", actions: "Freeing some", needs: "Disks" };
+
+async function written(conditions = "Disk full"): Promise<number> {
+  const { http, body } = await member.call("POST", `${path}/`, { ...report, conditions });
+  expect(http).toBe(201);
+  return body.id;
+}
+
+test("POST answers 201 with the report and where it is; its author is who wrote it", async () => {
+  const { http, body, headers } = await member.call("POST", `${path}/`, report);
+  expect(http).toBe(201);
+  expect(body).toEqual({
+    ...{ id: expect.any(Number), incident_id: incidentId, ...report },
+    author: { id: expect.any(Number), name: "carol", email: "carol@example.com" },
+    created_at: server.clock.now().toISOString(),
+  });
+  expect(headers.get("location")).toBe(`${path}/${body.id}`);
+  expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });
+  expect(await timelineOf(server.db, incidentId)).toMatchObject([
+    { kind: "report.written", actor: "carol@example.com", data: { report_id: body.id } },
+  ]);
+});
+
+test("none is changed or deleted", async () => {
+  const id = await written();
+  for (const method of ["PUT", "PATCH", "DELETE"])
+    expect((await member.call(method, `${path}/${id}`, report)).http).toBe(404);
+});
+
+test("with one Idempotency-Key, it is written once", async () => {
+  const headers = { "idempotency-key": "report-1" };
+  const first = await member.call("POST", `${path}/`, report, headers);
+  const again = await member.call("POST", `${path}/`, report, headers);
+  expect([again.http, again.body]).toEqual([201, first.body]);
+  expect(again.headers.get("location")).toBe(first.headers.get("location"));
+  expect((await member.call("GET", `${path}/`)).body.items).toHaveLength(1);
+  const other = await member.call("POST", `${path}/`, { ...report, needs: "None" }, headers);
+  expect(other.http).toBe(422);
+});
+
+test("the list has the newest first, page by page, also of reports of the same instant", async () => {
+  const all: number[] = [];
+  for (let i = 0; i < 7; i += 1) {
+    all.push(await written(`Report ${i}`));
+    if (i % 3 === 0) server.clock.advance(60);
+  }
+  const walk = async (sort: string) => {
+    const seen: number[] = [];
+    let cursor: string | null = null;
+    do {
+      const more: string = cursor === null ? "" : `&cursor=${cursor}`;
+      const { http, body } = await member.call("GET", `${path}/?limit=2${sort}${more}`);
+      expect(http).toBe(200);
+      seen.push(...body.items.map(({ id }: { id: number }) => id));
+      cursor = body.next_cursor;
+    } while (cursor);
+    return seen;
+  };
+  expect(await walk("")).toEqual(all.toReversed());
+  expect(await walk("&sort=created_at")).toEqual(all);
+  expect((await member.call("GET", `${path}/?q=disk`)).http).toBe(400);
+  expect(await member.call("GET", `${path}/?sort=id`)).toMatchObject({ http: 400, body: { field: "sort" } });
+});
+
+describe("POST refuses", () => {
+  test.each([
+    ["no conditions", { conditions: undefined }, "conditions"],
+    ["empty conditions", { conditions: "" }, "conditions"],
+    ["conditions of spaces", { conditions: " \n\t " }, "conditions"],
+    ["long conditions", { conditions: "zebra".repeat(4001) }, "conditions"],
+    ["long actions", { actions: "zebra".repeat(4001) }, "actions"],
+    ["long needs", { needs: "zebra".repeat(4001) }, "needs"],
+    ["NUL", { actions: "zebra\0" }, "actions"],
+    ["half a pair", { needs: "zebra\ud800" }, "needs"],
+    ["a number", { needs: 1 }, "needs"],
+    ["no actions", { actions: undefined }, "actions"],
+    ["an author", { author_id: 1 }, "body"],
+  ])("%s, naming the field and not the value", async (_, change, field) => {
+    const answer = await member.call("POST", `${path}/`, { ...report, ...change });
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+    expect(JSON.stringify(answer.body)).not.toContain("zebra");
+    expect(await timelineOf(server.db, incidentId)).toEqual([]);
+  });
+});
+
+test.each([
+  "'; drop table status_report; --",
+  "<script>alert(1)</script>",
+  "# H\n\n- [ ] task @alice\n\n[x](javascript:alert(1))",
+  "\\x00 \\u0000 \u202e\u0301\u{10ffff}\ufeff",
+  " kept \n as it stands ",
+])("%p is text like any other", async (text) => {
+  const { http, body } = await member.call("POST", `${path}/`, {
+    ...{ conditions: text, actions: text, needs: text },
+  });
+  expect([http, body.conditions, body.actions, body.needs]).toEqual([201, text, text, text]);
+  expect((await member.call("GET", `${path}/${body.id}`)).body).toEqual(body);
+});

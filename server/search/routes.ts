@@ -1,0 +1,56 @@
+import { Elysia, t } from "elysia";
+import { longestQuery } from "../../core/list/page.ts";
+import { mostFound, searchAll } from "../../core/search/search.ts";
+import { searchedTypes } from "../../core/search/searched.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { closed, id, nullable } from "../schema.ts";
+
+const searchQuery = t.Object(
+  {
+    q: t.String({
+      ...{ minLength: 1, maxLength: longestQuery },
+      description: 'Words to find: `disk "full up" -test`',
+    }),
+    type: t.Optional(
+      t.String({ maxLength: 200, description: `All, or some of: \`${searchedTypes.join(",")}\`` }),
+    ),
+    limit: t.Optional(
+      t.String({ pattern: "^[1-9][0-9]?$", description: `1 to ${mostFound}; 20 unless given` }),
+    ),
+  },
+  closed,
+);
+
+const found = t.Object(
+  {
+    type: t.UnionEnum(searchedTypes),
+    id,
+    title: t.String(),
+    excerpt: t.String({ description: "Plain text around the words" }),
+    incident_id: nullable(id),
+    rank: t.Number(),
+  },
+  closed,
+);
+
+/** A list like the others to look at, of one page: the best of all types. For more of one, its list takes `q`. */
+const foundPage = t.Object({ items: t.Array(found), next_cursor: t.Null() }, closed);
+
+/** Everything that the actor may read. */
+export const searchRoutes = (deps: Deps) =>
+  new Elysia({ name: "search" }).use(actorMacro(deps)).get(
+    "/search",
+    async ({ actor, query }) => {
+      const { q, type, limit } = query;
+      const wanted = { q, type, limit: limit === undefined ? undefined : Number(limit) };
+      return { items: await searchAll(deps, actor, wanted), next_cursor: null };
+    },
+    {
+      actor: true,
+      query: searchQuery,
+      response: { 200: foundPage, 400: problemSchema, 401: problemSchema, 403: problemSchema },
+      detail: { summary: "Search everything" },
+    },
+  );

@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import * as schema from "../../drizzle/schema/index.ts";
+import { rankedMatches } from "../../core/list/page.ts";
+import { searchedTypes } from "../../core/search/searched.ts";
+import type { Person } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertTask, insertTwoIncidents, type Place, places } from "../../tests/support/task.ts";
+
+let server: TestServer;
+let people: Record<string, Person>;
+let incidents: Record<Place, number>;
+let ids: Awaited<ReturnType<typeof insertTwoIncidents>>["ids"];
+
+beforeAll(async () => {
+  server = await startTestServer();
+  ({ people, incidents, ids } = await insertTwoIncidents(server));
+  const { db, clock } = server;
+  const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
+  const deletedAt = clock.now();
+  await db.insert(schema.term).values([
+    { text: "quokka", ...stamps },
+    { text: "quokka gone", source: "s", externalId: "1", deletedAt, ...stamps },
+  ]);
+  await db.insert(schema.definition).values({ text: "A quokka is small", ...stamps });
+  await db.insert(schema.individual).values({ name: "Quokka", email: "q@example.com", ...stamps });
+  await db.insert(schema.team).values({ name: "Quokka team", ...stamps });
+  await db.insert(schema.service).values({ name: "Quokka service", ...stamps });
+  await db.insert(schema.application).values([
+    { name: "quokka app", description: "It feeds the quokka", ...stamps },
+    { name: "quokka old", source: "s", externalId: "1", deletedAt, ...stamps },
+  ]);
+  await db.insert(schema.incidentType).values({ name: "Quokka escape", ...stamps });
+  for (const place of places) {
+    const incidentId = incidents[place];
+    await db.update(schema.incident).set({ title: "quokka" }).where(eq(schema.incident.id, incidentId));
+    await db
+      .insert(schema.document)
+      .values({ name: `quokka ${place}`, resourceType: "reference", incidentId, ...stamps });
+    await insertTask(server, { incidentId, description: `Feed the quokka, ${place}` });
+  }
+  const gone = { documentId: ids.documentId, externalId: "9", deletedAt };
+  await insertTask(server, { incidentId: incidents.Open, description: "quokka tombstone", ...gone });
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+interface Item {
+  type: string;
+  id: number;
+  title: string;
+  excerpt: string;
+  incident_id: number | null;
+  rank: number;
+}
+
+async function search(person: Person, parameters: Record<string, string>): Promise<Item[]> {
+  const { http, body } = await person.call("GET", `/search?${new URLSearchParams(parameters)}`);
+  expect([http, body.next_cursor]).toEqual([200, null]);
+  return body.items;
+}
+
+describe("finds in every type", () => {
+  const twice = ["document", "incident", "task"];
+  test.each([
+    ["member", searchedTypes],
+    ["former", searchedTypes],
+    ["participant", [...searchedTypes, ...twice]],
+    ["admin", [...searchedTypes, ...twice]],
+  ])("what a %s may read, and no tombstones", async (who, types) => {
+    const items = await search(people[who]!, { q: "quokka", limit: "50" });
+    expect(items.map(({ type }) => type).sort()).toEqual([...types].sort());
+    const hidden = types.length === searchedTypes.length;
+    expect(items.some((item) => item.incident_id === incidents.Restricted)).toBe(!hidden);
+    expect(JSON.stringify(items)).not.toMatch(/gone|old|tombstone/);
+    if (hidden) expect(JSON.stringify(items)).not.toContain("Restricted");
+  });
+
+  test("the best first, and the same each time", async () => {
+    const items = await search(people.admin!, { q: "quokka", limit: "50" });
+    expect(items).toEqual(items.toSorted((a, b) => b.rank - a.rank));
+    expect(await search(people.admin!, { q: "quokka", limit: "50" })).toEqual(items);
+    expect(await search(people.admin!, { q: "quokka", limit: "3" })).toEqual(items.slice(0, 3));
+  });
+
+  test("or in those that are asked for", async () => {
+    for (const type of searchedTypes) {
+      const items = await search(people.member!, { q: "quokka", type });
+      expect(items.map((item) => item.type)).toEqual([type]);
+    }
+    const some = await search(people.member!, { q: "quokka", type: "team,task,team" });
+    expect(some.map(({ type }) => type).sort()).toEqual(["task", "team"]);
+  });
+});
+
+test("shows title, incident and the words around, also of a document's text", async () => {
+  const incidentId = incidents.Open;
+  const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
+  const [made] = await server.db
+    .insert(schema.document)
+    .values({ ...{ name: "n".repeat(500), resourceType: "incident", incidentId }, ...stamps })
+    .returning();
+  const documentId = made!.id;
+  const content = `${"word ".repeat(300)} the <b>numbat</b> sleeps ${"word ".repeat(300)}`;
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest();
+  await server.db
+    .insert(schema.documentContent)
+    .values({ documentId, content, hash, updatedAt: server.clock.now() });
+  const items = await search(people.member!, { q: "numbats" });
+  expect(items).toEqual([
+    {
+      ...{ type: "document", id: documentId, title: "n".repeat(200), incident_id: incidentId },
+      ...{ excerpt: expect.stringContaining("numbat"), rank: expect.any(Number) },
+    },
+  ]);
+  expect(items[0]!.excerpt.length).toBeLessThan(400);
+  const [incident] = await search(people.member!, { q: "quokka", type: "incident" });
+  expect(incident).toMatchObject({ id: incidentId, incident_id: incidentId });
+  expect(incident!.title).toMatch(/^INC-\d+: quokka$/);
+});
+
+test("what is hidden takes no place among what is ranked", async () => {
+  const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
+  const row = { name: "bilby", resourceType: "reference", ...stamps };
+  await server.db.insert(schema.document).values(row);
+  const hidden = Array.from({ length: rankedMatches }, () => ({ ...row, incidentId: incidents.Restricted }));
+  await server.db.insert(schema.document).values(hidden);
+  expect(await search(people.member!, { q: "bilby" })).toHaveLength(1);
+  expect(await search(people.participant!, { q: "bilby" })).toHaveLength(20);
+});
+
+describe("words that are none", () => {
+  test.each([
+    "the",
+    "of and the",
+    " ",
+    "'",
+    '"',
+    "a & | ! ( ) <-> :*",
+    "'; drop table document; --",
+    "\\",
+    "% _",
+    "-",
+    "or or",
+    "StopSel=x, StartSel=y",
+  ])("%p finds nothing and breaks nothing", async (q) => {
+    expect(await search(people.member!, { q })).toEqual([]);
+  });
+
+  test.each(["'quokka'); --", "quokka <script>", "quokka:*", "quokka OR '1'='1'", '"quokka'])(
+    "%p is looked for like any other",
+    async (q) => {
+      const items = await search(people.member!, { q, limit: "50" });
+      expect(items.every(({ incident_id }) => incident_id !== incidents.Restricted)).toBe(true);
+    },
+  );
+});
+
+describe("refuses", () => {
+  test.each([
+    ["q", {}],
+    ["q", { q: "" }],
+    ["q", { q: "a\0b" }],
+    ["q", { q: "a".repeat(501) }],
+    ["type", { q: "a", type: "" }],
+    ["type", { q: "a", type: "session" }],
+    ["type", { q: "a", type: "task,constructor" }],
+    ["limit", { q: "a", limit: "0" }],
+    ["limit", { q: "a", limit: "51" }],
+    ["limit", { q: "a", limit: "1e1" }],
+    ["body", { q: "a", sort: "id" }],
+  ])("%s of %p", async (field, query) => {
+    const parameters = new URLSearchParams(query as Record<string, string>);
+    expect(await people.member!.call("GET", `/search?${parameters}`)).toMatchObject({
+      http: 400,
+      body: { code: "invalid_input", field },
+    });
+  });
+
+  test("a million characters, and the server goes on", async () => {
+    const status = await people
+      .member!.call("GET", `/search?q=${"a".repeat(1_000_000)}`)
+      .then(({ http }) => http)
+      // Bun says 431 without a body, or hangs up.
+      .catch(() => 431);
+    expect([400, 414, 431]).toContain(status);
+    expect(await search(people.member!, { q: "quokka", type: "term" })).toHaveLength(1);
+  });
+
+  test("whoever is not signed in, whatever they ask", async () => {
+    for (const query of ["?q=a", "", "?q=a&type=session"])
+      expect((await people.anonymous!.call("GET", `/search${query}`)).http).toBe(401);
+  });
+});

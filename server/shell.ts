@@ -1,0 +1,133 @@
+import { mkdirSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { Recoverable, type REPLServer, start } from "node:repl";
+import { runInThisContext } from "node:vm";
+import { Glob } from "bun";
+import { isLoopbackHost } from "../core/address.ts";
+import { type Environment, readConfig } from "../core/config.ts";
+import { ConfigurationError, SvcError } from "../core/errors.ts";
+import { systemClock } from "../core/clock.ts";
+import { createLog } from "../core/log.ts";
+import { openDatabase, openSql } from "../drizzle/client.ts";
+import * as tables from "../drizzle/schema/index.ts";
+import { unservedApp } from "./unserved.ts";
+
+export interface ShellOptions {
+  environment: Environment;
+  /** Throws unless the person wants to work on this database, which is not on this machine. */
+  confirm: (host: string, name: string) => Promise<void>;
+  /** Run as a whole, instead of lines of a person. */
+  script?: string;
+  /** Where the value of a script goes. */
+  write: (text: string) => void;
+}
+
+const banner = `svc shell. TypeScript, with await at the top level. There are:
+  config    the configuration            app      the application: await app.handle(new Request(...))
+  db        drizzle, on the database     tables   its tables: await db.$count(tables.incident)
+  sql       sql\`select 1\`                services  await services.document: what core/document can do
+  context   what services are handed     clock    clock.now()
+Ctrl-D ends it.
+`;
+
+/**
+ * Runs TypeScript with the application at hand: a script, or what a person types.
+ * @throws ConfigurationError without a database; what the script throws
+ */
+export async function shell({ environment, confirm, script, write }: ShellOptions): Promise<void> {
+  const config = readConfig(environment);
+  if (!config.databaseUrl) {
+    throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+  }
+  const { hostname, pathname } = new URL(config.databaseUrl);
+  if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
+  const { db, close } = openDatabase(config.databaseUrl, 2);
+  const sql = openSql(config.databaseUrl, { max: 1 });
+  const log = createLog(config.logLevel);
+  const context = { db, clock: systemClock, config, log };
+  const app = unservedApp(environment);
+  Object.assign(globalThis, {
+    ...{ config, db, tables, sql, app, context },
+    ...{ clock: systemClock, services: servicesOf() },
+  });
+  try {
+    if (script === undefined) await converse(environment);
+    else {
+      const value = await evaluate(script).catch(tellOf);
+      if (value !== undefined) write(`${typeof value === "string" ? value : Bun.inspect(value)}\n`);
+    }
+  } finally {
+    await Promise.all([close(), sql.end({ timeout: 5 })]);
+  }
+}
+
+const root = join(import.meta.dir, "..");
+
+/** What each folder of `core` can do, for `await services.document`; loaded when it is first asked for. */
+function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
+  const files = [...new Glob("core/*/*.ts").scanSync(root)].filter((file) => !file.endsWith(".test.ts"));
+  const services = {};
+  for (const [domain, paths] of Map.groupBy(files, (file) => file.split("/")[1] ?? "")) {
+    const load = async () => {
+      const modules: object[] = await Promise.all(paths.map((path) => import(join(root, path))));
+      return Object.assign({}, ...modules);
+    };
+    Object.defineProperty(services, domain, { get: load, enumerable: true });
+  }
+  return services;
+}
+
+const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
+
+/** The value of TypeScript that is run in the global scope, so that what it declares stays. */
+async function evaluate(code: string): Promise<unknown> {
+  const importModuleDynamically = (name: string) => import(Bun.resolveSync(name, process.cwd()));
+  const result: unknown = await runInThisContext(transpiler.transformSync(code), {
+    filename: "shell",
+    importModuleDynamically: importModuleDynamically as never,
+  });
+  return (result as { value?: unknown } | undefined)?.value;
+}
+
+/** What goes wrong in a script is its author's, who has to see all of it. */
+function tellOf(cause: unknown): never {
+  if (cause instanceof SvcError) throw cause;
+  process.stderr.write(`${Bun.inspect(cause)}\n`);
+  throw new SvcError("invalid_input", "The script failed: its error is above", { cause });
+}
+
+/** Until the person ends it. */
+async function converse(environment: Environment): Promise<void> {
+  process.stdout.write(banner);
+  const repl = start({
+    prompt: "svc> ",
+    useGlobal: true,
+    eval: (code, _context, _file, done) => {
+      evaluate(code).then(
+        (value) => done(null, value),
+        (error: unknown) => done(isUnfinished(error) ? new Recoverable(error) : (error as Error), undefined),
+      );
+    },
+  });
+  const ended = new Promise<void>((resolve) => repl.once("exit", resolve));
+  keepHistory(repl, environment);
+  await ended;
+}
+
+/** The line is no program yet, and may become one with the next. */
+function isUnfinished(error: unknown): error is SyntaxError {
+  return error instanceof Error && /Unexpected end of file|Unterminated/.test(Bun.inspect(error));
+}
+
+/** A history that cannot be kept is told, and no reason to stop. */
+function keepHistory(repl: REPLServer, { XDG_STATE_HOME, HOME }: Environment): void {
+  const folder = join(XDG_STATE_HOME || join(HOME || homedir(), ".local/state"), "svc");
+  const complain = () => process.stderr.write("svc: the history of this shell is not kept\n");
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    repl.setupHistory(join(folder, "shell_history"), (error) => error && complain());
+  } catch {
+    complain();
+  }
+}

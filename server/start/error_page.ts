@@ -1,0 +1,26 @@
+/** Answers every request with what a process said before it ended, until it is stopped. */
+export function errorPage(
+  { host, port }: { host: string; port: number },
+  how: string,
+  words: readonly string[],
+): Bun.Server<unknown> {
+  const text = Bun.escapeHTML(Bun.stripANSI(words.join("\n")));
+  const page = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="1">
+<title>svc: the server ${Bun.escapeHTML(how)}</title>
+<h1>The server ${Bun.escapeHTML(how)}</h1>
+<pre>${text}</pre>
+<p>It starts again when a file changes.</p>
+</html>
+`;
+  const headers = { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" };
+  // The process before, or the next one, is on the port for a moment, too.
+  const place = { hostname: host, port, reusePort: true };
+  return Bun.serve({
+    ...place,
+    development: false,
+    fetch: () => new Response(page, { status: 500, headers }),
+  });
+}

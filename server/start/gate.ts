@@ -1,0 +1,99 @@
+import type { Server, SocketAddress } from "bun";
+
+export interface GateOptions {
+  /** Taken away from the beginning of each path that has it. */
+  rootPath?: string;
+  /** Set on each answer. */
+  headers: readonly (readonly [string, string])[];
+  limitConcurrency?: number;
+  limitMaxRequests?: number;
+}
+
+type Answer = Response | Promise<Response>;
+
+/** Stands before an application of any kind and does what an option asks for all requests. */
+export class Gate {
+  #server: Server<unknown> | undefined;
+  #seen = 0;
+  #closing = false;
+  #lastRequest = 0;
+  readonly #root: string;
+  readonly #headers: readonly (readonly [string, string])[];
+  /** The request as it came in, of one whose path was changed: the server knows that one only. */
+  readonly #originals = new WeakMap<Request, Request>();
+  readonly #passes: boolean;
+
+  constructor(
+    private readonly options: GateOptions,
+    /** Called once, with the last request of `limitMaxRequests`. */
+    private readonly enough: () => void,
+  ) {
+    this.#root = options.rootPath?.replace(/\/+$/, "") ?? "";
+    this.#headers = options.headers;
+    const { limitConcurrency, limitMaxRequests } = options;
+    this.#passes = !this.#root && !this.#headers.length && !limitConcurrency && !limitMaxRequests;
+  }
+
+  /**
+   * Tells it the server, as soon as there is one. `addressOf` knows a client whom the server takes for another.
+   */
+  attach(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
+    this.#server = server;
+    const { requestIP, timeout } = server;
+    server.requestIP = (request) => {
+      const seen = requestIP.call(server, this.#originals.get(request) ?? request);
+      return addressOf ? addressOf(seen) : seen;
+    };
+    server.timeout = (request, seconds) =>
+      timeout.call(server, this.#originals.get(request) ?? request, seconds);
+  }
+
+  handle(request: Request, next: (request: Request) => Answer): Answer {
+    if (this.#passes && !this.#closing) return next(request);
+    this.#lastRequest = performance.now();
+    const { limitConcurrency, limitMaxRequests } = this.options;
+    this.#seen += 1;
+    if (this.#seen === limitMaxRequests) this.enough();
+    // The one at hand is among the pending ones.
+    if (limitConcurrency && (this.#server?.pendingRequests ?? 0) > limitConcurrency) {
+      const headers = { "retry-after": "1", connection: "close" };
+      return this.#finish(new Response(null, { status: 503, headers }));
+    }
+    const answer = next(this.#root ? this.#withoutRoot(request) : request);
+    return answer instanceof Promise
+      ? answer.then((response) => this.#finish(response))
+      : this.#finish(answer);
+  }
+
+  /**
+   * From now on each answer is the last one of its connection. Resolves when no request has come for a while, so that
+   * hardly a client is cut off while it sends one.
+   */
+  async close(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
+    this.#closing = true;
+    const began = performance.now();
+    this.#lastRequest = began;
+    for (;;) {
+      const now = performance.now();
+      if (now - this.#lastRequest >= quietMilliseconds || now - began >= longestMilliseconds) return;
+      await Bun.sleep(Math.min(20, quietMilliseconds));
+    }
+  }
+
+  #withoutRoot(request: Request): Request {
+    const url = new URL(request.url);
+    const { pathname } = url;
+    if (pathname !== this.#root && !pathname.startsWith(`${this.#root}/`)) return request;
+    url.pathname = pathname.slice(this.#root.length) || "/";
+    const inner = new Request(url, request);
+    this.#originals.set(inner, request);
+    return inner;
+  }
+
+  #finish(response: Response): Response {
+    if (this.#headers.length === 0 && !this.#closing) return response;
+    for (const [name, value] of this.#headers) response.headers.set(name, value);
+    if (this.#closing) response.headers.set("connection", "close");
+    return response;
+  }
+}

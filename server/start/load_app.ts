@@ -1,0 +1,69 @@
+import { isAbsolute, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { AnyElysia } from "elysia";
+import { ConfigurationError, SvcError } from "../../core/errors.ts";
+
+/** What any program may hand us: an object that answers requests. */
+export interface FetchApp {
+  fetch(request: Request, server?: unknown): Response | Promise<Response>;
+}
+
+/** An Elysia; ours also says how held requests are ended. */
+export type ElysiaApp = AnyElysia & { decorator: { drain?: () => Promise<void> } };
+
+export function isElysia(app: FetchApp | ElysiaApp): app is ElysiaApp {
+  return (
+    "listen" in app && "wrap" in app && typeof app.listen === "function" && typeof app.wrap === "function"
+  );
+}
+
+/**
+ * The application that `<module>:<attribute>` names. The module is a file (from the working directory, or absolute) or
+ * an npm package.
+ * @throws ConfigurationError with one line that says what is missing
+ */
+export async function loadApp(name: string): Promise<FetchApp | ElysiaApp> {
+  const [, path, attribute] = name.match(/^(.+):([A-Za-z_$][\w$]*)$/) ?? [];
+  if (!path || !attribute) {
+    throw new ConfigurationError([`"${name}" is not <module>:<attribute>, for example server/main:app`]);
+  }
+  const app = (await importModule(path))[attribute];
+  if (app === undefined) throw new ConfigurationError([`Module ${path} has no "${attribute}"`]);
+  if (!answersRequests(app)) {
+    throw new ConfigurationError([
+      `"${attribute}" of ${path} is not an application: it has no fetch(request)`,
+    ]);
+  }
+  return app;
+}
+
+function answersRequests(app: unknown): app is FetchApp {
+  const isObject = (typeof app === "object" && app !== null) || typeof app === "function";
+  return isObject && "fetch" in app && typeof app.fetch === "function";
+}
+
+async function importModule(path: string): Promise<Record<string, unknown>> {
+  // By a literal, so that the single executable carries it.
+  if (path === "server/main") return import("../main.ts");
+  const file = resolve(isAbsolute(path) ? path : join(process.cwd(), path)) ?? resolve(path);
+  if (file === undefined) {
+    throw new ConfigurationError([`There is no module ${path} in the working directory, nor such a package`]);
+  }
+  try {
+    return await import(pathToFileURL(file).href);
+  } catch (cause) {
+    if (cause instanceof SvcError) throw cause;
+    const kind = cause instanceof Error ? cause.name : typeof cause;
+    throw new ConfigurationError([`Module ${path} cannot be loaded (${kind}); SVC_DEBUG=1 shows where`], {
+      cause,
+    });
+  }
+}
+
+function resolve(path: string): string | undefined {
+  try {
+    return Bun.resolveSync(path, process.cwd());
+  } catch {
+    return undefined;
+  }
+}

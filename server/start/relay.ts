@@ -1,0 +1,58 @@
+import type { SocketAddress } from "bun";
+import { connect, createServer, type Socket } from "node:net";
+import { SvcError } from "../../core/errors.ts";
+
+/** A client on a Unix socket is a program on this machine. */
+export const localAddress: SocketAddress = { address: "127.0.0.1", family: "IPv4", port: 0 };
+
+export interface Relay {
+  /** Who the client is that the server sees as one of ours. */
+  addressOf(seen: SocketAddress | null): SocketAddress | null;
+  /** Takes no more connections; those that are open go on. */
+  close(): void;
+}
+
+/**
+ * Accepts connections on a descriptor that was handed to this process, and passes their bytes on to our own server on
+ * the loopback address: Bun.serve can listen on no descriptor, node:net can.
+ *
+ * @throws SvcError when the descriptor does not listen
+ */
+export async function relay(fd: number, port: number): Promise<Relay> {
+  /** By the port from which a connection is passed on. */
+  const clients = new Map<number, SocketAddress>();
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    client.pause();
+    const inner = connect({ host: "127.0.0.1", port }, () => {
+      const { localPort } = inner;
+      if (localPort !== undefined) {
+        clients.set(localPort, addressOfSocket(client));
+        inner.once("close", () => clients.delete(localPort));
+      }
+      client.pipe(inner).pipe(client);
+    });
+    const end = () => {
+      client.destroy();
+      inner.destroy();
+    };
+    client.on("error", end).on("close", end);
+    inner.on("error", end).on("close", () => client.end());
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen({ fd }, resolve);
+  try {
+    await promise;
+  } catch (cause) {
+    throw new SvcError("configuration", `--fd ${fd} is no socket that listens`, { cause });
+  }
+  return {
+    addressOf: (seen) => (seen ? (clients.get(seen.port) ?? seen) : seen),
+    close: () => void server.close(),
+  };
+}
+
+function addressOfSocket({ remoteAddress, remotePort, remoteFamily }: Socket): SocketAddress {
+  if (!remoteAddress) return localAddress;
+  return { address: remoteAddress, family: remoteFamily === "IPv6" ? "IPv6" : "IPv4", port: remotePort ?? 0 };
+}

@@ -1,0 +1,129 @@
+import { chmodSync, readFileSync } from "node:fs";
+import type { Server, SocketAddress } from "bun";
+import { ConfigurationError, SvcError } from "../../core/errors.ts";
+import { Gate } from "./gate.ts";
+import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
+import type { StartOptions } from "./options.ts";
+import { localAddress, relay } from "./relay.ts";
+import { ignoreNewConnections, setBacklog } from "./socket.ts";
+import { takeOver } from "./unix_socket.ts";
+
+/** How long no request must have come before a process that shares its port goes, and the longest wait for that. */
+const quietMilliseconds = 100;
+const longestQuietMilliseconds = 1000;
+const defaultUdsMode = 0o660;
+
+export interface Serving {
+  /** Where it listens, as a person types it. */
+  address: string;
+  /** Finishes what is under way, within the grace time; then cuts. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Serves an application as the options say. `enough` is called when it has answered as many requests as it may.
+ * @throws ConfigurationError, SvcError when it cannot listen
+ */
+export async function serve(
+  app: FetchApp | ElysiaApp,
+  options: StartOptions,
+  enough: () => void,
+): Promise<Serving> {
+  const gate = new Gate({ ...options, headers: options.header.map(parseHeader) }, enough);
+  if (options.uds !== undefined) await takeOver(options.uds);
+  const server = listen(app, gate, options);
+  const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
+  gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : onThisMachine));
+  if (options.uds !== undefined) chmodSync(options.uds, options.udsMode ?? defaultUdsMode);
+  if (options.backlog !== undefined && !setBacklog(options.backlog)) {
+    throw new ConfigurationError(["--backlog: this system does not let us set it"]);
+  }
+  return {
+    address: addressOf(options, server),
+    async stop() {
+      inner?.close();
+      if (options.supervised) {
+        if (!inner) ignoreNewConnections();
+        await gate.close(quietMilliseconds, longestQuietMilliseconds);
+      }
+      // Ends requests that are held, while their connections are there; another application may have none.
+      if (isElysia(app)) await app.decorator.drain?.();
+      const stop = async (now: boolean) => void (await (isElysia(app) ? app.stop(now) : server.stop(now)));
+      const late = Bun.sleep(options.timeoutGracefulShutdown * 1000).then(() => stop(true));
+      await Promise.race([stop(false), late]);
+    },
+  };
+}
+
+type Handler = (request: Request) => Response | Promise<Response>;
+
+function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): Server<unknown> {
+  const { host, port, uds, fd, supervised, timeoutKeepAlive: idleTimeout } = options;
+  const place =
+    uds !== undefined
+      ? { unix: uds }
+      : fd !== undefined
+        ? { hostname: "127.0.0.1", port: 0, reusePort: false }
+        : { hostname: host, port, reusePort: supervised };
+  const settings = { ...place, idleTimeout, tls: tlsOf(options), development: false };
+  try {
+    if (!isElysia(app)) {
+      const fetch = (request: Request, server: Server<unknown>) =>
+        gate.handle(request, (inner) => app.fetch(inner, server));
+      const error = () => new Response(null, { status: 500 });
+      return Bun.serve({ ...settings, fetch, error } as Bun.Serve.Options<unknown>);
+    }
+    // Elysia hands on what it does not know; its types know of no Unix socket.
+    // Its types say no more of a handler than that it is a function.
+    app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));
+    app.listen(settings as Parameters<typeof app.listen>[0]);
+    return app.server as Server<unknown>;
+  } catch (cause) {
+    throw unlistenable(cause, options);
+  }
+}
+
+function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcError {
+  const taken = (cause as { code?: string }).code === "EADDRINUSE";
+  if (uds !== undefined) {
+    return new SvcError("configuration", `--uds: ${uds} cannot be listened on`, { cause });
+  }
+  const reason = taken ? "is taken: choose another one with --port" : "cannot be listened on";
+  return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
+}
+
+function onThisMachine(): SocketAddress {
+  return localAddress;
+}
+
+function tlsOf({ sslKeyfile, sslCertfile, sslCaCerts }: StartOptions): Bun.TLSOptions | undefined {
+  if (sslKeyfile === undefined || sslCertfile === undefined) return undefined;
+  return {
+    key: read("--ssl-keyfile", sslKeyfile),
+    cert: read("--ssl-certfile", sslCertfile),
+    // Whoever names authorities wants clients that they vouch for.
+    ...(sslCaCerts === undefined
+      ? {}
+      : { ca: read("--ssl-ca-certs", sslCaCerts), requestCert: true, rejectUnauthorized: true }),
+  };
+}
+
+function read(option: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new ConfigurationError([`${option}: cannot read ${file}`], { cause });
+  }
+}
+
+function parseHeader(text: string): [string, string] {
+  const [, name = "", value = ""] = text.match(/^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/) ?? [];
+  return [name, value];
+}
+
+function addressOf({ host, uds, fd, sslKeyfile }: StartOptions, server: Server<unknown>): string {
+  if (uds !== undefined) return `unix:${uds}`;
+  if (fd !== undefined) return `descriptor ${fd}`;
+  const name = host.includes(":") ? `[${host}]` : host;
+  return `${sslKeyfile === undefined ? "http" : "https"}://${name}:${server.port}`;
+}

@@ -1,0 +1,118 @@
+import { Worker, type WorkerOptions } from "./worker.ts";
+
+/** A worker that has lived so long was well: its end says nothing about the next one. */
+const steadyMilliseconds = 10_000;
+const firstPauseMilliseconds = 100;
+const longestPauseMilliseconds = 10_000;
+/** Beside the grace time of a worker, which cuts its own connections when that is over. */
+const killMilliseconds = 3000;
+
+export interface SupervisorOptions extends WorkerOptions {
+  count: number;
+  graceSeconds: number;
+  say: (text: string) => void;
+}
+
+/** Keeps as many workers as were asked for, whatever becomes of each, until it is stopped. */
+export class Supervisor {
+  readonly #workers: Worker[] = [];
+  readonly #tended: Promise<void>[] = [];
+  readonly #stop = Promise.withResolvers<void>();
+  #stopping = false;
+  /** Replacements are made one after the other. */
+  #replacing: Promise<unknown> = Promise.resolve();
+
+  constructor(private readonly options: SupervisorOptions) {}
+
+  /** Starts the first worker, then the others. @returns whether they came up; if not, nothing is left running */
+  async start(): Promise<boolean> {
+    for (let slot = 0; slot < this.options.count && !this.#stopping; slot++) {
+      // What is wrong with the first is wrong with all of them, and is said once.
+      const [first] = this.#workers;
+      if (slot === 1 && !(await first?.ready)) break;
+      this.#workers[slot] = this.#spawn(slot);
+    }
+    const ready = await Promise.all(this.#workers.map((worker) => worker.ready));
+    if (this.#stopping) return true;
+    if (ready.includes(false)) {
+      await this.stop();
+      return false;
+    }
+    this.#workers.forEach((_, slot) => void this.#tended.push(this.#tend(slot)));
+    return true;
+  }
+
+  get pids(): number[] {
+    return this.#workers.map(({ pid }) => pid);
+  }
+
+  /**
+   * Replaces all workers, one after the other; each goes when its successor answers.
+   * @returns false if one did not come up: those that run go on
+   */
+  roll(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      for (const slot of this.#workers.keys()) if (!(await this.#replace(slot))) return false;
+      return true;
+    });
+  }
+
+  /** Ends all workers, side by side. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    this.#stop.resolve();
+    await this.#replacing.catch(() => {});
+    await Promise.all(this.#workers.map((worker) => this.#end(worker)));
+    await Promise.all(this.#tended);
+  }
+
+  #spawn(slot: number, takesOver = false): Worker {
+    const worker = new Worker({ ...this.options, takesOver });
+    worker.onWantsReplacement(() => void this.#inTurn(() => this.#replace(slot)));
+    return worker;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#replacing.then(work);
+    this.#replacing = done.catch(() => {});
+    return done;
+  }
+
+  async #replace(slot: number): Promise<boolean> {
+    if (this.#stopping) return true;
+    const old = this.#workers[slot];
+    const next = this.#spawn(slot, true);
+    const ready = await Promise.race([next.ready, this.#stop.promise.then(() => false)]);
+    if (!ready) {
+      await this.#end(next);
+      if (!this.#stopping) this.options.say("the new worker did not come up; the old one goes on");
+      return false;
+    }
+    this.#workers[slot] = next;
+    if (old) await this.#end(old);
+    next.hasTakenOver();
+    return true;
+  }
+
+  async #end(worker: Worker): Promise<void> {
+    await worker.stop(this.options.graceSeconds * 1000 + killMilliseconds);
+  }
+
+  /** Starts another worker whenever the one in a place ends by itself, later each time if they end at once. */
+  async #tend(slot: number): Promise<void> {
+    let pause = firstPauseMilliseconds;
+    for (;;) {
+      const worker = this.#workers[slot];
+      const how = await worker?.ended;
+      if (this.#stopping) return;
+      if (worker === undefined || this.#workers[slot] !== worker) continue;
+      const steady = performance.now() - worker.startedAt > steadyMilliseconds;
+      pause = steady ? firstPauseMilliseconds : pause;
+      this.options.say(`worker ${worker.pid} ${how}; another one follows in ${pause / 1000} s`);
+      await Promise.race([Bun.sleep(pause), this.#stop.promise]);
+      if (this.#stopping) return;
+      if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn(slot);
+      pause = Math.min(pause * 2, longestPauseMilliseconds);
+    }
+  }
+}

@@ -1,0 +1,31 @@
+import { type Stats, lstatSync, unlinkSync } from "node:fs";
+import { connect } from "node:net";
+import { SvcError } from "../../core/errors.ts";
+
+/**
+ * Makes way for a socket at `path`: one that a process left behind when it was killed is removed.
+ * @throws SvcError when a server answers on it, or when something else lies there
+ */
+export async function takeOver(path: string): Promise<void> {
+  let found: Stats;
+  try {
+    found = lstatSync(path);
+  } catch {
+    return;
+  }
+  if (!found.isSocket()) throw new SvcError("configuration", `--uds: ${path} is there, and is no socket`);
+  if (await answers(path)) throw new SvcError("configuration", `--uds: a server runs on ${path}`);
+  unlinkSync(path);
+}
+
+/** Whoever may not connect cannot tell: that counts as somebody who is there. */
+async function answers(path: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect({ path }, () => resolve(true));
+  socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code !== "ECONNREFUSED"));
+  try {
+    return await promise;
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,89 @@
+import { ownCommand } from "./own_command.ts";
+import type { Message } from "./supervised.ts";
+
+export interface WorkerOptions {
+  /** Arguments of `svc`, among them `--supervised`. */
+  args: readonly string[];
+  /** Given to the worker as its descriptor 3. */
+  fd?: number;
+  /** Called with each line that it says; without it, its words go where ours go. */
+  onLine?: (line: string) => void;
+  /** Whether it takes the place of another one, which goes as soon as this one is ready. */
+  takesOver?: boolean;
+  /** Variables beside ours. */
+  environment?: Readonly<Record<string, string>>;
+}
+
+/** A process that serves, as its supervisor sees it. */
+export class Worker {
+  readonly #child: Bun.Subprocess;
+  readonly #ready = Promise.withResolvers<boolean>();
+  /** When it was started, in milliseconds of performance.now(). */
+  readonly startedAt = performance.now();
+  /** Resolves, with how it ended, when it has and its last words were read. */
+  readonly ended: Promise<string>;
+  #wantsReplacement = () => {};
+
+  constructor({ args, fd, takesOver, onLine, environment }: WorkerOptions) {
+    // systemd speaks to the process that it has started, and that is not this one.
+    const { LISTEN_FDS: _fds, LISTEN_PID: _pid, ...inherited } = process.env;
+    const output = onLine ? "pipe" : "inherit";
+    this.#child = Bun.spawn([...ownCommand(), ...args, ...(takesOver ? ["--takes-over"] : [])], {
+      env: { ...inherited, ...environment },
+      stdio: ["ignore", output, output, ...(fd === undefined ? [] : [fd])],
+      serialization: "json",
+      ipc: (message: Message) => {
+        if (message === "ready") this.#ready.resolve(true);
+        else this.#wantsReplacement();
+      },
+    });
+    const { stdout, stderr } = this.#child;
+    const read = onLine ? [stdout, stderr].map((stream) => lines(stream, onLine)) : [];
+    this.ended = Promise.all([this.#child.exited, ...read]).then(() => {
+      this.#ready.resolve(false);
+      const { exitCode, signalCode } = this.#child;
+      return signalCode ? `was killed by ${signalCode}` : `ended with exit code ${exitCode}`;
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Whether it came to answer requests, known as soon as it does or has ended. */
+  get ready(): Promise<boolean> {
+    return this.#ready.promise;
+  }
+
+  onWantsReplacement(replace: () => void): void {
+    this.#wantsReplacement = replace;
+  }
+
+  /** The one whose place it took has gone. */
+  hasTakenOver(): void {
+    this.#child.send("taken over");
+  }
+
+  /** Ends it in order, and by force when the time is over. */
+  async stop(milliseconds: number): Promise<void> {
+    this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), milliseconds);
+    await this.ended;
+    clearTimeout(timer);
+  }
+}
+
+async function lines(
+  stream: ReadableStream<Uint8Array> | number | undefined | null,
+  onLine: (line: string) => void,
+): Promise<void> {
+  if (!(stream instanceof ReadableStream)) return;
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = parts.pop() ?? "";
+    parts.forEach(onLine);
+  }
+  if (rest !== "") onLine(rest);
+}

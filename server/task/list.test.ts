@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { taskAssignee } from "../../drizzle/schema/index.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertTask } from "../../tests/support/task.ts";
+
+let server: TestServer;
+let member: Person;
+let ids: IncidentIds;
+const dueIn: Record<string, number> = { a: -2, b: -1, c: 0, d: 1, e: 1, f: 2 };
+beforeAll(async () => {
+  server = await startTestServer();
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+  for (const letter of "fbdaec") await insert(letter, dueIn[letter]!);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** A task that is due in so many hours. Of the letters: d is resolved, Alice owns a and f, Bob is assigned to b. */
+async function insert(description: string, hours: number) {
+  const now = server.clock.now();
+  const id = await insertTask(server, {
+    ...{ incidentId: ids.incidentId, description: `letter ${description}` },
+    resolveBy: new Date(now.getTime() + hours * 3600_000),
+    ...(description === "d" ? { status: "Resolved", resolvedAt: now } : {}),
+    ...("af".includes(description) ? { ownerId: ids.alice } : {}),
+  });
+  if (description === "b") await server.db.insert(taskAssignee).values({ taskId: id, individualId: ids.bob });
+}
+
+async function page(parameters: Record<string, string>) {
+  const { http, body } = await member.call("GET", `/tasks/?${new URLSearchParams(parameters)}`);
+  expect([http, body]).toMatchObject([200, {}]);
+  return body as { items: { description: string }[]; next_cursor: string | null };
+}
+
+/** The letters on all pages; `between` runs after each page. */
+async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string> {
+  let letters = "";
+  let cursor: string | null = null;
+  do {
+    const { items, next_cursor } = await page({
+      q: "letter",
+      sort: "resolve_by",
+      ...parameters,
+      ...(cursor ? { cursor } : {}),
+    });
+    letters += items.map(({ description }) => description.at(-1)).join("");
+    cursor = next_cursor;
+    if (cursor) await between();
+  } while (cursor);
+  return letters;
+}
+
+test.each([
+  ["resolve_by", "abcdef"],
+  ["-resolve_by", "fedcba"],
+  ["id", "fbdaec"],
+  ["-id", "ceadbf"],
+])("sorted by %s", async (sort, order) => {
+  for (const limit of ["1", "4", "200"]) expect(await walk({ sort, limit })).toBe(order);
+});
+
+test("the most urgent first, unless told", async () => {
+  const { items } = await page({});
+  expect(items[0]!.description).toBe("letter a");
+});
+
+describe("filters", () => {
+  test.each([
+    [{ status: "Resolved" }, "d"],
+    [{ status: "Cancelled" }, ""],
+    [{ overdue: "true" }, "ab"],
+    [{ overdue: "true", owner: "alice@example.com" }, "a"],
+    [{ owner: "ALICE@example.com" }, "af"],
+    [{ owner: "alice" }, "af"],
+    [{ assignee: "bob@example.com" }, "b"],
+    [{ assignee: "nobody@example.com" }, ""],
+    [{ incident_id: "4711" }, ""],
+  ])("%p", async (filters, expected) => {
+    expect(await walk(filters as Record<string, string>)).toBe(expected);
+  });
+
+  test.each([
+    ["status", "open"],
+    ["overdue", "false"],
+    ["owner", "a@b@c"],
+    ["owner", "a\0b"],
+    ["assignee", " "],
+    ["incident_id", "-1"],
+    ["sort", "status"],
+    ["limit", "201"],
+    ["q", "a\0b"],
+    ["q", "a".repeat(501)],
+    ["cursor", "x"],
+  ])("refuses %s=%s", async (field, value) => {
+    const answer = await member.call("GET", `/tasks/?${new URLSearchParams({ [field]: value })}`);
+    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
+  });
+
+  test("a cursor is of its filters", async () => {
+    const { next_cursor: cursor } = await page({ owner: "alice@example.com", limit: "1" });
+    const others: Record<string, string>[] = [
+      { owner: "bob@example.com" },
+      { assignee: "alice@example.com" },
+      { overdue: "true" },
+    ];
+    for (const other of others) {
+      const query = new URLSearchParams({ owner: "alice@example.com", ...other, cursor: cursor! });
+      expect(await member.call("GET", `/tasks/?${query}`)).toMatchObject({
+        http: 400,
+        body: { field: "cursor" },
+      });
+    }
+  });
+});
+
+// Last: it adds tasks that the others would see.
+test("pages show each once while others are inserted before, between and behind", async () => {
+  let left = 2;
+  const all = await walk({ limit: "2" }, async () => {
+    if (left-- <= 0) return;
+    for (const hours of [-9, 0.5, 9]) await insert("x", hours);
+  });
+  expect(all.replaceAll("x", "")).toBe("abcdef");
+});

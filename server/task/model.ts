@@ -1,0 +1,100 @@
+import { type Static, t } from "elysia";
+import { mostAssignees, type Task, type TaskFields } from "../../core/task/task.ts";
+import { descriptionLength } from "../../core/text.ts";
+import { closed, id, idText, instant, listQuery, nullable, pageOf, version } from "../schema.ts";
+
+const description = t.String({ minLength: 1, maxLength: descriptionLength });
+const status = t.Union([t.Literal("Open"), t.Literal("Resolved"), t.Literal("Cancelled")]);
+const email = t.String({ minLength: 1, maxLength: 254, description: "An e-mail address" });
+const owner = nullable(email);
+const assignees = t.Array(email, { maxItems: mostAssignees });
+const resolveBy = t.String({ maxLength: 40, description: "An instant: 2026-11-20T12:00:00Z" });
+const reminders = t.Boolean({ description: "Whether people are reminded of it" });
+
+const person = t.Object({ id, name: t.String(), email: t.String() }, closed);
+
+export const taskView = t.Object(
+  {
+    id,
+    incident_id: id,
+    description: t.String(),
+    status,
+    creator: nullable(person),
+    owner: nullable(person),
+    assignees: t.Array(person),
+    resolve_by: instant,
+    resolved_at: nullable(instant),
+    document_id: nullable(id),
+    external_id: nullable(
+      t.String({ description: "Of a task that is kept in its document, and changed there" }),
+    ),
+    reminders: t.Boolean(),
+    version,
+    created_at: instant,
+    updated_at: instant,
+  },
+  closed,
+);
+
+export const taskPage = pageOf(taskView);
+
+export const taskParams = t.Object({ task_id: idText }, closed);
+
+export const taskQuery = t.Object(
+  {
+    ...listQuery,
+    sort: t.Optional(
+      t.String({ description: "`resolve_by` (default), `-resolve_by`, `id` or `-id`; with `q` by rank" }),
+    ),
+    incident_id: t.Optional(idText),
+    status: t.Optional(status),
+    owner: t.Optional(email),
+    assignee: t.Optional(email),
+    overdue: t.Optional(t.Literal("true")),
+  },
+  closed,
+);
+
+export const newTask = t.Object(
+  {
+    incident_id: id,
+    description,
+    owner: t.Optional(owner),
+    assignees: t.Optional(assignees),
+    resolve_by: t.Optional(resolveBy),
+    document_id: t.Optional(nullable(id)),
+    reminders: t.Optional(reminders),
+  },
+  closed,
+);
+
+/** Whole, as a PUT replaces: a field that is left out would be lost. */
+export const changedTask = t.Object(
+  { description, status, owner, assignees, resolve_by: resolveBy, reminders, version },
+  closed,
+);
+
+export function viewOf(task: Task): Static<typeof taskView> {
+  return {
+    id: task.id,
+    incident_id: task.incidentId,
+    description: task.description,
+    status: task.status,
+    creator: task.creator,
+    owner: task.owner,
+    assignees: task.assignees,
+    resolve_by: task.resolveBy.toISOString(),
+    resolved_at: task.resolvedAt?.toISOString() ?? null,
+    document_id: task.documentId,
+    external_id: task.externalId,
+    reminders: task.reminders,
+    version: task.version,
+    created_at: task.createdAt.toISOString(),
+    updated_at: task.updatedAt.toISOString(),
+  };
+}
+
+export function fieldsOf(body: Static<typeof newTask> | Static<typeof changedTask>): TaskFields {
+  const { description, owner = null, assignees = [], reminders = true } = body;
+  return { description, owner, assignees, reminders };
+}

@@ -1,0 +1,119 @@
+import { Elysia, status, t } from "elysia";
+import { parseInstant } from "../../core/instant.ts";
+import { createTask } from "../../core/task/create.ts";
+import { getTask } from "../../core/task/get.ts";
+import { listTasks } from "../../core/task/list.ts";
+import { removeTask } from "../../core/task/remove.ts";
+import { updateTask } from "../../core/task/update.ts";
+import { actorMacro } from "../auth/actor.ts";
+import { addressOf, type Deps } from "../deps.ts";
+import { problemSchema } from "../error.ts";
+import { oncePerKey } from "../idempotency.ts";
+import { listQueryOf } from "../schema.ts";
+import {
+  changedTask,
+  fieldsOf,
+  newTask,
+  taskPage,
+  taskParams,
+  taskQuery,
+  taskView,
+  viewOf,
+} from "./model.ts";
+
+const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+const refusalsOfOne = { ...refusals, 404: problemSchema };
+
+/** As a document's: whatever an answer shows of a task is of this version. */
+const etagOf = ({ version }: { version: number }) => `"${version}"`;
+
+/** Tasks of incidents that the actor may read. */
+export const taskRoutes = (deps: Deps) =>
+  new Elysia({ name: "task", prefix: "/tasks" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const { status, owner, assignee, overdue } = query;
+        const page = await listTasks(deps, actor, {
+          ...listQueryOf(query),
+          incidentId: query.incident_id === undefined ? undefined : Number(query.incident_id),
+          ...{ status, owner, assignee, overdue: overdue === "true" },
+        });
+        return { ...page, items: page.items.map(viewOf) };
+      },
+      {
+        actor: true,
+        query: taskQuery,
+        response: { 200: taskPage, ...refusals },
+        detail: { summary: "List tasks" },
+      },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { incident_id, document_id = null, resolve_by } = body;
+        const wanted = {
+          ...{ ...fieldsOf(body), incidentId: incident_id, documentId: document_id },
+          resolveBy: resolve_by === undefined ? undefined : parseInstant("resolve_by", resolve_by),
+        };
+        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
+          const task = viewOf(await createTask(context, actor, wanted));
+          return { headers: { location: `/tasks/${task.id}`, etag: etagOf(task) }, body: task };
+        });
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        actor: true,
+        body: newTask,
+        response: { 201: taskView, ...refusals, 409: problemSchema, 422: problemSchema },
+        detail: { summary: "Add a task to an incident" },
+      },
+    )
+    .get(
+      "/:task_id",
+      async ({ actor, params, set }) => {
+        const task = await getTask(deps, actor, Number(params.task_id));
+        set.headers.etag = etagOf(task);
+        return viewOf(task);
+      },
+      {
+        actor: true,
+        params: taskParams,
+        response: { 200: taskView, ...refusalsOfOne },
+        detail: { summary: "Get a task" },
+      },
+    )
+    .put(
+      "/:task_id",
+      async ({ actor, params, body, set }) => {
+        const { version, status } = body;
+        const resolveBy = parseInstant("resolve_by", body.resolve_by);
+        const change = { ...fieldsOf(body), id: Number(params.task_id), version, status, resolveBy };
+        const task = await updateTask(deps, actor, change);
+        set.headers.etag = etagOf(task);
+        return viewOf(task);
+      },
+      {
+        actor: true,
+        params: taskParams,
+        body: changedTask,
+        response: { 200: taskView, ...refusalsOfOne, 409: problemSchema },
+        detail: { summary: "Change a task" },
+      },
+    )
+    .delete(
+      "/:task_id",
+      async ({ actor, params, request, server }) => {
+        const address = addressOf(deps, request, server);
+        await removeTask(deps, actor, { id: Number(params.task_id), address });
+        return status(204, undefined);
+      },
+      {
+        actor: true,
+        params: taskParams,
+        response: { 204: t.Void(), ...refusalsOfOne, 409: problemSchema },
+        detail: { summary: "Delete a task" },
+      },
+    );

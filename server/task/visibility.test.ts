@@ -1,0 +1,16 @@
+import { expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { incident } from "../../drizzle/schema/index.ts";
+import { startTestServer } from "../../tests/support/server.ts";
+import { insertTask, insertTwoIncidents } from "../../tests/support/task.ts";
+
+// Who may do what with tasks is docs/permissions.md.
+
+test("an incident that becomes Restricted takes its tasks along at once", async () => {
+  await using server = await startTestServer();
+  const { people, incidents } = await insertTwoIncidents(server);
+  const id = await insertTask(server, { incidentId: incidents.Open });
+  expect((await people.member!.call("GET", `/tasks/${id}`)).http).toBe(200);
+  await server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidents.Open));
+  expect((await people.member!.call("GET", `/tasks/${id}`)).http).toBe(404);
+});

@@ -1,0 +1,49 @@
+import { Background } from "../core/background.ts";
+import { ChallengeWatch } from "../core/challenge/watch.ts";
+import { systemClock } from "../core/clock.ts";
+import { type Config, type Environment, readConfig } from "../core/config.ts";
+import { createLog } from "../core/log.ts";
+import type { Plugins } from "../core/plugin/choose.ts";
+import { createRegistry } from "../core/plugin/registry.ts";
+import { Keys } from "../core/token/keys.ts";
+import { openDatabase } from "../drizzle/client.ts";
+import { builtinPlugins } from "../plugins/builtin.ts";
+import { proxyTrust } from "./address.ts";
+import { type App, createApp } from "./app.ts";
+import { oidcSignOn } from "./sso/oidc.ts";
+import { proxySignOn } from "./sso/proxy.ts";
+
+/** For what must be set before a server starts, and is not asked before anything is connected to. */
+const standIns = {
+  databaseUrl: "postgres://nowhere.invalid/none",
+  keySecret: "only to be looked at, never to be used",
+  oidcIssuer: "https://nowhere.invalid",
+  proxyJwksUrl: "https://nowhere.invalid",
+  proxyIssuer: "https://nowhere.invalid",
+  proxyAudience: "nobody",
+} satisfies Partial<Config>;
+
+const noPlugins: Plugins = { ofType: () => [], find: () => undefined };
+
+/**
+ * The application as this configuration makes it, to be looked at and not to be served: it needs neither a database nor
+ * an issuer, and connects to nothing.
+ *
+ * @throws ConfigurationError when a variable is not valid
+ */
+export function unservedApp(environment: Environment): App {
+  const set = Object.entries(readConfig(environment)).filter(([, value]) => value !== undefined);
+  const config: Config & typeof standIns = { ...standIns, ...(Object.fromEntries(set) as Config) };
+  const log = createLog("silent");
+  const { db } = openDatabase(config.databaseUrl, 1);
+  const context = { db, clock: systemClock, config, log };
+  const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);
+  return createApp({
+    ...{ ...context, registry, background: new Background() },
+    plugins: noPlugins,
+    watch: new ChallengeWatch(config.databaseUrl, log),
+    keys: new Keys(context),
+    sso: config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch),
+    proxies: proxyTrust(config.proxyHeaders, config.trustedProxies),
+  });
+}

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { OpenApiDocument, Operation } from "../server/openapi/types.ts";
+import { fitting } from "./support/openapi_arbitrary.ts";
+import type { Person } from "./support/people.ts";
+import { createWorld, type Place, type World } from "./support/permission_world.ts";
+import { startTestServer, type TestServer } from "./support/server.ts";
+
+// What each route refuses, whatever it is about. What there is, the OpenAPI document says: a new route is tried by itself.
+
+let server: TestServer;
+let world: World;
+let document: OpenApiDocument;
+let operations: Route[];
+let admin: Person;
+let places: [Place, Place];
+
+interface Route {
+  method: string;
+  path: string;
+  operation: Operation;
+}
+
+beforeAll(async () => {
+  server = await startTestServer({ pluginDocument: "markdown" });
+  world = await createWorld(server);
+  admin = world.admin;
+  places = [await world.newPlace("Open"), await world.newPlace("Open")];
+  document = (await (await server.fetch("/openapi/json")).json()) as OpenApiDocument;
+  operations = Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation }))
+      // The last one would end the token with which all this is asked.
+      .filter(({ operation }) => operation.security?.length && path !== "/tokens/current"),
+  );
+  expect(operations.length).toBeGreaterThan(70);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+/** With ids of what is there, or with `value` for the one that is named. */
+function addressOf(path: string, place = places[0], name?: string, value?: string): string {
+  const ids: Record<string, number> = {
+    ...{ incident_id: place.incidentId, document_id: place.documentId, task_id: place.taskId },
+    ...{ report_id: place.reportId, participant_id: place.scribeId },
+  };
+  return path.replaceAll(/\{(\w+)\}/g, (_, one) => (one === name ? value! : String(ids[one] ?? 1)));
+}
+
+const bodyOf = ({ requestBody }: Operation) => requestBody?.content["application/json"]?.schema;
+
+/** A body that fits, and the same one each time. */
+const goodBody = (operation: Operation): unknown => {
+  const schema = bodyOf(operation);
+  return schema && fc.sample(fitting(document, schema, 0), { numRuns: 1, seed: 1 })[0];
+};
+
+/** Asks each of the routes, and lists those whose answer is another one. */
+async function unlike(
+  routes: Route[],
+  expected: object,
+  ask: (route: Route) => Promise<{ http: number; body: unknown }>,
+): Promise<string[]> {
+  const others: string[] = [];
+  for (const route of routes) {
+    const { http, body } = await ask(route);
+    const problem = (body ?? {}) as Record<string, unknown>;
+    const same = Object.entries({ http, ...problem }).filter(
+      ([name, value]) => name in expected && (expected as Record<string, unknown>)[name] === value,
+    );
+    if (same.length < Object.keys(expected).length)
+      others.push(`${route.method} ${route.path}: ${http} ${JSON.stringify(problem).slice(0, 150)}`);
+  }
+  return others;
+}
+
+const unknownName = {
+  ...{ http: 400, code: "invalid_input", field: "body" },
+  detail: "There is a field or parameter that is not known here",
+};
+
+test("a parameter that nobody knows is refused", async () => {
+  const others = await unlike(operations, unknownName, ({ method, path, operation }) => {
+    const needed = operation.parameters?.some(({ name }) => name === "q") ? "q=a&" : "";
+    return admin.call(method, `${addressOf(path)}?${needed}unheard=1`, goodBody(operation));
+  });
+  expect(others).toEqual([]);
+});
+
+test("what answers everyone takes any parameter: others append their own", async () => {
+  for (const path of ["/healthcheck", "/.well-known/jwks.json", "/openapi", "/openapi/json"])
+    expect((await server.fetch(`${path}?unheard=1`)).status).toBe(200);
+});
+
+test("a field that nobody knows is refused", async () => {
+  const written = operations.filter(({ operation }) => bodyOf(operation));
+  expect(written.length).toBeGreaterThan(25);
+  const others = await unlike(written, unknownName, ({ method, path, operation }) =>
+    admin.call(method, addressOf(path), { ...(goodBody(operation) as object), unheard: 1 }),
+  );
+  expect(others).toEqual([]);
+});
+
+test.each(["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx", "x"])(
+  "a body that calls itself %s is refused",
+  async (type) => {
+    // Where a body may be left out, Elysia leaves out one of which it knows nothing.
+    const written = operations.filter(({ operation }) => bodyOf(operation)?.required?.length);
+    const others = await unlike(written, { http: 400, code: "invalid_input" }, (route) =>
+      admin.call(route.method, addressOf(route.path), JSON.stringify(goodBody(route.operation)), {
+        "content-type": type,
+      }),
+    );
+    expect(others).toEqual([]);
+  },
+);
+
+const noIds = ["0", "-1", "1.5", "1e3", "0x1", "%20", "a", "9".repeat(16), "9".repeat(400), "%00", "1;drop"];
+
+test.each(noIds)("the id %s is refused, and named", async (id) => {
+  for (const route of operations) {
+    const [, name] = /\{(\w+)\}(?!.*\{)/.exec(route.path) ?? [];
+    if (name === undefined) continue;
+    const expected = { http: 400, code: "invalid_input", field: name };
+    const ask = ({ method, path, operation }: Route) =>
+      admin.call(method, addressOf(path, places[0], name, id), goodBody(operation));
+    expect(await unlike([route], expected, ask)).toEqual([]);
+  }
+});
+
+test("the largest id is not there", async () => {
+  const read = operations.filter(({ method, path }) => method === "GET" && path.includes("{"));
+  const others = await unlike(read, { http: 404, code: "not_found" }, ({ path }) =>
+    admin.call("GET", path.replaceAll(/\{\w+\}/g, "9".repeat(15))),
+  );
+  expect(others).toEqual([]);
+});
+
+const lists = () =>
+  operations.filter(({ operation }) => operation.parameters?.some(({ name }) => name === "cursor"));
+
+test.each(["0", "-1", "201", "1e1", "1.5", "", "9".repeat(400)])("limit=%s is refused", async (limit) => {
+  const limited = operations.filter(({ operation }) =>
+    operation.parameters?.some(({ name }) => name === "limit"),
+  );
+  expect(limited.length).toBeGreaterThan(14);
+  const others = await unlike(limited, { http: 400, code: "invalid_input", field: "limit" }, ({ path }) =>
+    admin.call("GET", `${addressOf(path)}?limit=${limit}${path === "/search" ? "&q=a" : ""}`),
+  );
+  expect(others).toEqual([]);
+});
+
+test("a cursor of another list, another sort or another incident is refused", async () => {
+  const next = async (address: string) => {
+    const { http, body } = await admin.call("GET", `${address}?limit=1`);
+    expect([address, http]).toEqual([address, 200]);
+    return body.next_cursor as string | null;
+  };
+  // So that each list has a second page.
+  await fillLists();
+  const cursors = new Map<string, string>();
+  for (const { path } of lists()) {
+    const cursor = await next(addressOf(path));
+    if (cursor === null) throw new Error(`${path} has one page`);
+    cursors.set(path, cursor);
+  }
+  expect(cursors.size).toBeGreaterThan(13);
+  const refused = { http: 400, code: "invalid_input", field: "cursor" };
+  for (const [from, cursor] of cursors) {
+    expect((await admin.call("GET", `${addressOf(from)}?limit=1&cursor=${cursor}`)).http).toBe(200);
+    const others = lists().filter(({ path }) => path !== from);
+    const ask = ({ path }: Route) => admin.call("GET", `${addressOf(path)}?cursor=${cursor}`);
+    expect(await unlike(others, refused, ask)).toEqual([]);
+    if (!from.includes("{")) continue;
+    const elsewhere = await admin.call("GET", `${addressOf(from, places[1])}?cursor=${cursor}`);
+    expect([from, elsewhere]).toMatchObject([from, { http: 400, body: { field: "cursor" } }]);
+  }
+});
+
+/** Two records of everything. */
+async function fillLists(): Promise<void> {
+  for (const n of [1, 2]) {
+    const made = { name: `numbat ${n}` };
+    const bodies: Record<string, object> = {
+      ...{ "/individuals": { ...made, email: `numbat-${n}@example.com` }, "/teams": made },
+      ...{ "/services": made, "/incident_types": made, "/applications": made },
+      ...{ "/incident_priorities": { ...made, reminder_hours: n }, "/terms": { text: `numbat ${n}` } },
+      "/definitions": { text: `numbat ${n}` },
+    };
+    const of = `/incidents/${places[0].incidentId}`;
+    bodies[`${of}/reports`] = { conditions: "Full", actions: "", needs: "" };
+    bodies[`${of}/events`] = { description: "Seen" };
+    bodies[`${of}/messages`] = { text: "Hello" };
+    for (const [path, body] of Object.entries(bodies))
+      expect([path, await admin.call("POST", path, body)]).toMatchObject([path, { http: 201 }]);
+  }
+}

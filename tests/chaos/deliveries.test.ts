@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { PgBoss } from "pg-boss";
+import { bossOptions } from "../../core/delivery/job.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { startOutbox } from "../support/delivery.ts";
+import { until } from "../support/e2e_until.ts";
+
+const count = 60;
+
+test("three workers that are killed while they send: nothing is lost, and what comes twice has the same key", async () => {
+  await using outbox = await startOutbox();
+  const { db, ids } = outbox;
+  await db.execute(sql`create table said (key text, pid integer)`);
+  await outbox.deliver(
+    pluginsOf(fakeConversation({}, { slug: "channel" })),
+    ...Array.from({ length: count }, (_, i) => ({
+      key: { task: "t", what: "w", whom: `${i}` },
+      ...{ incidentId: ids.incidentId, individualId: ids.alice, message: { subject: "s", text: "t" } },
+    })),
+  );
+  const start = () =>
+    Bun.spawn([process.execPath, `${import.meta.dir}/../support/delivery_program.ts`], {
+      env: { ...process.env, SVC_DATABASE_URL: outbox.url },
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  const said = async () =>
+    (await db.execute<{ key: string }>(sql`select key from said`)).map(({ key }) => key);
+  const done = async () => (await outbox.all()).filter(({ state }) => state === "Done").length;
+  const killAll = async (workers: ReturnType<typeof start>[]) => {
+    for (const worker of workers) worker.kill("SIGKILL");
+    await Promise.all(workers.map(({ exited }) => exited));
+  };
+  const first = [start(), start(), start()];
+  await until("some to be said", async () => (await said()).length >= 5);
+  await killAll(first);
+  const open = (await outbox.jobs()).filter(({ state }) => state === "active").length;
+  expect(open).toBeGreaterThan(0);
+  // What a minute without a sign of life does, and the pause before the next try.
+  await db.execute(
+    sql`update pgboss.job set heartbeat_on = now() - interval '61 seconds' where state = 'active'`,
+  );
+  await db.execute(sql`update pgboss.job set retry_delay = 0`);
+  await db.execute(sql`update pgboss.queue set monitor_on = null, monitor_claim_on = null`);
+  const boss = new PgBoss({ ...bossOptions, connectionString: outbox.url, supervise: false });
+  boss.on("error", () => {});
+  await boss.start();
+  await boss.supervise();
+  await boss.stop();
+  const second = [start(), start(), start()];
+  try {
+    await until("all to be done", async () => (await done()) === count, 60);
+  } finally {
+    await killAll(second);
+  }
+  const keys = await said();
+  expect(new Set(keys).size).toBe(count);
+  expect(keys.length).toBeLessThanOrEqual(count + open);
+}, 120_000);

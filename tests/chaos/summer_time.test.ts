@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { asc, eq, sql } from "drizzle-orm";
+import { claimDue } from "../../core/schedule/claim.ts";
+import { finishRun } from "../../core/schedule/finish.ts";
+import { findTask } from "../../core/schedule/tasks.ts";
+import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { run } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../support/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { numbers } from "../support/numbers.ts";
+import { scheduleOf } from "../support/schedule.ts";
+
+let database: TestDatabase;
+let client: DatabaseClient;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 3);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(() => client.db.execute(sql`truncate run, scheduled_task cascade`).then(() => {}));
+
+const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
+const days = 7;
+
+/** The first minute of each local date at which the wall clock shows that time or a later one, minute by minute. */
+function expected(zone: string, time: string, from: number, to: number): number[] {
+  const format = new Intl.DateTimeFormat("sv", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
+  const found = new Map<string, number>();
+  for (let at = Math.floor((from - day) / minute) * minute; at <= to; at += minute) {
+    const [date, shown] = format.format(at).split(" ") as [string, string];
+    if (shown >= time && !found.has(date)) found.set(date, at);
+  }
+  return [...found.values()].filter((at) => at > from);
+}
+
+const names = ["incident-daily-summary", "document-term-sync"] as const;
+const weeks = [
+  ["Europe/Berlin", "2026-03-26"],
+  ["Europe/Berlin", "2026-10-22"],
+  ["America/New_York", "2026-03-05"],
+  ["America/New_York", "2026-10-29"],
+  ["Australia/Lord_Howe", "2026-04-02"],
+  ["Australia/Lord_Howe", "2026-10-01"],
+  // There it goes from midnight to one o'clock: that midnight does not come.
+  ["Africa/Cairo", "2026-04-21"],
+] as const;
+
+test.each(names.flatMap((name) => weeks.map(([zone, date]) => [name, zone, date] as const)))(
+  "%s in %s, the week from %s: once a day, with workers that die and hours without any",
+  async (name, zone, date) => {
+    const definition = findTask(name)!;
+    if (!("daily" in definition.timing)) throw new Error("not a daily one");
+    const start = Date.parse(`${date}T00:00:01Z`);
+    const end = start + days * day;
+    const below = numbers(start + name.length);
+    const clock = new TestClock(new Date(start));
+    const schedule = (owner: string) => scheduleOf(client.db, clock, owner, zone);
+    await claimDue(schedule("a"), definition);
+    const there: number[] = [];
+    const finished: number[] = [];
+    while (clock.now().getTime() < end) {
+      const away = below(40);
+      // Most of the time some minutes; now and then hours, of which a slot is made up for or is not.
+      clock.advance(60 * (away === 0 ? 420 + below(300) : away < 3 ? below(300) : 1 + below(15)));
+      there.push(clock.now().getTime());
+      for (const owner of ["a", "b", "c"]) {
+        const claimed = await claimDue(schedule(owner), definition);
+        if (!("claim" in claimed)) continue;
+        if (owner !== "c" && below(3) === 0) {
+          // It dies, and the next one that looks behind its lease takes the run over.
+          clock.advance(31);
+          continue;
+        }
+        expect(await finishRun(schedule(owner), claimed.claim, { faults: [] })).toBe(true);
+        finished.push(claimed.claim.slot.getTime());
+      }
+    }
+    clock.advance(60);
+    const last = await claimDue(schedule("d"), definition);
+    if ("claim" in last) {
+      await finishRun(schedule("d"), last.claim, { faults: [] });
+      finished.push(last.claim.slot.getTime());
+    }
+    const due = expected(zone, definition.timing.daily, start, there.at(-1)!);
+    const inTime = (slot: number) => there.some((at) => at >= slot && at <= slot + 6 * hour);
+    const rows = await client.db
+      .select({ slot: run.slot, state: run.state })
+      .from(run)
+      .where(eq(run.task, name))
+      .orderBy(asc(run.slot));
+    const seen = rows.map(({ slot, state }) => `${slot.toISOString()} ${state}`);
+    const wanted = due.map((slot) => `${new Date(slot).toISOString()} ${inTime(slot) ? "Done" : "Missed"}`);
+    expect(seen).toEqual(wanted);
+    expect(finished.toSorted((a, b) => a - b)).toEqual(due.filter(inTime));
+    expect(due.length).toBeWithin(days - 1, days + 2);
+  },
+);

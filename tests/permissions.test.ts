@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Person } from "./support/people.ts";
+import { ofNobody, ofNoIncident } from "./support/permission_catalog.ts";
+import { clearTheWay, ofAnIncident, type Request } from "./support/permission_requests.ts";
+import { createWorld, type World } from "./support/permission_world.ts";
+import { type Permission, readPermissions, type Role } from "./support/permissions.ts";
+import { startTestServer, type TestServer } from "./support/server.ts";
+
+// docs/permissions.md, cell by cell: what is expected stands there.
+
+const permissions = readPermissions();
+const isOpen = ({ cells }: Permission) => cells[0]?.role === "everybody";
+const isOfAnIncident = ({ cells }: Permission) => cells.some(({ visibility }) => visibility !== undefined);
+
+let server: TestServer;
+let world: World;
+beforeAll(async () => {
+  server = await startTestServer({ pluginDocument: "markdown" });
+  world = await createWorld(server);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const methodOf = ({ route }: Permission) => route.split(" ")[0]!.replace("ALL", "GET");
+
+/** What the person is answered, in the table's words. */
+async function answerTo(person: Person, method: string, request: Request): Promise<string> {
+  const { path, body, headers, shows } = request;
+  const answer = await person.call(method, path, body, headers);
+  if (answer.http !== 200 || shows === undefined) return String(answer.http);
+  return JSON.stringify(answer.body.items).includes(shows) ? "with" : "without";
+}
+
+/** One answer, if all are the same; else the test says which ones there were. */
+const together = (answers: string[]) => [...new Set(answers)].join(" or ");
+
+const line = ({ cells }: Permission, answers: string[]) =>
+  cells.map(({ role, visibility }, i) => [role, visibility ?? "", answers[i]]);
+const expected = (permission: Permission) =>
+  line(
+    permission,
+    permission.cells.map(({ answer }) => answer),
+  );
+
+describe("the page", () => {
+  test("has every route of the application, and no other", () => {
+    const routes = server.app.routes.map(({ method, path }) => `${method} ${path}`);
+    const described = new Set(permissions.map(({ route }) => route));
+    expect(routes.filter((route) => !described.has(route))).toEqual([]);
+    expect([...described].filter((route) => !routes.includes(route))).toEqual([]);
+  });
+
+  test("says each thing once, of everybody whom it concerns", () => {
+    const requests = permissions.map(({ request }) => request);
+    expect(requests.filter((request, i) => requests.indexOf(request) !== i)).toEqual([]);
+    const heads = new Set(
+      permissions.map(({ cells }) => cells.map((cell) => [cell.role, cell.visibility].join(" ")).join("|")),
+    );
+    const of = (role: Role) => `${role} Open|${role} Restricted`;
+    expect([...heads]).toEqual([
+      ["nobody ", of("member"), of("participant"), of("admin")].join("|"),
+      "nobody |member |admin ",
+      "everybody ",
+    ]);
+  });
+});
+
+describe("of an incident", () => {
+  test.each(permissions.filter(isOfAnIncident).map((one) => [one.request, one] as const))(
+    "%s",
+    async (request, permission) => {
+      const requests = ofAnIncident[request];
+      if (!requests) throw new Error(`nobody knows how to ask for ${request}`);
+      const answers: string[] = [];
+      for (const { role, visibility } of permission.cells) {
+        const seen: string[] = [];
+        for (const person of world.people[role as Role]) {
+          for (const place of visibility ? [visibility] : (["Open", "Restricted"] as const)) {
+            const at = await world.newPlace(place);
+            await clearTheWay(world, request, at);
+            for (const one of requests(at, world))
+              seen.push(await answerTo(person, methodOf(permission), one));
+          }
+        }
+        answers.push(together(seen));
+      }
+      expect(line(permission, answers)).toEqual(expected(permission));
+    },
+  );
+});
+
+describe("of no incident", () => {
+  // Whoever takes part somewhere is a member here.
+  const peopleOf = (role: Role) =>
+    role === "member" ? [...world.people.member, ...world.people.participant] : world.people[role];
+  const those = permissions.filter((one) => !isOpen(one) && !isOfAnIncident(one));
+  test.each(those.map((one) => [one.request, one] as const))("%s", async (request, permission) => {
+    const prepare = ofNoIncident[request];
+    if (!prepare) throw new Error(`nobody knows how to ask for ${request}`);
+    const answers: string[] = [];
+    for (const { role } of permission.cells) {
+      const seen: string[] = [];
+      for (const person of peopleOf(role as Role)) {
+        const { as = person, ...one } = await prepare(world, role as Role);
+        seen.push(await answerTo(as, methodOf(permission), one));
+      }
+      answers.push(together(seen));
+    }
+    expect(line(permission, answers)).toEqual(expected(permission));
+  });
+});
+
+describe("open to everyone", () => {
+  test.each(permissions.filter(isOpen).map((one) => [one.request, one] as const))(
+    "%s",
+    async (request, permission) => {
+      const one = ofNobody[request] ?? { path: request.split(" ")[1]! };
+      const seen: string[] = [];
+      for (const person of Object.values(world.people).flat())
+        seen.push(await answerTo(person, methodOf(permission), one));
+      expect(line(permission, [together(seen)])).toEqual(expected(permission));
+    },
+  );
+});

@@ -1,0 +1,118 @@
+import { eq, sql } from "drizzle-orm";
+import { readConfig } from "../../core/config.ts";
+import { deliver, type Outgoing } from "../../core/delivery/deliver.ts";
+import { createLog } from "../../core/log.ts";
+import type { Plugins } from "../../core/plugin/choose.ts";
+import { type Database, openDatabase } from "../../drizzle/client.ts";
+import * as schema from "../../drizzle/schema/index.ts";
+import type { ScheduledTask, TaskContext } from "../../worker/task.ts";
+import { TestClock } from "./clock.ts";
+import { createTestDatabase } from "./database.ts";
+import { type IncidentIds, insertIncident } from "./incident.ts";
+
+export const at = new Date("2026-12-01T12:00:00.000Z");
+
+/** A database with one Open incident: alice commands, bob reported, and it is talked about in "channel". */
+export interface Outbox {
+  url: string;
+  db: Database;
+  clock: TestClock;
+  ids: IncidentIds;
+  logged: string[];
+  context(plugins: Plugins): {
+    db: Database;
+    clock: TestClock;
+    config: ReturnType<typeof readConfig>;
+    log: ReturnType<typeof createLog>;
+    plugins: Plugins;
+  };
+  deliver(plugins: Plugins, ...outgoing: Outgoing[]): ReturnType<typeof deliver>;
+  /** Runs a task as a worker does; `faults` as `item: reason`. */
+  run(
+    task: ScheduledTask,
+    plugins: Plugins,
+    overrides?: Partial<TaskContext>,
+  ): Promise<{ result: Awaited<ReturnType<ScheduledTask["run"]>>; faults: string[] }>;
+  all(): Promise<(typeof schema.delivery.$inferSelect)[]>;
+  jobs(): Promise<{ id: string; name: string; state: string; start_after: string }[]>;
+  /** Takes all messages out, and their jobs. */
+  empty(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startOutbox(poolSize = 6): Promise<Outbox> {
+  const database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, poolSize);
+  const clock = new TestClock(at);
+  const ids = await insertIncident(db, at);
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const config = { ...readConfig({}), publicUrl: "https://svc.example.com", databaseUrl: database.url };
+  const outbox: Outbox = {
+    ...{ url: database.url, db, clock, ids, logged },
+    context: (plugins) => ({ db, clock, config, log, plugins }),
+    deliver: (plugins, ...outgoing) => db.transaction((tx) => deliver(tx, { clock, plugins }, outgoing)),
+    run: async (task, plugins, overrides = {}) => {
+      const faults: string[] = [];
+      const result = await task.run({
+        ...outbox.context(plugins),
+        slot: clock.now(),
+        signal: new AbortController().signal,
+        transaction: (work) => db.transaction(work),
+        fault: (item, reason) => void faults.push(`${item}: ${reason}`),
+        ...overrides,
+      });
+      return { result, faults };
+    },
+    all: () => db.select().from(schema.delivery).orderBy(schema.delivery.key),
+    jobs: async () => [
+      ...(await db.execute<{ id: string; name: string; state: string; start_after: string }>(
+        sql`select id, name, state, start_after from pgboss.job order by created_on, id`,
+      )),
+    ],
+    empty: async () => void (await db.execute(sql`truncate delivery; truncate pgboss.job`)),
+    [Symbol.asyncDispose]: async () => {
+      await close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+  return outbox;
+}
+
+/** Another incident like the outbox's own, with a conversation in each of these. */
+export async function insertSecond(
+  { db, ids }: Pick<Outbox, "db" | "ids">,
+  values: Partial<typeof schema.incident.$inferInsert> = {},
+  slugs: readonly string[] = ["channel"],
+): Promise<number> {
+  const {
+    id: _,
+    name: __,
+    search: ___,
+    ...like
+  } = (await db.select().from(schema.incident).where(eq(schema.incident.id, ids.incidentId)))[0]!;
+  const [row] = await db
+    .insert(schema.incident)
+    .values({ ...like, ...values })
+    .returning({ id: schema.incident.id });
+  const incidentId = row!.id;
+  for (const pluginSlug of slugs)
+    await db.insert(schema.conversation).values({ incidentId, pluginSlug, createdAt: at });
+  return incidentId;
+}
+
+export async function addParticipant(
+  { db }: Pick<Outbox, "db">,
+  incidentId: number,
+  individualId: number,
+  role?: (typeof schema.participantRoles)[number],
+): Promise<number> {
+  const [row] = await db
+    .insert(schema.participant)
+    .values({ incidentId, individualId, joinedAt: at })
+    .returning({ id: schema.participant.id });
+  const participantId = row!.id;
+  if (role)
+    await db.insert(schema.participantRole).values({ participantId, incidentId, role, assumedAt: at });
+  return participantId;
+}

@@ -1,0 +1,48 @@
+import { connect, createServer, type Socket } from "node:net";
+
+/** A way to PostgreSQL that can be spoilt. */
+export interface SpoiltWay {
+  url: string;
+  /** Nothing goes any more through the connections that there are, and none of them is closed. */
+  silence(): void;
+  /** Closes the connections that there are. */
+  cut(): void;
+  close(): void;
+}
+
+/** A proxy before PostgreSQL: new connections always go through it. */
+export async function openSpoiltWay(to: string): Promise<SpoiltWay> {
+  const real = new URL(to);
+  const sockets = new Set<Socket>();
+  let silent = new Set<Socket>();
+  const proxy = createServer((near) => {
+    const far = connect(Number(real.port), real.hostname);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("data", (data) => silent.has(near) || to.write(data));
+      from.on("error", () => {});
+      from.on("close", () => to.destroy());
+    }
+    sockets.add(near);
+    near.on("close", () => sockets.delete(near));
+  });
+  await new Promise<void>((ready) => proxy.listen(0, "127.0.0.1", ready));
+  const url = new URL(real);
+  url.port = String((proxy.address() as { port: number }).port);
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    url: url.href,
+    silence: () => {
+      silent = new Set(sockets);
+    },
+    cut,
+    close: () => {
+      cut();
+      proxy.close();
+    },
+  };
+}

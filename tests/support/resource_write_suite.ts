@@ -1,0 +1,132 @@
+import { expect, test } from "bun:test";
+import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
+
+/** The part of `resourceSuite` that is about POST and PUT. */
+export function writeSuite(resource: ResourceCase, context: () => SuiteContext): void {
+  const { path, fields } = resource;
+  test("POST answers 201 with the record, where it is and its version", async () => {
+    const { server, at, writer, next } = context();
+    const whole = fields(next());
+    const now = server.clock.now().toISOString();
+    const { http, body, headers } = await writer.call("POST", path.slice(0, -1), whole);
+    expect([http, body]).toEqual([
+      201,
+      {
+        ...{ id: expect.any(Number), ...whole, ...resource.shown },
+        ...{ version: 1, created_at: now, updated_at: now },
+      },
+    ]);
+    expect(headers.get("location")).toBe(at(body.id));
+    expect(headers.get("etag")).toBe('"1"');
+    expect(await writer.call("GET", at(body.id))).toMatchObject({ http: 200, body });
+    expect((await writer.call("GET", `${at(body.id)}/`)).body).toEqual(body);
+  });
+
+  test("POST may leave out what has a usual value, and nothing else", async () => {
+    const { writer, next } = context();
+    const names = Object.keys(fields(0));
+    const few = names.filter((name) => !resource.optional.includes(name));
+    const whole = fields(next());
+    const least = Object.fromEntries(few.map((name) => [name, whole[name]]));
+    expect((await writer.call("POST", path, least)).http).toBe(201);
+    for (const field of few) {
+      const answer = await writer.call("POST", path, { ...fields(next()), [field]: undefined });
+      expect(answer).toMatchObject({ http: 400, body: { field } });
+    }
+  });
+
+  const text = resource.text;
+  const wrong: ResourceCase["wrong"] = [
+    ["an empty text", { [text]: "" }, text],
+    ["a text of spaces", { [text]: " \t " }, text],
+    ["NUL", { [text]: "secretly\0b" }, text],
+    ["half a pair", { [text]: "secretly\ud800" }, text],
+    ["a number for a text", { [text]: 7 }, text],
+    ["a text that is too long", { [text]: "a".repeat(resource.lines ? 20_001 : 501) }, text],
+    ...(resource.lines ? [] : ([["two lines", { [text]: "secretly\nb" }, text]] as ResourceCase["wrong"])),
+    ["a field that nobody knows", { unheard: 1 }, "body"],
+    ["an id of the caller's", { id: 1 }, "body"],
+    ...resource.wrong,
+  ];
+  test.each(wrong)("refuses %s, naming the field and not the value", async (_, change, field) => {
+    const { admin, at, writer, next, create } = context();
+    const { id } = await create();
+    for (const [method, to, more] of [
+      ["POST", path, {}],
+      ["PUT", at(id), { version: 1 }],
+    ] as const) {
+      const answer = await writer.call(method, to, { ...fields(next()), ...change, ...more });
+      expect([method, answer]).toMatchObject([method, { http: 400, body: { code: "invalid_input" } }]);
+      expect(answer.body.field).toStartWith(field);
+      expect(JSON.stringify(answer.body)).not.toContain("secretly");
+    }
+    expect((await admin.call("GET", at(id))).body.version).toBe(1);
+  });
+
+  test("PUT replaces what its version says, and counts it up", async () => {
+    const { server, at, writer, create, next } = context();
+    const { id } = await create();
+    const change = fields(next());
+    server.clock.advance(1);
+    const now = server.clock.now().toISOString();
+    const { http, body, headers } = await writer.call("PUT", at(id), { ...change, version: 1 });
+    expect([http, body]).toMatchObject([200, { ...change, id, version: 2, updated_at: now }]);
+    expect(headers.get("etag")).toBe('"2"');
+    expect((await writer.call("GET", at(id))).body).toEqual(body);
+  });
+
+  test("PUT takes all fields: what is left out would be lost", async () => {
+    const { at, writer, create, next } = context();
+    const { id } = await create();
+    for (const field of [...Object.keys(fields(0)), "version"]) {
+      const change = { ...fields(next()), version: 1, [field]: undefined };
+      expect([field, await writer.call("PUT", at(id), change)]).toMatchObject([
+        field,
+        { http: 400, body: { field } },
+      ]);
+    }
+  });
+
+  test("PUT of another version is 409 and changes nothing", async () => {
+    const { at, writer, create, next } = context();
+    const before = await create();
+    for (const version of [2, 99, 2_147_483_646]) {
+      const answer = await writer.call("PUT", at(before.id), { ...fields(next()), version });
+      expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
+      expect(answer.body.detail).toContain("version 1");
+    }
+    for (const version of [0, -1, 1.5, "1", null, 2 ** 31])
+      expect((await writer.call("PUT", at(before.id), { ...fields(next()), version })).http).toBe(400);
+    expect((await writer.call("GET", at(before.id))).body).toEqual(before);
+  });
+
+  test("twenty PUTs at once: one is first, the others are told", async () => {
+    const { at, writer, create, next } = context();
+    const { id } = await create();
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => writer.call("PUT", at(id), { ...fields(next()), version: 1 })),
+    );
+    const https = answers.map(({ http }) => http).sort();
+    expect(https).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+    const first = answers.find(({ http }) => http === 200);
+    expect((await writer.call("GET", at(id))).body).toEqual(first?.body);
+  });
+
+  const { taken } = resource;
+  if (taken) {
+    test("no two have in common what tells them apart, also when made at once", async () => {
+      const { at, writer, create, next } = context();
+      const whole = fields(next());
+      const same = Object.fromEntries(taken.fields.map((field) => [field, whole[field]]));
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => writer.call("POST", path, { ...fields(next()), ...same })),
+      );
+      expect(answers.map(({ http }) => http).sort()).toEqual([201, ...Array.from({ length: 9 }, () => 409)]);
+      const refused = answers.find(({ http }) => http === 409);
+      expect(refused?.body).toMatchObject({ code: "conflict", detail: taken.detail });
+      const { id } = await create();
+      const put = await writer.call("PUT", at(id), { ...fields(next()), ...same, version: 1 });
+      expect(put).toMatchObject({ http: 409, body: { detail: taken.detail } });
+    });
+  }
+}

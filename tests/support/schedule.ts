@@ -1,0 +1,33 @@
+import { sql } from "drizzle-orm";
+import type { Clock } from "../../core/clock.ts";
+import type { ScheduleContext } from "../../core/schedule/claim.ts";
+import type { DatabaseClock } from "../../core/schedule/database_clock.ts";
+import type { TaskDefinition } from "../../core/schedule/tasks.ts";
+import type { Database } from "../../drizzle/client.ts";
+import { run } from "../../drizzle/schema/index.ts";
+
+/** A database clock that shows what the test's clock shows, so that one clock drives both. */
+export function databaseClockOf(clock: Clock): DatabaseClock {
+  return { now: () => sql<Date>`${clock.now().toISOString()}::timestamptz`.mapWith(run.slot) };
+}
+
+/** A worker's view of the schedule, by the test's clock. */
+export function scheduleOf(db: Database, clock: Clock, owner: string, timezone = "UTC"): ScheduleContext {
+  return { db, databaseClock: databaseClockOf(clock), config: { timezone }, owner, leaseSeconds: 30 };
+}
+
+/** A task that is due every so many seconds, and gives up after as many. */
+export function everySeconds(name: string, every: number, timeoutSeconds = every): TaskDefinition {
+  return { name, timing: { every }, showsTime: false, timeoutSeconds };
+}
+
+export function daily(name: string, time: string): TaskDefinition {
+  return { name, timing: { daily: time }, showsTime: true, timeoutSeconds: 60 };
+}
+
+/** Sessions of this database that wait for a lock. */
+export async function lockWaiters(db: Database): Promise<number> {
+  const [row] = await db.execute<{ count: number }>(sql`select count(*)::int as count
+    from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+  return row!.count;
+}

@@ -1,0 +1,62 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createTestDatabase } from "./support/database.ts";
+import { using } from "./support/backup.ts";
+import { descendants } from "./support/processes.ts";
+import { startUp, type Up } from "./support/up.ts";
+
+setDefaultTimeout(30_000);
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-up-example-test-"));
+});
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+const issuer = { SVC_OIDC_ISSUER: "https://id.example.com" };
+
+/** How many incidents there are in the database of a running one. */
+async function incidentsOf({ pid }: Up): Promise<number> {
+  const server = descendants(pid).find(({ command }) => command.includes("server start"))!;
+  const environment = readFileSync(`/proc/${server.pid}/environ`, "utf8");
+  const [, url] = /SVC_DATABASE_URL=([^\0]+)/.exec(environment)!;
+  return using(url!, async (sql) => (await sql`select from incident`).length);
+}
+
+test("the first start has example data, and says how to begin without; the next one leaves the data alone", async () => {
+  const data = join(directory, "data");
+  {
+    await using first = startUp(data, [], issuer);
+    await first.ready;
+    expect(first.output()).toMatch(
+      /Example data loaded: 43 incidents \(to begin without: remove .+, then --no-example\)/,
+    );
+    expect(await incidentsOf(first)).toBe(43);
+  }
+  await using next = startUp(data, [], issuer);
+  await next.ready;
+  expect(next.output()).not.toContain("xample data");
+  expect(await incidentsOf(next)).toBe(43);
+});
+
+test("none with --no-example, also at the next start", async () => {
+  const data = join(directory, "none");
+  {
+    await using first = startUp(data, ["--no-example"], issuer);
+    await first.ready;
+    expect([first.output().includes("xample data"), await incidentsOf(first)]).toEqual([false, 0]);
+  }
+  await using next = startUp(data, [], issuer);
+  await next.ready;
+  expect(await incidentsOf(next)).toBe(0);
+});
+
+test("none in a database that SVC_DATABASE_URL names, new as it may be", async () => {
+  await using database = await createTestDatabase();
+  await using up = startUp(join(directory, "other"), [], { ...issuer, SVC_DATABASE_URL: database.url });
+  await up.ready;
+  expect([up.output().includes("xample data"), await incidentsOf(up)]).toEqual([false, 0]);
+});

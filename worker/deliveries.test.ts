@@ -1,0 +1,111 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { PgBoss } from "pg-boss";
+import { bossOptions } from "../core/delivery/job.ts";
+import { resendAllDead } from "../core/delivery/resend.ts";
+import type { Fake } from "../plugins/fake/fake.ts";
+import { fakeConversation } from "../plugins/fake/fakes.ts";
+import { pluginsOf } from "../plugins/fake/plugins.ts";
+import { insertSecond, type Outbox, startOutbox } from "../tests/support/delivery.ts";
+import { until } from "../tests/support/e2e_until.ts";
+import { sendDeliveries } from "./deliveries.ts";
+import { DatabaseTime } from "./time.ts";
+
+let outbox: Outbox;
+let both: number;
+let channel: Fake<"conversation">;
+let mail: Fake<"conversation">;
+let stop: AbortController;
+let working: Promise<void>[];
+beforeAll(async () => {
+  outbox = await startOutbox(10);
+  both = await insertSecond(outbox, {}, ["channel", "mail"]);
+});
+afterAll(() => outbox[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await outbox.empty();
+  channel = fakeConversation({ direct: () => {} }, { slug: "channel" });
+  mail = fakeConversation({ direct: () => {} }, { slug: "mail", timeoutMilliseconds: 60_000 });
+  stop = new AbortController();
+  working = [];
+});
+afterEach(async () => {
+  stop.abort();
+  await Promise.all(working);
+});
+
+function start(grace = 20_000): void {
+  const { db, config, log, plugins } = outbox.context(pluginsOf(channel, mail));
+  const time = new DatabaseTime();
+  time.observe(new Date(), performance.now(), performance.now());
+  const deps = { db: () => db, time, config, log, plugins };
+  working.push(sendDeliveries(deps, stop.signal, { poll: 0.5, grace }));
+}
+const enqueue = (count: number, incidentId = outbox.ids.incidentId) =>
+  outbox.deliver(
+    pluginsOf(channel, mail),
+    ...Array.from({ length: count }, (_, i) => ({
+      key: { task: "t", what: "w", whom: `${i}` },
+      ...{ incidentId, individualId: outbox.ids.alice, message: { subject: "s", text: "t" } },
+    })),
+  );
+const states = async () => (await outbox.all()).map(({ state }) => state);
+
+test("three workers send each delivery once", async () => {
+  await enqueue(40);
+  for (let i = 0; i < 3; i += 1) start();
+  await until("all to be done", async () => (await states()).every((state) => state === "Done"));
+  const keys = channel.to("direct").map(({ key }) => key);
+  expect(keys).toHaveLength(40);
+  expect(new Set(keys).size).toBe(40);
+});
+
+test("a plugin that hangs holds up no other", async () => {
+  mail.answer({ direct: () => new Promise(() => {}) });
+  await enqueue(20, both);
+  start(100);
+  await until("the other's", async () => channel.to("direct").length === 20);
+  expect(mail.to("direct").length).toBeLessThanOrEqual(3);
+});
+
+test("after a stop nothing new is begun, and what hangs is left to the next worker", async () => {
+  mail.answer({ direct: () => new Promise(() => {}) });
+  await enqueue(1, both);
+  start(100);
+  await until("both calls", async () => channel.calls.length + mail.calls.length === 2);
+  stop.abort();
+  await Promise.all(working);
+  const [left] = (await outbox.all()).filter(({ pluginSlug }) => pluginSlug === "mail");
+  expect(left).toMatchObject({ state: "Queued", attempts: 0 });
+  expect(mail.to("direct")[0]?.signal.aborted).toBe(true);
+  await outbox.db.execute(sql`update pgboss.job set start_after = now() where state = 'retry'`);
+  mail.answer({ direct: () => {} });
+  stop = new AbortController();
+  start();
+  await until("it is done", async () => (await states()).every((state) => state === "Done"));
+});
+
+test("what a worker that was killed had begun is tried again under the same key; what kills each is dead", async () => {
+  await enqueue(1);
+  const boss = new PgBoss({ ...bossOptions, connectionString: outbox.url, supervise: false });
+  boss.on("error", () => {});
+  await boss.start();
+  const [job] = await boss.fetch("delivery");
+  // It is taken, and nobody ever says what became of it.
+  await outbox.db.execute(sql`update pgboss.job set heartbeat_on = now() - interval '61 seconds'`);
+  await boss.supervise();
+  const [again] = await outbox.jobs();
+  expect(again).toMatchObject({ id: job!.id, state: "retry" });
+  await outbox.db.execute(sql`
+    update pgboss.job set retry_count = retry_limit, state = 'active', heartbeat_on = now() - interval '61 seconds'`);
+  await outbox.db.execute(sql`update pgboss.queue set monitor_on = null, monitor_claim_on = null`);
+  await boss.supervise();
+  await boss.stop();
+  start();
+  await until("it is dead", async () => (await states())[0] === "Dead");
+  expect(channel.calls).toHaveLength(0);
+  expect((await outbox.all())[0]?.lastError).toContain("interrupted each time");
+  expect(await resendAllDead(outbox)).toBe(1);
+  await until("it is done", async () => (await states())[0] === "Done");
+  expect(channel.calls).toHaveLength(1);
+});

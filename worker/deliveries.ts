@@ -1,0 +1,53 @@
+import { PgBoss } from "pg-boss";
+import { attemptDelivery, buryDelivery } from "../core/delivery/attempt.ts";
+import { bossOptions, deadQueue, deliveryQueue } from "../core/delivery/job.ts";
+import type { WorkerDeps } from "./deps.ts";
+import { Outage } from "./outage.ts";
+
+type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins">;
+
+/** Its own, beside those of the schedule and of the tasks. */
+const connections = 3;
+const atOnce = 8;
+/** Of one plugin, so that one which hangs leaves room for the others. */
+const atOnceByPlugin = 3;
+const pollSeconds = 2;
+/** After a stop, for plugins that are being called; what is left, another worker does. */
+const graceMilliseconds = 20_000;
+
+/** Sends what is due in the outbox until `stop` aborts. Any number of workers may share it. */
+export async function sendDeliveries(
+  deps: DeliveryDeps,
+  stop: AbortSignal,
+  { poll = pollSeconds, grace = graceMilliseconds }: { poll?: number; grace?: number } = {},
+): Promise<void> {
+  const { config, log } = deps;
+  const boss = new PgBoss({
+    ...{ ...bossOptions, connectionString: config.databaseUrl, max: connections, application_name: "svc" },
+    ...{ superviseIntervalSeconds: 30, monitorIntervalSeconds: 30, reindex: false, monitorVacuum: false },
+  });
+  boss.on("error", (err) => log.warn({ err }, "the outbox cannot be asked"));
+  const stopped = Promise.withResolvers<void>();
+  const end = () => stopped.resolve();
+  stop.addEventListener("abort", end, { once: true });
+  if (!(await new Outage(log).outlast(() => boss.start(), stop))) return;
+  const context = () => {
+    const { db, time: clock, plugins } = deps;
+    return { db: db(), clock, config, log, plugins };
+  };
+  const often = { pollingIntervalSeconds: poll };
+  await boss.work(
+    deliveryQueue,
+    { ...often, localConcurrency: atOnce, localGroupConcurrency: atOnceByPlugin },
+    async (jobs) => {
+      for (const job of jobs) await attemptDelivery(context(), job.id, job.signal);
+    },
+  );
+  await boss.work(deadQueue, { ...often, includeMetadata: true }, async (jobs) => {
+    for (const { sourceId } of jobs) if (sourceId !== null) await buryDelivery(context(), sourceId);
+  });
+  if (stop.aborted) end();
+  await stopped.promise;
+  // Aborts the signals of what has not ended by then, and has its jobs tried again.
+  await boss.stop({ graceful: true, timeout: grace });
+}

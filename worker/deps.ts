@@ -1,0 +1,20 @@
+import type { Config } from "../core/config.ts";
+import type { Log } from "../core/log.ts";
+import type { Plugins } from "../core/plugin/choose.ts";
+import type { ScheduleContext } from "../core/schedule/claim.ts";
+import type { Database } from "../drizzle/client.ts";
+import type { DatabaseTime } from "./time.ts";
+
+/** Everything that a worker is made of. */
+export interface WorkerDeps {
+  /** The schedule's own connections, as they are now. */
+  schedule: () => ScheduleContext;
+  /** The tasks' connections, as they are now. */
+  db: () => Database;
+  /** Called when nobody answers on the connections. */
+  reopen: () => void;
+  time: DatabaseTime;
+  config: Config;
+  log: Log;
+  plugins: Plugins;
+}

@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import { DrizzleQueryError } from "drizzle-orm";
+import { Conflict, Unavailable } from "../core/errors.ts";
+import { createLog } from "../core/log.ts";
+import type { Fault } from "../core/schedule/finish.ts";
+import { workOnItem } from "./item.ts";
+
+function working(error: unknown, signal = new AbortController().signal) {
+  const faults: Fault[] = [];
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const fault = (item: string, reason: string) => void faults.push({ item, reason });
+  const work = workOnItem({ log, signal, fault }, "document 7", () => Promise.reject(error));
+  return { work, faults, logged };
+}
+
+test("what goes wrong with an item is its fault, in words of ours", async () => {
+  const said = working(new Unavailable("wiki failed"));
+  expect(await said.work).toEqual({ failure: "wiki failed" });
+  expect(said.faults).toEqual([{ item: "document 7", reason: "wiki failed" }]);
+  const failure = "Something unexpected: the worker's log has more";
+  const unforeseen = working(new DrizzleQueryError("select $1", ["hunter2"], new TypeError("x is no y")));
+  expect(await unforeseen.work).toEqual({ failure });
+  expect(unforeseen.logged.join()).toContain("x is no y");
+  expect(unforeseen.logged.join()).not.toContain("hunter2");
+});
+
+test("a run that is lost or given up, and a database that is away, end the run", async () => {
+  const lost = new Conflict("The run is no longer ours");
+  await expect(working(lost).work).rejects.toBe(lost);
+  const gone = new DrizzleQueryError("select", [], Object.assign(new Error(), { code: "ECONNREFUSED" }));
+  await expect(working(gone).work).rejects.toBe(gone);
+  const given = working(new Unavailable("wiki failed"), AbortSignal.abort());
+  await expect(given.work).rejects.toThrow("wiki failed");
+  expect(given.faults).toEqual([]);
+});

@@ -1,0 +1,40 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../core/log.ts";
+import { Outage } from "./outage.ts";
+
+const never = new AbortController().signal;
+
+test("an outage is told when it begins and when it ends, once each, however many wait for it", async () => {
+  const told: string[] = [];
+  const outage = new Outage(createLog("info", { write: (line: string) => told.push(JSON.parse(line).msg) }));
+  let away = true;
+  const work = async () => {
+    if (away) throw new Error("away");
+    return "done";
+  };
+  const late = Promise.withResolvers<string>();
+  const asks = [1, 2, 3].map(() => outage.outlast(work, never));
+  // Asked before it was back, answered behind that: no new outage.
+  let first = true;
+  asks.push(outage.outlast(() => (first ? late.promise : work()), never));
+  await Bun.sleep(250);
+  away = false;
+  expect(await Promise.all(asks.slice(0, 3))).toEqual(["done", "done", "done"]);
+  first = false;
+  late.reject(new Error("away"));
+  expect(await asks[3]).toBe("done");
+  expect(told).toEqual([
+    "the database does not answer as it should: trying again until it does",
+    "the database answers again",
+  ]);
+});
+
+test("it ends with whoever waits", async () => {
+  const stop = new AbortController();
+  const outage = new Outage(createLog("silent"));
+  const asked = outage.outlast(async () => {
+    stop.abort();
+    throw new Error("away");
+  }, stop.signal);
+  expect(await asked).toBeUndefined();
+});

@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { after } from "../core/clock.ts";
+import { readConfig } from "../core/config.ts";
+import { Unavailable } from "../core/errors.ts";
+import { createLog } from "../core/log.ts";
+import { claimNow } from "../core/schedule/claim.ts";
+import { type DatabaseClient, openDatabase } from "../drizzle/client.ts";
+import { run, runFault, team } from "../drizzle/schema/index.ts";
+import { TestClock } from "../tests/support/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../tests/support/database.ts";
+import { until } from "../tests/support/e2e_until.ts";
+import { everySeconds, scheduleOf } from "../tests/support/schedule.ts";
+import type { WorkerDeps } from "./deps.ts";
+import { runClaim } from "./run.ts";
+import type { ScheduledTask, TaskContext } from "./task.ts";
+import { DatabaseTime } from "./time.ts";
+
+let database: TestDatabase;
+let client: DatabaseClient;
+let clock: TestClock;
+let logged: string[];
+let deps: WorkerDeps;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  client = openDatabase(database.url, 6);
+});
+afterAll(async () => {
+  await client.close();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task, team cascade`);
+  clock = new TestClock();
+  logged = [];
+  const time = new DatabaseTime();
+  time.observe(clock.now(), performance.now(), performance.now());
+  deps = {
+    schedule: () => scheduleOf(client.db, clock, "a"),
+    db: () => client.db,
+    reopen: () => {},
+    time,
+    config: readConfig({}),
+    log: createLog("trace", { write: (line: string) => logged.push(line) }),
+    plugins: { ofType: () => [], find: () => undefined },
+  };
+});
+
+const nothing = { done: 0, skipped: 0, failed: 0 };
+const never = new AbortController().signal;
+
+/** Claims a run for the task and does it. */
+async function doing(
+  work: (context: TaskContext) => ReturnType<ScheduledTask["run"]>,
+  { timeoutSeconds = 60, giveUp = never } = {},
+) {
+  const definition = everySeconds("tested", 3600, timeoutSeconds);
+  const claim = await claimNow(deps.schedule(), definition);
+  return runClaim(deps, { definition, task: { run: work } }, claim, giveUp);
+}
+const kept = async () => (await client.db.select().from(run))[0]!;
+const teams = () => client.db.$count(team);
+const insertTeam = ({ transaction, clock }: TaskContext) =>
+  transaction(async (tx) => {
+    const now = clock.now();
+    await tx.insert(team).values({ name: "x", createdAt: now, updatedAt: now });
+  });
+
+test("a run is done when its task is, with the items as the task counts them", async () => {
+  const result = { done: 2, skipped: 1, failed: 1 };
+  const outcome = await doing(async (context) => {
+    await insertTeam(context);
+    context.fault("item 7", "not there");
+    expect(context.slot).toEqual(clock.now());
+    return result;
+  });
+  expect(outcome).toEqual({ state: "Done", result });
+  expect(await kept()).toMatchObject({ state: "Done", result, error: null });
+  expect(await client.db.select().from(runFault)).toMatchObject([{ item: "item 7", reason: "not there" }]);
+  expect(await teams()).toBe(1);
+});
+
+describe("a task that throws has failed, and its reason is", () => {
+  test.each([
+    ["our own words", new Unavailable("glossary does not answer"), "glossary does not answer"],
+    [
+      "no word of somebody else's",
+      Object.assign(new TypeError("password=hunter2"), { code: "E_SECRET" }),
+      "Something unexpected went wrong (TypeError, E_SECRET); the worker's log has more",
+    ],
+    [
+      "not even for what is no error",
+      "hunter2",
+      "Something unexpected went wrong (string); the worker's log has more",
+    ],
+  ])("%s", async (_, thrown, error) => {
+    const outcome = await doing(async ({ fault }) => {
+      fault("item 1", "seen before");
+      throw thrown;
+    });
+    expect(outcome).toEqual({ state: "Failed", error });
+    expect(await kept()).toMatchObject({ state: "Failed", error });
+    expect(await client.db.$count(runFault)).toBe(1);
+  });
+
+  test("of a query neither the query nor its values", async () => {
+    const outcome = await doing(async ({ transaction }) => {
+      await transaction((tx) => tx.execute(sql`select 1 / ${0}::int as hunter2`));
+      return nothing;
+    });
+    expect(outcome.error).toBe(
+      "Something unexpected went wrong (PostgresError, 22012); the worker's log has more",
+    );
+    expect(logged.join("")).not.toContain("hunter2");
+  });
+});
+
+test("a task that hangs has failed when its time is up; what it does then changes nothing", async () => {
+  const late = Promise.withResolvers<TaskContext>();
+  const wake = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<unknown>();
+  const outcome = await doing(
+    async (context) => {
+      late.resolve(context);
+      await wake.promise;
+      await insertTeam(context).catch(ended.resolve);
+      return nothing;
+    },
+    { timeoutSeconds: 0.05 },
+  );
+  expect(outcome).toEqual({ state: "Failed", error: "It took longer than 0.05 s" });
+  expect((await late.promise).signal.aborted).toBe(true);
+  wake.resolve();
+  expect(String(await ended.promise)).toContain("The run is no longer ours");
+  expect(await teams()).toBe(0);
+});
+
+test("a run that somebody else has taken over is lost, and its end says nothing", async () => {
+  const outcome = await doing(async () => {
+    clock.advance(31);
+    await claimNow(scheduleOf(client.db, clock, "b"), everySeconds("tested", 3600));
+    return nothing;
+  });
+  expect(outcome).toEqual({ state: "lost" });
+  expect(await kept()).toMatchObject({ state: "Running", owner: "b", attempt: 2 });
+  expect(logged.join("")).toContain("run lost to another worker");
+});
+
+describe("a run that lasts", () => {
+  /** Renewed each tenth of a second. */
+  const briefly = () => {
+    deps.schedule = () => ({ ...scheduleOf(client.db, clock, "a"), leaseSeconds: 0.3 });
+  };
+
+  test("has its lease renewed", async () => {
+    briefly();
+    const outcome = await doing(async () => {
+      for (let time = 0; time < 4; time += 1) {
+        clock.advance(0.2);
+        await until(
+          "the lease to be renewed",
+          async () => (await kept()).leaseUntil! > after(clock.now(), 0.25),
+        );
+      }
+      return nothing;
+    });
+    expect(outcome.state).toBe("Done");
+  });
+
+  test("is stopped when its lease is lost", async () => {
+    briefly();
+    const outcome = await doing(({ signal }) => {
+      clock.advance(1);
+      return new Promise((resolve) => signal.addEventListener("abort", () => resolve(nothing)));
+    });
+    expect(outcome).toEqual({ state: "lost" });
+  });
+
+  test("is stopped, too, when the database is away for a lease", async () => {
+    const closed = openDatabase(database.url, 1);
+    await closed.close();
+    let db = client.db;
+    deps.schedule = () => ({ ...scheduleOf(db, clock, "a"), leaseSeconds: 0.3 });
+    const outcome = await doing(() => {
+      db = closed.db;
+      return new Promise(() => {});
+    });
+    expect(outcome).toEqual({ state: "lost" });
+  });
+});
+
+test("a run that has to be given up is given back", async () => {
+  const giveUp = new AbortController();
+  const outcome = await doing(
+    async ({ signal }) => {
+      giveUp.abort();
+      expect(signal.aborted).toBe(true);
+      return new Promise(() => {});
+    },
+    { giveUp: giveUp.signal },
+  );
+  expect(outcome).toEqual({ state: "given back" });
+  expect(await kept()).toMatchObject({ state: "Running", leaseUntil: clock.now() });
+});
+
+test("nothing is begun behind a stop, even where the run cannot be given back", async () => {
+  const closed = openDatabase(database.url, 1);
+  await closed.close();
+  const giveUp = new AbortController();
+  const answer = Promise.withResolvers<unknown>();
+  let db = client.db;
+  deps.schedule = () => scheduleOf(db, clock, "a");
+  const outcome = await doing(
+    async (context) => {
+      db = closed.db;
+      giveUp.abort();
+      answer.resolve(await insertTeam(context).catch(String));
+      return nothing;
+    },
+    { giveUp: giveUp.signal },
+  );
+  expect(outcome).toEqual({ state: "given back" });
+  expect(await answer.promise).toContain("The run is no longer ours");
+  expect(await teams()).toBe(0);
+});
+
+test("a task's database only reads", async () => {
+  await doing(async ({ db }) => {
+    expect(await db.$count(team)).toBe(0);
+    // @ts-expect-error: what is written goes through `transaction`
+    db.insert;
+    // @ts-expect-error: and so does whatever could write
+    db.execute;
+    return nothing;
+  });
+});

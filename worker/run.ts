@@ -1,0 +1,177 @@
+import { DrizzleQueryError } from "drizzle-orm";
+import { operatorsError } from "../core/database_error.ts";
+import { SvcError } from "../core/errors.ts";
+import type { Claim } from "../core/schedule/claim.ts";
+import { type Ending, type Fault, finishRun, type TaskResult } from "../core/schedule/finish.ts";
+import { giveBack, renewLease, runLost, whileHeld } from "../core/schedule/lease.ts";
+import type { TaskDefinition } from "../core/schedule/tasks.ts";
+import type { WorkerDeps } from "./deps.ts";
+import type { ScheduledTask, TaskContext } from "./task.ts";
+import { inTime, pause } from "./time.ts";
+
+/** A task of the schedule with the work that it does. */
+export interface Work {
+  definition: TaskDefinition;
+  task: ScheduledTask;
+}
+
+export interface Outcome {
+  state: "Done" | "Failed" | "lost" | "given back";
+  result?: TaskResult;
+  error?: string;
+}
+
+const retryMilliseconds = 500;
+const patienceMilliseconds = 5000;
+
+/**
+ * Does the work of a claimed run and records how it ended, whatever the task does: one that throws, or that hangs until
+ * its timeout, has failed. When `giveUp` aborts, the run is given back for another worker.
+ */
+export async function runClaim(
+  deps: WorkerDeps,
+  { definition, task }: Work,
+  claim: Claim,
+  giveUp: AbortSignal,
+): Promise<Outcome> {
+  const { log, schedule } = deps;
+  const about = { task: claim.task, slot: claim.slot.toISOString(), attempt: claim.attempt };
+  const stop = new AbortController();
+  const recorded = new AbortController();
+  const faults: Fault[] = [];
+  const cut = Promise.withResolvers<"timeout" | "lost" | "given back">();
+  const end = (why: "timeout" | "lost" | "given back") => {
+    cut.resolve(why);
+    stop.abort();
+  };
+  const timer = setTimeout(() => end("timeout"), definition.timeoutSeconds * 1000);
+  const abandon = () => end("given back");
+  giveUp.addEventListener("abort", abandon, { once: true });
+  if (giveUp.aborted) abandon();
+  let gone = false;
+  const leased = keepLease(deps, claim, recorded.signal).then((lost) => {
+    gone = lost;
+    if (lost) end("lost");
+  });
+  const record = async (ending: Ending): Promise<boolean> => {
+    // Until it is recorded, or another worker's.
+    while (!gone && !giveUp.aborted) {
+      try {
+        return await finishRun(schedule(), claim, ending);
+      } catch (err) {
+        log.warn({ err, ...about }, "the end of a run cannot be recorded yet");
+        await pause(retryMilliseconds, recorded.signal);
+      }
+    }
+    return false;
+  };
+  try {
+    const context = contextOf(deps, definition, claim, stop.signal, faults);
+    const ended = await Promise.race([attempt(task, context), cut.promise]);
+    if (ended === "given back") {
+      await inTime(patienceMilliseconds, giveBack(schedule(), claim)).catch((err: unknown) =>
+        log.warn({ err, ...about }, "a run cannot be given back: its lease ends by itself"),
+      );
+      log.info(about, "run given back");
+      return { state: "given back" };
+    }
+    const ending = ended === "lost" ? undefined : endingOf(ended, definition, faults);
+    if (!ending || !(await record(ending))) {
+      log.warn(about, "run lost to another worker");
+      return { state: "lost" };
+    }
+    const { error } = ending;
+    if (typeof ended === "object" && "thrown" in ended)
+      log.error({ err: withoutQuery(ended.thrown), ...about }, "run failed");
+    else if (error) log.error({ ...about, error }, "run failed");
+    else log.info({ ...about, ...ending.result }, "run done");
+    return error === undefined ? { state: "Done", result: ending.result } : { state: "Failed", error };
+  } finally {
+    clearTimeout(timer);
+    giveUp.removeEventListener("abort", abandon);
+    stop.abort();
+    recorded.abort();
+    await leased;
+  }
+}
+
+function contextOf(
+  { db, time, config, log, plugins, schedule }: WorkerDeps,
+  { timeoutSeconds }: TaskDefinition,
+  claim: Claim,
+  signal: AbortSignal,
+  faults: Fault[],
+): TaskContext {
+  return {
+    ...{ db: db(), clock: time, config, log, plugins, signal, slot: claim.slot },
+    transaction: async (work) => {
+      if (signal.aborted) throw runLost();
+      return whileHeld({ ...schedule(), db: db() }, claim, timeoutSeconds, work);
+    },
+    fault: (item, reason) => void faults.push({ item, reason }),
+  };
+}
+
+/** Never rejects: nobody may be waiting any more. */
+async function attempt(
+  task: ScheduledTask,
+  context: TaskContext,
+): Promise<{ result: TaskResult } | { thrown: unknown }> {
+  try {
+    return { result: await task.run(context) };
+  } catch (thrown) {
+    return { thrown };
+  }
+}
+
+function endingOf(
+  ended: { result: TaskResult } | { thrown: unknown } | "timeout",
+  { timeoutSeconds }: TaskDefinition,
+  faults: readonly Fault[],
+): Ending {
+  if (ended === "timeout") return { error: `It took longer than ${timeoutSeconds} s`, faults };
+  if ("thrown" in ended) return { error: reasonOf(ended.thrown), faults };
+  const { done, skipped, failed } = ended.result;
+  return { result: { done, skipped, failed }, faults };
+}
+
+/** Renews the lease every third of it. @returns whether the run was lost; false when `signal` has aborted */
+async function keepLease(
+  { schedule }: Pick<WorkerDeps, "schedule">,
+  claim: Claim,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const lease = schedule().leaseSeconds * 1000;
+  let until = performance.now() + lease;
+  let wait = lease / 3;
+  while (!signal.aborted) {
+    await pause(wait, signal);
+    if (signal.aborted) break;
+    const sent = performance.now();
+    try {
+      if (!(await inTime(lease / 3, renewLease(schedule(), claim)))) return !signal.aborted;
+      until = sent + lease;
+      wait = lease / 3;
+    } catch {
+      // The database is away. The lease goes on for a while without it.
+      if (performance.now() > until) return true;
+      wait = lease / 30;
+    }
+  }
+  return false;
+}
+
+/** Why a run failed, fit to be kept: nothing of a message that is not ours. The log has the rest. */
+function reasonOf(thrown: unknown): string {
+  const cause = withoutQuery(thrown);
+  const known = operatorsError(cause);
+  if (known instanceof SvcError) return known.detail;
+  const code = (cause as { code?: unknown } | null)?.code;
+  const kind = cause instanceof Error ? cause.name : typeof cause;
+  return `Something unexpected went wrong (${typeof code === "string" ? `${kind}, ${code}` : kind}); the worker's log has more`;
+}
+
+/** drizzle's own error holds the query with its values; what PostgreSQL said is below. */
+function withoutQuery(thrown: unknown): unknown {
+  return thrown instanceof DrizzleQueryError ? thrown.cause : thrown;
+}

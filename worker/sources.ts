@@ -1,0 +1,51 @@
+import { Unavailable } from "../core/errors.ts";
+import type { TaskResult } from "../core/schedule/finish.ts";
+import { type Followed, keepRecords } from "../core/sync/keep.ts";
+import { readItems } from "../core/sync/read.ts";
+import { workOnItem } from "./item.ts";
+import type { TaskContext } from "./task.ts";
+
+/** A plugin that lists records. `list` throws Unavailable. */
+interface Source<I> {
+  slug: string;
+  list(): Promise<I[]>;
+}
+
+/**
+ * Makes our records those of their sources, each source in a transaction of its own. One that fails, or that lists
+ * nothing, is a fault: its records stay what they are, and the others go on. So do records of a source that is no longer
+ * in use.
+ *
+ * @throws Unavailable when all sources fail
+ */
+export async function followSources<I extends { externalId: string }, F extends object>(
+  context: TaskContext,
+  sources: readonly Source<I>[],
+  followed: Followed<I, F>,
+): Promise<TaskResult> {
+  const { clock, fault, transaction } = context;
+  const follow = async ({ slug, list }: Source<I>) => {
+    const reading = readItems(slug, await list(), followed.parse);
+    for (const { item, reason } of reading.faults) fault(item, reason);
+    if (reading.records.length === 0)
+      throw new Unavailable(`${slug} lists nothing that could be kept: nothing was changed`);
+    const kept = await transaction((tx) =>
+      keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
+    );
+    return { ...kept, failed: reading.faults.length };
+  };
+  // At once, so that none waits for one that hangs.
+  const ends = await Promise.all(
+    sources.map((source) => workOnItem(context, source.slug, () => follow(source))),
+  );
+  const failures = ends.flatMap((end) => ("failure" in end ? [end.failure] : []));
+  if (failures.length > 0 && failures.length === sources.length) throw new Unavailable(failures.join("; "));
+  const result = { done: 0, skipped: 0, failed: failures.length };
+  for (const end of ends) {
+    if ("failure" in end) continue;
+    result.done += end.value.done;
+    result.skipped += end.value.skipped;
+    result.failed += end.value.failed;
+  }
+  return result;
+}

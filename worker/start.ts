@@ -1,0 +1,61 @@
+import { SvcError } from "../core/errors.ts";
+import type { Environment } from "../core/config.ts";
+import type { TaskName } from "../core/schedule/tasks.ts";
+import { sendDeliveries } from "./deliveries.ts";
+import { openWorker } from "./open.ts";
+import type { Outcome } from "./run.ts";
+import { worksOf } from "./tasks/index.ts";
+import { work, workNow } from "./worker.ts";
+
+export interface StartOptions {
+  /** The only one that this worker runs; otherwise all. */
+  task?: TaskName;
+  /** Runs that task now. */
+  eager: boolean;
+  /** Goes on with the schedule behind that. */
+  keep: boolean;
+  logLevel?: string;
+  /** Told how the run ended that was asked for. */
+  report: (text: string) => void;
+}
+
+/**
+ * Works on the schedule until SIGINT or SIGTERM.
+ * @throws SvcError when a run that was asked for has failed
+ */
+export async function startWorker(options: StartOptions, environment: Environment): Promise<void> {
+  const { task, eager, keep, logLevel, report } = options;
+  const stop = new AbortController();
+  const end = () => stop.abort();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, end);
+  const works = worksOf(task);
+  const deps = await openWorker({ environment, logLevel, patient: !eager }, stop.signal);
+  if (!deps) return;
+  try {
+    if (eager) {
+      for (const one of works) judge(one.definition.name, await workNow(deps, one, stop.signal), report);
+      if (!keep) return;
+    }
+    const what = works.length === 1 ? works[0]!.definition.name : `${works.length} tasks`;
+    process.stderr.write(`svc: worker for ${what}, until Ctrl-C\n`);
+    const both = [work(deps, works, stop.signal)];
+    // A worker for one task does that task alone.
+    if (task === undefined) both.push(sendDeliveries(deps, stop.signal));
+    // Should one of them fail, the other ends, too.
+    await Promise.all(both.map((one) => one.finally(end)));
+  } finally {
+    await deps.close();
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.removeListener(signal, end);
+  }
+}
+
+/** @throws SvcError that says why it has failed */
+function judge(name: string, { state, result, error }: Outcome, report: (text: string) => void): void {
+  if (state === "Done" && result) {
+    const { done, skipped, failed } = result;
+    report(`${name}: ${done} done, ${skipped} skipped, ${failed} failed`);
+    return;
+  }
+  const reason = state === "Failed" ? error : state === "lost" ? "lost to another worker" : "stopped";
+  throw new SvcError("internal", `${name}: ${reason}`);
+}

@@ -1,0 +1,15 @@
+import { followedApplications } from "../../core/sync/applications.ts";
+import { Asking } from "../ask.ts";
+import { followSources } from "../sources.ts";
+import type { ScheduledTask } from "../task.ts";
+
+/** The applications of each source. */
+export const applicationSync: ScheduledTask = {
+  run: async (context) => {
+    const asking = new Asking(context);
+    const sources = context.plugins
+      .ofType("application")
+      .map((plugin) => ({ slug: plugin.slug, list: () => asking.ask(plugin, "list", {}) }));
+    return await followSources(context, sources, followedApplications);
+  },
+};

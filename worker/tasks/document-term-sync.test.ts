@@ -1,0 +1,254 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { and, asc, eq, sql } from "drizzle-orm";
+import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
+import { fakeDocument } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
+import { documentTermSync } from "./document-term-sync.ts";
+
+let its: TaskTest;
+beforeAll(async () => {
+  its = await startTaskTest();
+});
+afterAll(() => its[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await its.db.execute(sql`truncate document, term cascade`);
+});
+
+const vector = ["data loss", "credential leak", "pii export", "leak", "export"];
+const sentence = "A credential leak led to data loss in kafka and a pii export today";
+const stamps = () => ({ createdAt: its.clock.now(), updatedAt: its.clock.now() });
+const own = (name = "markdown") => fakeDocument({}, { slug: name });
+const sync = (...plugins: ReturnType<typeof own>[]) => its.run(documentTermSync, pluginsOf(...plugins));
+
+async function addTerms(...texts: string[]): Promise<void> {
+  await its.db.insert(term).values(texts.map((text) => ({ text, ...stamps() })));
+}
+async function addDocument(text?: string, pluginSlug = "markdown"): Promise<number> {
+  const place = { name: "Notes", resourceType: "reference", pluginSlug, resourceId: crypto.randomUUID() };
+  const [row] = await its.db
+    .insert(document)
+    .values({ ...place, ...stamps() })
+    .returning({ id: document.id });
+  if (text !== undefined) await write(row!.id, text);
+  return row!.id;
+}
+async function write(documentId: number, content: string): Promise<void> {
+  const hash = new Bun.CryptoHasher("sha256").update(content).digest();
+  const values = { content, hash, updatedAt: its.clock.now() };
+  await its.db
+    .insert(documentContent)
+    .values({ documentId, ...values })
+    .onConflictDoUpdate({ target: documentContent.documentId, set: values });
+  await its.db.update(document).set({ contentHash: hash }).where(eq(document.id, documentId));
+}
+const termsOf = async (documentId: number) =>
+  (
+    await its.db
+      .select({ text: term.text, source: documentTerm.source })
+      .from(documentTerm)
+      .innerJoin(term, eq(term.id, documentTerm.termId))
+      .where(eq(documentTerm.documentId, documentId))
+      .orderBy(asc(term.id))
+  ).map(({ text, source }) => (source === "Found" ? text : `${text} (${source})`));
+
+test("the terms of a text, also those inside longer ones; one that nobody looks for is not among them", async () => {
+  await addTerms(...vector, "kafka", "today");
+  await its.db.update(term).set({ discoverable: false }).where(eq(term.text, "kafka"));
+  await its.db
+    .update(term)
+    .set({ source: "x", externalId: "1", deletedAt: its.clock.now() })
+    .where(eq(term.text, "today"));
+  const id = await addDocument(sentence);
+  expect((await sync(own())).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+  expect(await termsOf(id)).toEqual(vector);
+  const [row] = await its.db.select().from(document);
+  expect(row).toMatchObject({ version: 1, termContentHash: row!.contentHash });
+});
+
+describe("a text that was read already is passed over, until", () => {
+  let id: number;
+  beforeEach(async () => {
+    await addTerms("leak", "export");
+    id = await addDocument("a leak");
+    await sync(own());
+    expect(await termsOf(id)).toEqual(["leak"]);
+  });
+
+  test("nothing has changed: no text is read, nothing is written", async () => {
+    const before = { ...its.sent };
+    expect((await sync(own())).result).toEqual({ done: 0, skipped: 0, failed: 0 });
+    // The terms and the documents.
+    expect(its.sent.statements - before.statements).toBe(2);
+    expect(its.sent.transactions).toBe(before.transactions);
+  });
+
+  test("it says something else: stale links go", async () => {
+    await write(id, "an export");
+    expect((await sync(own())).result.done).toBe(1);
+    expect(await termsOf(id)).toEqual(["export"]);
+  });
+
+  test("there is another term, or one is gone", async () => {
+    await addTerms("a");
+    expect((await sync(own())).result.done).toBe(1);
+    expect(await termsOf(id)).toEqual(["leak", "a"]);
+    await its.db.update(term).set({ discoverable: false }).where(eq(term.text, "leak"));
+    await sync(own());
+    expect(await termsOf(id)).toEqual(["a"]);
+  });
+
+  test("a person takes a term away that stands in it", async () => {
+    await its.db.delete(documentTerm);
+    await its.db.update(document).set({ termContentHash: null });
+    await sync(own());
+    expect(await termsOf(id)).toEqual(["leak"]);
+  });
+
+  test("it is gone", async () => {
+    await its.db.delete(documentContent);
+    expect((await sync(own())).result.done).toBe(1);
+    expect(await termsOf(id)).toEqual([]);
+    expect((await sync(own())).result).toEqual({ done: 0, skipped: 0, failed: 0 });
+  });
+});
+
+test("what people have given stays theirs", async () => {
+  await addTerms("leak", "export");
+  const id = await addDocument("a leak");
+  const ids = (await its.db.select({ id: term.id }).from(term)).map(({ id }) => id);
+  const given = ids.map((termId) => ({ documentId: id, termId, source: "Given" as const }));
+  await its.db.insert(documentTerm).values(given);
+  await sync(own());
+  expect(await termsOf(id)).toEqual(["leak (Given)", "export (Given)"]);
+});
+
+describe("texts of other plugins", () => {
+  test("are asked for, and written only when they are others; null is one that is gone", async () => {
+    await addTerms("leak");
+    const id = await addDocument(undefined, "wiki");
+    let text: string | null = "a leak";
+    const wiki = () => fakeDocument({ text: () => (text === null ? null : { text }) }, { slug: "wiki" });
+    expect((await sync(wiki())).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+    expect(await termsOf(id)).toEqual(["leak"]);
+    const { transactions } = its.sent;
+    expect((await sync(wiki())).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+    expect(its.sent.transactions).toBe(transactions);
+    text = null;
+    expect((await sync(wiki())).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+    expect(await termsOf(id)).toEqual([]);
+    expect((await sync(wiki())).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+  });
+
+  test("are left alone when the plugin is not in use", async () => {
+    await addTerms("leak");
+    const id = await addDocument("a leak");
+    expect((await sync()).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+    expect(await termsOf(id)).toEqual([]);
+  });
+
+  test("that cannot be had are their documents' faults, and keep their terms", async () => {
+    await addTerms("leak", "export");
+    const [bad, good] = [await addDocument(undefined, "wiki"), await addDocument(undefined, "wiki")];
+    const wiki = (broken: () => never | { text: string }) =>
+      fakeDocument(
+        { text: ({ document }) => (document.id === bad ? broken() : { text: "an export" }) },
+        { slug: "wiki" },
+      );
+    await sync(wiki(() => ({ text: "a leak" })));
+    const { result, faults } = await sync(wiki(() => ({ text: 7 }) as never));
+    expect(result).toEqual({ done: 0, skipped: 1, failed: 1 });
+    expect(faults).toEqual([
+      { item: `document ${bad}`, reason: "wiki answered nonsense: the answer: Expected union value" },
+    ]);
+    expect([await termsOf(bad), await termsOf(good)]).toEqual([["leak"], ["export"]]);
+  });
+
+  test("of a plugin that hangs cost a few waits, however many there are", async () => {
+    await addTerms("leak");
+    for (let i = 0; i < 40; i += 1) await addDocument(undefined, "wiki");
+    const last = await addDocument("a leak");
+    const wiki = fakeDocument(
+      { text: () => new Promise(() => {}) },
+      { slug: "wiki", timeoutMilliseconds: 50 },
+    );
+    const { result, faults } = await sync(wiki, own());
+    expect(result).toEqual({ done: 1, skipped: 0, failed: 40 });
+    expect(await termsOf(last)).toEqual(["leak"]);
+    expect(wiki.calls.length).toBeLessThan(10);
+    expect(faults.map(({ reason }) => reason)).toContain(
+      "wiki was not asked any more: it did not answer 3 times in a row",
+    );
+  });
+});
+
+test("what is deleted while it is read does not come back", async () => {
+  await addTerms("leak", "export");
+  const id = await addDocument("a leak, an export");
+  const deleting = await its.run(documentTermSync, pluginsOf(own()), {
+    transaction: async (work) => {
+      await its.db.delete(term).where(eq(term.text, "leak"));
+      return await its.db.transaction(work);
+    },
+  });
+  expect(deleting.result.done).toBe(1);
+  expect(await termsOf(id)).toEqual(["export"]);
+});
+
+test("a text that changes while it is read is read again", async () => {
+  await addTerms("leak", "export");
+  const id = await addDocument("a leak");
+  await its.run(documentTermSync, pluginsOf(own()), {
+    transaction: async (work) => {
+      await write(id, "an export");
+      return await its.db.transaction(work);
+    },
+  });
+  const due = sql`term_content_hash is null or term_content_hash <> content_hash`;
+  expect(await its.db.$count(document, and(eq(document.id, id), due))).toBe(1);
+  await sync(own());
+  expect(await termsOf(id)).toEqual(["export"]);
+});
+
+test("a run that is given up ends behind the batch that it is at", async () => {
+  await addTerms("leak");
+  for (let i = 0; i < 60; i += 1) await addDocument("a leak");
+  const stop = new AbortController();
+  const run = its.run(documentTermSync, pluginsOf(own()), {
+    signal: stop.signal,
+    transaction: async (work) => {
+      stop.abort();
+      return await its.db.transaction(work);
+    },
+  });
+  await expect(run).rejects.toThrow("aborted");
+  expect(await its.db.$count(documentTerm)).toBe(50);
+});
+
+test("two runs at once find the same, each link once", async () => {
+  await addTerms(...vector);
+  const ids = await Promise.all(Array.from({ length: 60 }, () => addDocument(sentence)));
+  await Promise.all([sync(own()), sync(own()), sync(own())]);
+  for (const id of ids) expect(await termsOf(id)).toEqual(vector);
+});
+
+test("10,000 terms over 1,000 documents are one vocabulary, and read in a few statements", async () => {
+  await addTerms(...vector);
+  await its.db.execute(sql`
+    insert into term (text, created_at, updated_at) select 'word' || n || ' of many', now(), now()
+    from generate_series(1, 9995) n`);
+  await its.db.execute(sql`
+    insert into document (name, resource_type, plugin_slug, resource_id, created_at, updated_at)
+    select 'Notes', 'reference', 'markdown', n, now(), now() from generate_series(1, 1000) n`);
+  await its.db.execute(sql`
+    insert into document_content (document_id, content, hash, updated_at)
+    select id, text, sha256(convert_to(text, 'UTF8')), now() from (
+      select id, ${sentence} || repeat(' word' || id % 1000 || ' of many words that say nothing', 100) as text
+      from document) texts`);
+  const before = its.sent.statements;
+  const start = performance.now();
+  expect((await sync(own())).result).toEqual({ done: 1000, skipped: 0, failed: 0 });
+  expect(performance.now() - start).toBeLessThan(20_000);
+  expect(its.sent.statements - before).toBe(1 + 3 + 20);
+  expect(await its.db.$count(documentTerm)).toBe(5 * 1000 + 999);
+});

@@ -1,0 +1,78 @@
+import { setImmediate as othersTurn } from "node:timers/promises";
+import { ownTexts, ownTextSlug, pageOfTexts, type TextPlace } from "../../core/document/texts.ts";
+import { documentFacts } from "../../core/incident/facts.ts";
+import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/document_terms.ts";
+import { readVocabulary } from "../../core/term/vocabulary.ts";
+import { Asking } from "../ask.ts";
+import { workOnItem } from "../item.ts";
+import { inLanes } from "../lanes.ts";
+import type { ScheduledTask, TaskContext } from "../task.ts";
+
+/** Documents that are looked at together. */
+const page = 500;
+/** Of which so many texts are read together: they may have a million characters each. */
+const batch = 50;
+/** Texts that are asked for at once. */
+const lanes = 4;
+
+/** The terms that stand in the text of each document. A text in which they were looked for already is passed over. */
+export const documentTermSync: ScheduledTask = {
+  async run(context) {
+    const { db, plugins, signal, transaction } = context;
+    const { name, vocabulary } = await readVocabulary(db);
+    const read = textReader(context);
+    const result = { done: 0, skipped: 0, failed: 0 };
+    let last = 0;
+    for (;;) {
+      const places = await pageOfTexts(db, { vocabulary: name, afterId: last, limit: page });
+      const due = places.filter(({ pluginSlug }) => plugins.find("document", pluginSlug));
+      result.skipped += places.length - due.length;
+      for (let at = 0; at < due.length; at += batch) {
+        signal.throwIfAborted();
+        const part = due.slice(at, at + batch);
+        const texts = await read(part);
+        const findings: Finding[] = [];
+        for (const place of part) {
+          const text = texts.get(place.id);
+          if (text === undefined) {
+            result.failed += 1;
+            continue;
+          }
+          const finding = findTerms(place.id, text, vocabulary);
+          await othersTurn();
+          if (isRead(place, finding.hash, name)) result.skipped += 1;
+          else findings.push(finding);
+        }
+        if (findings.length > 0) await transaction((tx) => keepFindings(tx, findings, name));
+        result.done += findings.length;
+      }
+      if (places.length < page) return result;
+      last = places.at(-1)!.id;
+    }
+  },
+};
+
+/** Reads texts by their documents' ids: null is one that is gone, and one that could not be read is missing. */
+function textReader(context: TaskContext) {
+  const asking = new Asking(context);
+  const { db, plugins } = context;
+  const ask = async (place: TextPlace): Promise<string | null> => {
+    const [plugin, document] = [plugins.find("document", place.pluginSlug), documentFacts(place)];
+    const answer = plugin && document && (await asking.ask(plugin, "text", { document }));
+    return answer?.text ?? null;
+  };
+  return async (places: readonly TextPlace[]): Promise<Map<number, string | null>> => {
+    const [own, others] = [[], []] as [TextPlace[], TextPlace[]];
+    for (const place of places) (place.pluginSlug === ownTextSlug ? own : others).push(place);
+    const kept = await ownTexts(
+      db,
+      own.map(({ id }) => id),
+    );
+    const texts = new Map<number, string | null>(own.map(({ id }) => [id, kept.get(id) ?? null]));
+    await inLanes(lanes, others, async (place) => {
+      const answer = await workOnItem(context, `document ${place.id}`, () => ask(place));
+      if ("value" in answer) texts.set(place.id, answer.value);
+    });
+    return texts;
+  };
+}

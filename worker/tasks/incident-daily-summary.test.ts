@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import type { Listed } from "../../core/summary/listed.ts";
+import { summaryMessage } from "../../core/summary/message.ts";
+import { conversation, delivery, incident, individual, participant } from "../../drizzle/schema/index.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { incidentDailySummary } from "./incident-daily-summary.ts";
+
+const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
+const hoursAgo = (hours: number) => new Date(at.getTime() - hours * 3_600_000);
+
+describe("the message", () => {
+  const words = { date: "2026-12-01", now: at, publicUrl: "https://svc.example.com" };
+  const one: Listed = {
+    ...{ id: 7, name: "INC-7", title: "Disk full", status: "Active", priority: "High" },
+    ...{ reportedAt: hoursAgo(30), commander: "Alice", lastReportAt: hoursAgo(3) },
+  };
+
+  test("tells of what goes on and of what has ended", () => {
+    const other: Listed = {
+      ...one,
+      id: 8,
+      name: "INC-8",
+      status: "Closed",
+      commander: null,
+      lastReportAt: null,
+    };
+    expect(summaryMessage({ incidents: [one, other], active: 1, ended: 3 }, words)).toEqual({
+      subject: "Incidents on 2026-12-01: 1 active, 3 stable or closed in the last 24 hours",
+      text: `Active: 1
+
+- INC-7: Disk full (priority High, since 1 day 6 hours, commander Alice, last report 3 hours ago)
+  https://svc.example.com/incidents/7
+
+Stable or closed in the last 24 hours: 3
+
+- INC-8: Disk full (Closed, nobody commands, no status report yet)
+  https://svc.example.com/incidents/8
+- and 2 more`,
+    });
+  });
+
+  test("says in words that there are none", () => {
+    expect(summaryMessage({ incidents: [], active: 0, ended: 0 }, words)).toEqual({
+      subject: "Incidents on 2026-12-01: 0 active, 0 stable or closed in the last 24 hours",
+      text: "Active: none.\n\nStable or closed in the last 24 hours: none.",
+    });
+  });
+});
+
+describe("the task", () => {
+  let outbox: Outbox;
+  beforeAll(async () => {
+    outbox = await startOutbox();
+  });
+  afterAll(() => outbox[Symbol.asyncDispose]());
+  beforeEach(async () => {
+    const { db, ids } = outbox;
+    await outbox.empty();
+    await db.delete(incident).where(sql`id <> ${ids.incidentId}`);
+    await db.update(incident).set({ status: "Active", visibility: "Open", stableAt: null });
+    await db.update(conversation).set({ archivedAt: null });
+  });
+  const run = (overrides = {}) => outbox.run(incidentDailySummary, plugins, overrides);
+  const of = async (individualId: number) =>
+    (await outbox.all()).filter((row) => row.individualId === individualId);
+
+  test("one message to everyone who takes part, once a day", async () => {
+    const { alice, bob, incidentId } = outbox.ids;
+    expect(await run()).toEqual({ result: { done: 2, skipped: 0, failed: 0 }, faults: [] });
+    expect(await outbox.all()).toMatchObject([
+      {
+        individualId: alice,
+        incidentId,
+        key: `incident-daily-summary/2026-12-01/individual-${alice}/channel`,
+      },
+      { individualId: bob, incidentId },
+    ]);
+    await Promise.all([run(), run()]);
+    expect(await outbox.all()).toHaveLength(2);
+    expect(await outbox.jobs()).toHaveLength(2);
+    const slot = new Date("2026-12-02T12:00:00.000Z");
+    await run({ slot });
+    expect(await outbox.all()).toHaveLength(4);
+  });
+
+  test("the day is that of the schedule's time zone", async () => {
+    const config = { ...outbox.context(plugins).config, timezone: "Pacific/Auckland" };
+    await run({ config });
+    expect((await outbox.all())[0]?.key).toContain("/2026-12-02/");
+  });
+
+  test("of the ended it tells what ended in the 24 hours before, of the Active all", async () => {
+    const old = await insertSecond(outbox, { title: "Old", reportedAt: hoursAgo(1000) });
+    for (const [title, hours] of [
+      ["Now stable", 23],
+      ["Long stable", 24],
+      ["To come", -1],
+    ] as const)
+      await insertSecond(outbox, { title, status: "Stable", stableAt: hoursAgo(hours) });
+    const closed = { status: "Closed", stableAt: hoursAgo(90), closedAt: hoursAgo(1) } as const;
+    await insertSecond(outbox, { title: "Now closed", ...closed });
+    await run();
+    const [{ subject, text } = { subject: "", text: "" }] = await of(outbox.ids.alice);
+    expect(subject).toContain("2 active, 2 stable or closed");
+    for (const there of ["Disk full", "Old", "Now stable", "Now closed"]) expect(text).toContain(there);
+    for (const not of ["Long stable", "To come"]) expect(text).not.toContain(not);
+    expect(text).toContain(`https://svc.example.com/incidents/${old}`);
+  });
+
+  test("a Restricted incident is told of to its participants only, by its own conversation", async () => {
+    const { alice, bob } = outbox.ids;
+    const secret = await insertSecond(outbox, { title: "Secret leak", visibility: "Restricted" });
+    await addParticipant(outbox, secret, alice);
+    const left = await addParticipant(outbox, secret, bob);
+    await outbox.db.update(participant).set({ leftAt: at }).where(eq(participant.id, left));
+    expect((await run()).result.done).toBe(3);
+    const rows = await outbox.all();
+    const telling = rows.filter(({ subject, text }) => `${subject} ${text}`.includes("Secret leak"));
+    expect(telling).toMatchObject([{ individualId: alice, incidentId: secret, about: [secret] }]);
+    for (const { about, incidentId } of rows) if (incidentId !== secret) expect(about).not.toContain(secret);
+    for (const { subject } of rows) expect(subject).not.toContain("3 active");
+  });
+
+  test("one who cannot be reached is a fault, and stops no other", async () => {
+    const none = await insertSecond(outbox, {}, []);
+    const [carol] = await outbox.db
+      .insert(individual)
+      .values({ name: "carol", email: "carol@example.com", createdAt: at, updatedAt: at })
+      .returning();
+    await addParticipant(outbox, none, carol!.id);
+    const { result, faults } = await run();
+    expect(result).toEqual({ done: 2, skipped: 0, failed: 1 });
+    expect(faults).toEqual([
+      `individual ${carol!.id}: None of their incidents has an open conversation by which to send the summary`,
+    ]);
+    await outbox.db.delete(participant).where(eq(participant.incidentId, none));
+  });
+
+  test("who has to do with ended incidents alone, whose conversations are archived, is left in peace", async () => {
+    await outbox.db.update(incident).set({ status: "Stable", stableAt: at });
+    await outbox.db.update(conversation).set({ archivedAt: at });
+    expect((await run()).result).toEqual({ done: 0, skipped: 2, failed: 0 });
+  });
+
+  test("a delivery that was written with a bad recipient's stays out; the others are there", async () => {
+    const { alice } = outbox.ids;
+    await outbox.db.execute(
+      sql.raw(`
+      create function refuse() returns trigger language plpgsql as
+        $$ begin if new.individual_id = ${alice} then raise exception 'no'; end if; return new; end $$;
+      create trigger refuse before insert on delivery for each row execute function refuse()`),
+    );
+    const { result, faults } = await run();
+    await outbox.db.execute(sql`drop function refuse cascade`);
+    expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
+    expect(faults).toEqual([`individual ${alice}: Something unexpected: the worker's log has more`]);
+    expect(await outbox.db.$count(delivery)).toBe(1);
+  });
+});

@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import fc from "fast-check";
+import { dueReminder } from "../../core/reminder/due.ts";
+import { reminderMessage } from "../../core/reminder/message.ts";
+import {
+  conversation,
+  event,
+  incident,
+  participant,
+  participantRole,
+  statusReport,
+  statusReportReminder,
+} from "../../drizzle/schema/index.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { incidentStatusReportReminder } from "./incident-status-report-reminder.ts";
+
+const hour = 3_600_000;
+const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
+
+describe("which reminder is due", () => {
+  test.each([
+    [0, 2, 0],
+    [1.99, 2, 0],
+    [2, 2, 1],
+    [3.99, 2, 1],
+    [50, 2, 25],
+    [23.9, 24, 0],
+    [-5, 2, 0],
+  ])("%p h behind the anchor, every %p h: the %p.", (passed, hours, k) => {
+    expect(dueReminder(at, hours, new Date(at.getTime() + passed * hour))).toBe(k);
+  });
+
+  test("its time has come, and the next one's has not", () => {
+    fc.assert(
+      fc.property(fc.nat(10_000 * hour), fc.integer({ min: 1, max: 200 }), (passed, hours) => {
+        const k = dueReminder(at, hours, new Date(at.getTime() + passed));
+        expect(k * hours * hour).toBeLessThanOrEqual(passed);
+        expect((k + 1) * hours * hour).toBeGreaterThan(passed);
+      }),
+    );
+  });
+});
+
+test("the message says what is asked for, how to do it, and where", () => {
+  const due = {
+    ...{ incident: { id: 7, name: "INC-7", title: "Disk *full*" }, priority: "High" },
+    ...{ anchor: at, hasReport: true },
+  };
+  const words = { now: new Date(at.getTime() + 2.5 * hour), publicUrl: "https://svc.example.com" };
+  expect(reminderMessage(due, words)).toEqual({
+    subject: "INC-7: a status report is due",
+    text: `**INC-7: Disk \\*full\\*** (priority High) is Active, and its last status report is 2 hours 30 minutes old.
+
+Say how it stands: what is the case (conditions), what is being done (actions), what is missing (needs):
+
+POST https://svc.example.com/incidents/7/reports
+{"conditions": "...", "actions": "...", "needs": "..."}
+
+https://svc.example.com/incidents/7`,
+  });
+  expect(reminderMessage({ ...due, hasReport: false }, words).text).toContain(
+    "nobody has written a status report since it was reported 2 hours 30 minutes ago.",
+  );
+});
+
+describe("the task", () => {
+  let outbox: Outbox;
+  beforeAll(async () => {
+    outbox = await startOutbox();
+  });
+  afterAll(() => outbox[Symbol.asyncDispose]());
+  /** At noon, one Active incident: its last report is as old as it is, and it is due every two hours. */
+  beforeEach(async () => {
+    const { db, ids, clock } = outbox;
+    await outbox.empty();
+    await db.execute(sql`truncate status_report_reminder`);
+    await db.delete(incident).where(sql`id <> ${ids.incidentId}`);
+    await db.delete(statusReport).where(sql`created_at <> ${at.toISOString()}`);
+    clock.advance((at.getTime() - clock.now().getTime()) / 1000);
+  });
+  const run = () => outbox.run(incidentStatusReportReminder, plugins);
+  const noted = () => outbox.db.select().from(statusReportReminder).orderBy(statusReportReminder.k);
+
+  test("says nothing before it is due, and then once to the commander", async () => {
+    outbox.clock.advance(2 * 3600 - 1);
+    expect(await run()).toEqual({ result: { done: 0, skipped: 1, failed: 0 }, faults: [] });
+    outbox.clock.advance(1);
+    expect((await run()).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+    const { incidentId, alice } = outbox.ids;
+    expect(await noted()).toEqual([{ incidentId, anchor: at, k: 1, remindedAt: outbox.clock.now() }]);
+    expect(await outbox.all()).toMatchObject([
+      { individualId: alice, incidentId, about: [incidentId], task: "incident-status-report-reminder" },
+    ]);
+    const told = await outbox.db.select().from(event).where(eq(event.kind, "reminder.sent"));
+    expect(told).toMatchObject([
+      { description: "alice is reminded to write a status report", actor: "worker", data: { k: 1 } },
+    ]);
+    expect((await run()).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+    outbox.clock.advance(2 * 3600);
+    expect((await run()).result.done).toBe(1);
+    expect(await outbox.all()).toHaveLength(2);
+  });
+
+  test("after a time without a worker once, and not for each that was missed", async () => {
+    outbox.clock.advance(9 * 3600);
+    expect((await run()).result.done).toBe(1);
+    expect((await noted()).map(({ k }) => k)).toEqual([4]);
+    expect((await run()).result.done).toBe(0);
+    outbox.clock.advance(3600);
+    expect((await run()).result.done).toBe(1);
+    expect((await noted()).map(({ k }) => k)).toEqual([4, 5]);
+  });
+
+  test("a report begins it anew", async () => {
+    const { db, clock, ids } = outbox;
+    clock.advance(2 * 3600);
+    const { incidentId, alice: authorId } = ids;
+    const texts = { conditions: "a", actions: "b", needs: "c" };
+    await db.insert(statusReport).values({ incidentId, authorId, ...texts, createdAt: clock.now() });
+    expect((await run()).result.done).toBe(0);
+    clock.advance(2 * 3600);
+    expect((await run()).result.done).toBe(1);
+    expect(await noted()).toMatchObject([{ anchor: new Date(at.getTime() + 2 * hour), k: 1 }]);
+  });
+
+  test("goes to a liaison where nobody commands, and else to the conversation", async () => {
+    const { db, clock, ids } = outbox;
+    const other = await insertSecond(outbox);
+    const liaison = await addParticipant(outbox, other, ids.bob, "liaison");
+    clock.advance(2 * 3600);
+    await run();
+    const whom = async () =>
+      (await outbox.all()).filter((row) => row.incidentId === other).map((row) => row.individualId);
+    expect(await whom()).toEqual([ids.bob]);
+    await db.update(participant).set({ leftAt: at }).where(eq(participant.id, liaison));
+    await outbox.empty();
+    clock.advance(2 * 3600);
+    await run();
+    expect(await whom()).toEqual([null]);
+    await db.update(participant).set({ leftAt: null }).where(eq(participant.id, liaison));
+    await db
+      .update(participantRole)
+      .set({ renouncedAt: at })
+      .where(eq(participantRole.participantId, liaison));
+    await outbox.empty();
+    clock.advance(2 * 3600);
+    await run();
+    expect(await whom()).toEqual([null]);
+  });
+
+  test("goes to the commander where there is a liaison, too; who takes over later is not reminded again", async () => {
+    const { alice, bob } = outbox.ids;
+    const other = await insertSecond(outbox);
+    await addParticipant(outbox, other, bob, "liaison");
+    const commander = await addParticipant(outbox, other, alice, "commander");
+    outbox.clock.advance(2 * 3600);
+    await run();
+    const whom = async () =>
+      (await outbox.all()).filter((row) => row.incidentId === other).map((row) => row.individualId);
+    expect(await whom()).toEqual([alice]);
+    const { participantId } = participantRole;
+    await outbox.db.update(participantRole).set({ renouncedAt: at }).where(eq(participantId, commander));
+    await run();
+    expect(await whom()).toEqual([alice]);
+  });
+
+  test("speaks of Active incidents only", async () => {
+    await insertSecond(outbox, { status: "Stable", stableAt: at });
+    outbox.clock.advance(2 * 3600);
+    expect((await run()).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+  });
+
+  test("one that cannot be reached is a fault, is not noted, and is tried again", async () => {
+    const other = await insertSecond(outbox, {}, []);
+    const [{ name } = { name: "" }] = await outbox.db.select().from(incident).where(eq(incident.id, other));
+    outbox.clock.advance(2 * 3600);
+    expect(await run()).toEqual({
+      result: { done: 1, skipped: 0, failed: 1 },
+      faults: [`${name}: It has no open conversation by which to send a reminder`],
+    });
+    await outbox.db.insert(conversation).values({ incidentId: other, pluginSlug: "channel", createdAt: at });
+    expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });
+  });
+
+  test("one that breaks is a fault, and the others of its batch are reminded", async () => {
+    const other = await insertSecond(outbox);
+    outbox.clock.advance(2 * 3600);
+    await outbox.db.execute(
+      sql.raw(`
+      create function refuse() returns trigger language plpgsql as
+        $$ begin if new.incident_id = ${other} then raise exception 'hunter2'; end if; return new; end $$;
+      create trigger refuse before insert on delivery for each row execute function refuse()`),
+    );
+    expect(await run()).toEqual({
+      result: { done: 1, skipped: 0, failed: 1 },
+      faults: [`incident ${other}: Something unexpected: the worker's log has more`],
+    });
+    await outbox.db.execute(sql`drop function refuse cascade`);
+    expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });
+  });
+
+  test("by two workers at once, and after a crash half-way, each is sent once", async () => {
+    for (let i = 0; i < 5; i += 1) await insertSecond(outbox);
+    outbox.clock.advance(2 * 3600);
+    const crash = run().then(() =>
+      outbox.run(incidentStatusReportReminder, plugins, {
+        transaction: (work) =>
+          outbox.db.transaction(async (tx) => {
+            await work(tx);
+            throw new Error("killed");
+          }),
+      }),
+    );
+    const results = await Promise.all([run(), run(), crash]);
+    expect(results[0].result.done + results[1].result.done).toBeLessThanOrEqual(6);
+    expect(await noted()).toHaveLength(6);
+    expect(await outbox.all()).toHaveLength(6);
+    expect(await outbox.jobs()).toHaveLength(6);
+  });
+
+  test("a run that is lost writes nothing and says so", async () => {
+    outbox.clock.advance(2 * 3600);
+    const { runLost } = await import("../../core/schedule/lease.ts");
+    const lost = outbox.run(incidentStatusReportReminder, plugins, {
+      transaction: async () => Promise.reject(runLost()),
+    });
+    await expect(lost).rejects.toThrow("The run is no longer ours");
+  });
+});

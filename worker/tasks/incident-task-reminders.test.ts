@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import fc from "fast-check";
+import { type OverdueTask, overdueMessage } from "../../core/task/overdue_message.ts";
+import { conversation, incident, individual, task, taskAssignee } from "../../drizzle/schema/index.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { incidentTaskReminders } from "./incident-task-reminders.ts";
+
+const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
+
+describe("the message", () => {
+  const one = (id: number, name = "INC-7"): OverdueTask => ({
+    ...{ id, description: `Free disk ${id}`, resolveBy: at, incident: { name, title: "Disk full" } },
+  });
+  const url = "https://svc.example.com";
+
+  test("names each task, its incident, its time, and where it is", () => {
+    expect(overdueMessage([one(1), one(2)], url)).toEqual({
+      subject: "INC-7: 2 tasks of yours are overdue",
+      text: `The time of these tasks is past. Set what is done to Resolved, and give the rest another time:
+
+- Free disk 1 (INC-7: Disk full), due 2026-12-01 12:00 UTC
+  https://svc.example.com/tasks/1
+- Free disk 2 (INC-7: Disk full), due 2026-12-01 12:00 UTC
+  https://svc.example.com/tasks/2`,
+    });
+    expect(overdueMessage([one(1)], url).subject).toBe("INC-7: a task of yours is overdue");
+    expect(overdueMessage([one(1), one(2, "INC-8")], url).subject).toBe("2 tasks of yours are overdue");
+  });
+
+  test("is a page at most, and a subject one line, whatever the tasks say", () => {
+    const tasks = fc.array(fc.string({ unit: "binary", maxLength: 400 }), { minLength: 1, maxLength: 80 });
+    fc.assert(
+      fc.property(tasks, (texts) => {
+        const { subject, text } = overdueMessage(
+          texts.map((description, i) => ({ ...one(i), description })),
+          url,
+        );
+        expect(subject).not.toMatch(/[\r\n]/);
+        expect(text.match(/\/tasks\/\d+$/gm)).toHaveLength(Math.min(50, texts.length));
+        expect(text.includes(`And ${texts.length - 50} more.`)).toBe(texts.length > 50);
+      }),
+    );
+  });
+});
+
+describe("the task", () => {
+  let outbox: Outbox;
+  let second: number;
+  beforeAll(async () => {
+    outbox = await startOutbox();
+    second = await insertSecond(outbox);
+  });
+  afterAll(() => outbox[Symbol.asyncDispose]());
+  const daySeconds = 24 * 3600;
+  /** A day on, nothing is due. */
+  beforeEach(async () => {
+    await outbox.empty();
+    await outbox.db.delete(taskAssignee);
+    await outbox.db.delete(task);
+    await outbox.db.update(incident).set({ status: "Active", visibility: "Open", stableAt: null });
+    outbox.clock.advance(daySeconds);
+  });
+  const run = () => outbox.run(incidentTaskReminders, plugins);
+  const add = async (values: Partial<typeof task.$inferInsert> = {}, ...assignees: number[]) => {
+    const { incidentId, documentId } = outbox.ids;
+    const [row] = await outbox.db
+      .insert(task)
+      .values({
+        ...{ incidentId, description: "Free some", resolveBy: at, createdAt: at, updatedAt: at },
+        ...{ documentId, externalId: crypto.randomUUID() },
+        ...values,
+      })
+      .returning({ id: task.id });
+    for (const individualId of assignees)
+      await outbox.db.insert(taskAssignee).values({ taskId: row!.id, individualId });
+    return row!.id;
+  };
+  const remindedAt = async (id: number) =>
+    (await outbox.db.select().from(task).where(eq(task.id, id)))[0]!.lastReminderAt;
+  const messages = async () =>
+    (await outbox.all()).map(({ individualId, text }) => [
+      individualId,
+      [...text.matchAll(/\/tasks\/(\d+)/g)].map(([, id]) => Number(id)),
+    ]);
+
+  test("one message to each assignee with all of their tasks, of all incidents", async () => {
+    const { alice, bob } = outbox.ids;
+    const both = await add({}, alice, bob);
+    const hers = await add({ incidentId: second, documentId: null, externalId: null }, alice);
+    expect((await run()).result).toEqual({ done: 2, skipped: 0, failed: 0 });
+    expect((await messages()).toSorted()).toEqual([
+      [alice, [both, hers]],
+      [bob, [both]],
+    ]);
+    expect(await remindedAt(both)).toEqual(outbox.clock.now());
+    const [{ about } = { about: [] }] = (await outbox.all()).filter((row) => row.individualId === alice);
+    expect(about).toEqual([outbox.ids.incidentId, second]);
+  });
+
+  test("to its owner where nobody is assigned; of nobody's, none", async () => {
+    const { alice, bob } = outbox.ids;
+    await add({ ownerId: alice }, bob);
+    const hers = await add({ ownerId: alice });
+    await add();
+    await run();
+    expect((await messages()).filter(([who]) => who === alice)).toEqual([[alice, [hers]]]);
+    expect(await outbox.all()).toHaveLength(2);
+  });
+
+  test("again after a day, and not before", async () => {
+    const id = await add({ ownerId: outbox.ids.alice });
+    await run();
+    outbox.clock.advance(daySeconds - 1);
+    expect((await run()).result.done).toBe(0);
+    outbox.clock.advance(1);
+    expect((await run()).result.done).toBe(1);
+    expect(await outbox.all()).toHaveLength(2);
+    expect(await remindedAt(id)).toEqual(outbox.clock.now());
+  });
+
+  test.each<[string, Partial<typeof task.$inferInsert>]>([
+    ["resolved", { status: "Resolved", resolvedAt: at }],
+    ["cancelled", { status: "Cancelled" }],
+    ["gone from its document", { deletedAt: at }],
+    ["not to be spoken of", { reminders: false }],
+    ["not due yet", { resolveBy: new Date("2030-01-01T00:00:00Z") }],
+  ])("of one that is %s, none", async (_, values) => {
+    await add({ ownerId: outbox.ids.alice, ...values });
+    expect((await run()).result).toEqual({ done: 0, skipped: 0, failed: 0 });
+  });
+
+  test("of an incident that is not Active, none", async () => {
+    await add({ ownerId: outbox.ids.alice });
+    await outbox.db.update(incident).set({ status: "Stable", stableAt: at });
+    expect((await run()).result.done).toBe(0);
+  });
+
+  test("of a Restricted incident to its participants only, and in a message of its own", async () => {
+    const { alice, incidentId } = outbox.ids;
+    const [carol] = await outbox.db
+      .insert(individual)
+      .values({ name: "carol", email: "carol@example.com", createdAt: at, updatedAt: at })
+      .returning();
+    await outbox.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId));
+    const hidden = await add({}, alice, carol!.id);
+    const open = await add({ incidentId: second, documentId: null, externalId: null }, alice, carol!.id);
+    const { result, faults } = await run();
+    expect(result).toEqual({ done: 3, skipped: 0, failed: 1 });
+    expect(faults[0]).toContain("Takes no part in this Restricted incident");
+    expect((await messages()).toSorted()).toEqual([
+      [alice, [hidden]],
+      [alice, [open]],
+      [carol!.id, [open]],
+    ]);
+    const rows = await outbox.all();
+    expect(rows.map(({ incidentId, about }) => about.join() === String(incidentId))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    expect(rows.some((row) => row.incidentId === incidentId)).toBe(true);
+  });
+
+  test("who cannot be reached is a fault, and their tasks are tried again", async () => {
+    const id = await add({ ownerId: outbox.ids.alice });
+    await outbox.db.update(conversation).set({ archivedAt: at });
+    expect((await run()).faults[0]).toContain("no open conversation");
+    expect(await remindedAt(id)).toBeNull();
+    await outbox.db.update(conversation).set({ archivedAt: null });
+    expect((await run()).result.done).toBe(1);
+  });
+
+  test("a run that goes on where another was interrupted reminds the rest, and nobody twice", async () => {
+    const { alice, bob } = outbox.ids;
+    const slot = outbox.clock.now();
+    await add({}, alice, bob);
+    const { remindOfTasks } = await import("../../core/task/remind.ts");
+    await outbox.db.transaction((tx) => remindOfTasks(tx, { ...outbox.context(plugins), slot }, [alice]));
+    expect(await outbox.all()).toHaveLength(1);
+    await Promise.all([
+      outbox.run(incidentTaskReminders, plugins, { slot }),
+      outbox.run(incidentTaskReminders, plugins, { slot }),
+    ]);
+    expect((await messages()).map(([who]) => who).toSorted()).toEqual([alice, bob].toSorted());
+    expect(await outbox.jobs()).toHaveLength(2);
+  });
+
+  test("of more people than a batch holds", async () => {
+    const people = await outbox.db
+      .insert(individual)
+      .values(
+        Array.from({ length: 450 }, (_, i) => ({
+          ...{ name: `p${i}`, email: `p${i}@example.com`, createdAt: at, updatedAt: at },
+        })),
+      )
+      .returning({ id: individual.id });
+    for (const { id } of people) await add({ ownerId: id });
+    expect((await run()).result.done).toBe(450);
+    expect(await outbox.db.$count(task, sql`last_reminder_at is null`)).toBe(0);
+  });
+
+  test("participants may leave: then a Restricted incident's tasks are no longer told", async () => {
+    const { bob, incidentId } = outbox.ids;
+    await outbox.db.update(incident).set({ visibility: "Restricted" });
+    await add({ incidentId: second, documentId: null, externalId: null }, bob);
+    expect((await run()).result).toEqual({ done: 0, skipped: 0, failed: 1 });
+    await addParticipant(outbox, second, bob);
+    expect((await run()).result.done).toBe(1);
+    await outbox.db.execute(sql`update participant set left_at = now() where incident_id <> ${incidentId}`);
+    outbox.clock.advance(daySeconds);
+    expect((await run()).result).toEqual({ done: 0, skipped: 0, failed: 1 });
+  });
+});

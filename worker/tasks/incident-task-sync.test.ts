@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { asc, eq, sql } from "drizzle-orm";
+import { callPlugin } from "../../core/plugin/call.ts";
+import type { Plugins } from "../../core/plugin/choose.ts";
+import * as schema from "../../drizzle/schema/index.ts";
+import { fakeDocument } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
+import { incidentTaskSync } from "./incident-task-sync.ts";
+
+const { delivery, document, task } = schema;
+const day = 24 * 3_600_000;
+
+let its: TaskSyncTest;
+beforeAll(async () => {
+  its = await startTaskSyncTest();
+});
+afterAll(() => its[Symbol.asyncDispose]());
+beforeEach(() => its.clear());
+
+test("a task is created, edited, handed on, resolved, reopened, deleted and comes back: one line and one notice each", async () => {
+  const incidentId = await its.addIncident();
+  const documentId = await its.addDocument(incidentId);
+  const people = {
+    creator: "rita@example.com",
+    owner: "Alice@example.com",
+    assignees: ["Alice@example.com"],
+  };
+  const bob = { owner: "bob@example.com", assignees: ["bob@example.com", "alice@example.com"] };
+  const wiki = wikiOf(
+    [foundTask("1", "Free some disk", people)],
+    [foundTask("1", "Free some more disk", people)],
+    [foundTask("1", "Free some more disk", bob)],
+    [foundTask("1", "Free some more disk", { ...bob, status: "Resolved" })],
+    [foundTask("1", "Free some more disk", bob)],
+    [foundTask("1", "Free some more disk", { deleted: true })],
+    [foundTask("1", "Free some more disk", { ...bob, status: "Resolved" })],
+    [foundTask("2", "never known", { deleted: true })],
+  );
+  const seen: string[] = [];
+  for (let run = 0; run < 8; run += 1) {
+    expect((await its.sync(wiki)).result).toEqual({ done: 1, skipped: 0, failed: 0 });
+    seen.push(...(await its.tasks()));
+  }
+  const two = "owner bob, for alice and bob";
+  expect(seen).toEqual([
+    "Free some disk, Open, version 1, owner alice, for alice",
+    "Free some more disk, Open, version 2, owner alice, for alice",
+    `Free some more disk, Open, version 3, ${two}`,
+    `Free some more disk, Resolved, version 4, ${two}`,
+    `Free some more disk, Open, version 5, ${two}`,
+    `Free some more disk, Open, version 6, ${two}, gone`,
+    `Free some more disk, Resolved, version 8, ${two}`,
+    `Free some more disk, Resolved, version 8, ${two}`,
+  ]);
+  const by = "worker incident-task-sync:";
+  expect(await its.told()).toEqual([
+    `${by} Task added: Free some disk`,
+    `${by} Task changed: Free some more disk`,
+    `${by} Task changed: Free some more disk`,
+    `${by} Task resolved: Free some more disk`,
+    `${by} Task reopened: Free some more disk`,
+    `${by} Task deleted: Free some more disk`,
+    `${by} Task added: Free some more disk`,
+    `${by} Task resolved: Free some more disk`,
+  ]);
+  expect(await its.enqueued()).toEqual([
+    ...["Task added", "Task changed", "Task changed", "Task resolved", "Task reopened", "Task deleted"],
+    "Task added",
+  ]);
+  const [first] = await its.db.select().from(delivery).orderBy(asc(delivery.key)).limit(1);
+  expect(first!.text.split("\n\n")).toEqual([
+    ...["Free some disk", "For: alice@example.com", "Due: 2026-11-21 12:00 UTC", "In: Notes"],
+    `http://127.0.0.1:8000/incidents/${incidentId}`,
+  ]);
+  expect(wiki.to("tasks").map(({ cursor }) => cursor)).toEqual([
+    undefined,
+    "c1",
+    "c2",
+    "c3",
+    "c4",
+    "c5",
+    "c6",
+    "c7",
+  ]);
+  const [row] = await its.db.select().from(document).where(eq(document.id, documentId));
+  expect([row!.taskCursor, row!.taskSyncedAt, row!.version]).toEqual(["c8", its.clock.now(), 1]);
+});
+
+test("an unchanged document costs one question, and one of our own texts not even that", async () => {
+  const incidentId = await its.addIncident();
+  await its.addDocument(incidentId);
+  const own = await its.addDocument(incidentId, { pluginSlug: "markdown", taskCursor: "3" });
+  const text = { content: "- [ ] a", hash: new Bun.CryptoHasher("sha256").update("- [ ] a").digest() };
+  await its.db
+    .insert(schema.documentContent)
+    .values({ documentId: own, ...text, version: 3, updatedAt: its.clock.now() });
+  const tasks = () => ({ tasks: [], cursor: "c1", complete: true });
+  const wiki = fakeDocument({ tasks }, { slug: "wiki" });
+  const markdown = fakeDocument({}, { slug: "markdown" });
+  const plugins = pluginsOf(wiki, markdown);
+  await its.run(incidentTaskSync, plugins);
+  const before = { ...its.sent };
+  expect((await its.run(incidentTaskSync, plugins)).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+  expect([its.sent.statements - before.statements, its.sent.transactions - before.transactions]).toEqual([
+    1, 0,
+  ]);
+  expect([wiki.calls.length, markdown.calls.length]).toEqual([2, 0]);
+});
+
+test("documents are gone through to the last, page by page", async () => {
+  const incidentId = await its.addIncident();
+  await its.db.execute(sql`
+    insert into document (name, resource_type, plugin_slug, resource_id, incident_id, task_cursor, created_at, updated_at)
+    select 'Notes', 'incident', 'wiki', n, ${incidentId}, 'c', now(), now() from generate_series(1, 501) n`);
+  const wiki = fakeDocument({ tasks: () => ({ tasks: [], cursor: "c", complete: true }) }, { slug: "wiki" });
+  expect((await its.sync(wiki)).result).toEqual({ done: 0, skipped: 501, failed: 0 });
+  expect(new Set(wiki.to("tasks").map(({ document }) => document.id)).size).toBe(501);
+});
+
+test("only of incidents that go on, whose documents have a text, with a plugin that is in use", async () => {
+  await its.addDocument(await its.addIncident("Stable"));
+  await its.addDocument(await its.addIncident("Closed"));
+  await its.addDocument(await its.addIncident(), { resourceId: null });
+  await its.addDocument(await its.addIncident(), { pluginSlug: null, resourceId: null });
+  await its.addDocument(await its.addIncident(), { pluginSlug: "other" });
+  expect((await its.sync(wikiOf([foundTask("1", "a")]))).result).toEqual({ done: 1, skipped: 1, failed: 0 });
+  expect(await its.tasks()).toEqual(["a, Open, version 1"]);
+});
+
+test("without a day a task is due in a day, from a review in a week; a day is the whole day", async () => {
+  const incidentId = await its.addIncident();
+  await its.addDocument(incidentId);
+  await its.addDocument(incidentId, { resourceType: "review" });
+  await its.sync(
+    wikiOf([foundTask("1", "a"), foundTask("2", "b", { resolveBy: "2026-12-01" })], [foundTask("1", "c")]),
+  );
+  const due = (await its.db.select().from(task).orderBy(asc(task.id))).map(({ description, resolveBy }) => [
+    description,
+    resolveBy.getTime() - its.clock.now().getTime(),
+  ]);
+  expect(Object.fromEntries(due)).toEqual({
+    ...{ a: day, c: 7 * day, b: Date.parse("2026-12-01T23:59:59.999Z") - its.clock.now().getTime() },
+  });
+});
+
+describe("with the Markdown that we keep ourselves", () => {
+  let plugins: Plugins;
+  let id: number;
+  beforeEach(async () => {
+    plugins = await its.choose({ SVC_PLUGIN_DOCUMENT: "markdown" });
+    id = await its.addDocument(await its.addIncident(), { pluginSlug: "markdown", resourceId: "x" });
+    await callPlugin(plugins.ofType("document")[0]!, "create", {
+      ...{ document: { id, name: "Notes", resourceType: "incident" }, name: "Notes", variables: {} },
+    });
+  });
+  const facts = () => ({ id, name: "Notes", resourceType: "incident", resourceId: "x" });
+  const edit = (text: string) =>
+    callPlugin(plugins.ofType("document")[0]!, "update", { document: facts(), text });
+  const run = async () => (await its.run(incidentTaskSync, plugins)).result;
+
+  test("tasks follow the text through edits, marks, moves, leaving and coming back", async () => {
+    await edit("- [ ] Free some disk @alice\n- [ ] Call the vendor @bob (due 2026-12-01)\n");
+    expect(await run()).toEqual({ done: 1, skipped: 0, failed: 0 });
+    expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
+    await edit("- [x] Call the vendor @bob (due 2026-12-01)\n- [ ] Free some more disk @alice @bob\n");
+    await run();
+    expect(await its.tasks()).toEqual([
+      "Free some more disk, Open, version 2, owner alice, for alice and bob",
+      "Call the vendor, Resolved, version 2, owner bob, for bob",
+    ]);
+    await edit("- [ ] Call the vendor @bob (due 2026-12-01)\n");
+    await run();
+    await edit("- [ ] Call the vendor @bob (due 2026-12-01)\n- [ ] Free some more disk @alice @bob\n");
+    await run();
+    expect(await its.tasks()).toEqual([
+      "Free some more disk, Open, version 4, owner alice, for alice and bob",
+      "Call the vendor, Open, version 3, owner bob, for bob",
+    ]);
+  });
+
+  test("and go with the text", async () => {
+    await edit("- [ ] Free some disk");
+    await run();
+    await callPlugin(plugins.ofType("document")[0]!, "remove", { document: facts() });
+    await run();
+    expect(await its.tasks()).toEqual(["Free some disk, Open, version 2, gone"]);
+    expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
+  });
+});

@@ -1,0 +1,90 @@
+import { deliver } from "../../core/delivery/deliver.ts";
+import { Unavailable } from "../../core/errors.ts";
+import { documentFacts } from "../../core/incident/facts.ts";
+import type { ActivePlugin } from "../../core/plugin/call.ts";
+import { shown } from "../../core/plugin/mask.ts";
+import { keepTasks, pageOfTaskPlaces, type TaskPlace } from "../../core/sync/document_tasks.ts";
+import { readTasks } from "../../core/sync/task_changes.ts";
+import { outgoingOf } from "../../core/sync/task_notice.ts";
+import { Asking } from "../ask.ts";
+import { workOnItem } from "../item.ts";
+import { inLanes } from "../lanes.ts";
+import type { ScheduledTask, TaskContext } from "../task.ts";
+
+const page = 500;
+/** Documents that are asked at once. */
+const lanes = 4;
+/** Answers of one document in one run. Where there are more, the next run goes on. */
+const mostAnswers = 100;
+
+/** The tasks in the documents of Active and Stable incidents, as far as they have changed. */
+export const incidentTaskSync: ScheduledTask = {
+  async run(context) {
+    const { db, plugins } = context;
+    const asking = new Asking(context);
+    const result = { done: 0, skipped: 0, failed: 0 };
+    let last = 0;
+    for (;;) {
+      const places = await pageOfTaskPlaces(db, last, page);
+      await inLanes(lanes, places, async (place) => {
+        const plugin = plugins.find("document", place.pluginSlug);
+        const work = () => syncDocument(context, asking, place, plugin);
+        const ended = await workOnItem(context, `document ${place.id}`, work);
+        if ("failure" in ended) result.failed += 1;
+        else {
+          result.failed += ended.value.bad;
+          result[ended.value.changed ? "done" : "skipped"] += 1;
+        }
+      });
+      if (places.length < page) return result;
+      last = places.at(-1)!.id;
+    }
+  },
+};
+
+/** Asks for what has changed since the last time, until there is no more. @throws Unavailable */
+async function syncDocument(
+  context: TaskContext,
+  asking: Asking,
+  place: TaskPlace,
+  plugin: ActivePlugin<"document"> | undefined,
+): Promise<{ changed: boolean; bad: number }> {
+  const { clock, config, transaction } = context;
+  const document = documentFacts(place);
+  let [changed, bad, cursor] = [false, 0, place.taskCursor];
+  if (!plugin || !document) return { changed, bad };
+  for (let answers = 0; answers < mostAnswers; answers += 1) {
+    const since = cursor === null ? {} : { cursor };
+    const answer = await asking.ask(plugin, "tasks", { document, ...since });
+    const found = readTasks(answer.tasks, config, (externalId, reason) => {
+      bad += 1;
+      context.fault(`document ${place.id}, task ${shown(externalId)}`, reason);
+    });
+    if (found.length > 0 || answer.cursor !== cursor) {
+      const kept = await transaction(async (tx) => {
+        const kept = await keepTasks(
+          tx,
+          { ...place, taskCursor: cursor },
+          { found, cursor: answer.cursor, at: clock.now() },
+        );
+        const about = { incidentId: place.incidentId, document: place, publicUrl: config.publicUrl };
+        if (kept && kept.notices.length > 0) {
+          const { incident, notices } = kept;
+          await deliver(
+            tx,
+            context,
+            notices.map((notice) => outgoingOf(notice, { ...about, incident })),
+          );
+        }
+        return kept;
+      });
+      if (!kept) return { changed, bad };
+      changed ||= kept.notices.length > 0 || answer.cursor !== cursor;
+    }
+    if (answer.complete) return { changed, bad };
+    if (answer.cursor === cursor)
+      throw new Unavailable(`${plugin.slug} says that there is more, but not where it goes on`);
+    cursor = answer.cursor;
+  }
+  return { changed, bad };
+}

@@ -1,0 +1,226 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { asc, eq, sql } from "drizzle-orm";
+import type { TermItem } from "../../core/plugin.ts";
+import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
+import { fakeTerm } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
+import { termSync } from "./term-sync.ts";
+
+let its: TaskTest;
+beforeAll(async () => {
+  its = await startTaskTest();
+});
+afterAll(() => its[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await its.db.execute(sql`truncate term, definition cascade`);
+});
+
+const item = (externalId: string, text: string, ...definitions: string[]): TermItem => ({
+  ...{ externalId, text },
+  definitions: definitions.map((text) => ({ externalId: `d ${text}`, text })),
+});
+const listing = (...items: TermItem[]) => fakeTerm({ list: () => items }, { slug: "glossary" });
+const sync = (...sources: ReturnType<typeof fakeTerm>[]) => its.run(termSync, pluginsOf(...sources));
+const terms = async () =>
+  (await its.db.select().from(term).orderBy(asc(term.id))).map(
+    ({ text, version, deletedAt, discoverable, source }) =>
+      `${source ?? "ours"}: ${text}, version ${version}${deletedAt ? ", gone" : ""}${discoverable ? "" : ", quiet"}`,
+  );
+const meanings = async () => {
+  const rows = await its.db
+    .select({ term: term.text, means: definition.text, version: definition.version })
+    .from(definitionTerm)
+    .innerJoin(term, eq(term.id, definitionTerm.termId))
+    .innerJoin(definition, eq(definition.id, definitionTerm.definitionId));
+  return rows.map(({ term, means, version }) => `${term}: ${means} (${version})`).sort();
+};
+
+test("terms appear, change, vanish and come back, and are written only when they differ", async () => {
+  expect(await sync(listing(item("1", "leak"), item("2", "pii")))).toEqual({
+    ...{ result: { done: 2, skipped: 0, failed: 0 }, faults: [] },
+  });
+  const ids = (await its.db.select({ id: term.id }).from(term).orderBy(asc(term.id))).map(({ id }) => id);
+  expect(await sync(listing(item("1", "leak"), item("2", "pii")))).toMatchObject({
+    result: { done: 0, skipped: 2 },
+  });
+  expect(await terms()).toEqual(["glossary: leak, version 1", "glossary: pii, version 1"]);
+  await sync(listing(item("1", "data leak")));
+  expect(await terms()).toEqual(["glossary: data leak, version 2", "glossary: pii, version 2, gone"]);
+  expect((await sync(listing(item("1", "data leak")))).result).toEqual({ done: 0, skipped: 1, failed: 0 });
+  await sync(listing(item("1", "data leak"), item("2", "PII")));
+  expect(await terms()).toEqual(["glossary: data leak, version 2", "glossary: PII, version 3"]);
+  expect((await its.db.select({ id: term.id }).from(term).orderBy(asc(term.id))).map(({ id }) => id)).toEqual(
+    ids,
+  );
+});
+
+describe("definitions", () => {
+  test("are one for all terms of the same id, follow them, and are deleted with the last", async () => {
+    await sync(listing(item("1", "leak", "water", "data"), item("2", "spill", "water")));
+    expect(await meanings()).toEqual(["leak: data (1)", "leak: water (1)", "spill: water (1)"]);
+    expect(
+      (await sync(listing(item("1", "leak", "water", "data"), item("2", "spill", "water")))).result.done,
+    ).toBe(0);
+    await sync(listing(item("1", "leak", "water"), item("2", "spill")));
+    expect(await meanings()).toEqual(["leak: water (2)"]);
+    expect(await its.db.$count(definition)).toBe(1);
+    const other = { externalId: "d water", text: "H2O" };
+    await sync(listing({ ...item("1", "leak"), definitions: [other] }));
+    expect(await meanings()).toEqual(["leak: H2O (3)"]);
+  });
+
+  test("of a term that vanished stay for when it comes back", async () => {
+    await sync(listing(item("1", "leak", "water"), item("2", "pii")));
+    await sync(listing(item("2", "pii")));
+    expect(await meanings()).toEqual(["leak: water (1)"]);
+    await sync(listing(item("1", "leak", "water"), item("2", "pii")));
+    expect(await meanings()).toEqual(["leak: water (1)"]);
+  });
+
+  test("that people wrote about a term are theirs", async () => {
+    await sync(listing(item("1", "leak", "water")));
+    const stamps = { createdAt: its.clock.now(), updatedAt: its.clock.now() };
+    const [own] = await its.db
+      .insert(definition)
+      .values({ text: "ours", ...stamps })
+      .returning();
+    const [leak] = await its.db.select().from(term);
+    await its.db.insert(definitionTerm).values({ definitionId: own!.id, termId: leak!.id });
+    await its.db.insert(definition).values({ text: "of no term", ...stamps });
+    expect((await sync(listing(item("1", "leak")))).result.done).toBe(1);
+    expect(await meanings()).toEqual(["leak: ours (1)"]);
+    const left = await its.db.select({ text: definition.text }).from(definition);
+    expect(left.map(({ text }) => text).sort()).toEqual(["of no term", "ours"]);
+  });
+});
+
+test("what people say of terms stays: a word that they silenced, and a term of theirs with the same text", async () => {
+  const stamps = { createdAt: its.clock.now(), updatedAt: its.clock.now() };
+  await its.db.insert(term).values({ text: "leak", ...stamps });
+  await sync(
+    listing({ ...item("1", "leak"), discoverable: true }, { ...item("2", "the"), discoverable: false }),
+  );
+  await its.db.update(term).set({ discoverable: false }).where(eq(term.externalId, "1"));
+  await sync(
+    listing({ ...item("1", "leaks"), discoverable: true }, { ...item("2", "the"), discoverable: true }),
+  );
+  expect(await terms()).toEqual([
+    ...["ours: leak, version 1", "glossary: leaks, version 2, quiet", "glossary: the, version 1, quiet"],
+  ]);
+});
+
+test("the same ids in two sources are two terms, with definitions of their own", async () => {
+  const of = (slug: string, ...items: TermItem[]) => fakeTerm({ list: () => items }, { slug });
+  await sync(
+    of("a", item("1", "leak", "water"), item("2", "pii")),
+    of("b", item("1", "spill", "water"), item("2", "log")),
+  );
+  await sync(of("a", item("1", "leak", "data")), of("b", item("1", "spill", "water"), item("2", "log")));
+  expect((await terms()).sort()).toEqual([
+    "a: leak, version 1",
+    "a: pii, version 2, gone",
+    "b: log, version 1",
+    "b: spill, version 1",
+  ]);
+  expect(await meanings()).toEqual(["leak: data (1)", "spill: water (1)"]);
+});
+
+describe("a source that fails changes nothing and stops no other", () => {
+  test.each([
+    ["throws", () => Promise.reject(new Error("secret")), "broken failed: Error"],
+    ["lists nothing", () => [], "broken lists nothing that could be kept: nothing was changed"],
+    ["hangs", () => new Promise<never>(() => {}), "broken did not answer within 0.05 s"],
+    [
+      "lists what cannot be",
+      () => [item("1", "a"), item("2", "b\0")],
+      "broken answered nonsense: /1/text: Expected string to match '^[^\\u0000]*$'",
+    ],
+    [
+      "lists nothing good",
+      () => [item("2", " ")],
+      "broken lists nothing that could be kept: nothing was changed",
+    ],
+  ])("%s", async (_, list, reason) => {
+    const options = { slug: "broken", timeoutMilliseconds: 50 };
+    await sync(fakeTerm({ list: () => [item("1", "kept")] }, options));
+    const broken = fakeTerm({ list }, options);
+    const { result, faults } = await sync(broken, listing(item("1", "leak")));
+    expect(result).toMatchObject({ done: 1 });
+    expect(faults).toContainEqual({ item: "broken", reason });
+    expect(await terms()).toEqual(["broken: kept, version 1", "glossary: leak, version 1"]);
+    await expect(sync(broken)).rejects.toThrow(reason);
+  });
+});
+
+test("a bad item is its own fault, and what is kept under its id stays", async () => {
+  await sync(listing(item("1", "leak"), item("2", "pii")));
+  const { result, faults } = await sync(
+    listing(
+      ...[
+        item("1", "two\nlines"),
+        item("2", "PII"),
+        item("3", "\ud800"),
+        item("\ud800", "c"),
+        item("2", "again"),
+      ],
+      {
+        externalId: "4",
+        text: "d",
+        definitions: [{ externalId: "x", text: " " }],
+      },
+      { externalId: "5", text: "e", definitions: [{ externalId: "\ud800", text: "x" }] },
+      { externalId: "6", text: "f", definitions: [item("x", "y"), item("x", "z")] },
+    ),
+  );
+  expect(result).toEqual({ done: 1, skipped: 0, failed: 7 });
+  expect(faults).toEqual([
+    { item: "glossary 1", reason: "The field text is not one line of text" },
+    { item: "glossary 3", reason: "The field text has a character that no text has (NUL, half a pair)" },
+    { item: "glossary \ufffd", reason: "The field id has a character that no text has (NUL, half a pair)" },
+    { item: "glossary 2", reason: "It is listed twice" },
+    { item: "glossary 4", reason: "The field definitions is empty" },
+    {
+      item: "glossary 5",
+      reason: "The field definitions has a character that no text has (NUL, half a pair)",
+    },
+    { item: "glossary 6", reason: "Two of its definitions have the same id" },
+  ]);
+  expect(await terms()).toEqual(["glossary: leak, version 1", "glossary: PII, version 2"]);
+});
+
+test("10,000 terms are a few statements", async () => {
+  const many = Array.from({ length: 10_000 }, (_, i) => item(String(i), `term ${i}`, `means ${i % 5000}`));
+  const start = performance.now();
+  expect((await sync(listing(...many))).result.done).toBe(15_000);
+  expect((await sync(listing(...many))).result).toEqual({ done: 0, skipped: 10_000, failed: 0 });
+  await sync(listing(many[0]!));
+  expect(performance.now() - start).toBeLessThan(30_000);
+  expect(await its.db.$count(term, sql`deleted_at is null`)).toBe(1);
+});
+
+test("two runs at once list each term once", async () => {
+  const items = Array.from({ length: 500 }, (_, i) => item(String(i), `term ${i}`, "same"));
+  const runs = await Promise.all(Array.from({ length: 4 }, () => sync(listing(...items))));
+  expect(runs.map(({ result }) => result.done).sort((a, b) => a - b)).toEqual([0, 0, 0, 501]);
+  expect(await its.db.$count(term, eq(term.version, 1))).toBe(500);
+});
+
+test("a run that ends in the middle has changed nothing", async () => {
+  const source = listing(item("1", "leak", "water"));
+  const crash: Parameters<TaskTest["run"]>[2] = {
+    transaction: (work) =>
+      its.db.transaction(async (tx) => {
+        await work(tx);
+        throw new Error("the worker is gone");
+      }),
+  };
+  await expect(its.run(termSync, pluginsOf(source), crash)).rejects.toThrow("Something unexpected");
+  expect([await its.db.$count(term), await its.db.$count(definition)]).toEqual([0, 0]);
+  await sync(source);
+  expect(await meanings()).toEqual(["leak: water (1)"]);
+});
+
+test("without a source there is nothing to do", async () => {
+  expect((await sync()).result).toEqual({ done: 0, skipped: 0, failed: 0 });
+});

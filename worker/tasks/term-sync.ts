@@ -1,0 +1,15 @@
+import { followedTerms } from "../../core/sync/terms.ts";
+import { Asking } from "../ask.ts";
+import { followSources } from "../sources.ts";
+import type { ScheduledTask } from "../task.ts";
+
+/** The terms of each source, with their definitions. */
+export const termSync: ScheduledTask = {
+  run: async (context) => {
+    const asking = new Asking(context);
+    const sources = context.plugins
+      .ofType("term")
+      .map((plugin) => ({ slug: plugin.slug, list: () => asking.ask(plugin, "list", {}) }));
+    return await followSources(context, sources, followedTerms);
+  },
+};

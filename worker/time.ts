@@ -1,0 +1,72 @@
+import type { Clock } from "../core/clock.ts";
+
+/** Timers of the runtime end at most this late by themselves, and long ones are looked at in between. */
+const longestTimerMilliseconds = 5000;
+
+/**
+ * The database's time between two looks at it: what it said last, plus what has passed here since by a clock that nobody
+ * sets. This machine's own time of day plays no part.
+ */
+export class DatabaseTime implements Clock {
+  #offset: number | undefined;
+  #error = Number.POSITIVE_INFINITY;
+
+  /**
+   * Takes a time that the database said between two instants of `performance.now()`. A better one replaces a worse one;
+   * so does one that contradicts it: somebody has set the database's clock.
+   */
+  observe(said: Date, sent: number, received: number): void {
+    const error = (received - sent) / 2;
+    const offset = said.getTime() - (sent + received) / 2;
+    const contradicts = Math.abs(offset - (this.#offset ?? 0)) > error + this.#error + 2;
+    if (this.#offset !== undefined && error > this.#error && !contradicts) {
+      // The two clocks run apart, a little.
+      this.#error += 0.5;
+      return;
+    }
+    this.#offset = offset;
+    this.#error = error;
+  }
+
+  /** @throws Error before the first observation */
+  now(): Date {
+    if (this.#offset === undefined) throw new Error("the database's time is not known yet");
+    return new Date(performance.now() + this.#offset);
+  }
+
+  /** Settles a moment behind that time, so that the database agrees that it has come; or when `signal` aborts. */
+  async sleepUntil(at: Date, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const left = at.getTime() - (performance.now() + (this.#offset ?? 0));
+      if (left < 0) return;
+      await pause(Math.min(left + 1, longestTimerMilliseconds), signal);
+    }
+  }
+}
+
+/** Settles after that time, or when `signal` aborts. */
+export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  const abort = () => resolve();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  }
+}
+
+/** The value of a promise that has to settle in time. @throws Error "no answer" */
+export async function inTime<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("no answer")), milliseconds);
+  promise.catch(() => {});
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,115 @@
+import { hostname } from "node:os";
+import { claimDue, claimNow } from "../core/schedule/claim.ts";
+import { cleanUp } from "../core/schedule/clean.ts";
+import { beat, heartbeatSeconds, signOff } from "../core/schedule/heartbeat.ts";
+import type { WorkerDeps } from "./deps.ts";
+import { Outage } from "./outage.ts";
+import { type Outcome, runClaim, type Work } from "./run.ts";
+import { inTime, pause } from "./time.ts";
+
+const patienceMilliseconds = 5000;
+const cleanUpMilliseconds = 3_600_000;
+/** After a stop, for runs to finish; what is left is given back. */
+const graceMilliseconds = 20_000;
+
+/**
+ * Runs tasks whenever their slots are due, until `stop` aborts: then it claims no more, waits for what is under way, and
+ * gives back what does not end in time. Each task has a loop of its own, so none waits for another.
+ */
+export async function work(
+  deps: WorkerDeps,
+  works: readonly Work[],
+  stop: AbortSignal,
+  grace = graceMilliseconds,
+): Promise<void> {
+  const outage = new Outage(deps.log);
+  try {
+    // Twice: the first answer also takes the time to connect.
+    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps), stop))) return;
+    await followAll(deps, works, outage, stop, grace);
+  } finally {
+    await inTime(patienceMilliseconds, signOff(deps.schedule())).catch(() => {});
+  }
+}
+
+async function followAll(
+  deps: WorkerDeps,
+  works: readonly Work[],
+  outage: Outage,
+  stop: AbortSignal,
+  grace: number,
+): Promise<void> {
+  const [giveUp, heart] = [new AbortController(), new AbortController()];
+  let timer: NodeJS.Timeout | undefined;
+  const drain = () => {
+    timer = setTimeout(() => giveUp.abort(), grace);
+  };
+  stop.addEventListener("abort", drain, { once: true });
+  if (stop.aborted) drain();
+  const beside = Promise.all([beatOn(deps, outage, heart.signal), cleanOn(deps, stop)]);
+  try {
+    await Promise.all(works.map((one) => follow(deps, one, outage, stop, giveUp.signal)));
+  } finally {
+    clearTimeout(timer);
+    heart.abort();
+    await inTime(patienceMilliseconds, beside).catch(() => {});
+  }
+}
+
+/** Runs a task now. @throws Conflict when it is running already */
+export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): Promise<Outcome> {
+  await observe(deps);
+  try {
+    const claim = await claimNow(deps.schedule(), one.definition);
+    return await runClaim(deps, one, claim, stop);
+  } finally {
+    await signOff(deps.schedule()).catch(() => {});
+  }
+}
+
+async function follow(
+  deps: WorkerDeps,
+  one: Work,
+  outage: Outage,
+  stop: AbortSignal,
+  giveUp: AbortSignal,
+): Promise<void> {
+  const { log, schedule, time } = deps;
+  while (!stop.aborted) {
+    const claimed = await outage.outlast(() => claimDue(schedule(), one.definition), stop);
+    if (!claimed) return;
+    if ("lookAgain" in claimed) {
+      await time.sleepUntil(claimed.lookAgain, stop);
+      continue;
+    }
+    await runClaim(deps, one, claimed.claim, giveUp).catch((err: unknown) =>
+      log.error({ err, task: one.definition.name }, "a run ended in a way that nobody foresaw"),
+    );
+  }
+}
+
+/** Says that we live, and hears what time it is. */
+async function observe({ schedule, time, reopen }: WorkerDeps): Promise<true> {
+  const sent = performance.now();
+  const beaten = beat(schedule(), { host: hostname(), pid: process.pid });
+  const said = await inTime(patienceMilliseconds, beaten).catch((error: unknown) => {
+    if (performance.now() - sent >= patienceMilliseconds) reopen();
+    throw error;
+  });
+  time.observe(said, sent, performance.now());
+  return true;
+}
+
+async function beatOn(deps: WorkerDeps, outage: Outage, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    await outage.outlast(() => observe(deps), stop);
+    await pause(heartbeatSeconds * 1000, stop);
+  }
+}
+
+async function cleanOn({ schedule, log }: WorkerDeps, stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    await cleanUp(schedule()).catch((err: unknown) => log.warn({ err }, "could not delete what is old"));
+    await pause(cleanUpMilliseconds, stop);
+  }
+}
