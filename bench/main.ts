@@ -32,6 +32,16 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       "dump and restore of 1 GB: svc, pg_dump and pg_restore alone (10 minutes; SVC_BENCH_GB for another size)",
     load: async () => (await import("./backup.ts")).benchBackup,
   },
+  api: {
+    about:
+      "list, detail, search, create among 100,000 incidents: svc, FastAPI (6 minutes; SVC_BENCH_INCIDENTS for fewer)",
+    load: async () => (await import("./api.ts")).benchApi,
+  },
+  schedule: {
+    about:
+      "lateness of a 1 s period: svc, graphile-worker, pg-boss; claims, takeover, memory, costs, terms (8 minutes; SVC_BENCH_SECONDS for shorter rounds)",
+    load: async () => (await import("./schedule.ts")).benchSchedule,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,

@@ -38,10 +38,15 @@ export function temporaryDirectory(parts: AsyncDisposableStack): Promise<string>
 }
 
 /**
- * A new PostgreSQL as `svc up` runs it (crash-safe), its schema at head. It removes the directory with itself, also
- * when we are killed.
+ * A new PostgreSQL as `svc up` runs it (crash-safe), but for `settings`; its schema at head. It removes the directory
+ * with itself, also when we are killed.
  */
-export async function startDatabase(parts: AsyncDisposableStack, directory: string): Promise<string> {
+export async function startDatabase(
+  parts: AsyncDisposableStack,
+  directory: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  await applySettings(directory, settings);
   const { url } = await keep(
     parts,
     () => startEmbeddedPostgres({ directory, temporary: true }),
@@ -49,6 +54,20 @@ export async function startDatabase(parts: AsyncDisposableStack, directory: stri
   );
   await upgrade({ url });
   return url;
+}
+
+/** Some settings are read only when PostgreSQL starts: it is started once for these. */
+async function applySettings(directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
+  if (Object.keys(settings).length === 0) return;
+  const { url, stop } = await startEmbeddedPostgres({ directory });
+  const sql = openSql(url, { max: 1 });
+  try {
+    for (const [name, value] of Object.entries(settings))
+      await sql.unsafe(`alter system set ${name} = '${value}'`);
+  } finally {
+    await sql.end({ timeout: 5 });
+    await stop();
+  }
 }
 
 export async function postgresVersion(url: string): Promise<string> {
@@ -143,19 +162,24 @@ export function startServer(
 export function ensureProgram(name: string, others: readonly string[] = []): string {
   const found = Bun.which(name);
   if (found) return found;
-  const apt = Bun.which("apt-get");
-  if (!apt || process.getuid?.() !== 0)
-    throw new BenchError(`${name} is missing: sudo apt-get install --yes ${[name, ...others].join(" ")}`);
-  console.log(`installing ${name}`);
-  const env = environment({ DEBIAN_FRONTEND: "noninteractive" });
-  for (const words of [
-    ["update", "--quiet=2"],
-    ["install", "--yes", "--quiet=2", "--no-install-recommends", name, ...others],
-  ])
-    Bun.spawnSync([apt, ...words], { env, stdio: ["ignore", "ignore", "inherit"] });
+  installPackages(name, [name, ...others]);
   const installed = Bun.which(name);
   if (!installed) throw new BenchError(`${name} could not be installed: apt-get install --yes ${name}`);
   return installed;
+}
+
+/** @throws BenchError that says what to type, when we are not root */
+export function installPackages(what: string, packages: readonly string[]): void {
+  const apt = Bun.which("apt-get");
+  if (!apt || process.getuid?.() !== 0)
+    throw new BenchError(`${what} is missing: sudo apt-get install --yes ${packages.join(" ")}`);
+  console.log(`installing ${what}`);
+  const env = environment({ DEBIAN_FRONTEND: "noninteractive" });
+  for (const words of [
+    ["update", "--quiet=2"],
+    ["install", "--yes", "--quiet=2", "--no-install-recommends", ...packages],
+  ])
+    Bun.spawnSync([apt, ...words], { env, stdio: ["ignore", "ignore", "inherit"] });
 }
 
 /** The first line that a program writes, for its version. */

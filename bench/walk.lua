@@ -1,7 +1,7 @@
 -- Sends the requests of a list one after another, over and over:
---   wrk -s walk.lua <url> -- <file> <how many to leave out at first> [statuses]
+--   wrk -s walk.lua <url> -- <file> <how many to leave out at first> <pause> [statuses]
 -- The file holds whole requests, each ended by a NUL. It is the same work for every server. `statuses` counts answers
--- by status, which makes wrk read every header.
+-- by status, which makes wrk read every header. Between an answer and the next request pass up to twice `pause` milliseconds.
 
 local requests, at = {}, 0
 local threads = {}
@@ -18,7 +18,13 @@ function init(args)
   end
   file:close()
   at = tonumber(args[2])
-  if args[3] == "statuses" then
+  pause = tonumber(args[3])
+  if pause > 0 then
+    delay = function()
+      return math.random(0, 2 * pause)
+    end
+  end
+  if args[4] == "statuses" then
     response = function(status)
       counts[status] = (counts[status] or 0) + 1
     end
@@ -30,10 +36,12 @@ function request()
   return requests[at]
 end
 
-function done(summary)
+function done(summary, latency)
   local errors = summary.errors
   local broken = errors.connect + errors.read + errors.write + errors.timeout
-  print(string.format("result %d %d %d %d", summary.requests, summary.duration, errors.status, broken))
+  local p50, p95, p99 = latency:percentile(50), latency:percentile(95), latency:percentile(99)
+  local results = { summary.requests, summary.duration, errors.status, broken, p50, p95, p99 }
+  print("result " .. string.format(("%d "):rep(6) .. "%d", unpack(results)))
   for _, thread in ipairs(threads) do
     for status, count in pairs(thread:get("counts")) do
       print(string.format("status %d %d", status, count))

@@ -11,28 +11,34 @@ export interface Round {
   refused: number;
   /** What the loaded server used. */
   processorMicroseconds: number;
+  /** From a request to its answer. */
+  milliseconds: { p50: number; p95: number; p99: number };
   /** `<status> <count>` of each, if they were asked for: that costs wrk too much for a measurement. */
   statuses: string;
 }
 
 /** Loads one server for so many seconds. */
-export type Load = (seconds: number, options?: { statuses: boolean }) => Promise<Round>;
+export type Load = (seconds: number, options?: { statuses: boolean; pause?: number }) => Promise<Round>;
 
 export const connections = 32;
 
-/** A load that sends `requests` to `address` one after another, over and over, each time from where it ended; `file` keeps the list. */
+/**
+ * A load that sends `requests` to `address` one after another, over and over, each time from where it ended; `file` keeps
+ * the list. A client sends its next when it has its answer, or up to twice `pause` milliseconds later.
+ */
 export async function prepareLoad(
   parts: AsyncDisposableStack,
   wrk: string,
-  { address, pid, requests }: Started & { requests: string[] },
+  { address, pid, requests, clients = connections }: Started & { requests: string[]; clients?: number },
   file: string,
 ): Promise<Load> {
   await writeFile(file, requests.map((request) => `${request}\0`).join(""), { mode: 0o600 });
   const script = join(import.meta.dir, "walk.lua");
   let at = 0;
-  return async (seconds, { statuses } = { statuses: false }) => {
-    const command = [wrk, "-t1", `-c${connections}`, `-d${seconds}s`, "-s", script, address];
-    command.push("--", file, String(at));
+  return async (seconds, { statuses, pause = 0 } = { statuses: false }) => {
+    // A slow answer is a figure, too: wrk by itself gives up after two seconds.
+    const command = [wrk, "-t1", `-c${clients}`, `-d${seconds}s`, "--timeout", "30s", "-s", script, address];
+    command.push("--", file, String(at), String(pause));
     if (statuses) command.push("statuses");
     const before = processorMicroseconds(pid);
     const child = await keep(
@@ -44,11 +50,11 @@ export async function prepareLoad(
       await Promise.all([child.stdout, child.stderr].map((stream) => new Response(stream).text()))
     ).join("");
     const numbers = output
-      .match(/^result (\d+) (\d+) (\d+) (\d+)$/m)
+      .match(/^result (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$/m)
       ?.slice(1)
       .map(Number);
     if (!numbers) throw new BenchError(`wrk failed: ${output.trim()}`);
-    const [answers = 0, microseconds = 0, refused = 0, broken = 0] = numbers;
+    const [answers = 0, microseconds = 0, refused = 0, broken = 0, p50 = 0, p95 = 0, p99 = 0] = numbers;
     if (answers === 0 || broken > 0) throw new BenchError(`${broken} connections broke, ${answers} answers`);
     at = (at + answers) % requests.length;
     return {
@@ -56,6 +62,7 @@ export async function prepareLoad(
       answers,
       refused,
       processorMicroseconds: processorMicroseconds(pid) - before,
+      milliseconds: { p50: p50 / 1000, p95: p95 / 1000, p99: p99 / 1000 },
       statuses: [...output.matchAll(/^status (.*)$/gm)].map(([, line]) => line).join(", "),
     };
   };
@@ -75,7 +82,7 @@ export function wrkVersion(wrk: string): string {
 
 /** A whole request as a client would send it. */
 export function requestText(method: string, url: string, headers: Record<string, string>, body = ""): string {
-  const { host, pathname } = new URL(url);
+  const { host, pathname, search } = new URL(url);
   const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${pathname} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
+  return `${method} ${pathname}${search} HTTP/1.1\r\n${lines.join("")}\r\n${body}`;
 }

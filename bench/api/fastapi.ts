@@ -1,0 +1,44 @@
+import { join } from "node:path";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import { BenchError, firstLine, installPackages, root, startProgram, type Started } from "../support.ts";
+
+const python = "/usr/bin/python3";
+const packages = ["fastapi", "uvicorn", "sqlalchemy", "psycopg2", "uvloop", "httptools"];
+
+/** The service that one would write with FastAPI instead, on Debian's packages, in one process as ours. */
+export async function startFastApi(
+  parts: AsyncDisposableStack,
+  directory: string,
+  { databaseUrl, poolSize }: { databaseUrl: string; poolSize: number },
+): Promise<Started & { about: string }> {
+  const port = await chooseFreePort("127.0.0.1");
+  const started = await startProgram(parts, directory, {
+    command: [
+      ...[ensurePackages(), "-m", "uvicorn", "--app-dir", join(root, "bench/api"), "fastapi_app:app"],
+      ...["--host", "127.0.0.1", "--port", String(port), "--no-access-log"],
+    ],
+    env: {
+      DATABASE_URL: databaseUrl.replace(/^postgres:/, "postgresql+psycopg2:"),
+      POOL_SIZE: String(poolSize),
+      PYTHONDONTWRITEBYTECODE: "1",
+    },
+    ready: /Uvicorn running on (http:\S+)/,
+  });
+  const versions =
+    "import fastapi, sqlalchemy, uvicorn as u; print(fastapi.__version__, sqlalchemy.__version__, u.__version__)";
+  const [fastapi, sqlalchemy, uvicorn] = firstLine([python, "-c", versions]).split(" ");
+  const about = `${fastapi}, SQLAlchemy ${sqlalchemy}, uvicorn ${uvicorn} (uvloop, httptools), psycopg2 on ${firstLine([python, "-V"])}`;
+  return { ...started, about };
+}
+
+/** @throws BenchError that says what to type */
+function ensurePackages(): string {
+  const imports = () => Bun.spawnSync([python, "-c", `import ${packages.join(", ")}`]).exitCode === 0;
+  if (imports()) return python;
+  installPackages(
+    "FastAPI",
+    packages.map((name) => `python3-${name}`),
+  );
+  if (!imports()) throw new BenchError(`${python} finds no ${packages.join(", ")}`);
+  return python;
+}

@@ -1,0 +1,27 @@
+import { systemClock } from "../../core/clock.ts";
+import { readConfig } from "../../core/config.ts";
+import { createLog } from "../../core/log.ts";
+import { signToken } from "../../core/token/issue.ts";
+import { Keys } from "../../core/token/keys.ts";
+import { openDatabase } from "../../drizzle/client.ts";
+import { token } from "../../drizzle/schema/index.ts";
+import { email } from "./data.ts";
+
+/** Access tokens of the first `count` people, none of them an admin, as svc itself would have issued them today. */
+export async function issueTokens(environment: Record<string, string>, count: number): Promise<string[]> {
+  const config = readConfig(environment);
+  const { db, close } = openDatabase(environment.SVC_DATABASE_URL!, 1);
+  try {
+    const keys = new Keys({ db, clock: systemClock, config, log: createLog(config.logLevel) });
+    const key = await keys.signing();
+    const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
+    const expiresAt = new Date(issuedAt.getTime() + 86_400_000);
+    const claims = Array.from({ length: count }, (_, at) => ({
+      ...{ jti: crypto.randomUUID(), user: email(at + 1), groups: [], issuedAt, expiresAt },
+    }));
+    await db.insert(token).values(claims.map(({ user, ...rest }) => ({ ...rest, userName: user })));
+    return await Promise.all(claims.map((one) => signToken(config, key, one)));
+  } finally {
+    await close();
+  }
+}

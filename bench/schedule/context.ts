@@ -1,0 +1,24 @@
+import { readConfig } from "../../core/config.ts";
+import { createLog } from "../../core/log.ts";
+import type { Plugins } from "../../core/plugin/choose.ts";
+import type { Database } from "../../drizzle/client.ts";
+import type { TestClock } from "../../tests/support/clock.ts";
+import type { TaskContext } from "../../worker/task.ts";
+
+const none: Plugins = { ofType: () => [], find: () => undefined };
+
+/** What a task works with, without a worker around it. */
+export function contextOf(db: Database, clock: TestClock, plugins = none): TaskContext {
+  return {
+    ...{ db, clock, plugins, config: readConfig({}), log: createLog("silent"), slot: clock.now() },
+    signal: new AbortController().signal,
+    transaction: (work) => db.transaction(work),
+    fault: () => {},
+  };
+}
+
+export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const begun = performance.now();
+  await work();
+  return (performance.now() - begun) / 1000;
+}

@@ -1,0 +1,29 @@
+import { readFileSync } from "node:fs";
+import { type Started, startProgram, svcFromSource } from "../support.ts";
+
+const idleSeconds = 15;
+
+/** What a process holds in memory. Linux only, as is /proc. */
+export function residentMegabytes(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(status.match(/^VmRSS:\s+(\d+) kB$/m)?.[1]) / 1024;
+}
+
+/** A worker for the whole schedule, a while after its start, when nothing is due. */
+export async function measureMemory(
+  parts: AsyncDisposableStack,
+  directory: string,
+  url: string,
+): Promise<void> {
+  const started = parts.use(new AsyncDisposableStack());
+  const { pid }: Started = await startProgram(started, directory, {
+    command: [...svcFromSource, "scheduler", "start"],
+    env: { SVC_DATABASE_URL: url, SVC_LOG_LEVEL: "warn" },
+    ready: /svc: (worker for .*), until/,
+  });
+  await Bun.sleep(idleSeconds * 1000);
+  console.log(
+    `\nidle worker    svc scheduler start, from source on Bun ${Bun.version}: ${residentMegabytes(pid).toFixed(0)} MB resident`,
+  );
+  await started.disposeAsync();
+}
