@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { aptInstall, ensure } from "./ensure.ts";
 
 const root = "/usr/lib/postgresql";
 /** The embedded one: a test of ours needs a server that is older. */
@@ -27,24 +28,14 @@ export function findDebianPostgres(): DebianPostgres | undefined {
 const install = [
   "mkdir -p /etc/postgresql-common",
   "[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf",
-  "apt-get update",
-  "apt-get install -y --no-install-recommends -o Dpkg::Options::=--force-confold postgresql",
+  aptInstall("-o Dpkg::Options::=--force-confold postgresql"),
 ].join(" && ");
 
-export const missingDebianPostgres = `The tests of dump and restore need a PostgreSQL with its client tools in ${root}. On Debian, as root: ${install}`;
+const why = `The tests of dump and restore need a PostgreSQL with its client tools in ${root}`;
 
-/**
- * Makes sure that it is there. Root on a Debian gets it installed; anybody else is told what to type.
- * @throws Error with the command
- */
+export const missingDebianPostgres = `${why}. On Debian, as root: ${install}`;
+
+/** Makes sure that it is there. @throws Error with the command */
 export function ensureDebianPostgres(): void {
-  if (findDebianPostgres()) return;
-  if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get")) throw new Error(missingDebianPostgres);
-  console.log(`Installing PostgreSQL for the tests: ${install}`);
-  const { exitCode, stdout, stderr } = Bun.spawnSync(["sh", "-c", install], {
-    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
-    stdin: "ignore",
-  });
-  if (exitCode === 0 && findDebianPostgres()) return;
-  throw new Error(`${missingDebianPostgres}\nThis failed:\n${stdout}${stderr}`.trim());
+  ensure({ why, install, found: () => findDebianPostgres() !== undefined });
 }

@@ -7,6 +7,7 @@ import { runChecks } from "./check.ts";
 import { ensureChromium } from "./chromium.ts";
 import { ensureDebianPostgres } from "./debian_postgres.ts";
 import { ensureEngine } from "./engine.ts";
+import { ensurePrograms } from "./ensure.ts";
 import { readReport, type Counts } from "./junit.ts";
 
 const root = join(import.meta.dir, "..");
@@ -53,6 +54,9 @@ async function main(args: string[]): Promise<number> {
 function ensureWhatIsNeeded(files: string[]): void {
   if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
   if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
+  if (anyNames(files, /support\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
+  if (anyNames(files, /support\/sockets/)) ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
+  if (anyNames(files, /"openssl"/)) ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
   if (anyNames(files, /support\/containers/)) ensureEngine();
 }
 

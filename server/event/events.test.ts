@@ -1,25 +1,12 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { tell } from "../../core/event.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { insertEmptyIncident, noPlugins, timelineOf } from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { timelineOf } from "../../tests/support/participants.ts";
 
-let server: TestServer;
-let member: Person;
-let ids: IncidentIds;
-let incidentId: number;
-let path: string;
-beforeAll(async () => {
-  server = await startTestServer({}, noPlugins);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, member, incidentId, path } = {} as EmptyIncident;
+useEmptyIncident("events", (given) => {
+  ({ server, member, incidentId, path } = given);
 });
-beforeEach(async () => {
-  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
-  path = `/incidents/${incidentId}/events`;
-});
-afterAll(() => server[Symbol.asyncDispose]());
 
 const note = (description: unknown, headers?: Record<string, string>) =>
   member.call("POST", `${path}/`, { description }, headers);

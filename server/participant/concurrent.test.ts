@@ -1,35 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { lockIncident } from "../../core/incident/lock.ts";
 import { leave } from "../../core/participant/leave.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
 import {
   commandersOf,
   insertEmptyIncident,
   insertIndividual,
   letJoin,
-  noPlugins,
   rowsOf,
   timelineOf,
 } from "../../tests/support/participants.ts";
 import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
 
-let server: TestServer;
-let member: Person;
-let ids: IncidentIds;
-let incidentId: number;
-let path: string;
-beforeAll(async () => {
-  server = await startTestServer({}, noPlugins);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, member, ids, incidentId, path } = {} as EmptyIncident;
+useEmptyIncident("participants", (given) => {
+  ({ server, member, ids, incidentId, path } = given);
 });
-beforeEach(async () => {
-  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
-  path = `/incidents/${incidentId}/participants`;
-});
-afterAll(() => server[Symbol.asyncDispose]());
 
 const joined = async (...roles: Parameters<typeof letJoin>[4] & string[]) => {
   const at = server.clock.now();

@@ -1,37 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog } from "../../drizzle/schema/index.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
 import {
   costBasisOf,
-  insertEmptyIncident,
   insertIndividual,
   letJoin,
-  noPlugins,
   rowsOf,
   timelineOf,
 } from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
 
-let server: TestServer;
-let admin: Person;
-let member: Person;
-let ids: IncidentIds;
-/** A new one for each test, with nobody in it. */
-let incidentId: number;
-let path: string;
-beforeAll(async () => {
-  server = await startTestServer({}, noPlugins);
-  admin = await personOf(server, "root@example.com", ["admin"]);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, member, admin, incidentId, path } = {} as EmptyIncident;
+useEmptyIncident("participants", (given) => {
+  ({ server, member, admin, incidentId, path } = given);
 });
-beforeEach(async () => {
-  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
-  path = `/incidents/${incidentId}/participants`;
-});
-afterAll(() => server[Symbol.asyncDispose]());
 
 const newPerson = () => insertIndividual(server.db, server.clock.now());
 const joined = async (...roles: Parameters<typeof letJoin>[4] & string[]) =>

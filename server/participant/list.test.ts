@@ -1,29 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import {
-  insertEmptyIncident,
-  insertIndividual,
-  letJoin,
-  noPlugins,
-} from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { insertEmptyIncident, insertIndividual, letJoin } from "../../tests/support/participants.ts";
 
-let server: TestServer;
-let member: Person;
-let ids: IncidentIds;
-let incidentId: number;
-let path: string;
-beforeAll(async () => {
-  server = await startTestServer({}, noPlugins);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, member, ids, incidentId, path } = {} as EmptyIncident;
+useEmptyIncident("participants", (given) => {
+  ({ server, member, ids, incidentId, path } = given);
 });
-beforeEach(async () => {
-  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
-  path = `/incidents/${incidentId}/participants`;
-});
-afterAll(() => server[Symbol.asyncDispose]());
 
 async function joined(): Promise<number> {
   const at = server.clock.now();

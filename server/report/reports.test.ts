@@ -1,24 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { insertEmptyIncident, noPlugins, timelineOf } from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { timelineOf } from "../../tests/support/participants.ts";
 
-let server: TestServer;
-let member: Person;
-let ids: IncidentIds;
-let incidentId: number;
-let path: string;
-beforeAll(async () => {
-  server = await startTestServer({}, noPlugins);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, member, incidentId, path } = {} as EmptyIncident;
+useEmptyIncident("reports", (given) => {
+  ({ server, member, incidentId, path } = given);
 });
-beforeEach(async () => {
-  incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
-  path = `/incidents/${incidentId}/reports`;
-});
-afterAll(() => server[Symbol.asyncDispose]());
 
 const report = { conditions: "Disk full", actions: "Freeing some", needs: "Disks" };
 

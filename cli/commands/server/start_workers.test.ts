@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { until } from "../../../tests/support/e2e_until.ts";
 import { descendants, untilGone } from "../../../tests/support/processes.ts";
 import { appFolder, type Started, startOnDescriptor, startServing } from "../../../tests/support/serving.ts";
+import { wrk } from "../../../tests/support/wrk.ts";
 import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();
@@ -46,15 +47,6 @@ function load({ port }: Pick<Started, "port">, clients = 20) {
   };
 }
 
-/** What wrk counts as failed, of requests on connections that are kept. */
-async function wrk({ port }: Started, seconds: number): Promise<{ requests: number; failed: string[] }> {
-  const args = ["-t2", "-c40", `-d${seconds}s`, `http://127.0.0.1:${port}/`];
-  const child = Bun.spawn(["wrk", ...args], { stdout: "pipe" });
-  const text = await new Response(child.stdout).text();
-  const requests = Number(text.match(/(\d+) requests in/)?.[1]);
-  return { requests, failed: text.match(/Socket errors.*|Non-2xx.*/g) ?? [] };
-}
-
 test("SIGHUP under load replaces every worker, one by one, and no request fails", async () => {
   await using server = await start(["--workers", "3"]);
   const before = workersOf(server);
@@ -76,21 +68,17 @@ test("SIGHUP under load replaces every worker, one by one, and no request fails"
   expect((await server.end()).code).toBe(0);
 }, 60_000);
 
-test.if(Bun.which("wrk") !== null)(
-  "the same under wrk",
-  async () => {
-    await using server = await start(["--workers", "3"]);
-    const old = workersOf(server);
-    const measured = wrk(server, 5);
-    await Bun.sleep(500);
-    process.kill(server.pid, "SIGHUP");
-    const { requests, failed } = await measured;
-    expect(workersOf(server).some((pid) => old.includes(pid))).toBe(false);
-    expect(requests).toBeGreaterThan(1000);
-    expect(failed).toEqual([]);
-  },
-  60_000,
-);
+test("the same under wrk", async () => {
+  await using server = await start(["--workers", "3"]);
+  const old = workersOf(server);
+  const measured = wrk(server, 5);
+  await Bun.sleep(500);
+  process.kill(server.pid, "SIGHUP");
+  const { requests, failed } = await measured;
+  expect(workersOf(server).some((pid) => old.includes(pid))).toBe(false);
+  expect(requests).toBeGreaterThan(1000);
+  expect(failed).toEqual([]);
+}, 60_000);
 
 test("kill -9 of any of 6 workers under load: no request fails but those in flight on it, and another follows", async () => {
   await using server = await start(["--workers", "6"]);
