@@ -71,3 +71,8 @@ function expandIPv6(address: string): number[] {
 export function isLoopbackHost(hostname: string): boolean {
   return hostname === "localhost" || hostname.endsWith(".localhost") || addressScope(hostname) === "loopback";
 }
+
+/** A host's name or address as it stands in a URL. */
+export function hostInUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}

@@ -1,5 +1,6 @@
 import { prettyFactory } from "pino-pretty";
 import { join } from "node:path";
+import { hostInUrl } from "../core/address.ts";
 import { errorPage } from "./start/error_page.ts";
 import { onceMore } from "./start/supervise.ts";
 import { watchFiles } from "./start/watch.ts";
@@ -89,7 +90,7 @@ class Development {
       await this.#page?.stop(true);
       this.#page = undefined;
       const { host, port } = this.options;
-      this.say(`serving on http://${host}:${port} (${Math.round(performance.now() - began)} ms)`);
+      this.say(`serving on http://${hostInUrl(host)}:${port} (${Math.round(performance.now() - began)} ms)`);
       void next.ended.then((how) => this.#worker === next && this.#failed(how, words));
     } else if (!this.#stopping) {
       this.#failed(await next.ended, words);

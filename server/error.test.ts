@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
 import { Elysia, t } from "elysia";
 import { createLog } from "../core/log.ts";
-import { errorResponse } from "./error.ts";
+import { openDatabase } from "../drizzle/client.ts";
+import { createTestDatabase } from "../tests/support/database.ts";
+import { errorResponse, faultOf } from "./error.ts";
 
 test("an answer that breaks its own schema is our fault: 500, and neither answer nor log shows what it held", async () => {
   const logged: string[] = [];
@@ -17,4 +20,30 @@ test("an answer that breaks its own schema is our fault: 500, and neither answer
   expect(JSON.parse(text)).toMatchObject({ status: "internal", code: "internal" });
   expect(logged).toHaveLength(1);
   expect(text + logged.join("")).not.toContain("a secret");
+});
+
+test("of two who waited for each other, the one that PostgreSQL ended is told to try again: 503", async () => {
+  await using database = await createTestDatabase();
+  const client = openDatabase(database.url, 2);
+  await using _closed = { [Symbol.asyncDispose]: client.close };
+  const log = createLog("trace", { write: () => undefined });
+  const both = Promise.withResolvers<void>();
+  let holding = 0;
+  const lockBoth = (first: number, second: number) =>
+    client.db.transaction(async (tx) => {
+      await tx.execute(sql`select pg_advisory_xact_lock(${first}::bigint)`);
+      if (++holding === 2) both.resolve();
+      await both.promise;
+      await tx.execute(sql`select pg_advisory_xact_lock(${second}::bigint)`);
+    });
+  const outcomes = await Promise.allSettled([lockBoth(1, 2), lockBoth(2, 1)]);
+  const [ended] = outcomes.filter((outcome) => outcome.status === "rejected");
+  expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  expect(faultOf(ended?.reason, log, "1")).toMatchObject({ status: 503, code: "unavailable" });
+  const raise = (state: string) =>
+    client.db
+      .execute(sql.raw(`do $$ begin raise sqlstate '${state}'; end $$`))
+      .catch((error: unknown) => error);
+  expect(faultOf(await raise("40001"), log, "2")).toMatchObject({ status: 503, code: "unavailable" });
+  expect(faultOf(await raise("40002"), log, "3")).toMatchObject({ status: 500, code: "internal" });
 });

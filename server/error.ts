@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
+import { errorCode } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
@@ -41,6 +42,10 @@ export const problemSchema = t.Object({
   field: t.Optional(t.String()),
   request_id: t.String(),
 });
+
+/** What a route of a collection refuses with, and one of a record of it. */
+export const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
+export const refusalsOfOne = { ...refusals, 404: problemSchema };
 
 /** What may be said of an error: status, code and a sentence of ours; never a message from below. */
 export interface Fault {
@@ -84,12 +89,11 @@ const inTheWay = /^(40001|40P01)$/;
 
 function fromDatabase(error: unknown): SvcError | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (databaseGone.test(String((cause as { code?: unknown }).code))) {
+    const code = errorCode(cause) ?? "";
+    if (databaseGone.test(code))
       return new Unavailable("The database does not answer: try again in a moment", { cause: error });
-    }
-    if (inTheWay.test(String((cause as { code?: unknown }).code))) {
+    if (inTheWay.test(code))
       return new Unavailable("Somebody else was at the same: try again in a moment", { cause: error });
-    }
   }
   return undefined;
 }

@@ -24,7 +24,7 @@ test.each([
   ["nowhere/at/all:app", "There is no module nowhere/at/all"],
   [":app", "is not <module>:<attribute>"],
 ])("APP %p: one clear line", async (app, sentence) => {
-  expect(startServer({ ...options, app }, environment)).rejects.toThrow(sentence);
+  await expect(startServer({ ...options, app }, environment)).rejects.toThrow(sentence);
 });
 
 test("an attribute that is missing, or no application, is named", async () => {
@@ -39,6 +39,8 @@ test("an attribute that is missing, or no application, is named", async () => {
   await rm(directory, { recursive: true });
 });
 
-test("port 0 without a public address is refused: the terminal could not be told where to go", () => {
-  expect(startServer({ ...options, port: 0, app: "server/main:app" }, {})).rejects.toThrow("SVC_PUBLIC_URL");
+test("port 0 without a public address is refused: the terminal could not be told where to go", async () => {
+  await expect(startServer({ ...options, port: 0, app: "server/main:app" }, {})).rejects.toThrow(
+    "SVC_PUBLIC_URL",
+  );
 });

@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { hostInUrl } from "../core/address.ts";
 import type { Environment } from "../core/config.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -61,6 +62,6 @@ function ownUrl({ app, host, port, uds, fd, sslKeyfile }: StartOptions): string 
     throw new ConfigurationError([`${hidden} needs SVC_PUBLIC_URL: nobody could know the address`]);
   }
   const everywhere = host === "0.0.0.0" || host === "::";
-  const name = everywhere ? "127.0.0.1" : host.includes(":") ? `[${host}]` : host;
+  const name = everywhere ? "127.0.0.1" : hostInUrl(host);
   return `${sslKeyfile === undefined ? "http" : "https"}://${name}:${port}`;
 }

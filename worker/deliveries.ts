@@ -46,7 +46,6 @@ export async function sendDeliveries(
   await boss.work(deadQueue, { ...often, includeMetadata: true }, async (jobs) => {
     for (const { sourceId } of jobs) if (sourceId !== null) await buryDelivery(context(), sourceId);
   });
-  if (stop.aborted) end();
   await stopped.promise;
   // Aborts the signals of what has not ended by then, and has its jobs tried again.
   await boss.stop({ graceful: true, timeout: grace });

@@ -1,6 +1,6 @@
-import { DrizzleQueryError } from "drizzle-orm";
 import { operatorsError } from "../core/database_error.ts";
 import { Conflict, SvcError, Unavailable } from "../core/errors.ts";
+import { withoutQuery } from "../drizzle/query_error.ts";
 import type { TaskContext } from "./task.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function workOnItem<T>(
     return { value: await work() };
   } catch (error) {
     if (signal.aborted || error instanceof Conflict) throw error;
-    const cause = error instanceof DrizzleQueryError ? error.cause : error;
+    const cause = withoutQuery(error);
     const known = operatorsError(cause);
     if (known instanceof Unavailable && known !== error) throw error;
     const failure =

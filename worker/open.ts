@@ -2,11 +2,12 @@ import type { Config, Environment } from "../core/config.ts";
 import { readConfig } from "../core/config.ts";
 import { operatorsError } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
-import { ConfigurationError, SvcError } from "../core/errors.ts";
+import { ConfigurationError } from "../core/errors.ts";
 import { createLog, type Log } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
 import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
+import { withoutQuery } from "../drizzle/query_error.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { Connections } from "./connections.ts";
 import type { WorkerDeps } from "./deps.ts";
@@ -90,8 +91,7 @@ async function assertSchema(
   const ask = () => schemaStatus(connections.schedule);
   const once = () =>
     ask().catch((error: unknown) => {
-      const known = operatorsError((error as { cause?: unknown }).cause ?? error);
-      throw known instanceof SvcError ? known : error;
+      throw operatorsError(withoutQuery(error));
     });
   const status = patient ? await new Outage(log).outlast(ask, stop) : await once();
   if (status) assertServable(status);

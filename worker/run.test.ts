@@ -187,6 +187,18 @@ describe("a run that lasts", () => {
     });
     expect(outcome).toEqual({ state: "lost" });
   });
+
+  test("is lost when its end cannot be recorded for a lease", async () => {
+    const closed = openDatabase(database.url, 1);
+    await closed.close();
+    let db = client.db;
+    deps.schedule = () => ({ ...scheduleOf(db, clock, "a"), leaseSeconds: 0.3 });
+    const outcome = await doing(async () => {
+      db = closed.db;
+      return nothing;
+    });
+    expect(outcome).toEqual({ state: "lost" });
+  });
 });
 
 test("a run that has to be given up is given back", async () => {

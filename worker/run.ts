@@ -1,10 +1,10 @@
-import { DrizzleQueryError } from "drizzle-orm";
 import { operatorsError } from "../core/database_error.ts";
 import { SvcError } from "../core/errors.ts";
 import type { Claim } from "../core/schedule/claim.ts";
 import { type Ending, type Fault, finishRun, type TaskResult } from "../core/schedule/finish.ts";
 import { giveBack, renewLease, runLost, whileHeld } from "../core/schedule/lease.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";
+import { withoutQuery } from "../drizzle/query_error.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { ScheduledTask, TaskContext } from "./task.ts";
 import { inTime, pause } from "./time.ts";
@@ -169,9 +169,4 @@ function reasonOf(thrown: unknown): string {
   const code = (cause as { code?: unknown } | null)?.code;
   const kind = cause instanceof Error ? cause.name : typeof cause;
   return `Something unexpected went wrong (${typeof code === "string" ? `${kind}, ${code}` : kind}); the worker's log has more`;
-}
-
-/** drizzle's own error holds the query with its values; what PostgreSQL said is below. */
-function withoutQuery(thrown: unknown): unknown {
-  return thrown instanceof DrizzleQueryError ? thrown.cause : thrown;
 }

@@ -45,7 +45,6 @@ async function followAll(
     timer = setTimeout(() => giveUp.abort(), grace);
   };
   stop.addEventListener("abort", drain, { once: true });
-  if (stop.aborted) drain();
   const beside = Promise.all([beatOn(deps, outage, heart.signal), cleanOn(deps, stop)]);
   try {
     await Promise.all(works.map((one) => follow(deps, one, outage, stop, giveUp.signal)));

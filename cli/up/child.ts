@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Environment } from "../../core/config.ts";
 import { Unavailable } from "../../core/errors.ts";
+import { ownCommand } from "../../core/own_command.ts";
 import { root } from "./settings.ts";
 
 export interface ChildOptions {
@@ -28,13 +29,13 @@ export interface Child {
 const keptLines = 5;
 
 /**
- * Starts a command of `svc` as a process of its own. It ends when we end, whatever ends us (`--no-orphans`), and it
+ * Starts a command of `svc` as a process of its own. It ends when we end, whatever ends us (see ownCommand), and it
  * is no member of the terminal's process group: Ctrl-C reaches us, and we stop the parts in order.
  */
 export function startChild(options: ChildOptions): Child {
   const { name, args, environment, dataDir } = options;
-  const flags = ["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
-  const child = spawn(process.execPath, [...flags, join(root, "cli/main.ts"), ...args], {
+  const [program = process.execPath, ...before] = ownCommand();
+  const child = spawn(program, [...before, ...args], {
     cwd: root,
     env: environment,
     stdio: ["ignore", "pipe", "pipe"],
@@ -96,7 +97,7 @@ function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose 
 }
 
 /** A line of pino's JSON log, or anything else. Important: from level `error` (50) on, or what looks like a crash. */
-export function readLine(line: string): { text: string; important: boolean } {
+function readLine(line: string): { text: string; important: boolean } {
   if (line.startsWith("{")) {
     try {
       const { level, msg, err, request_id: requestId } = JSON.parse(line);

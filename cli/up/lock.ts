@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Conflict } from "../../core/errors.ts";
+import { Conflict, SvcError } from "../../core/errors.ts";
 
 interface Running {
   pid: number;
@@ -12,12 +12,11 @@ interface Running {
  * Makes sure that this is the only `svc up` of a data directory. SQLite's exclusive lock is one of the operating
  * system: two starts at once cannot both have it, and it is gone with the process, however that ends.
  *
- * @throws Conflict that names process and address of the one that runs
+ * @throws Conflict that names process and address of the one that runs, SvcError for a directory that is not ours to write
  */
 export function lockDirectory(directory: string, url: string): Disposable {
-  mkdirSync(directory, { recursive: true });
   const file = join(directory, "up.json");
-  const database = new Database(join(directory, "lock.db"));
+  const database = openIn(directory);
   try {
     database.run("pragma busy_timeout = 0");
     database.run("begin exclusive");
@@ -34,6 +33,16 @@ export function lockDirectory(directory: string, url: string): Disposable {
       database.close();
     },
   };
+}
+
+function openIn(directory: string): Database {
+  try {
+    mkdirSync(directory, { recursive: true });
+    return new Database(join(directory, "lock.db"));
+  } catch (cause) {
+    const reason = `${directory} cannot be written (${(cause as { code?: string }).code})`;
+    throw new SvcError("configuration", `${reason}: choose another folder with --data-dir`, { cause });
+  }
 }
 
 function describe(file: string): string {

@@ -1,4 +1,5 @@
 import { join, resolve } from "node:path";
+import { hostInUrl } from "../../core/address.ts";
 import { type Config, type Environment, readConfig } from "../../core/config.ts";
 import { readEnvironment } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/errors.ts";
@@ -43,7 +44,6 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
   }
   const port = options.port || (await chooseFreePort(options.host));
   const idpPort = options.idpPort || (await chooseFreePort("127.0.0.1"));
-  const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
     ...options,
     port,
@@ -51,7 +51,7 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
     dataDir: options.dataDir ? resolve(options.dataDir) : join(root, ".svc"),
     environment,
     config,
-    publicUrl: environment.SVC_PUBLIC_URL ? config.publicUrl : `http://${host}:${port}`,
+    publicUrl: environment.SVC_PUBLIC_URL ? config.publicUrl : `http://${hostInUrl(options.host)}:${port}`,
     startsDatabase: !config.databaseUrl,
     startsIdp,
   };

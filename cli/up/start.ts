@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { hostInUrl } from "../../core/address.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
@@ -108,10 +109,9 @@ async function startServer(
     environment,
   });
   // A server on all addresses is asked on loopback.
-  const reachable =
-    host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host.includes(":") ? `[${host}]` : host;
+  const reachable = hostInUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host);
   await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
-  run.progress.done(`Server runs on http://${host.includes(":") ? `[${host}]` : host}:${port}`);
+  run.progress.done(`Server runs on http://${hostInUrl(host)}:${port}`);
 }
 
 async function startWorker(

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from "../address.ts";
 import type { Environment } from "../config.ts";
 
 /** A server that runs in a container of this machine, as `docker compose up` starts it. */
@@ -13,7 +14,6 @@ export interface ServerAddress {
   port: number;
 }
 
-const loopback = /^(localhost|127(\.\d+){3}|::1|\[::1\])$/;
 /** `0.0.0.0:5433->5432/tcp` among others, apart by commas: an address of this machine, then the container's port. */
 const published = /(?:^|, )(?:\[?[0-9a-f.:]*\]?):(\d+)->(\d+)\/tcp/g;
 
@@ -25,7 +25,7 @@ export async function containerAt(
   { host, port }: ServerAddress,
   env: Environment,
 ): Promise<Container | undefined> {
-  if (!loopback.test(host)) return undefined;
+  if (!isLoopbackHost(host)) return undefined;
   const list = await output(["docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Ports}}"], env);
   for (const line of list?.split("\n") ?? []) {
     const [id = "", ...rest] = line.split(" ");

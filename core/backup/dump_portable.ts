@@ -71,7 +71,7 @@ function refuseStrangers(
 }
 
 /** Every name that a table has ever had in these scripts, without the schema `public`. */
-export function tablesMadeBy(scripts: readonly string[]): Set<string> {
+function tablesMadeBy(scripts: readonly string[]): Set<string> {
   const made = new Set<string>();
   for (const { text } of scripts.flatMap((script) => splitStatements(script))) {
     const words = wordsOf(text);

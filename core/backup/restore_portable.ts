@@ -87,7 +87,7 @@ export async function makeTables(
 }
 
 /** CONCURRENTLY cannot be in a transaction, and spares nobody on tables that nobody has seen yet. */
-export function inTransaction(up: string): string {
+function inTransaction(up: string): string {
   if (!/concurrently/i.test(up)) return up;
   return splitStatements(up)
     .map(({ text }) => {

@@ -8,8 +8,8 @@ import {
 import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
 import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
 import { parseName } from "../text.ts";
+import { parseUserName } from "../user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
-import { parseEmail } from "./email.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
@@ -48,7 +48,7 @@ export interface IndividualFields extends Reasons {
 export function individuals(
   domain: string | undefined,
 ): Resource<typeof individual, typeof columns, IndividualFields> {
-  const parse = (text: string) => parseEmail("email", text, domain);
+  const parse = (text: string) => parseUserName("email", text, domain);
   return {
     ...{ one: "individual", many: "individuals", table: individual, columns },
     list: {

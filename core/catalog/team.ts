@@ -3,8 +3,8 @@ import { team, teamIncidentPriority, teamIncidentType, teamTerm } from "../../dr
 import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
 import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
 import { descriptionLength, parseName, parseText } from "../text.ts";
+import { parseUserName } from "../user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
-import { parseEmail } from "./email.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
@@ -37,7 +37,7 @@ export interface TeamFields extends Reasons {
 
 /** Teams. `domain` completes the bare name of a list. */
 export function teams(domain: string | undefined): Resource<typeof team, typeof columns, TeamFields> {
-  const parse = (text: string | null) => (text === null ? null : parseEmail("email", text, domain));
+  const parse = (text: string | null) => (text === null ? null : parseUserName("email", text, domain));
   return {
     ...{ one: "team", many: "teams", table: team, columns },
     list: {

@@ -7,7 +7,7 @@ import { type Planned, planIncidents } from "./plan.ts";
 import { messages, reports } from "./talk.ts";
 import { type World, worldAt } from "./world.ts";
 
-export const exampleSeed = "brindlewick";
+const exampleSeed = "brindlewick";
 
 /** Its group could not be made: something to try `retry` on. */
 const broken = "Northern replica is twenty minutes behind";

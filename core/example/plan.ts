@@ -2,6 +2,7 @@ import { randomOf } from "./random.ts";
 import { availability } from "./texts/availability.ts";
 import { data } from "./texts/data.ts";
 import { others } from "./texts/others.ts";
+import { recentAvailability } from "./texts/recent_availability.ts";
 import type { Scenario } from "./texts/scenario.ts";
 import { security } from "./texts/security.ts";
 import { hoursAfter, hoursBefore } from "./time.ts";
@@ -22,7 +23,7 @@ const newestHours = 5 * 24;
 /** All incidents, the oldest first: those without a time of their own spread over three months. */
 export function planIncidents(seed: string, now: Date): Planned[] {
   const random = randomOf(`${seed} plan`);
-  const all = [...availability, ...data, ...security, ...others];
+  const all = [...availability, ...recentAvailability, ...data, ...security, ...others];
   const free = all.filter(({ hoursAgo }) => hoursAgo === undefined);
   const step = (oldestHours - newestHours) / free.length;
   const hoursAgo = new Map(

@@ -5,7 +5,7 @@ import { hoursAfter, hoursBefore, hoursBetween } from "./time.ts";
 
 const second = 1 / 3600;
 /** Hours between two reports, as the default priorities have it. */
-export const reportHours = { High: 2, Medium: 6, Low: 12, Info: 24 } as const;
+const reportHours = { High: 2, Medium: 6, Low: 12, Info: 24 } as const;
 const mostReports = 5;
 
 /** Messages in the incident's own channel. */

@@ -10,13 +10,14 @@ import {
   service,
 } from "../../drizzle/schema/index.ts";
 import { InvalidInput, SvcError, Unavailable } from "../errors.ts";
+import { individualOf } from "../individual/of_actor.ts";
 import { assume } from "../participant/assume.ts";
 import { join } from "../participant/join.ts";
 import { commanderOf } from "../participant/participant.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { planJoined } from "./joined.ts";
 import { writeAs } from "./lease.ts";
-import { individualNamed } from "./people.ts";
+import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";
 
 /**
@@ -106,7 +107,7 @@ async function onCallCommands(
   // A person may have taken command while the plugin was asked.
   if (pluginSlug === null || (await isSettled(tx, incidentId))) return;
   const at = run.context.clock.now();
-  const individualId = await individualNamed(tx, person, at);
+  const individualId = await individualOf(tx, parsePerson(person), at);
   const reasons = [{ kind: "service" as const, id, name }];
   await recommend(tx, "individual", individualId, { incidentId, pluginSlug, reasons, at });
   await command(tx, run, individualId, pluginSlug);

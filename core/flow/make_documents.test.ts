@@ -131,6 +131,21 @@ test("a plugin that hangs may have done it: its record waits, and the next attem
   expect([second!.key, second!.document]).toEqual([first!.key, first!.document]);
 });
 
+test("a record that an admin deletes while the plugin is asked is no document, and none is told of", async () => {
+  using fake = fakeDocument({
+    create: async ({ document: { id } }) => {
+      await flow.db.delete(document).where(eq(document.id, id));
+      return { resourceId: `text-${id}` };
+    },
+  });
+  const id = await reported(fake);
+  expect(await made(id)).toEqual([]);
+  expect(await flow.told(id, "document.created", "step.done")).toEqual([
+    "step.done core: Commander: rita",
+    "step.done core: Documents proposed: 0; made: 0",
+  ]);
+});
+
 test("a text that is another document's is refused", async () => {
   using fake = fakeDocument({ create: () => ({ resourceId: "T1" }) });
   const id = await reported(fake);

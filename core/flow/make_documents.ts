@@ -10,6 +10,7 @@ import type { MethodAnswer } from "../plugin/methods.ts";
 import { nameLength } from "../text.ts";
 import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "./lease.ts";
+import { isTaken } from "./resource.ts";
 
 /** A document that the incident is to have. */
 interface Wanted {
@@ -63,7 +64,7 @@ async function wantedOf({ context, incident: { id: incidentId } }: StepRun): Pro
   return own ? templates : [{ resourceType: "incident" }, ...templates];
 }
 
-/** Whether there was something to make. @throws Unavailable */
+/** Whether it has made one. @throws Unavailable */
 async function make(
   run: StepRun,
   plugin: ActivePlugin<"document">,
@@ -84,15 +85,15 @@ async function make(
   };
   const key = keyFor(run, "document", resourceType);
   const [outcome] = await askEach(run, [plugin], "create", call, key);
-  await writeAs(context, claim, (tx) => settle(tx, run, plugin.slug, row, outcome!)).catch(
+  const settled = await writeAs(context, claim, (tx) => settle(tx, run, plugin.slug, row, outcome!)).catch(
     async (error: unknown) => {
-      if ((error as { cause?: { code?: string } }).cause?.code !== "23505") throw error;
+      if (!isTaken(error)) throw error;
       await writeAs(context, claim, (tx) => discard(tx, row));
       throw new Unavailable(`${plugin.slug} answered with the text of another document`, { cause: error });
     },
   );
   if (!outcome!.ok) throw new Unavailable(outcome!.detail);
-  return true;
+  return settled;
 }
 
 /**
@@ -132,7 +133,8 @@ async function rowFor(
 
 /**
  * Notes where the text is. When the plugin has refused, the record goes, since there is no text to it; when it may have
- * done it all the same (no answer in time), the record stays for the next attempt, which has the same key.
+ * done it all the same (no answer in time), the record stays for the next attempt, which has the same key. Says whether
+ * there is a document by now: an admin may have deleted the record while the plugin was asked.
  */
 async function settle(
   tx: Transaction,
@@ -140,21 +142,24 @@ async function settle(
   pluginSlug: string,
   row: Row,
   outcome: Outcome<MethodAnswer<"document", "create">>,
-): Promise<void> {
+): Promise<boolean> {
   if (!outcome.ok) {
     if (outcome.reason !== "timeout") await discard(tx, row);
-    return;
+    return false;
   }
   const { resourceId, weblink = null } = outcome.value;
   const at = context.clock.now();
-  await tx
+  const [settled] = await tx
     .update(document)
     .set({ resourceId, weblink, updatedAt: at, version: sql`${document.version} + 1` })
-    .where(and(eq(document.id, row.id), isNull(document.resourceId)));
+    .where(and(eq(document.id, row.id), isNull(document.resourceId)))
+    .returning({ id: document.id });
+  if (!settled) return false;
   await tell(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.created" },
     ...{ description: `Document added: ${row.name}`, data: { document_id: row.id } },
   });
+  return true;
 }
 
 async function discard(tx: Transaction, { id }: Row): Promise<void> {

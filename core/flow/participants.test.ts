@@ -10,6 +10,8 @@ import {
 import { fakeConversation, fakeParticipant } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { individualOf } from "../individual/of_actor.ts";
 import { leave } from "../participant/leave.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { runFlow } from "./run.ts";
@@ -154,6 +156,48 @@ test.each(nonsense)("%s is the plugin's failure; the rest is kept", async (_, on
     ...{ state: "Failed", error: `fake-participant proposed ${what}` },
   });
   expect(await rolesIn(id)).toContain("ada@example.com participant");
+});
+
+test.each([
+  ["an individual", individual, (id: number) => ({ individual: { id } })],
+  ["a team", team, (id: number) => ({ team: { id } })],
+] as const)("%s that an admin is just deleting is not there", async (what, table, proposal) => {
+  const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+  const values = { name: what, email: "gone@example.com", ...stamps };
+  const [gone] = await flow.db.insert(table).values(values).returning();
+  using fake = fakeParticipant({ resolve: () => [{ ...proposal(gone!.id), reasons: because("x") }] });
+  const plugins = pluginsOf(fake);
+  const id = await flow.report(plugins);
+  let run: Promise<void> | undefined;
+  await flow.db.transaction(async (tx) => {
+    await tx.delete(table).where(eq(table.id, gone!.id));
+    run = runFlow(flow.context(plugins), id);
+    await somebodyWaits(flow.db);
+  });
+  await run;
+  expect(await flow.step(id, step)).toMatchObject({
+    error: `fake-participant proposed ${what} that is not there`,
+  });
+});
+
+test("people whom two answers name in other spellings become individuals in one order", async () => {
+  const names = ["Zoe@example.com", "emil@example.com"];
+  using fake = fakeParticipant({
+    resolve: () => names.map((email) => ({ individual: { email }, reasons: because("x") })),
+  });
+  const plugins = pluginsOf(fake);
+  const id = await flow.report(plugins);
+  const at = flow.clock.now();
+  let run: Promise<void> | undefined;
+  // What the other answer does, half of it before this one.
+  await flow.db.transaction(async (tx) => {
+    await individualOf(tx, { user: "emil@example.com" }, at);
+    run = runFlow(flow.context(plugins), id);
+    await somebodyWaits(flow.db);
+    await individualOf(tx, { user: "zoe@example.com" }, at);
+  });
+  await run;
+  expect(await flow.step(id, step)).toMatchObject({ state: "Done", error: null });
 });
 
 test("what is no answer is a failure that the incident survives", async () => {

@@ -3,12 +3,13 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { individual, participant, team } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../errors.ts";
 import { tell } from "../event.ts";
+import { individualOf } from "../individual/of_actor.ts";
 import { join, type Joining } from "../participant/join.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { askEach, keyFor, type StepRun, throwFailures } from "./ask.ts";
 import { planJoined } from "./joined.ts";
 import { writeAs } from "./lease.ts";
-import { individualNamed } from "./people.ts";
+import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";
 
 type Proposal = MethodAnswer<"participant", "resolve">[number];
@@ -92,15 +93,19 @@ async function individualsOf(
     if (there.has(one.id)) add(one.id, reasons);
     else faults.add("proposed an individual that is not there");
   }
-  // In one order: two who make the same individuals wait for one another and never in a circle.
-  const named = people.flatMap(({ individual: one, reasons }) => ("email" in one ? [{ one, reasons }] : []));
-  for (const { one, reasons } of named.sort((a, b) => (a.one.email < b.one.email ? -1 : 1))) {
+  const named = people.flatMap(({ individual: one, reasons }) => {
+    if (!("email" in one)) return [];
     try {
-      add(await individualNamed(tx, one, at), reasons);
+      return [{ ...parsePerson(one), reasons }];
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error;
       faults.add("proposed an individual whose name or address is none");
+      return [];
     }
+  });
+  // In one order: two who make the same individuals wait for one another and never in a circle.
+  for (const { reasons, ...person } of named.sort((a, b) => (a.user < b.user ? -1 : 1))) {
+    add(await individualOf(tx, person, at), reasons);
   }
   return found;
 }

@@ -2,7 +2,6 @@ import { and, asc, eq, isNotNull } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual, participant, recommendation, team } from "../../drizzle/schema/index.ts";
 import { personFacts } from "../incident/facts.ts";
-import { individualOf } from "../individual/of_actor.ts";
 import type { PersonFacts, TeamFacts } from "../plugin/facts.ts";
 import { parseText, nameLength } from "../text.ts";
 import { canonicalUserName } from "../user/name.ts";
@@ -47,17 +46,13 @@ export async function teamsOf(tx: Transaction, incidentId: number): Promise<Team
 }
 
 /**
- * The individual of somebody whom a plugin names by their address, who becomes one with that.
- * @throws InvalidInput for an address that is none
+ * Somebody whom a plugin names by their address, as `individualOf` takes them.
+ * @throws InvalidInput for an address or a name that is none
  */
-export async function individualNamed(
-  tx: Transaction,
-  person: { email: string; name?: string },
-  at: Date,
-): Promise<number> {
+export function parsePerson(person: { email: string; name?: string }): { user: string; name?: string } {
   const user = canonicalUserName(person.email);
   const name = person.name && oneLine(parseText("name", person.name, nameLength));
-  return await individualOf(tx, { user, name: name || undefined }, at);
+  return { user, name: name || undefined };
 }
 
 function oneLine(text: string): string {

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { desc, eq } from "drizzle-orm";
+import { desc, eq, like } from "drizzle-orm";
 import { document, incident, recommendation } from "../../drizzle/schema/index.ts";
 import { fakeDocumentResolver } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
 import { runFlow } from "./run.ts";
 
@@ -82,6 +83,31 @@ test("a link becomes a document of ours, and is that one the next time, also of 
   for (const id of ids) expect(await proposedIn(id)).toMatchObject([{ id: made[0]!.id }]);
 });
 
+test("several incidents whose answers name the same new links in other orders do not wait in a circle", async () => {
+  const { promise: all, resolve: answer } = Promise.withResolvers<void>();
+  const pages = Array.from({ length: 30 }, (_, page) => ({
+    name: `Page ${page}`,
+    weblink: `https://pages.example.com/${page}`,
+  }));
+  using fake = fakeDocumentResolver({
+    resolve: async ({ incident: { id } }) => {
+      if (fake.calls.length === 4) answer();
+      await all;
+      const mine = id % 2 === 0 ? pages : pages.toReversed();
+      return mine.map((page) => ({ document: page, reasons }));
+    },
+  });
+  const plugins = pluginsOf(fake);
+  const ids = await Promise.all(Array.from({ length: 4 }, () => flow.report(plugins)));
+  await Promise.all(ids.map((id) => runFlow(flow.context(plugins), id)));
+  for (const id of ids) {
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done", error: null });
+    const names = pages.map(({ name }) => name);
+    expect((await proposedIn(id)).map(({ name }) => name)).toEqual(id % 2 === 0 ? names : names.toReversed());
+  }
+  expect(await flow.db.$count(document, like(document.name, "Page %"))).toBe(30);
+});
+
 test("a document of a Restricted incident is proposed for no other one, and a link to it is one of its own", async () => {
   const hidden = await flow.report(pluginsOf(), { visibility: "Restricted" });
   const open = await flow.report(pluginsOf());
@@ -123,6 +149,26 @@ test("what a link helps in a Restricted incident is for its people alone", async
   const next = await flow.report(plugins);
   await runFlow(flow.context(plugins), next);
   expect(await proposedIn(next)).toMatchObject([{ id: newest!.id }]);
+});
+
+test("a document that an admin is just deleting is not there", async () => {
+  const gone = await newDocument({ name: "Gone" });
+  using fake = fakeDocumentResolver({ resolve: [() => [], () => [{ document: { id: gone }, reasons }]] });
+  const plugins = pluginsOf(fake);
+  const id = await flow.report(plugins);
+  await runFlow(flow.context(plugins), id);
+  // Alone: no other step of it waits meanwhile.
+  await flow.again(id, step);
+  let run: Promise<void> | undefined;
+  await flow.db.transaction(async (tx) => {
+    await tx.delete(document).where(eq(document.id, gone));
+    run = runFlow(flow.context(plugins), id);
+    await somebodyWaits(flow.db);
+  });
+  await run;
+  expect(await flow.step(id, step)).toMatchObject({
+    error: "fake-document-resolver proposed a document that is not there",
+  });
 });
 
 const faults: [string, object, string][] = [

@@ -43,16 +43,13 @@ async function keepProposals(
   const at = run.context.clock.now();
   const faults = new Set<string>();
   const documents = new Map<number, { name: string; reasons: Proposal["reasons"] }>();
-  for (const { document: one, reasons } of proposals) {
-    try {
-      const found = "id" in one ? await byId(tx, run, one.id) : await byLink(tx, run, one);
-      if (!found) continue;
-      const earlier = documents.get(found.id)?.reasons ?? [];
-      documents.set(found.id, { name: found.name, reasons: [...earlier, ...reasons] });
-    } catch (error) {
-      if (!(error instanceof InvalidInput)) throw error;
-      faults.add(error.field === "id" ? error.detail : "proposed a document whose name or link is none");
-    }
+  const parsed = parseProposals(proposals, faults);
+  await lockLinks(tx, parsed);
+  for (const { document: one, reasons } of parsed) {
+    const found = "id" in one ? await byId(tx, run, one.id, faults) : await byLink(tx, run, one);
+    if (!found) continue;
+    const earlier = documents.get(found.id)?.reasons ?? [];
+    documents.set(found.id, { name: found.name, reasons: [...earlier, ...reasons] });
   }
   for (const [id, { name, reasons }] of documents) {
     const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
@@ -65,28 +62,49 @@ async function keepProposals(
   return { proposed: documents.size, faults: [...faults] };
 }
 
+/** Without those whose name or link is none. */
+function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Proposal[] {
+  return proposals.flatMap(({ document: one, reasons }): Proposal[] => {
+    if ("id" in one) return [{ document: one, reasons }];
+    try {
+      const [name, weblink] = [parseName("name", one.name), parseUrl("weblink", one.weblink)];
+      return [{ document: { name, weblink }, reasons }];
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      faults.add("proposed a document whose name or link is none");
+      return [];
+    }
+  });
+}
+
+/**
+ * One at a time: nothing else keeps two from making the document of the same link. All links first and in one order, so
+ * that two answers wait for one another and never in a circle.
+ */
+async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promise<void> {
+  const links = proposals.flatMap(({ document: one }) => ("id" in one ? [] : [one.weblink]));
+  for (const link of [...new Set(links)].sort())
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${link}`}, 0))`);
+}
+
 /** What people of this incident may be shown: no document of another incident that is Restricted. */
 const isFree = ({ incident: { id } }: StepRun) =>
   or(isNull(document.incidentId), eq(document.incidentId, id), eq(incident.visibility, "Open"));
 
-/** Undefined for one that is not for this incident's people. @throws InvalidInput when it is not there */
-async function byId(tx: Transaction, run: StepRun, id: number) {
+/** Undefined for one that is not for this incident's people, and for one that is not there, which is a fault. */
+async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<string>) {
   const [found] = await tx
     .select({ id: document.id, name: document.name, free: sql<boolean>`${isFree(run)}` })
     .from(document)
     .leftJoin(incident, eq(incident.id, document.incidentId))
     .where(eq(document.id, id))
     .for("key share", { of: document });
-  if (!found) throw new InvalidInput("id", "proposed a document that is not there");
-  return found.free ? found : undefined;
+  if (!found) faults.add("proposed a document that is not there");
+  return found?.free ? found : undefined;
 }
 
-/** The document with this link, made if there is none. @throws InvalidInput for a name or link that is none */
-async function byLink(tx: Transaction, run: StepRun, wanted: { name: string; weblink: string }) {
-  const name = parseName("name", wanted.name);
-  const weblink = parseUrl("weblink", wanted.weblink);
-  // One at a time: nothing else keeps two from making the same one.
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${weblink}`}, 0))`);
+/** The document with this link, which is locked, made if there is none. */
+async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: string; weblink: string }) {
   const [found] = await tx
     .select({ id: document.id, name: document.name })
     .from(document)

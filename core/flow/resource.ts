@@ -1,3 +1,4 @@
+import { errorCode } from "../database_error.ts";
 import { type SvcError, Unavailable } from "../errors.ts";
 import type { IncidentFacts, ResourceFacts } from "../plugin/facts.ts";
 
@@ -13,10 +14,15 @@ export function notChosen(slug: string): SvcError {
   return new Unavailable(`${slug} is not chosen any more`);
 }
 
+/** Whether PostgreSQL has refused a second row of what is there once. */
+export function isTaken(error: unknown): boolean {
+  return errorCode((error as { cause?: unknown }).cause) === "23505";
+}
+
 /** For a `catch`: what the plugin calls it is what it has called another incident's. */
 export function takenByAnother(slug: string): (error: unknown) => never {
   return (error) => {
-    if ((error as { cause?: { code?: string } }).cause?.code !== "23505") throw error;
+    if (!isTaken(error)) throw error;
     throw new Unavailable(`${slug} answered with what is another incident's`, { cause: error });
   };
 }

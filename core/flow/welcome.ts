@@ -1,3 +1,4 @@
+import { literally } from "../markdown.ts";
 import type { IncidentFacts, Message } from "../plugin/facts.ts";
 
 /** The first that is said in a conversation. */
@@ -10,9 +11,4 @@ export function welcomeMessage(facts: IncidentFacts): Message {
     weblink,
   ];
   return { subject: `${name}: ${title}`, text: lines.join("\n\n") };
-}
-
-/** What is one line of text is read as it stands. No more is escaped than would be Markdown there: some show it raw. */
-export function literally(text: string): string {
-  return text.replaceAll(/[\\`*_[\]<>~|]/g, "\\$&");
 }

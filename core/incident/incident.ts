@@ -9,7 +9,7 @@ const { id, name, title, description, status, visibility, incidentTypeId, incide
   getTableColumns(incident);
 const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = getTableColumns(incident);
 
-/** What a list shows of an incident, joined with its type and priority; see `selectIncident`. */
+/** What a list shows of an incident, joined with its type and priority. */
 export const incidentColumns = {
   ...{ id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution },
   ...{ reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt },

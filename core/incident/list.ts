@@ -7,9 +7,9 @@ import {
   participant,
   participantRole,
 } from "../../drizzle/schema/index.ts";
-import { parseEmail } from "../catalog/email.ts";
 import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
+import { parseUserName } from "../user/field.ts";
 import { type Incident, incidentColumns, type Visibility } from "./incident.ts";
 import type { IncidentStatus } from "./transition.ts";
 import { mayReadIncident } from "./visibility.ts";
@@ -47,7 +47,7 @@ export async function listIncidents(
   const { status, visibility, incidentTypeId, incidentPriorityId, reportedAfter, reportedBefore } = query;
   const addressOf = (field: "commander" | "participant") => {
     const address = query[field];
-    return address === undefined ? undefined : parseEmail(field, address, config.domain);
+    return address === undefined ? undefined : parseUserName(field, address, config.domain);
   };
   const [commander, takesPart] = [addressOf("commander"), addressOf("participant")];
   const page = startPage(incidents, query, {

@@ -39,13 +39,12 @@ export async function say(
   });
 }
 
+/** With the incident locked, as does who archives it or reopens it. */
 async function openChannel(tx: Transaction, incidentId: number): Promise<number> {
   const [channel] = await tx
     .select({ id: conversation.id, archivedAt: conversation.archivedAt })
     .from(conversation)
-    .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)))
-    // Not archived before we are done.
-    .for("share");
+    .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)));
   if (!channel) throw new Conflict("This incident has no channel of its own");
   if (channel.archivedAt !== null) throw new Conflict("The channel of this incident is archived");
   return channel.id;

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual } from "../../drizzle/schema/index.ts";
-import { parseEmail } from "../catalog/email.ts";
 import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, InvalidInput } from "../errors.ts";
 import { planJoined } from "../flow/joined.ts";
 import { individualOf } from "../individual/of_actor.ts";
+import { parseUserName } from "../user/field.ts";
 import { changeParticipant } from "./change.ts";
 import { join } from "./join.ts";
 import type { Participant, ParticipantRole } from "./participant.ts";
@@ -47,7 +47,7 @@ function finderOf({ config }: PluginContext, id: number | undefined, email: stri
   if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, id);
   if (id !== undefined || email === undefined)
     throw new InvalidInput("individual_id", "Either individual_id or email says who it is");
-  const user = parseEmail("email", email, config.domain);
+  const user = parseUserName("email", email, config.domain);
   return (tx: Transaction, at: Date) => individualOf(tx, { user }, at);
 }
 

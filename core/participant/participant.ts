@@ -62,6 +62,7 @@ export const participantColumns = {
 export function noSuchParticipant(): NotFound {
   return new NotFound("There is no such participant");
 }
+
 /** For the commander: an incident that has one keeps one. */
 export function handOverFirst(): Conflict {
   return new Conflict("Hand over command first");

@@ -1,5 +1,5 @@
 import { durationText } from "../duration.ts";
-import { literally } from "../flow/welcome.ts";
+import { literally } from "../markdown.ts";
 import type { Message } from "../plugin/facts.ts";
 
 export interface ReportDue {

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, sql } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { run, scheduledTask } from "../../drizzle/schema/index.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { daily, everySeconds, lockWaiters, scheduleOf } from "../../tests/support/schedule.ts";
+import { daily, everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
 import { pauseTask, resumeTask } from "./pause.ts";
@@ -216,7 +216,7 @@ test("a claim waits for a pause that is just being written, and heeds it", async
   });
   await held.promise;
   const claiming = claim(hourly);
-  await until("the claim to wait", async () => (await lockWaiters(client.db)) === 1);
+  await somebodyWaits(client.db);
   end.resolve();
   await pausing;
   expect(await claiming).toBe("14:00:00");

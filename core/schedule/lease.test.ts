@@ -2,10 +2,10 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, sql } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { run, runFault, team } from "../../drizzle/schema/index.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { everySeconds, lockWaiters, scheduleOf } from "../../tests/support/schedule.ts";
+import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
 import { giveBack, renewLease, whileHeld } from "./lease.ts";
@@ -142,7 +142,7 @@ describe("while a transaction of the run is open", () => {
       const finishing = finishRun(as("a"), claim, { faults: [] }).then(() => {
         ended = true;
       });
-      await until("the end to wait", async () => (await lockWaiters(client.db)) === 1);
+      await somebodyWaits(client.db);
       expect([ended, (await rows())[0]?.state]).toEqual([false, "Running"]);
       commit();
       await finishing;
@@ -183,6 +183,13 @@ test("how a run ended is kept, with its faults; the reason of the last attempt c
     ["x", "new"],
     ["y", "last"],
   ]);
+});
+
+test("of the faults of a run, a thousand are kept", async () => {
+  const claim = await claimNow(as("a"), task);
+  const faults = Array.from({ length: 1001 }, (_, i) => ({ item: `item ${i}`, reason: "bad" }));
+  expect(await finishRun(as("a"), claim, { faults })).toBe(true);
+  expect(await client.db.$count(runFault, eq(runFault.slot, claim.slot))).toBe(1000);
 });
 
 test("a run that failed says why", async () => {

@@ -1,8 +1,9 @@
 import { openDatabase } from "../../drizzle/client.ts";
+import { withoutQuery } from "../../drizzle/query_error.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import { type Environment, readValue, variables } from "../config.ts";
 import { operatorsError } from "../database_error.ts";
-import { ConfigurationError, SvcError } from "../errors.ts";
+import { ConfigurationError } from "../errors.ts";
 import { assertServable, schemaStatus } from "../revision/status.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { databaseClock } from "./database_clock.ts";
@@ -27,9 +28,7 @@ export async function operate<T>(
     assertServable(await schemaStatus(db));
     return await use({ db, databaseClock, config: { timezone: value as string }, clock: systemClock });
   } catch (error) {
-    if (error instanceof SvcError) throw error;
-    const known = operatorsError((error as { cause?: unknown }).cause ?? error);
-    throw known instanceof SvcError ? known : error;
+    throw operatorsError(withoutQuery(error));
   } finally {
     await close();
   }

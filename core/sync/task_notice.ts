@@ -1,6 +1,6 @@
 import type { Outgoing } from "../delivery/deliver.ts";
 import { minuteText } from "../duration.ts";
-import { literally } from "../flow/welcome.ts";
+import { literally } from "../markdown.ts";
 import { taskLine, taskSaid } from "../task/write.ts";
 
 /** Something that happened to a task in its document. */

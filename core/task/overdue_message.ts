@@ -1,6 +1,7 @@
 import { minuteText } from "../duration.ts";
-import { literally } from "../flow/welcome.ts";
+import { literally } from "../markdown.ts";
 import type { Message } from "../plugin/facts.ts";
+import { taskLine } from "./write.ts";
 
 export interface OverdueTask {
   id: number;
@@ -11,7 +12,6 @@ export interface OverdueTask {
 
 /** Tasks that a message spells out; the others are counted. */
 const most = 50;
-const longest = 200;
 
 /** Reminds one person of tasks of theirs whose time is past, the oldest first. */
 export function overdueMessage(tasks: readonly OverdueTask[], publicUrl: string): Message {
@@ -21,7 +21,7 @@ export function overdueMessage(tasks: readonly OverdueTask[], publicUrl: string)
     tasks.length === 1 ? "a task of yours is overdue" : `${tasks.length} tasks of yours are overdue`;
   const lines = tasks.slice(0, most).map(({ id, description, resolveBy, incident: { name, title } }) => {
     const where = `${name}: ${literally(title)}`;
-    return `- ${shortened(description)} (${where}), due ${minuteText(resolveBy)}\n  ${publicUrl}/tasks/${id}`;
+    return `- ${literally(taskLine(description))} (${where}), due ${minuteText(resolveBy)}\n  ${publicUrl}/tasks/${id}`;
   });
   const rest = tasks.length - lines.length;
   const text = [
@@ -33,13 +33,6 @@ export function overdueMessage(tasks: readonly OverdueTask[], publicUrl: string)
     subject: names.size === 1 && first ? `${first.incident.name}: ${what}` : capital(what),
     text: text.join("\n\n"),
   };
-}
-
-/** The first line of it, or what fits. */
-function shortened(description: string): string {
-  const [line = ""] = description.trim().split(/[\r\n]/);
-  const characters = [...line];
-  return literally(characters.length > longest ? `${characters.slice(0, longest).join("")}...` : line);
 }
 
 function capital(text: string): string {

@@ -1,7 +1,7 @@
 import { InvalidInput } from "../errors.ts";
 import { canonicalUserName } from "./name.ts";
 
-/** The canonical name of a person whom a field or parameter names. @throws InvalidInput naming that field */
+/** The canonical name of a person, or address of a list, that a field or parameter holds. @throws InvalidInput naming that field */
 export function parseUserName(field: string, name: string, domain: string | undefined): string {
   try {
     return canonicalUserName(name, domain);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { longestParsed, mostLines, mostTasks, parseTasks, type WrittenTask } from "./parse.ts";
+import { longestParsed, mostLines, mostPairs, mostTasks, parseTasks, type WrittenTask } from "./parse.ts";
 
 const parse = (text: string, domain: string | undefined = "example.com") => parseTasks(text, domain);
 const open = (description: string, more: Partial<WrittenTask> = {}): WrittenTask => ({
@@ -108,4 +108,17 @@ test("what is beyond the limits is not looked at", () => {
   expect(parse(`${"x\n".repeat(mostLines)}\n- [ ] a`)).toEqual([]);
   expect(parse(Array.from({ length: 20 }, (_, i) => `${"  ".repeat(i)}- [ ] a`).join("\n"))).toHaveLength(12);
   expect(parse(`${"x".repeat(longestParsed)}\n\n- [ ] a`)).toEqual([]);
+});
+
+test("of tasks made of signs no more than a share is parsed, whatever their number", () => {
+  const piece = "*a_".repeat(663);
+  const parsed = Math.floor(mostPairs / (2 * 663) ** 2);
+  expect(parsed).toBeLessThan(25);
+  expect(parse(`- [ ] ${piece}\n`.repeat(100))).toHaveLength(parsed);
+  // Boxes without words are no tasks, and use it up all the same.
+  expect(parse(`${`- [ ] ${"![]()".repeat(398)}\n`.repeat(12)}- [ ] b`)).toEqual([]);
+});
+
+test("as many tasks as may be are parsed with more signs than people use", () => {
+  expect(parse(`- [ ] ${"(a),".repeat(83)}\n`.repeat(mostTasks))).toHaveLength(mostTasks);
 });

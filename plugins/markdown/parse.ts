@@ -24,6 +24,11 @@ export const mostTasks = 500;
 export const mostLines = 4000;
 export const longestParsed = 200_000;
 const longestDescription = 2000;
+/**
+ * Pairs of signs within a task, of all tasks together: parsing its words takes the square of the ASCII punctuation,
+ * which is what Markdown's signs are made of. 500 tasks with 250 signs each stay below it.
+ */
+export const mostPairs = 40_000_000;
 /** Columns that lists and quotes may take before a line begins: parsing takes the third power of the nesting. */
 const deepest = 24;
 
@@ -61,11 +66,15 @@ export function parseTasks(text: string, domain: string | undefined): WrittenTas
     mdastExtensions: [gfmTaskListItemFromMarkdown()],
   });
   const tasks: WrittenTask[] = [];
+  let pairs = 0;
   const walk = (node: Nodes) => {
     if (tasks.length >= mostTasks) return;
     if (node.type === "listItem" && typeof node.checked === "boolean") {
       const paragraph = node.children.find((child) => child.type === "paragraph");
-      const task = paragraph && taskOf(paragraph, node.checked, domain);
+      const raw = paragraph ? rawText(paragraph) : "";
+      pairs += (raw.match(/[!-/:-@[-`{-~]/g)?.length ?? 0) ** 2;
+      if (pairs > mostPairs) return;
+      const task = taskOf(raw, node.checked, domain);
       if (task) tasks.push(task);
     }
     if ("children" in node) for (const child of node.children) walk(child);
@@ -90,8 +99,8 @@ function withinLimits(text: string): string {
 }
 
 /** Nothing for a box without words. */
-function taskOf(paragraph: Paragraph, checked: boolean, domain: string | undefined): WrittenTask | undefined {
-  const { text, code } = plainText(rawText(paragraph).slice(0, longestDescription).toWellFormed());
+function taskOf(raw: string, checked: boolean, domain: string | undefined): WrittenTask | undefined {
+  const { text, code } = plainText(raw);
   const marks: { start: number; end: number }[] = [];
   const assignees = new Set<string>();
   let resolveBy: string | undefined;
@@ -117,9 +126,10 @@ function taskOf(paragraph: Paragraph, checked: boolean, domain: string | undefin
   };
 }
 
-/** A paragraph as it is written, without the signs of lists and quotes before its lines. */
+/** As much of a paragraph as is parsed, as it is written, without the signs of lists and quotes before its lines. */
 function rawText({ children }: Paragraph): string {
-  return children.map((child) => ("value" in child ? child.value : "\n")).join("");
+  const text = children.map((child) => ("value" in child ? child.value : "\n")).join("");
+  return text.slice(0, longestDescription).toWellFormed();
 }
 
 /** The words of a paragraph in one line, and where of them is code. */

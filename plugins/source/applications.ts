@@ -20,9 +20,7 @@ export default definePlugin({
 });
 
 /** @throws Unavailable naming the record that cannot be read, or that is there twice */
-export function applicationsIn(
-  sources: readonly { location: Location; value: unknown }[],
-): ApplicationItem[] {
+function applicationsIn(sources: readonly { location: Location; value: unknown }[]): ApplicationItem[] {
   const applications = new Map<string, ApplicationItem>();
   for (const { location, value } of sources) {
     for (const [at, record] of listIn(value, ["applications"], location).entries()) {

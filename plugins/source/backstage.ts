@@ -35,7 +35,7 @@ export default definePlugin({
  * https://backstage.io/docs/features/software-catalog/descriptor-format
  * @throws Unavailable naming the entity that cannot be read, or when there is none of the wanted kinds
  */
-export function entitiesIn(
+function entitiesIn(
   sources: readonly { location: Location; value: unknown }[],
   kinds: readonly string[],
 ): ApplicationItem[] {

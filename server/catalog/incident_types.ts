@@ -1,11 +1,12 @@
 import { t } from "elysia";
 import { incidentTypes } from "../../core/catalog/incident_type.ts";
+import { visibilities } from "../../drizzle/schema/index.ts";
 import type { Deps } from "../deps.ts";
-import { closed, id, nullable } from "../schema.ts";
+import { closed, id, nullable, oneOf } from "../schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 
-const visibility = t.Union([t.Literal("Open"), t.Literal("Restricted")], {
+const visibility = oneOf(visibilities, {
   description: "What an incident of it starts with when its reporter does not say",
 });
 const commander = nullable(id);

@@ -8,16 +8,11 @@ import type { CatalogTable, Columns, Item, Resource } from "../../core/catalog/r
 import { updateRecord } from "../../core/catalog/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
+import { etagOf } from "../etag.ts";
 import { oncePerKey } from "../idempotency.ts";
-import { idText, listQueryOf } from "../schema.ts";
+import { closed, idText, listQueryOf } from "../schema.ts";
 import { type Model, schemasOf } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
-const refusalsOfOne = { ...refusals, 404: problemSchema };
-
-/** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */
-const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
 /**
  * The routes of a resource of the catalog. The compiler holds a model's `fieldsOf` and `viewOf` against its schemas, and
@@ -33,7 +28,7 @@ export function catalogRoutes<
 >(deps: Deps, resource: Resource<T, C, Fields>, model: Model<Path, Item<C>, Fields, Written, Shown>) {
   const { path, parameter, fieldsOf } = model;
   const { view, page, query, created, changed } = schemasOf(resource, model);
-  const params = t.Object({ [parameter]: idText }, { additionalProperties: false });
+  const params = t.Object({ [parameter]: idText }, closed);
   const one = `/:${parameter}` as const;
   const idOf = (of: Record<string, string>) => Number(of[parameter]);
   const viewOf = (item: Item<C>) => ({

@@ -63,7 +63,7 @@ const recordRoutes = (deps: Deps) =>
     }),
   });
 
-export const onCallView = t.Object(
+const onCallView = t.Object(
   {
     individual: nullable(t.Object({ id: nullable(id), name: t.String(), email: t.String() }, closed)),
     at: instant,

@@ -6,7 +6,8 @@ import { removeDocument } from "../../core/document/remove.ts";
 import { updateDocument } from "../../core/document/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
+import { etagOf } from "../etag.ts";
 import { oncePerKey } from "../idempotency.ts";
 import { listQueryOf } from "../schema.ts";
 import {
@@ -19,12 +20,6 @@ import {
   newDocument,
   viewOf,
 } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
-const refusalsOfOne = { ...refusals, 404: problemSchema };
-
-/** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a document is of this version. */
-const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
 /** Documents: those of incidents that the actor may read, and those of none. */
 export const documentRoutes = (deps: Deps) =>

@@ -5,7 +5,7 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
 import { oncePerKey } from "../idempotency.ts";
-import { ofIncident } from "../participant/model.ts";
+import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../schema.ts";
 import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
 
@@ -25,7 +25,7 @@ export const eventRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: ofIncident, query: eventQuery },
+        ...{ actor: true, params: incidentParams, query: eventQuery },
         response: { 200: eventPage, ...refusals },
       },
     )
@@ -41,7 +41,7 @@ export const eventRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: ofIncident, body: newEvent },
+        ...{ actor: true, params: incidentParams, body: newEvent },
         response: { 201: eventView, ...refusalsOfPost },
       },
     );

@@ -7,6 +7,7 @@ import type { IncidentFields } from "../../core/incident/update.ts";
 import { parseInstant } from "../../core/instant.ts";
 import { descriptionLength, nameLength } from "../../core/text.ts";
 import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
+import { personView } from "../participant/model.ts";
 import {
   closed,
   id,
@@ -40,7 +41,6 @@ export const incidentView = t.Object(view, closed);
 
 export const incidentPage = pageOf(incidentView);
 
-const person = t.Object({ id, name: t.String(), email: t.String() }, closed);
 const proposed = {
   plugin_slug: t.String(),
   reasons: t.Array(t.Object({ kind: t.String(), id: t.Optional(id), name: t.String() }, closed)),
@@ -49,7 +49,7 @@ const proposed = {
 export const incidentDetail = t.Object(
   {
     ...view,
-    ...{ reporter: nullable(person), commander: nullable(person) },
+    ...{ reporter: nullable(personView), commander: nullable(personView) },
     steps: t.Array(
       t.Object(
         {

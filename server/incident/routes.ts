@@ -7,7 +7,8 @@ import { reportIncident } from "../../core/incident/report.ts";
 import { updateIncident } from "../../core/incident/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
+import { etagOf } from "../etag.ts";
 import { oncePerKey } from "../idempotency.ts";
 import {
   changedIncident,
@@ -23,14 +24,8 @@ import {
   viewOf,
 } from "./model.ts";
 
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
-const refusalsOfOne = { ...refusals, 404: problemSchema };
-
 /** How long an answer waits for what follows from the change; the rest goes on without it. */
 const flowMilliseconds = 1000;
-
-/** The version that a PUT is to name. A GET has none: it also shows steps, roles and costs, which no version covers. */
-const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
 /** Incidents that the actor may read. */
 export const incidentRoutes = (deps: Deps) =>
@@ -69,6 +64,7 @@ export const incidentRoutes = (deps: Deps) =>
     )
     .get(
       "/:incident_id",
+      // Without an ETag: it also shows steps, roles and costs, which no version covers.
       async ({ actor, params }) => detailOf(await getIncident(deps, actor, Number(params.incident_id))),
       { actor: true, params: incidentParams, response: { 200: incidentDetail, ...refusalsOfOne } },
     )

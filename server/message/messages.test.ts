@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import { lockIncident } from "../../core/incident/lock.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
+import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import {
   insertEmptyIncident,
@@ -146,6 +148,19 @@ describe("POST", () => {
       body: { detail: "This incident has no channel of its own" },
     });
     expect(await heard("alice")).toBe("");
+  });
+
+  test("waits for who is just archiving the channel, and comes too late", async () => {
+    let late: ReturnType<typeof say> | undefined;
+    await server.db.transaction(async (tx) => {
+      await lockIncident(tx, "worker", incidentId);
+      late = say("alice", { text: "after" });
+      await somebodyWaits(server.db);
+      const archived = { archivedAt: server.clock.now() };
+      await tx.update(conversation).set(archived).where(eq(conversation.incidentId, incidentId));
+    });
+    expect((await late)?.http).toBe(409);
+    expect(await rows()).toEqual([]);
   });
 
   test.each([

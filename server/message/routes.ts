@@ -5,7 +5,7 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
 import { oncePerKey } from "../idempotency.ts";
-import { ofIncident } from "../participant/model.ts";
+import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../schema.ts";
 import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
 
@@ -24,7 +24,7 @@ export const messageRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: ofIncident, query: messageQuery },
+        ...{ actor: true, params: incidentParams, query: messageQuery },
         response: { 200: messagePage, ...refusals },
       },
     )
@@ -43,7 +43,7 @@ export const messageRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: ofIncident, body: newMessage },
+        ...{ actor: true, params: incidentParams, body: newMessage },
         response: { 201: messageView, ...refusalsOfPost },
       },
     );

@@ -22,8 +22,6 @@ export const participantView = t.Object(
 
 export const participantPage = pageOf(participantView);
 
-export const ofIncident = t.Object({ incident_id: idText }, closed);
-
 export const participantParams = t.Object({ incident_id: idText, participant_id: idText }, closed);
 
 const { limit, cursor } = listQuery;

@@ -13,13 +13,13 @@ import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
 import { oncePerKey } from "../idempotency.ts";
+import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../schema.ts";
 import {
   endedRole,
   newParticipant,
   newRole,
   nothing,
-  ofIncident,
   participantPage,
   participantParams,
   participantQuery,
@@ -64,7 +64,7 @@ export const participantRoutes = (deps: Deps) => {
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: ofIncident, query: participantQuery },
+        ...{ actor: true, params: incidentParams, query: participantQuery },
         response: { 200: participantPage, ...refusals },
       },
     )
@@ -82,7 +82,7 @@ export const participantRoutes = (deps: Deps) => {
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: ofIncident, body: newParticipant },
+        ...{ actor: true, params: incidentParams, body: newParticipant },
         response: { 201: participantView, ...refusalsOfPost },
       },
     )

@@ -6,7 +6,7 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
 import { oncePerKey } from "../idempotency.ts";
-import { ofIncident } from "../participant/model.ts";
+import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../schema.ts";
 import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
 
@@ -25,7 +25,7 @@ export const reportRoutes = (deps: Deps) =>
         return { ...page, items: page.items.map(viewOf) };
       },
       {
-        ...{ actor: true, params: ofIncident, query: reportQuery },
+        ...{ actor: true, params: incidentParams, query: reportQuery },
         response: { 200: reportPage, ...refusals },
       },
     )
@@ -41,7 +41,7 @@ export const reportRoutes = (deps: Deps) =>
         return status(201, made.body);
       },
       {
-        ...{ actor: true, params: ofIncident, body: newReport },
+        ...{ actor: true, params: incidentParams, body: newReport },
         response: { 201: reportView, ...refusalsOfPost },
       },
     )

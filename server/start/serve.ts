@@ -1,5 +1,6 @@
 import { chmodSync, readFileSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
+import { hostInUrl } from "../../core/address.ts";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
 import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
@@ -124,6 +125,5 @@ function parseHeader(text: string): [string, string] {
 function addressOf({ host, uds, fd, sslKeyfile }: StartOptions, server: Server<unknown>): string {
   if (uds !== undefined) return `unix:${uds}`;
   if (fd !== undefined) return `descriptor ${fd}`;
-  const name = host.includes(":") ? `[${host}]` : host;
-  return `${sslKeyfile === undefined ? "http" : "https"}://${name}:${server.port}`;
+  return `${sslKeyfile === undefined ? "http" : "https"}://${hostInUrl(host)}:${server.port}`;
 }

@@ -42,10 +42,6 @@ export class Supervisor {
     return true;
   }
 
-  get pids(): number[] {
-    return this.#workers.map(({ pid }) => pid);
-  }
-
   /**
    * Replaces all workers, one after the other; each goes when its successor answers.
    * @returns false if one did not come up: those that run go on

@@ -1,4 +1,4 @@
-import { ownCommand } from "./own_command.ts";
+import { ownCommand } from "../../core/own_command.ts";
 import type { Message } from "./supervised.ts";
 
 export interface WorkerOptions {

@@ -1,10 +1,11 @@
 import { type Static, t } from "elysia";
 import { mostAssignees, type Task, type TaskFields } from "../../core/task/task.ts";
 import { descriptionLength } from "../../core/text.ts";
-import { closed, id, idText, instant, listQuery, nullable, pageOf, version } from "../schema.ts";
+import { taskStatuses } from "../../drizzle/schema/index.ts";
+import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf, version } from "../schema.ts";
 
 const description = t.String({ minLength: 1, maxLength: descriptionLength });
-const status = t.Union([t.Literal("Open"), t.Literal("Resolved"), t.Literal("Cancelled")]);
+const status = oneOf(taskStatuses);
 const email = t.String({ minLength: 1, maxLength: 254, description: "An e-mail address" });
 const owner = nullable(email);
 const assignees = t.Array(email, { maxItems: mostAssignees });

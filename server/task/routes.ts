@@ -7,7 +7,8 @@ import { removeTask } from "../../core/task/remove.ts";
 import { updateTask } from "../../core/task/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
+import { etagOf } from "../etag.ts";
 import { oncePerKey } from "../idempotency.ts";
 import { listQueryOf } from "../schema.ts";
 import {
@@ -20,12 +21,6 @@ import {
   taskView,
   viewOf,
 } from "./model.ts";
-
-const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
-const refusalsOfOne = { ...refusals, 404: problemSchema };
-
-/** As a document's: whatever an answer shows of a task is of this version. */
-const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
 /** Tasks of incidents that the actor may read. */
 export const taskRoutes = (deps: Deps) =>

@@ -56,7 +56,7 @@ export function tripDatabase() {
 }
 
 /** Runs a revision's SQL as the engine does. */
-export async function applySql(sql: Sql, text: string): Promise<void> {
+async function applySql(sql: Sql, text: string): Promise<void> {
   const marks = readMarks(text);
   checkStatements("The test", text, marks);
   if (marks.irreversible !== undefined) throw new Error(`irreversible: ${marks.irreversible}`);
@@ -69,7 +69,7 @@ export async function applySql(sql: Sql, text: string): Promise<void> {
  * against each other: the schema made in one step and by a revision, that before up and after down, the rows that
  * down promises to bring back.
  */
-export async function roundTrip(
+async function roundTrip(
   sql: Sql,
   previous: Snapshot,
   current: Snapshot,

@@ -7,7 +7,7 @@ import type { Database } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
 
 /** A database clock that shows what the test's clock shows, so that one clock drives both. */
-export function databaseClockOf(clock: Clock): DatabaseClock {
+function databaseClockOf(clock: Clock): DatabaseClock {
   return { now: () => sql<Date>`${clock.now().toISOString()}::timestamptz`.mapWith(run.slot) };
 }
 
@@ -23,11 +23,4 @@ export function everySeconds(name: string, every: number, timeoutSeconds = every
 
 export function daily(name: string, time: string): TaskDefinition {
   return { name, timing: { daily: time }, showsTime: true, timeoutSeconds: 60 };
-}
-
-/** Sessions of this database that wait for a lock. */
-export async function lockWaiters(db: Database): Promise<number> {
-  const [row] = await db.execute<{ count: number }>(sql`select count(*)::int as count
-    from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-  return row!.count;
 }

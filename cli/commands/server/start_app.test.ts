@@ -49,6 +49,7 @@ describe("a command line that cannot be", () => {
     ["--fd 3 --host ::1", "--fd and --host exclude each other: listen in one place"],
     ["--uds-mode 600", "--uds-mode goes with --uds"],
     ["--uds a --uds-mode 9", '--uds-mode: "9" is not a mode such as 660'],
+    ["--uds a --uds-mode 1660", '--uds-mode: "1660" is not a mode such as 660'],
     ["--reload --workers 2", "--reload and --workers exclude each other"],
     [
       "--uds a --workers 2",
@@ -62,6 +63,23 @@ describe("a command line that cannot be", () => {
     ["--ssl-keyfile a", "--ssl-keyfile and --ssl-certfile go together"],
     ["--ssl-certfile a", "--ssl-keyfile and --ssl-certfile go together"],
     ["--ssl-ca-certs a", "--ssl-ca-certs goes with --ssl-keyfile and --ssl-certfile"],
+    ["--fd 1000001", '--fd: "1000001" is not a whole number from 0 to 1000000'],
+    ["--fd 1e1", '--fd: "1e1" is not a whole number from 0 to 1000000'],
+    ["--workers 257", '--workers: "257" is not a whole number from 1 to 256'],
+    ["--limit-concurrency 0", '--limit-concurrency: "0" is not a whole number from 1 to 1000000'],
+    ["--limit-concurrency 1000001", '--limit-concurrency: "1000001" is not a whole number from 1 to 1000000'],
+    ["--limit-max-requests 0", '--limit-max-requests: "0" is not a whole number from 1 to 1000000000'],
+    [
+      "--limit-max-requests 1000000001",
+      '--limit-max-requests: "1000000001" is not a whole number from 1 to 1000000000',
+    ],
+    ["--backlog 0", '--backlog: "0" is not a whole number from 1 to 65535'],
+    ["--backlog 65536", '--backlog: "65536" is not a whole number from 1 to 65535'],
+    ["--timeout-keep-alive 0", '--timeout-keep-alive: "0" is not a whole number from 1 to 255'],
+    [
+      "--timeout-graceful-shutdown 3601",
+      '--timeout-graceful-shutdown: "3601" is not a whole number from 0 to 3600',
+    ],
     ["--workers 0", '--workers: "0" is not a whole number from 1 to 256'],
     ["--timeout-keep-alive 256", '--timeout-keep-alive: "256" is not a whole number from 1 to 255'],
     ["--port 65536", '--port: "65536" is not a port (0 to 65535)'],
@@ -74,6 +92,12 @@ describe("a command line that cannot be", () => {
       folder.path,
     );
     expect({ code, first: stderr.split("\n")[0] }).toEqual({ code: 2, first: `svc: ${fault}` });
+  });
+
+  test("APP without an attribute", async () => {
+    const { code, stderr } = await svc(["server", "start", "mine"], {}, folder.path);
+    expect(code).toBe(2);
+    expect(stderr).toContain('"mine" is not <module>:<attribute>');
   });
 
   test("a port that is taken, or a file that is not there, is named", async () => {

@@ -9,7 +9,7 @@ declare const SVC_REVISIONS: unknown;
  */
 export function ownCommand(): string[] {
   if (typeof SVC_REVISIONS !== "undefined") return [process.execPath];
-  const root = join(import.meta.dir, "../..");
+  const root = join(import.meta.dir, "..");
   const flags = ["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
   return [process.execPath, ...flags, join(root, "cli/main.ts")];
 }
