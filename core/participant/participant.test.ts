@@ -199,7 +199,8 @@ test("whatever people join, leave, assume and renounce, tables and timeline are 
     }),
     { numRuns: 60 },
   );
-  expect(reached).toBeGreaterThan(200);
+  // About 235, give or take 20: what was possible is not rare.
+  expect(reached).toBeGreaterThan(100);
 });
 
 /** The step with numbers of participations that there are. */

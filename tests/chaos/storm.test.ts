@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { until } from "../support/e2e_until.ts";
 import { numbers } from "../support/numbers.ts";
+import { seed } from "../support/seed.ts";
 import { Storm, stormPeriodMilliseconds, stormTasks } from "../support/schedule_storm.ts";
 
 /** Of all tasks; more of them take longer. */
 const slots = Number(process.env.SVC_TEST_SLOTS ?? 10_000);
-const seed = Number(process.env.SVC_TEST_SEED ?? Date.now() % 1_000_000);
 const seconds = (slots / stormTasks.length) * (stormPeriodMilliseconds / 1000);
 
 interface Run {
