@@ -39,8 +39,18 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
   },
   schedule: {
     about:
-      "lateness of a 1 s period: svc, graphile-worker, pg-boss; claims, takeover, memory, costs, terms (8 minutes; SVC_BENCH_SECONDS for shorter rounds)",
+      "lateness of a 1 s period: svc, graphile-worker, pg-boss; claims, takeover, memory, costs, terms (11 minutes; SVC_BENCH_SECONDS for shorter rounds)",
     load: async () => (await import("./schedule.ts")).benchSchedule,
+  },
+  server: {
+    about:
+      "/healthcheck and a document: svc, uvicorn with FastAPI, a bare Bun.serve; start, memory (5 minutes)",
+    load: async () => (await import("./server.ts")).benchServer,
+  },
+  scale: {
+    about:
+      "/healthcheck and a document by 1, 2 and 4 server containers; needs Docker (6 minutes; SVC_BENCH_SECONDS for shorter rounds)",
+    load: async () => (await import("./scale.ts")).benchScale,
   },
   start: {
     about: "svc --version against gh --version (10 seconds)",

@@ -146,7 +146,7 @@ async function svc(directory: string): Promise<Contender> {
     });
   }
   const file = join(directory, "svc");
-  await build(file, folder);
+  await build(file, { directory: folder });
   return {
     name: "svc",
     about: `svc database upgrade, the executable, Bun ${Bun.version}`,

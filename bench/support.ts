@@ -147,9 +147,11 @@ export function startServer(
   cwd: string,
   port: number,
   env: Record<string, string>,
+  workers = 1,
 ): Promise<Started> {
+  const words = ["server", "start", "server/main:app", "--port", String(port), "--workers", String(workers)];
   return startProgram(parts, cwd, {
-    command: [...svcFromSource, "server", "start", "server/main:app", "--port", String(port)],
+    command: [...svcFromSource, ...words],
     env: { SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters", ...env },
     ready: /svc: listening on (http:\S+)/,
   });

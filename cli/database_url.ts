@@ -1,8 +1,11 @@
 import type { Io } from "./io.ts";
 
+/** The second may be a pooler's, which is nothing for schema changes and dumps. */
+const names = ["SVC_DATABASE_DIRECT_URL", "SVC_DATABASE_URL"];
+
 /**
- * SVC_DATABASE_URL, from the environment, a file that it names or `.env`. The other variables are not looked at: a
- * database can be mended while the rest of the configuration cannot be read.
+ * SVC_DATABASE_DIRECT_URL, else SVC_DATABASE_URL, from the environment, a file that it names or `.env`. The other
+ * variables are not looked at: a database can be mended while the rest of the configuration cannot be read.
  *
  * @throws ConfigurationError without it, or when it is none
  */
@@ -23,14 +26,17 @@ export async function databaseUrlIfSet(io: Pick<Io, "env">): Promise<string | un
       import("../core/variable.ts"),
       import("../core/errors.ts"),
     ]);
-  const { text, fault: unread } = readVariable(readEnvironment(io.env), "SVC_DATABASE_URL", true);
-  if (unread) throw new ConfigurationError([unread]);
-  if (text !== undefined && !new RegExp(databaseUrlPattern).test(text)) {
-    throw new ConfigurationError([`SVC_DATABASE_URL: this value does not look like ${databaseUrlPattern}`]);
+  const environment = readEnvironment(io.env);
+  for (const name of names) {
+    const { text, fault: unread } = readVariable(environment, name, true);
+    if (unread) throw new ConfigurationError([unread]);
+    if (text === undefined) continue;
+    const looksRight = new RegExp(databaseUrlPattern).test(text);
+    const fault = looksRight ? faultOf(text) : `this value does not look like ${databaseUrlPattern}`;
+    if (fault) throw new ConfigurationError([`${name}: ${fault}`]);
+    return text;
   }
-  const fault = text === undefined ? undefined : faultOf(text);
-  if (fault) throw new ConfigurationError([`SVC_DATABASE_URL: ${fault}`]);
-  return text;
+  return undefined;
 }
 
 /** What is wrong with an address, without a word of it: it holds the password. */

@@ -1,11 +1,11 @@
 import type { Args, ArgToken, Command, CommandContext, LazyCommand } from "gunshi/bone";
 import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
+import { nearest } from "../core/nearest.ts";
 import type { CommandDefinition } from "./command.ts";
 import { UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
-import { nearest } from "./nearest.ts";
 import { find, type Group, isGroup, type Leaf } from "./tree.ts";
 
 /** `svc` without a command: a person who looks around, so the help, and no failure. */
@@ -87,7 +87,8 @@ export async function usageOf(path: readonly string[], tree: Group): Promise<str
   return `Usage: ${usageLine(path, args)}\n\`${["svc", ...path].join(" ")} --help\` tells more.\n`;
 }
 
-async function helpOf(path: readonly string[], tree: Group): Promise<string> {
+/** The help of what stands at `path`. */
+export async function helpOf(path: readonly string[], tree: Group): Promise<string> {
   const node = find(path, tree) ?? tree;
   if (isGroup(node)) return groupHelp(path, node);
   return commandHelp(path, node.about, (await node.load()).default as CommandDefinition);

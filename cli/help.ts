@@ -17,23 +17,30 @@ export function usageLine(path: readonly string[], args?: Args): string {
 
 /** The help of a command. */
 export function commandHelp(path: readonly string[], about: string, command: CommandDefinition): string {
-  const positionals: [string, string][] = [];
-  const options: [string, string][] = [];
-  for (const [name, schema] of Object.entries(command.args)) {
-    if (schema.hidden) continue;
-    const text = describe(schema);
-    if (schema.type === "positional") positionals.push([metavar(name, schema), text]);
-    else options.push([optionName(name, schema), text]);
-  }
-  options.push(HELP_OPTION);
+  const { positionals, options } = argumentRows(command);
   return sections(
     about,
     `Usage: ${usageLine(path, command.args)}`,
     table("Arguments", positionals),
-    table("Options", options),
+    table("Options", [...options, HELP_OPTION]),
     list("Examples", command.examples ?? []),
     ...(command.notes ?? []).map(wrap),
   );
+}
+
+/** Each argument as it is typed, and what it is; hidden ones are nobody's business. */
+export function argumentRows({
+  args,
+}: CommandDefinition): Record<"positionals" | "options", [string, string][]> {
+  const shown = Object.entries(args).filter(([, { hidden }]) => !hidden);
+  return {
+    positionals: shown
+      .filter(([, { type }]) => type === "positional")
+      .map(([name, schema]) => [metavar(name, schema), describe(schema)]),
+    options: shown
+      .filter(([, { type }]) => type !== "positional")
+      .map(([name, schema]) => [optionName(name, schema), describe(schema)]),
+  };
 }
 
 /** The help of a group, or of `svc` itself when `path` is empty. */

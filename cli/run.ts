@@ -1,5 +1,6 @@
 import { cli } from "gunshi/bone";
 import { type ErrorCode, SvcError } from "../core/errors.ts";
+import { askingWord } from "./completion/scripts.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
@@ -18,6 +19,7 @@ const INTERRUPTED = 130;
  * on stderr (one a fault where a configuration has several), never a stack unless `SVC_DEBUG=1`.
  */
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
+  if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
   try {
     await cli(argv.map(protectNumber), entry(io, tree), {
       name: "svc",
@@ -28,6 +30,19 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
     return OK;
   } catch (error) {
     return await report(error, io, tree);
+  }
+}
+
+/** Nobody reads what goes wrong while they type: a shell that gets no answer completes nothing. */
+async function answerShell(words: readonly string[], io: Io, tree: Group): Promise<number> {
+  const { complete } = await import("./completion/complete.ts");
+  try {
+    const { candidates, places = "words" } = await complete(words, tree);
+    const lines = candidates.map(({ word, about }) => (about ? `${word}\t${about}` : word));
+    io.stdout.write([places, ...lines, ""].join("\n"));
+    return OK;
+  } catch {
+    return FAILURE;
   }
 }
 

@@ -160,6 +160,11 @@ export const root: Group = {
     plugin,
     // The plural, too: the reference is not sure about the name of this group. The same object is the same folder.
     plugins: plugin,
+    completion: {
+      about: "Print the script that completes svc in your shell",
+      load: () => import("./commands/completion.ts"),
+    },
+    help: { about: "Tell about a command", load: () => import("./commands/help.ts") },
     idp: {
       about: "The bundled sign-in provider, for trials and tests only",
       commands: {

@@ -72,11 +72,21 @@ test("many at once, with more than a buffer holds, arrive as they were sent", as
   for (const [n, answer] of answers.entries()) expect(answer.equals(all[n]!)).toBe(true);
 });
 
-test("where nobody listens, or there is no such name, the connection is closed", async () => {
-  for (const to of [`localhost:${await freePort()}`, "nobody.invalid:80"]) {
-    const port = await start(to);
-    expect(await exchange(port, Buffer.from("hello"))).toEqual(Buffer.alloc(0));
-  }
+test("where nobody listens, or there is no such name, the connection is closed in the end", async () => {
+  const ports = [await start(`localhost:${await freePort()}`), await start("nobody.invalid:80")];
+  const answers = await Promise.all(ports.map((port) => exchange(port, Buffer.from("hello"))));
+  expect(answers).toEqual([Buffer.alloc(0), Buffer.alloc(0)]);
+});
+
+test("one who begins to listen a moment later is waited for", async () => {
+  const later = await freePort();
+  const port = await start(`localhost:${later}`);
+  const answer = exchange(port, Buffer.from("hello"));
+  await Bun.sleep(300);
+  const server = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
+  server.listen(later, "127.0.0.1");
+  expect(await answer).toEqual(Buffer.from("hello"));
+  server.close();
 });
 
 test("SIGTERM ends it, and what it does not understand does so at once", async () => {

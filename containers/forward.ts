@@ -2,12 +2,17 @@ import { lookup } from "node:dns/promises";
 import { connect, createServer, type Socket } from "node:net";
 
 /**
- * `bun forward.ts <address:port> <name:port>`, for the trial: passes each connection on to one of the addresses that the
- * name has at that moment, in turn, and to the next one where nobody listens. It is what makes one published port of any
- * number of servers, and what lets a server find the trial sign-in provider where browsers find it: on loopback.
+ * `bun forward.ts <address:port> <name:port>`: passes each connection on to one of the addresses that the name has at that
+ * moment, in turn, and to the next one where nobody listens; if that is so everywhere, it asks again for a while. It is
+ * what makes one address of any number of servers, whichever of them are there, and what lets a server find the trial
+ * sign-in provider where browsers find it: on loopback. Nothing is read before there is somebody to pass it on to, so a
+ * server that does not answer costs no request.
  */
 
 const connectMilliseconds = 2000;
+/** For a server that is the only one, and starts anew. */
+const patienceMilliseconds = 5000;
+const pauseMilliseconds = 100;
 
 const [from, to] = process.argv.slice(2).map(parse);
 if (!from || !to) {
@@ -19,7 +24,7 @@ let turn = 0;
 
 const listener = createServer({ allowHalfOpen: true }, async (client) => {
   client.on("error", () => client.destroy());
-  const upstream = await open(to.host, to.port);
+  const upstream = await patiently(client, () => open(to.host, to.port));
   if (!upstream || client.destroyed) {
     upstream?.destroy();
     client.destroy();
@@ -46,6 +51,16 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => pr
 function parse(text: string): { host: string; port: number } | undefined {
   const [, host, port] = text.match(/^(.+):(\d+)$/) ?? [];
   return host && port ? { host, port: Number(port) } : undefined;
+}
+
+/** Undefined when it takes too long, or the client has gone meanwhile. */
+async function patiently(client: Socket, attempt: () => Promise<Socket | undefined>) {
+  const deadline = performance.now() + patienceMilliseconds;
+  for (;;) {
+    const socket = await attempt();
+    if (socket || client.destroyed || performance.now() > deadline) return socket;
+    await Bun.sleep(pauseMilliseconds);
+  }
 }
 
 /** Undefined when nobody takes it. */

@@ -2,35 +2,10 @@ import { FormatRegistry, OptionalKind, type Static, type TSchema, Type } from "@
 import { Value } from "@sinclair/typebox/value";
 import { ConfigurationError } from "./errors.ts";
 import { isTimeZone } from "./schedule/slot.ts";
+import { providersFault } from "./telemetry/providers.ts";
+import { telemetryVariables } from "./telemetry/variables.ts";
 import { databaseUrlPattern, readVariable } from "./variable.ts";
-
-/** One configuration variable: its name in the environment, its type with default, and what it is for. */
-interface Variable<S extends TSchema = TSchema> {
-  name: string;
-  schema: S;
-  about: string;
-  /** Masked wherever it is shown; `<name>_FILE` may name a file that holds the value instead. */
-  secret: boolean;
-}
-
-function variable<S extends TSchema>(name: string, schema: S, about: string): Variable<S> {
-  return { name, schema, about, secret: false };
-}
-
-function secret<S extends TSchema>(name: string, schema: S, about: string): Variable<S> {
-  return { name, schema, about, secret: true };
-}
-
-const url = (options = {}) => Type.String({ pattern: "^https?://[^\\s/]+", ...options });
-const seconds = (value: number, minimum = 1) => Type.Integer({ default: value, minimum });
-const oneOf = <const T extends string>(values: readonly T[], value: NoInfer<T>) =>
-  Type.Unsafe<T>(
-    Type.Union(
-      values.map((v) => Type.Literal(v)),
-      { default: value },
-    ),
-  );
-const optional = (options = {}) => Type.Optional(Type.String({ minLength: 1, ...options }));
+import { oneOf, optional, seconds, secret, url, type Variable, variable } from "./variable_kinds.ts";
 
 /** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
 const slugs = (value?: string) => {
@@ -47,6 +22,16 @@ export const variables = {
     "SVC_DATABASE_URL",
     Type.Optional(Type.String({ pattern: databaseUrlPattern })),
     "PostgreSQL: postgres://user:password@host:5432/name",
+  ),
+  databaseDirectUrl: secret(
+    "SVC_DATABASE_DIRECT_URL",
+    Type.Optional(Type.String({ pattern: databaseUrlPattern })),
+    "PostgreSQL itself, where SVC_DATABASE_URL is the address of a pooler (PgBouncer)",
+  ),
+  databasePrepare: variable(
+    "SVC_DATABASE_PREPARE",
+    Type.Optional(Type.Boolean()),
+    "Whether connections by SVC_DATABASE_URL keep prepared statements (otherwise only without SVC_DATABASE_DIRECT_URL)",
   ),
   databasePoolSize: variable(
     "SVC_DATABASE_POOL_SIZE",
@@ -238,6 +223,12 @@ export const variables = {
     Type.Boolean({ default: true }),
     "Whether each request is logged (--no-access-log)",
   ),
+  staticDir: variable(
+    "STATIC_DIR",
+    optional(),
+    "Folder of a built front end, which everyone may read: served where no address of the API is",
+  ),
+  ...telemetryVariables,
 } satisfies Record<string, Variable>;
 
 FormatRegistry.Set("timezone", isTimeZone);
@@ -274,11 +265,12 @@ export function readValue(
   const optionalAndMissing = value === undefined && OptionalKind in schema;
   if (optionalAndMissing || Value.Check(schema, value)) return { value };
   if (text === undefined) return { fault: `${name} is not set` };
-  return { fault: `${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema)}` };
+  return { fault: `${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema, text)}` };
 }
 
-function expectation(schema: TSchema): string {
+function expectation(schema: TSchema, text: string): string {
   if (schema.anyOf) return `is none of ${schema.anyOf.map((s: TSchema) => s.const).join(", ")}`;
+  if (schema.const !== undefined) return `is not ${schema.const}`;
   if (schema.type === "integer") {
     const { minimum, maximum } = schema;
     return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
@@ -286,6 +278,7 @@ function expectation(schema: TSchema): string {
   if (schema.type === "number") return "is no number, or too small or too large";
   if (schema.type === "boolean") return "is neither true nor false";
   if (schema.format === "timezone") return "is no IANA time zone, such as UTC or Europe/Berlin";
+  if (schema.format === "metric providers") return providersFault(text) ?? "";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
   return `does not look like ${schema.pattern}`;

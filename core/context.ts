@@ -4,6 +4,7 @@ import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Log } from "./log.ts";
 import type { Plugins } from "./plugin/choose.ts";
+import type { Telemetry } from "./telemetry/telemetry.ts";
 
 /** What every verb of core is handed: where things are kept, what time it is, how we are set up, where to tell. */
 export interface Context {
@@ -11,6 +12,8 @@ export interface Context {
   clock: Clock;
   config: Config;
   log: Log;
+  /** Where it is counted; none unless it is configured. */
+  telemetry?: Telemetry;
 }
 
 /** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */

@@ -1,3 +1,4 @@
+import { withoutQuery } from "../drizzle/query_error.ts";
 import { Conflict, SvcError, Unavailable } from "./errors.ts";
 
 /**
@@ -53,6 +54,12 @@ export function operatorsError(error: unknown): unknown {
     default:
       return error;
   }
+}
+
+/** That line for a log, whose errors have lost their words; none for what an operator cannot cause. */
+export function reasonOf(error: unknown): { reason?: string } {
+  const known = operatorsError(withoutQuery(error));
+  return known instanceof SvcError ? { reason: known.detail } : {};
 }
 
 /** The SQLSTATE of PostgreSQL, or the socket's code; undefined for an error that has none. */

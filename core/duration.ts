@@ -19,7 +19,8 @@ export function durationText(from: Date, to: Date): string {
   return parts.join(" ");
 }
 
-/** To the minute, in UTC: `2026-12-01 18:00 UTC`. */
-export function minuteText(at: Date): string {
-  return `${at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+/** To the minute, in a time zone and with its name: `2026-12-01 18:00 UTC`. */
+export function minuteText(at: Date, timezone: string): string {
+  const there = Temporal.Instant.fromEpochMilliseconds(at.getTime()).toZonedDateTimeISO(timezone);
+  return `${there.toPlainDate()} ${there.toPlainTime().toString({ smallestUnit: "minute" })} ${timezone}`;
 }

@@ -1,25 +1,35 @@
 import { expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
-import { openDatabase } from "../drizzle/client.ts";
-import { individual } from "../drizzle/schema/index.ts";
-import { createTestDatabase } from "../tests/support/database.ts";
-import { createLog } from "./log.ts";
+import { createLog, Verbosity } from "./log.ts";
 
-test("of a query that failed, neither the SQL nor its parameters are written, and the SQLSTATE is", async () => {
-  await using database = await createTestDatabase();
-  const { db, close } = openDatabase(database.url, 2);
-  const logged: string[] = [];
-  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
-  const failing = db.update(individual).set({ name: "n", email: "s3cret\0" }).where(eq(individual.id, 1));
-  const error = await failing.catch((thrown: unknown) => thrown);
-  await close();
-  expect(String((error as Error).message)).toContain("s3cret");
-  log.warn({ err: error }, "it failed");
-  log.warn({ err: new Error("around it", { cause: error }) }, "it failed");
-  expect(logged).toHaveLength(2);
-  for (const line of logged) {
-    expect(line).toContain('"code":"');
-    expect(line).not.toContain("s3cret");
-    expect(line).not.toMatch(/update/i);
-  }
+function logAt(level: string) {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog(level, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  return { log, lines, verbosity: new Verbosity(log) };
+}
+
+test.each(["debug", "info", "warn", "error", "fatal"])(
+  "a log at %p is one at debug for a while, and says so, whatever it may say otherwise",
+  (level) => {
+    const { log, lines, verbosity } = logAt(level);
+    verbosity.toggle();
+    log.debug("seen");
+    verbosity.toggle();
+    log.debug("seen at debug alone");
+    const changed = (log_level: string) => ["the log level has changed", log_level];
+    const said = lines.map(({ msg, log_level }) => (log_level ? [msg, log_level] : [msg]));
+    expect(said).toEqual(
+      level === "debug" ? [["seen"], ["seen at debug alone"]] : [changed("debug"), ["seen"], changed(level)],
+    );
+  },
+);
+
+test("what is told twice changes nothing, and trace stays trace", () => {
+  const { log, lines, verbosity } = logAt("warn");
+  verbosity.verbose = false;
+  verbosity.verbose = true;
+  verbosity.verbose = true;
+  expect([log.level, lines.length]).toEqual(["debug", 1]);
+  const trace = logAt("trace");
+  trace.verbosity.toggle();
+  expect([trace.log.level, trace.lines]).toEqual(["trace", []]);
 });

@@ -16,8 +16,35 @@ export function createLog(level: string, destination: pino.DestinationStream = p
   );
 }
 
+/** Lowers the level of a log to `debug` and back, while the program goes on. */
+export class Verbosity {
+  readonly #configured: string;
+
+  constructor(private readonly log: Log) {
+    this.#configured = log.level;
+  }
+
+  get verbose(): boolean {
+    return this.log.level !== this.#configured;
+  }
+
+  set verbose(on: boolean) {
+    // Where `trace` is configured there is nothing to be lowered.
+    const level = on && !this.log.isLevelEnabled("debug") ? "debug" : this.#configured;
+    if (on === this.verbose || level === this.log.level) return;
+    if (on) this.log.level = level;
+    this.log.info({ log_level: level }, "the log level has changed");
+    this.log.level = level;
+  }
+
+  /** What SIGUSR2 asks for. */
+  toggle(): void {
+    this.verbose = !this.verbose;
+  }
+}
+
 /** What may be logged of an error: a database error's message and parameters may hold a secret, its SQLSTATE cannot. */
-export function describeError(error: unknown): Record<string, unknown> {
+function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {};
   const code = "code" in error ? { code: error.code } : {};

@@ -1,14 +1,12 @@
 import { join } from "node:path";
-
-/** There in the single executable only (scripts/build.ts). */
-declare const SVC_REVISIONS: unknown;
+import { hasSourceTree } from "./source_tree.ts";
 
 /**
  * How `svc` is started again, by itself. From the source tree it is Bun with the settings that bin/svc.mjs gives it, and
  * it ends when we end, whatever ends us.
  */
 export function ownCommand(): string[] {
-  if (typeof SVC_REVISIONS !== "undefined") return [process.execPath];
+  if (!hasSourceTree) return [process.execPath];
   const root = join(import.meta.dir, "..");
   const flags = ["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
   return [process.execPath, ...flags, join(root, "cli/main.ts")];

@@ -1,8 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
 
-/** Characters of 32 bytes in base64url. */
-export const secretLength = 43;
-
 /** A new secret: 32 random bytes in base64url. */
 export function newSecret(): string {
   return randomBytes(32).toString("base64url");
@@ -15,7 +12,7 @@ export function looksLikeSecret(text: string): boolean {
   return secretShape.test(text);
 }
 
-/** SHA-256, the only form in which a secret is stored. */
+/** SHA-256: the only form in which a secret is stored, and by which texts are told apart. */
 export function sha256(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
 }

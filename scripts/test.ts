@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -7,8 +7,9 @@ import { runChecks } from "./check.ts";
 import { ensureChromium } from "./chromium.ts";
 import { ensureDebianPostgres } from "./debian_postgres.ts";
 import { ensureEngine } from "./engine.ts";
-import { ensurePrograms } from "./ensure.ts";
+import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
 import { readReport, type Counts } from "./junit.ts";
+import { ensurePgbouncer } from "./pgbouncer.ts";
 
 const root = join(import.meta.dir, "..");
 /** Processes that run test files side by side. More of them than processors make time limits guesswork. */
@@ -54,9 +55,19 @@ async function main(args: string[]): Promise<number> {
 function ensureWhatIsNeeded(files: string[]): void {
   if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
   if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
+  if (anyNames(files, /support\/pgbouncer/)) ensurePgbouncer();
   if (anyNames(files, /support\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
   if (anyNames(files, /support\/sockets/)) ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
   if (anyNames(files, /"openssl"/)) ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
+  if (anyNames(files, /support\/shells/))
+    ensurePrograms("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish");
+  if (anyNames(files, /"qemu-aarch64"/))
+    ensure({
+      why: "The test of the executable for another processor needs an emulator",
+      install: aptInstall("qemu-user libc6-arm64-cross"),
+      found: () => Bun.which("qemu-aarch64") !== null && existsSync("/usr/aarch64-linux-gnu"),
+    });
+  if (anyNames(files, /"mandoc"/)) ensurePrograms("The test of the manual needs mandoc", "mandoc", "mandoc");
   if (anyNames(files, /support\/containers/)) ensureEngine();
 }
 

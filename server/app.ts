@@ -1,7 +1,9 @@
 import { type AnyElysia, Elysia } from "elysia";
+import type { Verbosity } from "../core/log.ts";
+import type { MetricsPlace } from "../core/telemetry/endpoint.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
-import { challengeRoutes } from "./challenge/routes.ts";
+import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
 import type { Deps } from "./deps.ts";
 import { contentRoutes } from "./document/content.ts";
 import { documentRoutes } from "./document/routes.ts";
@@ -12,14 +14,20 @@ import { healthRoutes } from "./health/routes.ts";
 import { incidentRoutes } from "./incident/routes.ts";
 import { readJson } from "./json.ts";
 import { logRequests } from "./log.ts";
+import { judgeMethod } from "./methods.ts";
 import { messageRoutes } from "./message/routes.ts";
+import { ObservedRequests } from "./metrics/requests.ts";
+import { tellRoutes } from "./metrics/routes.ts";
+import { refuseBody } from "./no_body.ts";
 import { refuseUnknownQuery } from "./no_query.ts";
 import { openApiRoutes } from "./openapi/routes.ts";
 import { pageAssets } from "./page/routes.ts";
 import { participantRoutes } from "./participant/routes.ts";
 import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
+import { secureAnswers } from "./security_headers.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
+import { staticRoutes } from "./static/routes.ts";
 import { taskRoutes } from "./task/routes.ts";
 import { tokenRoutes } from "./token/routes.ts";
 import { whoamiRoutes } from "./whoami/routes.ts";
@@ -28,7 +36,7 @@ import { whoamiRoutes } from "./whoami/routes.ts";
 const idleTimeoutSeconds = 60;
 const largestBodyBytes = 1024 * 1024;
 
-/** For a request whose Host is missing or none: what it is about cannot be told (RFC 9112, 3.2). */
+/** For a request whose Host is missing, none, or there twice: what it is about cannot be told (RFC 9112, 3.2). */
 const noAddress = new Response(
   JSON.stringify({
     status: "invalid_input",
@@ -38,13 +46,19 @@ const noAddress = new Response(
   { status: 400, headers: { "content-type": "application/json", "cache-control": "no-store" } },
 );
 
-function isAbsolute(url: string): boolean {
-  return url.startsWith("http") && URL.canParse(url);
+function hasAddress({ url, headers }: Request): boolean {
+  return url.startsWith("http") && URL.canParse(url) && !headers.get("host")?.includes(",");
 }
+
+type Handler = (request: Request) => Response | Promise<Response>;
 
 /** The HTTP application, made of nothing but `deps`. The order matters: a hook covers what is registered after it. */
 export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
+  const presence = { leaving: false };
+  const judge = judgeMethod((): AnyElysia => app);
+  const secure = secureAnswers(deps);
+  const requests = deps.telemetry && new ObservedRequests(deps.telemetry);
   const app = new Elysia({
     // Bun's own router answers a literal colon in the path differently from Elysia's.
     systemRouter: false,
@@ -61,10 +75,17 @@ export function createApp(deps: Deps) {
       error: () => new Response(null, { status: 500 }),
     },
   })
+    .decorate("leave", () => {
+      presence.leaving = true;
+    })
     .decorate("drain", nothingToDrain)
-    .use(logRequests(deps))
-    .onError({ as: "global" }, ({ error, request, set }) => {
-      const response = errorResponse(error, request, deps.log);
+    .decorate("operator", operatorOf(requests))
+    .use(logRequests(deps, requests))
+    .use(tellRoutes(requests))
+    .onError({ as: "global" }, ({ error, request, path, route, set }) => {
+      requests?.matched(request, route);
+      const judged = judge(error, request, path);
+      const response = judged instanceof Response ? judged : errorResponse(judged, request, deps.log);
       // For the log: Elysia has put its own idea of a status there.
       set.status = response.status;
       return response;
@@ -74,7 +95,11 @@ export function createApp(deps: Deps) {
       { as: "global" },
       refuseUnknownQuery((): AnyElysia => app),
     )
-    .use(healthRoutes(deps))
+    .onBeforeHandle(
+      { as: "global" },
+      refuseBody((): AnyElysia => app),
+    )
+    .use(healthRoutes(deps, presence))
     .use(pageAssets)
     .use(openApiRoutes(deps.config.publicUrl, (): AnyElysia => app))
     .use(whoamiRoutes(deps))
@@ -92,12 +117,24 @@ export function createApp(deps: Deps) {
     .use(searchRoutes(deps))
     .use(challenge.routes)
     .use(signInRoutes(deps))
-    .use(browserRoutes(deps));
+    .use(browserRoutes(deps))
+    .use(staticRoutes(deps.config.staticDir, (): AnyElysia => app));
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
-  return app.wrap((handler, request) => {
+  app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
-    if (answer) return () => answer;
-    return isAbsolute(request.url) ? handler : () => noAddress.clone();
+    if (answer) {
+      requests?.atOnce(request, challengeRoute, answer);
+      return () => answer;
+    }
+    // Elysia's types say no more of a handler than that it is a function.
+    const next = hasAddress(request) ? (handler as unknown as Handler) : () => noAddress.clone();
+    return requests ? (inner: Request) => requests.around(inner, () => next(inner)) : next;
+  });
+  return app.wrap((handler, request) => (inner: Request) => {
+    const answer = (handler as unknown as Handler)(inner);
+    return answer instanceof Promise
+      ? answer.then((response) => secure(response, request, app.server))
+      : secure(answer, request, app.server);
   });
 }
 
@@ -106,5 +143,20 @@ export function createApp(deps: Deps) {
  * Elysia's own stop hooks come after the connections have ended.
  */
 async function nothingToDrain(): Promise<void> {}
+
+/** What whoever runs the process asks of it. */
+export interface Operator {
+  verbosity?: Verbosity;
+  /** Sends what telemetry is left. Behind everything else: Elysia does not wait for its own stop hooks. */
+  flush?: () => Promise<void>;
+  /** Tells of a request that was answered in place of the application. */
+  refused?: (request: Request, answer: Response) => void;
+  /** All metrics, in the text format of Prometheus, and where they are to be served. */
+  metrics?: MetricsPlace & { scrape: () => Promise<string> };
+}
+
+function operatorOf(requests: ObservedRequests | undefined): Operator {
+  return requests ? { refused: (request, answer) => requests.outside(request, answer) } : {};
+}
 
 export type App = ReturnType<typeof createApp>;

@@ -12,6 +12,8 @@ export interface DevelopOptions {
   host: string;
   port: number;
   colour: boolean;
+  /** A process that does not answer by then hangs. */
+  startSeconds: number;
 }
 
 const root = join(import.meta.dir, "..");
@@ -83,7 +85,14 @@ class Development {
       },
     });
     const began = performance.now();
+    const { startSeconds } = this.options;
+    let late: string | undefined;
+    const timer = setTimeout(() => {
+      late = `did not answer within ${startSeconds} s`;
+      void next.stop(graceMilliseconds);
+    }, startSeconds * 1000);
     const ready = await Promise.race([next.ready, this.#stopped.promise]);
+    clearTimeout(timer);
     const old = this.#worker;
     this.#worker = next;
     if (ready) {
@@ -93,7 +102,8 @@ class Development {
       this.say(`serving on http://${hostInUrl(host)}:${port} (${Math.round(performance.now() - began)} ms)`);
       void next.ended.then((how) => this.#worker === next && this.#failed(how, words));
     } else if (!this.#stopping) {
-      this.#failed(await next.ended, words);
+      const how = await next.ended;
+      this.#failed(late ?? how, words);
     }
     await old?.stop(graceMilliseconds);
   }

@@ -20,11 +20,19 @@ const statuses: Record<SvcError["code"], number> = {
   internal: 500,
 };
 
+/** The address is there, and answers the methods of `allowed` only: nothing that anybody but HTTP knows of. */
+export class WrongMethod extends Error {
+  constructor(readonly allowed: string) {
+    super("This address does not answer that method");
+  }
+}
+
 const titles: Record<number, string> = {
   400: "The request cannot be accepted",
   401: "Not signed in",
   403: "Not allowed",
   404: "Not found",
+  405: "Not a method of this address",
   409: "The state does not allow it",
   422: "The request cannot be accepted",
   429: "Too many requests",
@@ -50,7 +58,7 @@ export const refusalsOfOne = { ...refusals, 404: problemSchema };
 /** What may be said of an error: status, code and a sentence of ours; never a message from below. */
 export interface Fault {
   status: number;
-  code: SvcError["code"];
+  code: SvcError["code"] | "method_not_allowed";
   detail: string;
   field?: string;
   headers: Record<string, string>;
@@ -61,6 +69,10 @@ export interface Fault {
  * request id. Elysia's own errors are judged by their code; their messages hold values (a password, a token).
  */
 export function faultOf(error: unknown, log: Log, requestId: string): Fault {
+  if (error instanceof WrongMethod) {
+    const headers = { allow: error.allowed };
+    return { status: 405, code: "method_not_allowed", detail: error.message, headers };
+  }
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));
   if (!known || known.code === "configuration" || known.code === "internal") {
     log.error({ err: error, request_id: requestId }, "request failed");
@@ -131,7 +143,11 @@ export function errorResponse(error: unknown, request: Request, log: Log): Respo
     // Why single sign-on failed is in the cause: the page may not say it, an operator must be able to read it.
     if (fault.code === "unauthenticated")
       log.warn({ err: error, request_id: requestId }, "nobody was signed in");
-    return pageOf(fault, requestId);
+    // A page asks for no token: its reader signs in elsewhere.
+    const { "www-authenticate": _, ...headers } = fault.headers;
+    const page = pageOf(fault, requestId);
+    for (const [name, value] of Object.entries(headers)) page.headers.set(name, value);
+    return page;
   }
   const { status, code, detail, field } = fault;
   const protocol = pathname.startsWith("/noauth/");

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { personOf } from "../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../tests/support/server.ts";
 
@@ -42,3 +42,41 @@ async function requestLine({ logged }: TestServer, id: string | null) {
   while (!line()) await Bun.sleep(1);
   return line();
 }
+
+describe("the id that a proxy gives a request", () => {
+  const ids: [string, boolean][] = [
+    ["7f3c1a2e-9b4d-4c6a-8f10-2d5e6b7c8a90", true],
+    ["Root=1-67891233-abcdef012345678912345678", true],
+    ["a/b+c:d.e_f@g", true],
+    ["x".repeat(128), true],
+    ["x".repeat(129), false],
+    ["two words", false],
+    ['","msg":"forged', false],
+    ["a\ttab", false],
+    ["<b>bold</b>", false],
+    ["ümlaut", false],
+    ["", false],
+  ];
+
+  test.each(ids)("%p is taken: %p", async (id, taken) => {
+    await using server = await startTestServer({ proxyHeaders: true });
+    const answer = await server.fetch("/documents/abc", { headers: { "x-request-id": id } });
+    const answered = answer.headers.get("x-request-id");
+    expect(answered === id).toBe(taken);
+    expect(answered).toMatch(taken ? /./ : /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-z]+$/);
+    // The log, the answer's header and its body speak of one request.
+    expect(((await answer.json()) as { request_id: string }).request_id).toBe(answered!);
+    expect((await requestLine(server, answered)).route).toBe("/documents/:document_id");
+  });
+
+  test("is taken of those alone who are trusted", async () => {
+    const idBy = async (overrides: Parameters<typeof startTestServer>[0]) => {
+      await using server = await startTestServer(overrides);
+      const headers = { "x-request-id": "given", "x-forwarded-for": "127.0.0.1" };
+      return (await server.fetch("/healthcheck", { headers })).headers.get("x-request-id");
+    };
+    expect(await idBy({ proxyHeaders: true })).toBe("given");
+    expect(await idBy({ proxyHeaders: true, trustedProxies: "10.0.0.0/8" })).not.toBe("given");
+    expect(await idBy({})).not.toBe("given");
+  });
+});

@@ -4,17 +4,23 @@ import { deleteExpired } from "../core/challenge/create.ts";
 import { systemClock } from "../core/clock.ts";
 import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
+import { keepsStatements } from "../core/database_address.ts";
+import { reasonOf } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { runDueFlows } from "../core/flow/run.ts";
-import { createLog, type Log } from "../core/log.ts";
+import { createLog, type Log, Verbosity } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
+import { watchPools } from "../core/telemetry/database.ts";
+import { metricsPlace } from "../core/telemetry/endpoint.ts";
+import { observePlugins } from "../core/telemetry/plugins.ts";
+import { openTelemetry } from "../core/telemetry/telemetry.ts";
 import { Keys } from "../core/token/keys.ts";
 import { type DatabaseClient, openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { proxyTrust } from "./address.ts";
-import { type App, createApp } from "./app.ts";
+import { type App, createApp, type Operator } from "./app.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 
@@ -26,7 +32,8 @@ const flowSeconds = 15;
  * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
  * opened here. The database may still be down: /healthcheck tells.
  *
- * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on
+ * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on;
+ * Unavailable when the only address that it has is a pooler's
  */
 export async function openApp(): Promise<App> {
   const environment = readEnvironment();
@@ -34,14 +41,19 @@ export async function openApp(): Promise<App> {
   if (!config.databaseUrl)
     throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   const log = createLog(config.logLevel);
-  const database = openDatabase(config.databaseUrl, config.databasePoolSize);
-  const context: Context = { db: database.db, clock: systemClock, config, log };
+  const telemetry = await openTelemetry(config, log, "svc-server");
+  const { databasePoolSize: poolSize } = config;
+  const poolWatch = telemetry && watchPools(telemetry)("server", poolSize);
+  const prepare = keepsStatements(config);
+  const database = openDatabase(config.databaseUrl, poolSize, poolWatch, { prepare });
+  const context: Context = { db: database.db, clock: systemClock, config, log, telemetry };
   await assertSchema(database, log);
-  const { registry, plugins } = await openPlugins({
+  const { registry, plugins: chosen } = await openPlugins({
     ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
   });
-  const watch = new ChallengeWatch(config.databaseUrl, log);
+  const plugins = telemetry ? observePlugins(chosen, telemetry) : chosen;
+  const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl, log);
   const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
@@ -50,7 +62,10 @@ export async function openApp(): Promise<App> {
       "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
     );
   }
-  await watch.start();
+  await watch.start().catch(async (error: unknown) => {
+    await database.close();
+    throw error;
+  });
   const cleanUp = setInterval(() => {
     deleteExpired(context).catch((error: unknown) =>
       log.warn({ err: error }, "could not delete what has expired"),
@@ -61,6 +76,12 @@ export async function openApp(): Promise<App> {
   runFlows();
   const flows = setInterval(runFlows, flowSeconds * 1000);
   const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies });
+  const place = metricsPlace(config, "metricsPort");
+  Object.assign(app.decorator.operator, {
+    verbosity: new Verbosity(log),
+    flush: telemetry?.stop,
+    ...(place && telemetry?.scrape ? { metrics: { ...place, scrape: telemetry.scrape } } : {}),
+  } satisfies Operator);
   // Requests that wait for a plugin need not any more, and what was begun is given back.
   app.decorator.drain = async () => void (await Promise.all([watch.stop(), background.stop()]));
   return app.onStop(async () => {
@@ -75,7 +96,7 @@ export async function openApp(): Promise<App> {
 /** A server that does not know the tables it meets does harm; one whose database is down yet only has to wait. */
 async function assertSchema({ db, close }: DatabaseClient, log: Log): Promise<void> {
   const status = await schemaStatus(db).catch((error: unknown) => {
-    log.warn({ err: error }, "the database does not answer yet");
+    log.warn({ err: error, ...reasonOf(error) }, "the database does not answer yet");
     return undefined;
   });
   try {

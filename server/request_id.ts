@@ -12,3 +12,11 @@ export function requestIdOf(request: Request): string {
   }
   return id;
 }
+
+/**
+ * Takes the id that a proxy has given a request for ours, so that its log and ours speak of one request. What does not
+ * look like an id is passed over: it would stand in our log, in an answer's header and on a page.
+ */
+export function adoptRequestId(request: Request, id: string): void {
+  if (/^[\w.:/+=@-]{1,128}$/.test(id)) ids.set(request, id);
+}

@@ -16,7 +16,7 @@ const open = new Set([
   "GET /noauth/v1/:operation/:argument",
   "ALL /noauth/*",
   // Pages, for the browser's session; an access token opens none of them.
-  "GET /:validator/:challengeToken",
+  "GET /challenge:validator/:challengeToken",
   "GET /sign_in/callback",
   "GET /approve/:id",
   "POST /approve/:id",

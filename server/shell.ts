@@ -40,10 +40,11 @@ export async function shell({ environment, confirm, script, write }: ShellOption
   if (!config.databaseUrl) {
     throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   }
-  const { hostname, pathname } = new URL(config.databaseUrl);
+  const url = config.databaseDirectUrl ?? config.databaseUrl;
+  const { hostname, pathname } = new URL(url);
   if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
-  const { db, close } = openDatabase(config.databaseUrl, 2);
-  const sql = openSql(config.databaseUrl, { max: 1 });
+  const { db, close } = openDatabase(url, 2);
+  const sql = openSql(url, { max: 1 });
   const log = createLog(config.logLevel);
   const context = { db, clock: systemClock, config, log };
   const app = unservedApp(environment);

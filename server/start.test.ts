@@ -15,7 +15,7 @@ const options: Omit<StartOptions, "app"> = {
     supervised: false,
     takesOver: false,
   },
-  ...{ timeoutKeepAlive: 60, timeoutGracefulShutdown: 5 },
+  ...{ timeoutKeepAlive: 60, timeoutDrain: 0, timeoutGracefulShutdown: 5 },
 };
 const environment = { SVC_PUBLIC_URL: "http://127.0.0.1:8000" };
 

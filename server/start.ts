@@ -1,13 +1,15 @@
 import { existsSync } from "node:fs";
 import { hostInUrl } from "../core/address.ts";
-import type { Environment } from "../core/config.ts";
+import { type Environment, readConfig } from "../core/config.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { loadApp } from "./start/load_app.ts";
+import { type MetricsPlace, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
+import type { Operator } from "./app.ts";
+import { isElysia, loadApp } from "./start/load_app.ts";
 import type { StartOptions } from "./start/options.ts";
 import { serve } from "./start/serve.ts";
 import { shareNewConnections, takeNewConnections } from "./start/socket.ts";
-import { stopRequested, tell } from "./start/supervised.ts";
+import { obey, stopRequested, tell } from "./start/supervised.ts";
 
 /**
  * Serves the application until SIGINT or SIGTERM. What the command line says goes before the environment.
@@ -19,24 +21,56 @@ export async function startServer(options: StartOptions, environment: Environmen
   // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settingsOf(options, environment));
   const app = await loadApp(options.app);
+  const operator = isElysia(app) ? (app.decorator.operator ?? {}) : {};
+  const endpoint =
+    operator.metrics && !options.supervised
+      ? serveMetrics(operator.metrics, operator.metrics.scrape)
+      : undefined;
   const serving = await serve(app, options, () => {
     // A supervisor first starts the one that takes over; it stops us then.
     if (options.supervised) tell("replace");
     else stop.resolve();
   });
   if (!options.supervised) process.stderr.write(`svc: listening on ${serving.address}\n`);
-  if (options.takesOver && options.fd === undefined) {
-    takeNewConnections();
-    process.once("message", shareNewConnections);
-  }
+  if (endpoint) process.stderr.write(`svc: metrics at ${endpoint.address}\n`);
+  const { verbosity } = operator;
+  if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
+  const takesNewOnes = options.takesOver && options.fd === undefined;
+  if (takesNewOnes) takeNewConnections();
+  obey((order) => {
+    if (order === "leave") serving.leave();
+    else if (order === "taken over") takesNewOnes && shareNewConnections();
+    else if (typeof order === "object") void tellMetrics(operator, order.question);
+    else if (verbosity) verbosity.verbose = order === "log verbosely";
+  });
   tell("ready");
   await stop.promise;
+  // One of several processes is replaced without a word: whom a balancer asks is all of them.
+  if (!options.supervised && options.timeoutDrain > 0) {
+    serving.leave();
+    await Bun.sleep(options.timeoutDrain * 1000);
+  }
   await serving.stop();
+  await Promise.all([endpoint?.stop(), operator.flush?.()]);
+}
+
+/** Where the supervisor of such servers serves their metrics. @throws ConfigurationError with every fault of theirs */
+export function metricsPlaceOf(options: StartOptions, environment: Environment): MetricsPlace | undefined {
+  // Another application has other variables.
+  if (!options.app.startsWith("server/main:")) return undefined;
+  const config = readConfig(readEnvironment({ ...environment, ...settingsOf(options, environment) }));
+  return metricsPlace(config, "metricsPort");
+}
+
+/** Tells nothing where there is nothing to tell any more: at our end. Throws nothing. */
+async function tellMetrics({ metrics }: Operator, question: number): Promise<void> {
+  const text = await metrics?.scrape().catch(() => undefined);
+  if (text !== undefined) tell({ metrics: text, question });
 }
 
 /** What the options say, as variables of the environment. @throws ConfigurationError for port 0, a missing --env-file */
 function settingsOf(options: StartOptions, environment: Environment): Environment {
-  const { envFile, proxyHeaders, forwardedAllowIps, logLevel, accessLog } = options;
+  const { envFile, proxyHeaders, forwardedAllowIps, logLevel, accessLog, metricsHost, metricsPort } = options;
   if (envFile !== undefined && !existsSync(envFile)) {
     throw new ConfigurationError([`--env-file: there is no ${envFile}`]);
   }
@@ -49,6 +83,8 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
     ...(forwardedAllowIps ? { SVC_FORWARDED_ALLOW_IPS: forwardedAllowIps } : {}),
     ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
     ...(accessLog ? {} : { SVC_ACCESS_LOG: "false" }),
+    ...(metricsHost ? { SVC_METRICS_HOST: metricsHost } : {}),
+    ...(metricsPort === undefined ? {} : { SVC_METRICS_PORT: String(metricsPort) }),
   };
 }
 

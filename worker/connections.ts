@@ -1,4 +1,5 @@
 import { type Database, type DatabaseClient, openDatabase } from "../drizzle/client.ts";
+import type { PoolWatch } from "../drizzle/watch.ts";
 
 /** Claims, leases and heartbeats have connections of their own: no task's work holds them up. */
 const scheduleConnections = 3;
@@ -11,9 +12,11 @@ export class Connections {
   constructor(
     private readonly url: string,
     private readonly poolSize: number,
+    private readonly watch?: (pool: string, size: number) => PoolWatch,
+    private readonly options?: { prepare: boolean },
   ) {
-    this.#schedule = openDatabase(url, scheduleConnections);
-    this.#tasks = openDatabase(url, poolSize);
+    this.#schedule = this.#open("schedule", scheduleConnections);
+    this.#tasks = this.#open("tasks", poolSize);
   }
 
   get schedule(): Database {
@@ -27,12 +30,16 @@ export class Connections {
   /** For connections that are open and on which nobody answers: PostgreSQL's client waits for ever on such. */
   reopen(): void {
     const old = [this.#schedule, this.#tasks];
-    this.#schedule = openDatabase(this.url, scheduleConnections);
-    this.#tasks = openDatabase(this.url, this.poolSize);
+    this.#schedule = this.#open("schedule", scheduleConnections);
+    this.#tasks = this.#open("tasks", this.poolSize);
     for (const client of old) client.close().catch(() => {});
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#schedule.close(), this.#tasks.close()]);
+  }
+
+  #open(pool: string, size: number): DatabaseClient {
+    return openDatabase(this.url, size, this.watch?.(pool, size), this.options);
   }
 }

@@ -4,7 +4,7 @@ import { bossOptions, deadQueue, deliveryQueue } from "../core/delivery/job.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 
-type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins">;
+type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed">;
 
 /** Its own, beside those of the schedule and of the tasks. */
 const connections = 3;
@@ -21,7 +21,7 @@ export async function sendDeliveries(
   stop: AbortSignal,
   { poll = pollSeconds, grace = graceMilliseconds }: { poll?: number; grace?: number } = {},
 ): Promise<void> {
-  const { config, log } = deps;
+  const { config, log, observed } = deps;
   const boss = new PgBoss({
     ...{ ...bossOptions, connectionString: config.databaseUrl, max: connections, application_name: "svc" },
     ...{ superviseIntervalSeconds: 30, monitorIntervalSeconds: 30, reindex: false, monitorVacuum: false },
@@ -40,7 +40,10 @@ export async function sendDeliveries(
     deliveryQueue,
     { ...often, localConcurrency: atOnce, localGroupConcurrency: atOnceByPlugin },
     async (jobs) => {
-      for (const job of jobs) await attemptDelivery(context(), job.id, job.signal);
+      for (const job of jobs) {
+        const attempt = () => attemptDelivery(context(), job.id, job.signal);
+        await (observed ? observed.delivery(attempt) : attempt());
+      }
     },
   );
   await boss.work(deadQueue, { ...often, includeMetadata: true }, async (jobs) => {

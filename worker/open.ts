@@ -1,5 +1,7 @@
+import { sql } from "drizzle-orm";
 import type { Config, Environment } from "../core/config.ts";
 import { readConfig } from "../core/config.ts";
+import { behindPooler, keepsStatements } from "../core/database_address.ts";
 import { operatorsError } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -7,10 +9,15 @@ import { createLog, type Log } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
 import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
+import { watchPools } from "../core/telemetry/database.ts";
+import { observePlugins } from "../core/telemetry/plugins.ts";
+import { openTelemetry, type Telemetry } from "../core/telemetry/telemetry.ts";
+import { isPooled, whichBackend } from "../drizzle/pooler.ts";
 import { withoutQuery } from "../drizzle/query_error.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { Connections } from "./connections.ts";
 import type { WorkerDeps } from "./deps.ts";
+import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
 import { DatabaseTime } from "./time.ts";
 
@@ -18,6 +25,7 @@ import { DatabaseTime } from "./time.ts";
 const leaseSeconds = 30;
 
 export interface OpenWorker extends WorkerDeps {
+  telemetry?: Telemetry;
   close(): Promise<void>;
 }
 
@@ -27,26 +35,34 @@ export interface OpenWorker extends WorkerDeps {
  *
  * @throws ConfigurationError with every fault
  * @throws Conflict when the schema is not one that this release can work on
+ * @throws Unavailable when the only address that it has is a pooler's
  */
 export async function openWorker(
-  options: { environment: Environment; logLevel?: string; patient: boolean; clock?: DatabaseClock },
+  options: { environment: Environment; patient: boolean; clock?: DatabaseClock },
   stop: AbortSignal,
 ): Promise<OpenWorker | undefined> {
-  const { logLevel, patient, clock = databaseClock } = options;
+  const { patient, clock = databaseClock } = options;
   const environment = readEnvironment(options.environment);
-  const config = readConfig({ ...environment, ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}) });
+  const config = readConfig(environment);
   if (!config.databaseUrl)
     throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   const log = createLog(config.logLevel);
-  const connections = new Connections(config.databaseUrl, config.databasePoolSize);
+  const telemetry = await openTelemetry(config, log, "svc-scheduler");
+  const poolWatch = telemetry && watchPools(telemetry);
+  const connections = new Connections(config.databaseUrl, config.databasePoolSize, poolWatch, {
+    prepare: keepsStatements(config),
+  });
+  const close = async () => void (await Promise.all([connections.close(), telemetry?.stop()]));
   try {
-    if (!(await assertSchema(connections, log, patient, stop))) {
-      await connections.close();
+    const mayBePooled = config.databaseDirectUrl !== undefined;
+    if (!(await assertDatabase(connections, { log, patient, mayBePooled }, stop))) {
+      await close();
       return undefined;
     }
-    return await withPlugins(connections, { config, environment, log, clock });
+    const opened = await withPlugins(connections, { config, environment, log, clock });
+    return { ...(telemetry ? observed(opened, telemetry) : opened), close };
   } catch (error) {
-    await connections.close();
+    await close();
     throw error;
   }
 }
@@ -59,7 +75,7 @@ async function withPlugins(
     log,
     clock,
   }: { config: Config; environment: Environment; log: Log; clock: DatabaseClock },
-): Promise<OpenWorker> {
+): Promise<WorkerDeps> {
   const time = new DatabaseTime();
   const owner = crypto.randomUUID();
   const context = {
@@ -77,23 +93,30 @@ async function withPlugins(
     schedule: () => ({ db: connections.schedule, databaseClock: clock, config, owner, leaseSeconds }),
     db: () => connections.tasks,
     reopen: () => connections.reopen(),
-    close: () => connections.close(),
   };
 }
 
+function observed(deps: WorkerDeps, telemetry: Telemetry): WorkerDeps & { telemetry: Telemetry } {
+  const plugins = observePlugins(deps.plugins, telemetry);
+  return { ...deps, plugins, telemetry, observed: new ObservedSchedule(telemetry, deps) };
+}
+
 /** A worker that does not know the tables it meets does harm. @returns false when `stop` aborted before it was known */
-async function assertSchema(
+async function assertDatabase(
   connections: Connections,
-  log: Log,
-  patient: boolean,
+  { log, patient, mayBePooled }: { log: Log; patient: boolean; mayBePooled: boolean },
   stop: AbortSignal,
 ): Promise<boolean> {
-  const ask = () => schemaStatus(connections.schedule);
+  const ask = async () => {
+    const pooled = !mayBePooled && isPooled(await connections.schedule.execute(sql.raw(whichBackend)));
+    return { pooled, status: await schemaStatus(connections.schedule) };
+  };
   const once = () =>
     ask().catch((error: unknown) => {
       throw operatorsError(withoutQuery(error));
     });
-  const status = patient ? await new Outage(log).outlast(ask, stop) : await once();
-  if (status) assertServable(status);
-  return status !== undefined;
+  const found = patient ? await new Outage(log).outlast(ask, stop) : await once();
+  if (found?.pooled) throw behindPooler();
+  if (found) assertServable(found.status);
+  return found !== undefined;
 }

@@ -1,3 +1,4 @@
+import { reasonOf } from "../core/database_error.ts";
 import type { Log } from "../core/log.ts";
 import { pause } from "./time.ts";
 
@@ -40,7 +41,10 @@ export class Outage {
     this.#lasting = lasting;
     this.#changed = performance.now();
     if (lasting)
-      this.log.warn({ err }, "the database does not answer as it should: trying again until it does");
+      this.log.warn(
+        { err, ...reasonOf(err) },
+        "the database does not answer as it should: trying again until it does",
+      );
     else this.log.info("the database answers again");
   }
 }

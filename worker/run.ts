@@ -30,6 +30,16 @@ const patienceMilliseconds = 5000;
  */
 export async function runClaim(
   deps: WorkerDeps,
+  work: Work,
+  claim: Claim,
+  giveUp: AbortSignal,
+): Promise<Outcome> {
+  const run = () => runToItsEnd(deps, work, claim, giveUp);
+  return await (deps.observed ? deps.observed.run(claim, run) : run());
+}
+
+async function runToItsEnd(
+  deps: WorkerDeps,
   { definition, task }: Work,
   claim: Claim,
   giveUp: AbortSignal,

@@ -1,8 +1,10 @@
 import { SvcError } from "../core/errors.ts";
 import type { Environment } from "../core/config.ts";
+import { Verbosity } from "../core/log.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
+import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
 import { sendDeliveries } from "./deliveries.ts";
-import { openWorker } from "./open.ts";
+import { type OpenWorker, openWorker } from "./open.ts";
 import type { Outcome } from "./run.ts";
 import { worksOf } from "./tasks/index.ts";
 import { work, workNow } from "./worker.ts";
@@ -15,6 +17,8 @@ export interface StartOptions {
   /** Goes on with the schedule behind that. */
   keep: boolean;
   logLevel?: string;
+  metricsHost?: string;
+  metricsPort?: number;
   /** Told how the run ended that was asked for. */
   report: (text: string) => void;
 }
@@ -24,29 +28,58 @@ export interface StartOptions {
  * @throws SvcError when a run that was asked for has failed
  */
 export async function startWorker(options: StartOptions, environment: Environment): Promise<void> {
-  const { task, eager, keep, logLevel, report } = options;
+  const { task, eager, keep, report } = options;
   const stop = new AbortController();
   const end = () => stop.abort();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, end);
+  let verbosity: Verbosity | undefined;
+  const toggle = () => verbosity?.toggle();
+  process.on("SIGUSR2", toggle);
   const works = worksOf(task);
-  const deps = await openWorker({ environment, logLevel, patient: !eager }, stop.signal);
+  const settings = settingsOf(options, environment);
+  const deps = await openWorker({ environment: settings, patient: !eager }, stop.signal);
   if (!deps) return;
+  verbosity = new Verbosity(deps.log);
+  let endpoint: MetricsEndpoint | undefined;
   try {
+    // Another worker may be at work beside one that only runs a task.
+    if (!eager || keep) endpoint = serveOwnMetrics(deps);
     if (eager) {
       for (const one of works) judge(one.definition.name, await workNow(deps, one, stop.signal), report);
       if (!keep) return;
     }
     const what = works.length === 1 ? works[0]!.definition.name : `${works.length} tasks`;
     process.stderr.write(`svc: worker for ${what}, until Ctrl-C\n`);
+    if (endpoint) process.stderr.write(`svc: metrics at ${endpoint.address}\n`);
     const both = [work(deps, works, stop.signal)];
     // A worker for one task does that task alone.
     if (task === undefined) both.push(sendDeliveries(deps, stop.signal));
     // Should one of them fail, the other ends, too.
     await Promise.all(both.map((one) => one.finally(end)));
   } finally {
-    await deps.close();
+    await Promise.all([endpoint?.stop(), deps.close()]);
+    process.removeListener("SIGUSR2", toggle);
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.removeListener(signal, end);
   }
+}
+
+/** What the options say, as variables of the environment. */
+function settingsOf(
+  { logLevel, metricsHost, metricsPort }: StartOptions,
+  environment: Environment,
+): Environment {
+  return {
+    ...environment,
+    ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
+    ...(metricsHost ? { SVC_METRICS_HOST: metricsHost } : {}),
+    ...(metricsPort === undefined ? {} : { SVC_SCHEDULER_METRICS_PORT: String(metricsPort) }),
+  };
+}
+
+/** @throws SvcError for a port that is taken */
+function serveOwnMetrics({ config, telemetry }: OpenWorker): MetricsEndpoint | undefined {
+  const place = metricsPlace(config, "schedulerMetricsPort");
+  return place && telemetry?.scrape && serveMetrics(place, telemetry.scrape);
 }
 
 /** @throws SvcError that says why it has failed */

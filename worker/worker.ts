@@ -1,7 +1,8 @@
 import { hostname } from "node:os";
 import { claimDue, claimNow } from "../core/schedule/claim.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
-import { beat, heartbeatSeconds, signOff } from "../core/schedule/heartbeat.ts";
+import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
+import { Crew } from "./crew.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 import { type Outcome, runClaim, type Work } from "./run.ts";
@@ -23,10 +24,11 @@ export async function work(
   grace = graceMilliseconds,
 ): Promise<void> {
   const outage = new Outage(deps.log);
+  const crew = new Crew();
   try {
     // Twice: the first answer also takes the time to connect.
-    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps), stop))) return;
-    await followAll(deps, works, outage, stop, grace);
+    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps, crew), stop))) return;
+    await followAll(deps, works, { outage, crew, grace }, stop);
   } finally {
     await inTime(patienceMilliseconds, signOff(deps.schedule())).catch(() => {});
   }
@@ -35,9 +37,8 @@ export async function work(
 async function followAll(
   deps: WorkerDeps,
   works: readonly Work[],
-  outage: Outage,
+  { outage, crew, grace }: { outage: Outage; crew: Crew; grace: number },
   stop: AbortSignal,
-  grace: number,
 ): Promise<void> {
   const [giveUp, heart] = [new AbortController(), new AbortController()];
   let timer: NodeJS.Timeout | undefined;
@@ -45,9 +46,9 @@ async function followAll(
     timer = setTimeout(() => giveUp.abort(), grace);
   };
   stop.addEventListener("abort", drain, { once: true });
-  const beside = Promise.all([beatOn(deps, outage, heart.signal), cleanOn(deps, stop)]);
+  const beside = Promise.all([beatOn(deps, crew, outage, heart.signal), cleanOn(deps, stop)]);
   try {
-    await Promise.all(works.map((one) => follow(deps, one, outage, stop, giveUp.signal)));
+    await Promise.all(works.map((one) => follow(deps, one, { outage, crew }, stop, giveUp.signal)));
   } finally {
     clearTimeout(timer);
     heart.abort();
@@ -57,7 +58,7 @@ async function followAll(
 
 /** Runs a task now. @throws Conflict when it is running already */
 export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): Promise<Outcome> {
-  await observe(deps);
+  await observe(deps, new Crew());
   try {
     const claim = await claimNow(deps.schedule(), one.definition);
     return await runClaim(deps, one, claim, stop);
@@ -69,16 +70,16 @@ export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): P
 async function follow(
   deps: WorkerDeps,
   one: Work,
-  outage: Outage,
+  { outage, crew }: { outage: Outage; crew: Crew },
   stop: AbortSignal,
   giveUp: AbortSignal,
 ): Promise<void> {
   const { log, schedule, time } = deps;
   while (!stop.aborted) {
-    const claimed = await outage.outlast(() => claimDue(schedule(), one.definition), stop);
+    const claimed = await outage.outlast(() => claimDue(schedule(), one.definition, time.now()), stop);
     if (!claimed) return;
     if ("lookAgain" in claimed) {
-      await time.sleepUntil(claimed.lookAgain, stop);
+      await time.sleepUntil(crew.inTurn(schedule(), one.definition, claimed.lookAgain), stop);
       continue;
     }
     await runClaim(deps, one, claimed.claim, giveUp).catch((err: unknown) =>
@@ -87,21 +88,26 @@ async function follow(
   }
 }
 
-/** Says that we live, and hears what time it is. */
-async function observe({ schedule, time, reopen }: WorkerDeps): Promise<true> {
-  const sent = performance.now();
-  const beaten = beat(schedule(), { host: hostname(), pid: process.pid });
-  const said = await inTime(patienceMilliseconds, beaten).catch((error: unknown) => {
-    if (performance.now() - sent >= patienceMilliseconds) reopen();
+/** Says that we live, and hears what time it is and who else does. */
+async function observe({ schedule, time, reopen }: WorkerDeps, crew: Crew): Promise<true> {
+  const begun = performance.now();
+  const say = async () => {
+    await beat(schedule(), { host: hostname(), pid: process.pid });
+    const sent = performance.now();
+    const { now, workers } = await lookAround(schedule());
+    time.observe(now, sent, performance.now());
+    crew.hear(workers);
+  };
+  await inTime(patienceMilliseconds, say()).catch((error: unknown) => {
+    if (performance.now() - begun >= patienceMilliseconds) reopen();
     throw error;
   });
-  time.observe(said, sent, performance.now());
   return true;
 }
 
-async function beatOn(deps: WorkerDeps, outage: Outage, stop: AbortSignal): Promise<void> {
+async function beatOn(deps: WorkerDeps, crew: Crew, outage: Outage, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    await outage.outlast(() => observe(deps), stop);
+    await outage.outlast(() => observe(deps, crew), stop);
     await pause(heartbeatSeconds * 1000, stop);
   }
 }

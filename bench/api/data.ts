@@ -109,7 +109,8 @@ const loads: readonly Load[] = [
   },
   {
     table: "document",
-    columns: "id, name, description, resource_type, weblink, incident_id, created_at, updated_at",
+    columns: `id, name, description, resource_type, plugin_slug, resource_id, weblink, incident_id, created_at,
+      updated_at`,
     *rows(size) {
       const writer = writerOf("document");
       for (let id = 1; id <= size.documents; id += 1) {
@@ -119,6 +120,8 @@ const loads: readonly Load[] = [
         yield [
           ...[id, writer.words(5), old ? `${text} The ${retired} had it.` : text],
           id % 10 === 0 ? "reference" : id % 3 === 0 ? "review" : "incident",
+          // One of ten is the incident's own text.
+          ...(id % 10 === 1 ? ["markdown", String(id)] : [null, null]),
           `https://wiki.example.com/${id}`,
           id % 10 === 0 ? null : incident,
           ...stamps(reported(incident, size)),
@@ -146,7 +149,7 @@ const loads: readonly Load[] = [
     table: "flow_step",
     columns: "incident_id, step, state, attempts, finished_at",
     *rows(size) {
-      const steps = ["participants", "commander", "documents", "conversation:channel", "group:group"];
+      const steps = ["participants", "commander", "documents", "conversation:channel", "group:mailing-list"];
       for (let id = 1; id <= size.incidents; id += 1) {
         for (const step of steps) yield [id, `reported:${step}`, "Done", 1, at(reported(id, size) + 1000)];
       }
@@ -164,7 +167,7 @@ const loads: readonly Load[] = [
     columns: "incident_id, plugin_slug, name, email, created_at",
     *rows(size) {
       for (let id = 1; id <= size.incidents; id += 1)
-        yield [id, "group", `inc-${id}`, `inc-${id}@example.com`, at(reported(id, size))];
+        yield [id, "mailing-list", `inc-${id}`, `inc-${id}@example.com`, at(reported(id, size))];
     },
   },
   {

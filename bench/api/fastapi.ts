@@ -5,17 +5,18 @@ import { BenchError, firstLine, installPackages, root, startProgram, type Starte
 const python = "/usr/bin/python3";
 const packages = ["fastapi", "uvicorn", "sqlalchemy", "psycopg2", "uvloop", "httptools"];
 
-/** The service that one would write with FastAPI instead, on Debian's packages, in one process as ours. */
+/** The service that one would write with FastAPI instead, on Debian's packages. */
 export async function startFastApi(
   parts: AsyncDisposableStack,
   directory: string,
-  { databaseUrl, poolSize }: { databaseUrl: string; poolSize: number },
+  { databaseUrl, poolSize, workers = 1 }: { databaseUrl: string; poolSize: number; workers?: number },
 ): Promise<Started & { about: string }> {
   const port = await chooseFreePort("127.0.0.1");
   const started = await startProgram(parts, directory, {
     command: [
       ...[ensurePackages(), "-m", "uvicorn", "--app-dir", join(root, "bench/api"), "fastapi_app:app"],
       ...["--host", "127.0.0.1", "--port", String(port), "--no-access-log"],
+      ...["--workers", String(workers)],
     ],
     env: {
       DATABASE_URL: databaseUrl.replace(/^postgres:/, "postgresql+psycopg2:"),

@@ -1,4 +1,4 @@
-"""The list and the detail of incidents, as somebody would write them with FastAPI and SQLAlchemy.
+"""The list and the detail of incidents, and a document, as somebody would write them with FastAPI and SQLAlchemy.
 
 The caller is believed: no signature is checked and no revocation looked up, which svc does for each request.
 """
@@ -9,7 +9,19 @@ from typing import Any, List, Optional
 
 from fastapi import FastAPI, Header, HTTPException
 from pydantic import BaseModel
-from sqlalchemy import BigInteger, Column, DateTime, ForeignKey, Integer, String, create_engine, or_, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    create_engine,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import declarative_base, joinedload, relationship, selectinload, sessionmaker
 
@@ -89,13 +101,49 @@ class ParticipantGroup(Base):
     weblink = Column(String)
 
 
+class Term(Base):
+    __tablename__ = "term"
+    id = Column(BigInteger, primary_key=True)
+
+
+def linked(other):
+    return Table(
+        f"document_{other}",
+        Base.metadata,
+        Column("document_id", ForeignKey("document.id"), primary_key=True),
+        Column(f"{other}_id", ForeignKey(f"{other}.id"), primary_key=True),
+    )
+
+
 class Document(Base):
     __tablename__ = "document"
     id = Column(BigInteger, primary_key=True)
     incident_id = Column(ForeignKey("incident.id"))
     name = Column(String)
+    description = Column(String)
+    resource_type = Column(String)
+    plugin_slug = Column(String)
+    resource_id = Column(String)
     weblink = Column(String)
+    version = Column(Integer)
+    created_at = Column(DateTime(timezone=True))
+    updated_at = Column(DateTime(timezone=True))
     incident = relationship("Incident")
+    incident_types = relationship(IncidentType, secondary=linked("incident_type"))
+    incident_priorities = relationship(IncidentPriority, secondary=linked("incident_priority"))
+    terms = relationship(Term, secondary=linked("term"))
+
+    @property
+    def incident_type_ids(self):
+        return [one.id for one in self.incident_types]
+
+    @property
+    def incident_priority_ids(self):
+        return [one.id for one in self.incident_priorities]
+
+    @property
+    def term_ids(self):
+        return [one.id for one in self.terms]
 
 
 class Recommendation(Base):
@@ -255,6 +303,23 @@ class IncidentDetail(IncidentView):
     individuals: List[ProposedPerson]
 
 
+class DocumentView(View):
+    id: int
+    name: str
+    description: str
+    resource_type: str
+    plugin_slug: Optional[str]
+    resource_id: Optional[str]
+    weblink: Optional[str]
+    incident_id: Optional[int]
+    incident_type_ids: List[int]
+    incident_priority_ids: List[int]
+    term_ids: List[int]
+    version: int
+    created_at: datetime
+    updated_at: datetime
+
+
 app = FastAPI()
 
 
@@ -312,3 +377,28 @@ def get_incident(incident_id: int, x_user: str = Header()):
         one for one in proposed if one.document.incident_id is None or one.document.incident_id in visible
     ]
     return found
+
+
+@app.get("/documents/{document_id}", response_model=DocumentView)
+def get_document(document_id: int, x_user: str = Header()):
+    with SessionLocal() as session:
+        found = session.scalars(
+            select(Document)
+            .outerjoin(Incident)
+            .options(
+                selectinload(Document.incident_types),
+                selectinload(Document.incident_priorities),
+                selectinload(Document.terms),
+            )
+            .where(Document.id == document_id, or_(Document.incident_id.is_(None), readable(x_user)))
+        ).first()
+        if found is None:
+            raise HTTPException(404, "There is no such document")
+        return DocumentView.from_orm(found)
+
+
+@app.get("/healthcheck")
+def healthcheck():
+    with SessionLocal() as session:
+        current = session.scalars(text("select id from revision order by id desc limit 1")).one()
+    return {"status": "ok", "database": "ok", "revision": {"status": "ok", "current": [current]}}

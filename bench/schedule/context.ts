@@ -3,18 +3,14 @@ import { createLog } from "../../core/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Database } from "../../drizzle/client.ts";
 import type { TestClock } from "../../tests/support/clock.ts";
+import { taskContextOf } from "../../tests/support/task_context.ts";
 import type { TaskContext } from "../../worker/task.ts";
 
 const none: Plugins = { ofType: () => [], find: () => undefined };
 
 /** What a task works with, without a worker around it. */
 export function contextOf(db: Database, clock: TestClock, plugins = none): TaskContext {
-  return {
-    ...{ db, clock, plugins, config: readConfig({}), log: createLog("silent"), slot: clock.now() },
-    signal: new AbortController().signal,
-    transaction: (work) => db.transaction(work),
-    fault: () => {},
-  };
+  return taskContextOf({ db, clock, plugins, config: readConfig({}), log: createLog("silent") });
 }
 
 export async function secondsOf(work: () => Promise<unknown>): Promise<number> {

@@ -10,7 +10,8 @@ const workers = 3;
 const loads = [1, 8];
 const rounds = 3;
 const roundSeconds = Number(process.env.SVC_BENCH_SECONDS ?? 15);
-const warmUpSeconds = 3;
+/** Until then our workers have heard of each other, by a heartbeat. */
+const warmUpSeconds = 12;
 const aim = 50;
 
 interface Kind {

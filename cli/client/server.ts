@@ -9,7 +9,7 @@ export interface Server {
   readonly origin: string;
 }
 
-export const DEFAULT_SERVER = "http://127.0.0.1:8000";
+const DEFAULT_SERVER = "http://127.0.0.1:8000";
 
 /**
  * The server to talk to: `--server`, else SVC_SERVER, else the one last signed in to, else this machine's own.

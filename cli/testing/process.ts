@@ -32,7 +32,12 @@ export function spawnSvc(
     // And not what `exited` resolves to: 130 also for a process that the signal killed.
     return { code: child.exitCode, stdout: stdout.text, stderr: stderr.text };
   })();
-  return { child, finished, says: (text: string) => stderr.shows((all) => all.includes(text)) };
+  return {
+    ...{ child, finished },
+    /** On stderr, so far. */
+    said: () => stderr.text,
+    says: (text: string) => stderr.shows((all) => all.includes(text)),
+  };
 }
 
 export async function svc(

@@ -32,10 +32,13 @@ export interface Settings extends UpOptions {
   startsIdp: boolean;
 }
 
-/** @throws ConfigurationError when the trial provider would be open to others, or the environment is not valid */
+/** @throws ConfigurationError when the trial provider would be open to others, or the environment cannot work */
 export async function decide(options: UpOptions, callers: Environment): Promise<Settings> {
   const environment = readEnvironment(callers, join(root, ".env"));
   const config = readConfig(environment);
+  if (config.databaseDirectUrl && !config.databaseUrl) {
+    throw new ConfigurationError(["SVC_DATABASE_DIRECT_URL: says nothing without SVC_DATABASE_URL"]);
+  }
   const startsIdp = config.sso === "oidc" && !config.oidcIssuer;
   if (startsIdp && !isLoopback(options.host)) {
     throw new ConfigurationError([

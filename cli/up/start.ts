@@ -34,14 +34,15 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   const idp = startsIdp ? startIdp(settings, run, issuer, clientSecret) : undefined;
   idp?.catch(() => {});
   const withExample = wantsExample(settings);
-  const databaseUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
+  const pooledUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
+  const databaseUrl = config.databaseDirectUrl ?? pooledUrl;
   run.signal.throwIfAborted();
   const { applied, head } = await init({ url: databaseUrl });
   run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);
   run.signal.throwIfAborted();
   if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
   run.signal.throwIfAborted();
-  const common = { ...environment, SVC_DATABASE_URL: databaseUrl, SVC_PUBLIC_URL: publicUrl };
+  const common = { ...environment, SVC_DATABASE_URL: pooledUrl, SVC_PUBLIC_URL: publicUrl };
   const worker = startWorker(settings, run, common, databaseUrl);
   worker.catch(() => {});
   await startServer(settings, run, {

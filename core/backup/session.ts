@@ -1,10 +1,12 @@
 import { openSql, type Sql } from "../../drizzle/client.ts";
+import { refusePooler } from "../database_address.ts";
 
 /**
  * Lends a connection that neither its age nor idleness ends, and that is cut when `signal` aborts: what is under way on
  * it fails, and the server takes it back.
  *
- * @throws the signal's reason once it has aborted, whatever that made of `work`
+ * @throws the signal's reason once it has aborted, whatever that made of `work`; Unavailable behind a pooler, which lends
+ * no connection for so long
  */
 export async function withSession<T>(
   url: string,
@@ -13,7 +15,10 @@ export async function withSession<T>(
 ): Promise<T> {
   const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
   try {
-    const result = await cutOnAbort(sql, signal, () => work(sql));
+    const result = await cutOnAbort(sql, signal, async () => {
+      await refusePooler(sql);
+      return work(sql);
+    });
     await sql.end({ timeout: 5 });
     return result;
   } catch (error) {

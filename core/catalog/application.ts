@@ -1,12 +1,10 @@
 import { getTableColumns, isNull } from "drizzle-orm";
 import { application } from "../../drizzle/schema/index.ts";
 import { descriptionLength, parseName, parseText, parseUrl } from "../text.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 
 const { search, deletedAt, ...columns } = getTableColumns(application);
-
-export type Application = Item<typeof columns>;
 
 export interface ApplicationFields {
   name: string;

@@ -2,7 +2,7 @@ import { getTableColumns, isNull } from "drizzle-orm";
 import { definition, definitionTerm } from "../../drizzle/schema/index.ts";
 import { type Link, linkedIds, setLinks, toTerm } from "../link.ts";
 import { parseProse } from "../text.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 
 const links: Link = {
@@ -12,8 +12,6 @@ const links: Link = {
 
 const { search, ...row } = getTableColumns(definition);
 const columns = { ...row, termIds: linkedIds(links, definition.id) };
-
-export type Definition = Item<typeof columns>;
 
 export interface DefinitionFields {
   text: string;

@@ -1,11 +1,9 @@
 import { getTableColumns } from "drizzle-orm";
 import { incidentPriority } from "../../drizzle/schema/index.ts";
 import { descriptionLength, parseName, parseText } from "../text.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 
 const columns = getTableColumns(incidentPriority);
-
-export type IncidentPriority = Item<typeof columns>;
 
 export interface IncidentPriorityFields {
   name: string;

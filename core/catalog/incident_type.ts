@@ -10,7 +10,7 @@ import {
 import { InvalidInput } from "../errors.ts";
 import { keepTargets } from "../link.ts";
 import { descriptionLength, parseName, parseText } from "../text.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { byText, type Resource } from "./resource.ts";
 
 /** An incident of the type gets a document of this resource type, made from the text of this one. */
 export interface Template {
@@ -28,8 +28,6 @@ const columns = {
   // One deeper, where drizzle leaves the columns' tables alone.
   templates: sql<Template[]>`${sql`coalesce((${found}), '[]')`}`,
 };
-
-export type IncidentType = Item<typeof columns>;
 
 export interface IncidentTypeFields {
   name: string;

@@ -10,7 +10,8 @@ import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../re
 import { parseName } from "../text.ts";
 import { parseUserName } from "../user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
-import { byText, type Item, type Resource } from "./resource.ts";
+import { releaseFromLists, releaseFromTombstones } from "./release.ts";
+import { byText, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
   incidentTypeIds: {
@@ -36,8 +37,6 @@ const links: ReasonLinks = {
 const { search, ...row } = getTableColumns(individual);
 const columns = { ...row, ...reasonColumns(links, individual.id) };
 
-export type Individual = Item<typeof columns>;
-
 export interface IndividualFields extends Reasons {
   name: string;
   /** Any spelling of it; kept is the canonical one. */
@@ -62,5 +61,9 @@ export function individuals(
       onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),
     parse: ({ name, email }) => ({ name: parseName("name", name), email: parse(email) }),
     keep: async (tx, id, fields) => void (await setReasons(tx, links, id, fields)),
+    release: async (tx, id) => {
+      await releaseFromTombstones(tx, id);
+      await releaseFromLists(tx, "individualId", id);
+    },
   };
 }

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { individual } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import { Unavailable } from "../errors.ts";
+import { nameByAddress } from "../individual/person.ts";
 import { callPlugin } from "../plugin/call.ts";
 import { onCall } from "../rotation/on_call.ts";
 import { rosterSlug } from "../rotation/rotation.ts";
@@ -52,7 +53,7 @@ async function askPlugin(
     .select({ id: individual.id, name: individual.name, email: individual.email })
     .from(individual)
     .where(eq(individual.email, email));
-  return known ?? { id: null, name: outcome.value.name ?? email.split("@")[0]!, email };
+  return known ?? { id: null, name: outcome.value.name ?? nameByAddress(email), email };
 }
 
 function canonical(slug: string, email: string): string {

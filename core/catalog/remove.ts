@@ -1,5 +1,4 @@
 import { and, eq } from "drizzle-orm";
-import type { PgTable } from "drizzle-orm/pg-core";
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { Forbidden } from "../errors.ts";
@@ -22,15 +21,7 @@ export async function removeRecord<T extends CatalogTable, C extends Columns, F 
   const { one, many, table, there, deleted: action } = resource;
   if (!actor.admin) throw new Forbidden(`Only an admin deletes ${many}`);
   await db.transaction(async (tx) => {
-    // The record before what names it, as whoever links to it: else the two wait in a circle.
-    if (resource.release) {
-      await tx
-        .select({ id: table.id })
-        .from(table as PgTable)
-        .where(eq(table.id, id))
-        .for("update");
-      await resource.release(tx, id);
-    }
+    await resource.release?.(tx, id);
     const removal = tx
       .delete<CatalogTable>(table)
       .where(and(eq(table.id, id), there))

@@ -64,7 +64,7 @@ export interface Resource<
   prepare?(tx: Transaction, fields: Fields): Promise<void>;
   /** After it: writes what belongs to the row in other tables. @throws InvalidInput */
   keep?(tx: Transaction, id: number, fields: Fields): Promise<void>;
-  /** Takes away what would stand in the way of deleting it, and is not anybody's own. */
+  /** Takes away what would stand in the way of deleting it and is not anybody's own, in the order in which others lock it. */
   release?(tx: Transaction, id: number): Promise<void>;
 }
 

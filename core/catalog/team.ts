@@ -5,6 +5,7 @@ import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../re
 import { descriptionLength, parseName, parseText } from "../text.ts";
 import { parseUserName } from "../user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
+import { releaseFromLists } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 
 const links: ReasonLinks = {
@@ -55,5 +56,6 @@ export function teams(domain: string | undefined): Resource<typeof team, typeof 
       email: parse(email),
     }),
     keep: async (tx, id, fields) => void (await setReasons(tx, links, id, fields)),
+    release: (tx, id) => releaseFromLists(tx, "teamId", id),
   };
 }

@@ -3,8 +3,9 @@ import { definitionTerm, documentTerm, individualTerm, teamTerm, term } from "..
 import { Forbidden } from "../errors.ts";
 import { linkedIds, toDefinition } from "../link.ts";
 import { parseName } from "../text.ts";
+import { releaseFromDefinitions } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
-import { comesFromSource } from "./source.ts";
+import { comesFromSource, lockSource } from "./source.ts";
 
 const { search, deletedAt, ...row } = getTableColumns(term);
 const definitions = {
@@ -44,7 +45,13 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
       ? new Forbidden("Only an admin changes the text of a term for which somebody is called")
       : comesFromSource("term", item),
   release: async (tx, id) => {
+    const [found] = await tx.select({ source: term.source }).from(term).where(eq(term.id, id));
+    // Before the term, as term-sync.
+    if (found?.source) await lockSource(tx, found.source);
+    // And that before what names it, as whoever links to it: else the two wait in a circle.
+    await tx.select({ id: term.id }).from(term).where(eq(term.id, id)).for("update");
     // The worker's own, and not a reason to keep the term.
     await tx.delete(documentTerm).where(and(eq(documentTerm.termId, id), eq(documentTerm.source, "Found")));
+    if (found?.source) await releaseFromDefinitions(tx, id, found.source);
   },
 };

@@ -20,7 +20,7 @@ interface CollectContext extends Context {
  * comes second is told `unknown`, a bound one to ask again: its first connection may be the one that broke.
  */
 export async function collect(
-  { db, clock, config, keys }: CollectContext,
+  { db, clock, config, keys, telemetry }: CollectContext,
   found: Challenge,
   address: string,
 ): Promise<PollOutcome> {
@@ -62,7 +62,10 @@ export async function collect(
     });
     return true;
   });
-  if (won) return success(claims, await signToken(config, key, claims));
+  if (won) {
+    telemetry?.challenge("authenticated");
+    return success(claims, await signToken(config, key, claims));
+  }
   return found.codeChallenge === null ? { status: "unknown" } : { status: "pending", retryAfter: 1 };
 }
 

@@ -23,7 +23,7 @@ export interface NewChallenge {
  * @throws Forbidden when legacy clients are not let in
  */
 export async function createChallenge(
-  { db, clock, config }: Context,
+  { db, clock, config, telemetry }: Context,
   request: {
     userName: string;
     codeChallenge?: string;
@@ -35,6 +35,7 @@ export async function createChallenge(
   const userName = canonicalUserName(request.userName, config.domain);
   const codeChallenge = checkedCodeChallenge(request.codeChallenge, request.codeChallengeMethod);
   if (codeChallenge === null && config.challengeLegacy === "deny") {
+    telemetry?.challenge("refused");
     throw new Forbidden(
       "This server signs in only clients that send a code_challenge: please update your client",
     );
@@ -63,6 +64,7 @@ export async function createChallenge(
       data: { user: userName, bound: codeChallenge !== null },
     });
   });
+  telemetry?.challenge("created");
   return { token: secret, userCode: row.userCode, bound: codeChallenge !== null };
 }
 

@@ -21,7 +21,7 @@ export async function decideChallenge(
   context: Context & { watch: ChallengeWatch },
   request: { id: string; decision: "approve" | "deny"; session: SignedInSession; address: string },
 ): Promise<Challenge> {
-  const { db, clock } = context;
+  const { db, clock, telemetry } = context;
   const { id, decision, session, address } = request;
   const found = await findOpened(context, { id, session, address });
   if (!found) throw new NotFound("There is no such sign-in request for this browser");
@@ -58,6 +58,7 @@ export async function decideChallenge(
     });
     return decided;
   });
+  telemetry?.challenge(decision === "approve" ? "approved" : "denied");
   // Others hear of it from the database in a moment; this process must not say `pending` even once more.
   context.watch.hear(toHex(decided.tokenHash));
   return decided;

@@ -95,7 +95,7 @@ export async function findOpened(
  * A legacy client's challenge is decided where it was asked for: without a verifier nothing else tells the user's own
  * terminal from a stranger's (login.md, SVC_CHALLENGE_LEGACY). A bound client's browser may be elsewhere (SSH).
  */
-export function mayVisit(config: Config, found: Challenge, address: string): boolean {
+function mayVisit(config: Config, found: Challenge, address: string): boolean {
   if (found.codeChallenge !== null || config.challengeLegacy === "allow") return true;
   return config.challengeLegacy === "same_ip" && isInScope(address, addressScope(found.requestAddress));
 }

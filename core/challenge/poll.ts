@@ -107,7 +107,7 @@ function counted(
 }
 
 async function look(context: PollContext, request: PollRequest): Promise<Look> {
-  const { db, clock, config, watch } = context;
+  const { db, clock, config, watch, telemetry } = context;
   const hash = sha256(request.token);
   const { sequence } = watch;
   const [found] = await db.select().from(challenge).where(eq(challenge.tokenHash, hash));
@@ -142,7 +142,10 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
       return { outcome: await collect(context, found, request.address) };
     case "collected":
       return { outcome: await collectAgain(context, found) };
-    default:
+    case "expired":
+      telemetry?.challenge(state);
+      return { outcome: { status: state } };
+    case "denied":
       return { outcome: { status: state } };
   }
 }

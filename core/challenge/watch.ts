@@ -1,4 +1,6 @@
 import { openSql, type Sql } from "../../drizzle/client.ts";
+import { refusePooler } from "../database_address.ts";
+import { Unavailable } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Bucket } from "../rate_limit.ts";
 
@@ -59,10 +61,13 @@ export class ChallengeWatch {
     private readonly log: Log,
   ) {}
 
-  /** Connects, and connects again for as long as it is not stopped. @returns once it listens or has failed once */
+  /**
+   * Connects, and connects again for as long as it is not stopped. @returns once it listens or has failed once
+   * @throws Unavailable when the address is a pooler's, by which nothing is heard
+   */
   start(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#running = this.#run(resolve);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#running = this.#run(resolve, reject);
     return promise;
   }
 
@@ -157,8 +162,9 @@ export class ChallengeWatch {
     for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end("news");
   }
 
-  async #run(ready: () => void): Promise<void> {
+  async #run(ready: () => void, refuse: (error: Unavailable) => void): Promise<void> {
     let pause = 100;
+    let first = true;
     while (!this.#stopped) {
       try {
         await this.#listen(() => {
@@ -166,11 +172,13 @@ export class ChallengeWatch {
           ready();
         });
       } catch (error) {
+        if (first && error instanceof Unavailable) return refuse(error);
         if (!this.#stopped) this.log.warn({ err: error }, "the database connection that listens was lost");
       }
       this.#lost();
       this.#wakeAll();
       ready();
+      first = false;
       if (this.#stopped) return;
       await this.#sleep(pause);
       pause = Math.min(pause * 2, 5000);
@@ -194,6 +202,7 @@ export class ChallengeWatch {
     const sql = openSql(this.url, options);
     this.#sql = sql;
     try {
+      await Promise.race([refusePooler(sql), closed.promise]);
       await Promise.race([sql.unsafe(`listen ${channel}`), closed.promise]);
       this.#sequence += 1;
       this.#listening = true;

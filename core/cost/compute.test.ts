@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import fc from "fast-check";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { openDatabase } from "../../drizzle/client.ts";
 import {
   costFormula,
   costFormulaRole,
@@ -10,7 +10,7 @@ import {
   participant,
 } from "../../drizzle/schema/index.ts";
 import { insertCase, prepareCosts } from "../../tests/support/costs.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { createTestDatabase, useDatabase } from "../../tests/support/database.ts";
 import { costChanged } from "../incident/lock.ts";
 import { populate } from "../populate/populate.ts";
 import { formula as defaults, multipliers } from "../populate/defaults.ts";
@@ -21,18 +21,11 @@ const start = new Date("2026-12-01T12:00:00.000Z");
 const at = (milliseconds: number) => new Date(start.getTime() + milliseconds);
 const now = at(100 * 3_600_000);
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(3);
 let kinds: Awaited<ReturnType<typeof prepareCosts>>;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 3);
   await populate(client.db, { now: () => start });
   kinds = await prepareCosts(client.db, start, 3);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
 });
 
 const compute = (ids: readonly number[], when = now) =>
@@ -123,6 +116,17 @@ describe("agrees with it where things meet:", () => {
     await compute([id]);
     const formula = { ...defaults, multipliers: { commander: 1, participant: 0.5, reporter: 0.5 } };
     expect(costOf({ roles, participants: 1, stableAt: null, now }, formula).seconds).toBe(seconds);
+    expect((await snapshots(id))[0]?.seconds).toBe(seconds);
+  });
+
+  test("every time in a role counts, of hundreds", async () => {
+    const turns = Array.from({ length: 300 }, (_, i) => had("commander", i / 10, i / 10 + 0.05));
+    const roles = [had("participant", 0, 10), ...turns];
+    const id = await insertCase(client.db, kinds, { stableAt: null, roles });
+    await compute([id]);
+    const formula = { ...defaults, multipliers: { commander: 1, participant: 0.5 } };
+    const { seconds } = costOf({ roles, participants: 1, stableAt: null, now }, formula);
+    expect(seconds).toBe(300 * 180 + (10 * 3600 - 100 * 180) / 2);
     expect((await snapshots(id))[0]?.seconds).toBe(seconds);
   });
 

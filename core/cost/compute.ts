@@ -66,13 +66,15 @@ export async function computeCosts(
       left join ${costFormulaRole} m on m.formula_version = ${formula} and m.role = r.role
     ),
     span as materialized (select * from ended where starts < ends),
-    -- What is left of a role without those of the same person that count before it.
+    -- What is left of a role without those of the same person that count before it. Only what it meets is gathered: one
+    -- person may assume and renounce all day.
     left_over as (
       select a.id, a.incident_id, a.multiplier,
         tstzmultirange(tstzrange(a.starts, a.ends))
           - coalesce(range_agg(tstzrange(b.starts, b.ends)) filter (where b.id is not null), '{}') as times
       from span a
       left join span b on b.incident_id = a.incident_id and b.individual_id = a.individual_id
+        and b.starts < a.ends and a.starts < b.ends
         and (-b.multiplier, b.starts, a.ends, b.id) < (-a.multiplier, a.starts, b.ends, a.id)
       group by a.id, a.incident_id, a.multiplier, a.starts, a.ends
     ),

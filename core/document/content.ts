@@ -1,14 +1,16 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { document } from "../../drizzle/schema/index.ts";
 import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, NotFound, Unavailable } from "../errors.ts";
 import { tell } from "../event.ts";
+import { answerOf } from "../flow/ask.ts";
 import { documentFacts } from "../incident/facts.ts";
-import { type ActivePlugin, callPlugin, type Outcome } from "../plugin/call.ts";
+import { type ActivePlugin, callPlugin } from "../plugin/call.ts";
 import type { DocumentFacts } from "../plugin/facts.ts";
 import { parseText } from "../text.ts";
-import { type Document, noSuchDocument } from "./document.ts";
+import { noSuchDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
+import { type Keepable, startText } from "./start_text.ts";
 
 /** Characters of a document's text. */
 export const longestContent = 1_000_000;
@@ -51,7 +53,8 @@ export async function putContent(
   const { id, version } = change;
   const text = parseText("text", change.text, longestContent);
   const found = await getDocument(context, actor, id);
-  const before = found.pluginSlug === null ? await startText(context, found, version) : { found, version };
+  const before =
+    found.resourceId === null ? await startText(context, actor, found, version) : { found, version };
   const { plugin, facts } = keeperOf(context, before.found);
   // A plugin replaces without asking when it is told no version.
   if (before.version === null) await expectVersion(plugin, facts, null);
@@ -61,48 +64,25 @@ export async function putContent(
   });
   if (!updated.ok) {
     await expectVersion(plugin, facts, before.version);
-    throw unavailable(updated.detail);
+    throw new Unavailable(updated.detail);
   }
   await tellOf(context, actor, id);
   return { text, version: updated.value.version ?? null };
 }
 
-type Keepable = Pick<Document, "id" | "name" | "resourceType" | "pluginSlug" | "resourceId" | "weblink">;
-
 /** The plugin that has the document's text, and what it knows the document by. */
 function keeperOf({ plugins }: PluginContext, found: Keepable) {
+  if (found.pluginSlug === null) throw new Conflict("This document has no text");
   const facts = documentFacts(found);
-  if (found.pluginSlug === null || facts === undefined) throw new Conflict("This document has no text");
+  if (!facts) throw new Conflict(stillMade);
   const plugin = plugins.find("document", found.pluginSlug);
-  if (!plugin) throw unavailable("The plugin that has the text of this document is not in use");
+  if (!plugin) throw new Unavailable("The plugin that has the text of this document is not in use");
   return { plugin, facts };
 }
 
-/**
- * Makes a document one of the first document plugin. Two that do it at once make the same text there, and then one of
- * them is late with its version.
- */
-async function startText(context: PluginContext, found: Keepable, version: string | null) {
-  if (version !== null) throw new Conflict("This document has no text yet: its version is null");
-  const [plugin] = context.plugins.ofType("document");
-  if (!plugin) throw new Conflict("This document has no text, and no plugin keeps documents here");
-  const { id, name, resourceType } = found;
-  const wanted = { document: { id, name, resourceType }, name, variables: {} };
-  const made = answerOf(await callPlugin(plugin, "create", wanted, { key: `document:${id}:text` }));
-  const [started] = await context.db
-    .update(document)
-    .set({
-      ...{ pluginSlug: plugin.slug, resourceId: made.resourceId },
-      ...(found.weblink === null && made.weblink !== undefined ? { weblink: made.weblink } : {}),
-      ...{ version: sql`${document.version} + 1`, updatedAt: context.clock.now() },
-    })
-    .where(and(eq(document.id, id), isNull(document.pluginSlug)))
-    .returning();
-  if (!started) throw new Conflict("Somebody has just given this document a text");
-  const facts = documentFacts(started);
-  const state = facts && answerOf(await callPlugin(plugin, "get", { document: facts }));
-  return { found: started, version: state?.version ?? null };
-}
+/** Said of a document whose plugin gave no answer in time when its incident was reported (flow/make_documents.ts). */
+const stillMade =
+  "The text of this document is yet to be made: POST /incidents/{incident_id}/retry tries again, PUT writes another";
 
 /** @throws Conflict when the text is at another version; NotFound when it is gone */
 async function expectVersion(
@@ -131,15 +111,6 @@ async function tellOf({ db, clock }: PluginContext, actor: Actor, id: number): P
       ...{ description: `Text of a document changed: ${changed.name}`, data: { document_id: id } },
     });
   });
-}
-
-function answerOf<T>(outcome: Outcome<T>): T {
-  if (!outcome.ok) throw unavailable(outcome.detail);
-  return outcome.value;
-}
-
-function unavailable(detail: string): Unavailable {
-  return new Unavailable(detail);
 }
 
 function textIsGone(): NotFound {

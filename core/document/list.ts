@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import { document } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
-import { mayReadOf } from "../incident/visibility.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { parseText, nameLength } from "../text.ts";
 import { type Document, documentColumns } from "./document.ts";
@@ -30,20 +30,21 @@ export async function listDocuments(
   const resourceType = query.resourceType && parseText("resource_type", query.resourceType, nameLength);
   const name = query.name && parseText("name", query.name, nameLength);
   const page = startPage(documents, query, { incidentId, resourceType, name });
-  const select = db
-    .select({ item: documentColumns, key: page.key })
-    .from(document)
-    .where(
-      page.within(
-        and(
-          mayReadOf(actor, document.incidentId),
-          incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
-          resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
-          name === undefined ? undefined : eq(document.name, name),
+  const select = (reader: Reader | AnyReader) =>
+    db
+      .select({ item: documentColumns, key: page.key })
+      .from(document)
+      .where(
+        page.within(
+          and(
+            mayReadOf(reader, document.incidentId),
+            incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
+            resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
+            name === undefined ? undefined : eq(document.name, name),
+          ),
         ),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
-  return page.finish(await page.run(select));
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  return page.finish(await page.run(db, actor, select));
 }

@@ -38,11 +38,12 @@ export async function listEvents(
     .select({ item: event, key: page.key })
     .from(event)
     .where(
-      and(
-        eq(event.incidentId, incidentId),
-        maySee(actor, incidentId),
-        kind === undefined ? undefined : eq(event.kind, kind),
-        page.where,
+      page.within(
+        and(
+          eq(event.incidentId, incidentId),
+          maySee(actor, incidentId),
+          kind === undefined ? undefined : eq(event.kind, kind),
+        ),
       ),
     )
     .orderBy(...page.orderBy)

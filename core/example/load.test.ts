@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { openDatabase } from "../../drizzle/client.ts";
 import { document, incident, incidentType } from "../../drizzle/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { createTestDatabase, useDatabase } from "../../tests/support/database.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { exampleData } from "./data.ts";
 import { loadExample } from "./load.ts";
@@ -10,16 +10,9 @@ import { loadExample } from "./load.ts";
 const now = new Date("2026-11-20T12:00:00Z");
 const example = exampleData({ now });
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(4);
 beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 4);
   await loadExample(client.db, example);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
 });
 
 const count = async (query: string) => {
@@ -104,7 +97,7 @@ test("it is loaded once: a second time, also at the same time, and into data of 
 });
 
 test("the schema is as an upgrade leaves it", async () => {
-  const { applied, triggers } = await upgrade({ url: database.url });
+  const { applied, triggers } = await upgrade({ url: client.url });
   expect([applied, triggers.filled]).toEqual([[], {}]);
 });
 

@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
 import type { Transaction } from "../../drizzle/client.ts";
 import * as tables from "../../drizzle/schema/index.ts";
+import { sha256 } from "../secret.ts";
 import type { Example, ExampleRecommendation } from "./example.ts";
 import { type Defaults, idIn, insertAll, linkRows } from "./rows.ts";
 
@@ -111,8 +111,4 @@ async function loadDocuments(tx: Transaction, example: Example, defaults: Defaul
     tables.incidentTypeTemplate,
     example.templates.map(({ type, ...row }) => ({ ...row, incidentTypeId: idIn(defaults.types, type) })),
   );
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }

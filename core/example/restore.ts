@@ -1,5 +1,6 @@
-import { DrizzleQueryError, sql } from "drizzle-orm";
+import { sql } from "drizzle-orm";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
+import { withoutQuery } from "../../drizzle/query_error.ts";
 import type { Runner } from "../backup/inventory.ts";
 import type { OnProgress } from "../backup/progress.ts";
 import { makeTables } from "../backup/restore_portable.ts";
@@ -56,7 +57,7 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
     return { incidents: incidents.length, documents: documents.length, people: individuals.length, head };
   } catch (error) {
     signal?.throwIfAborted();
-    throw operatorsError(causeOf(error));
+    throw operatorsError(withoutQuery(error));
   }
 }
 
@@ -73,7 +74,7 @@ async function replace(
     await withLock({ url, purpose: "svc database restore", onWait }, () =>
       whenFree("restore", notice, () =>
         db.transaction(load).catch((error: unknown) => {
-          throw causeOf(error);
+          throw withoutQuery(error);
         }),
       ),
     );
@@ -93,7 +94,7 @@ async function loadInto(tx: Transaction, { known, example, signal, progress }: L
   const run = async (text: string) => {
     signal?.throwIfAborted();
     return tx.execute(sql.raw(text)).catch((error: unknown) => {
-      throw causeOf(error);
+      throw withoutQuery(error);
     });
   };
   const runner = { unsafe: run } as unknown as Runner;
@@ -107,9 +108,4 @@ async function loadInto(tx: Transaction, { known, example, signal, progress }: L
   await loadExample(tx, example);
   // The last moment at which nothing has happened.
   signal?.throwIfAborted();
-}
-
-/** drizzle's own error holds the SQL and its parameters; what PostgreSQL said is below. */
-function causeOf(error: unknown): unknown {
-  return error instanceof DrizzleQueryError ? error.cause : error;
 }

@@ -27,7 +27,11 @@ export interface StepRun {
 export type StepWork = (run: StepRun) => Promise<string | undefined>;
 
 /** The same for each attempt at a thing of this incident, so that a plugin does it once. */
-export function keyFor({ incident }: StepRun, what: string, ...which: (string | number)[]): string {
+export function keyFor(
+  { incident }: { incident: Pick<IncidentFacts, "id"> },
+  what: string,
+  ...which: (string | number)[]
+): string {
   const rest = which.length === 0 ? "" : `-${sha256Hex(JSON.stringify(which)).slice(0, 16)}`;
   return `incident-${incident.id}-${what}${rest}`;
 }

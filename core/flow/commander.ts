@@ -60,7 +60,9 @@ async function onCallService({ context, incident: { id } }: StepRun): Promise<Se
     .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
     .innerJoin(service, eq(service.id, incidentType.commanderServiceId))
-    .where(and(eq(incident.id, id), eq(incidentPriority.reporterCommands, false)));
+    .where(and(eq(incident.id, id), eq(incidentPriority.reporterCommands, false)))
+    .prepare("on_call_service")
+    .execute();
   return found;
 }
 

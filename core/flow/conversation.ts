@@ -80,7 +80,9 @@ async function find({ context, incident: { id } }: StepRun, slug: string) {
   const [row] = await context.db
     .select()
     .from(conversation)
-    .where(and(eq(conversation.incidentId, id), eq(conversation.pluginSlug, slug)));
+    .where(and(eq(conversation.incidentId, id), eq(conversation.pluginSlug, slug)))
+    .prepare("conversation")
+    .execute();
   return row;
 }
 

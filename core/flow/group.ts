@@ -54,7 +54,9 @@ async function find({ context, incident: { id } }: StepRun, slug: string) {
   const [row] = await context.db
     .select()
     .from(participantGroup)
-    .where(and(eq(participantGroup.incidentId, id), eq(participantGroup.pluginSlug, slug)));
+    .where(and(eq(participantGroup.incidentId, id), eq(participantGroup.pluginSlug, slug)))
+    .prepare("participant_group")
+    .execute();
   return row;
 }
 

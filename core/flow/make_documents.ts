@@ -59,7 +59,9 @@ async function wantedOf({ context, incident: { id: incidentId } }: StepRun): Pro
     .innerJoin(incidentTypeTemplate, eq(incidentTypeTemplate.incidentTypeId, incident.incidentTypeId))
     .innerJoin(document, eq(document.id, incidentTypeTemplate.documentId))
     .where(eq(incident.id, incidentId))
-    .orderBy(asc(incidentTypeTemplate.resourceType));
+    .orderBy(asc(incidentTypeTemplate.resourceType))
+    .prepare("wanted_documents")
+    .execute();
   const own = templates.some((one) => one.resourceType === "incident");
   return own ? templates : [{ resourceType: "incident" }, ...templates];
 }
@@ -83,7 +85,7 @@ async function make(
     ...{ document: { id: row.id, name: row.name, resourceType }, name: row.name, incident: facts },
     ...{ variables: variablesOf(facts), ...(text && { template: text }) },
   };
-  const key = keyFor(run, "document", resourceType);
+  const key = keyOfText(run, resourceType);
   const [outcome] = await askEach(run, [plugin], "create", call, key);
   const settled = await writeAs(context, claim, (tx) => settle(tx, run, plugin.slug, row, outcome!)).catch(
     async (error: unknown) => {
@@ -164,6 +166,11 @@ async function settle(
 
 async function discard(tx: Transaction, { id }: Row): Promise<void> {
   await tx.delete(document).where(and(eq(document.id, id), isNull(document.resourceId)));
+}
+
+/** The same for whoever has a text of an incident made. */
+export function keyOfText(of: Parameters<typeof keyFor>[0], resourceType: string): string {
+  return keyFor(of, "document", resourceType);
 }
 
 /** What `{{name}}` in a template stands for. */

@@ -6,9 +6,9 @@ import { tell } from "../event.ts";
 import { individualOf } from "../individual/of_actor.ts";
 import { join, type Joining } from "../participant/join.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
-import { askEach, keyFor, type StepRun, throwFailures } from "./ask.ts";
+import { keyFor, type StepRun, throwFailures } from "./ask.ts";
 import { planJoined } from "./joined.ts";
-import { writeAs } from "./lease.ts";
+import { keepEach } from "./keep.ts";
 import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";
 
@@ -18,33 +18,25 @@ type Reasons = Proposal["reasons"];
 interface Proposed {
   people: number;
   teams: number;
-  /** What makes no sense in it, in words for people. */
   faults: string[];
 }
 
-/**
- * Asks every participant plugin who is to take part. What one of them says is kept whatever becomes of the others; of
- * an answer that names somebody who is not there, the rest is kept.
- */
+/** Asks every participant plugin who is to take part. */
 export async function proposeParticipants(run: StepRun): Promise<string> {
-  const { context, claim, incident } = run;
+  const { context, incident } = run;
   const plugins = context.plugins.ofType("participant");
-  const outcomes = await askEach(run, plugins, "resolve", { incident }, keyFor(run, "participants"));
-  const failures: string[] = [];
-  let people = 0;
-  let teams = 0;
-  for (const [at, outcome] of outcomes.entries()) {
-    const slug = plugins[at]!.slug;
-    if (!outcome.ok) {
-      failures.push(outcome.detail);
-      continue;
-    }
-    const proposed = await writeAs(context, claim, (tx) => keepProposals(tx, run, slug, outcome.value));
-    people += proposed.people;
-    teams += proposed.teams;
-    failures.push(...proposed.faults.map((fault) => `${slug} ${fault}`));
-  }
+  const asked = {
+    plugins,
+    method: "resolve",
+    input: { incident },
+    key: keyFor(run, "participants"),
+  } as const;
+  const { kept, failures } = await keepEach(run, asked, (tx, slug, answer) =>
+    keepProposals(tx, run, slug, answer),
+  );
   throwFailures(failures);
+  const people = kept.reduce((sum, one) => sum + one.people, 0);
+  const teams = kept.reduce((sum, one) => sum + one.teams, 0);
   return `People proposed: ${people}; teams: ${teams}`;
 }
 

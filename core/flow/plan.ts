@@ -15,7 +15,7 @@ export async function planFlow(tx: Transaction, { incidentId, at, plugins }: Pla
 }
 
 /** A type of plugin that is off has no step: choosing one later changes nothing of incidents that are there. */
-export function stepsOfReport(plugins: Plugins): string[] {
+function stepsOfReport(plugins: Plugins): string[] {
   const chosen = (type: Parameters<Plugins["ofType"]>[0]) => plugins.ofType(type).length > 0;
   return [
     ...(chosen("participant") ? ["reported:participants"] : []),

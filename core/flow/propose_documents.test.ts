@@ -132,6 +132,38 @@ test("a document of a Restricted incident is proposed for no other one, and a li
   expect(JSON.stringify(await flow.told(id, "document.proposed"))).not.toContain("Secret");
 });
 
+test("a document of another incident is not named on the timeline, which would tell of it once that is Restricted", async () => {
+  const other = await flow.report(pluginsOf());
+  const weblink = "https://wiki.example.com/autopsy";
+  const ofOther = await newDocument({ name: "Autopsy", weblink, incidentId: other });
+  const linked = await newDocument({
+    name: "Autopsy in pictures",
+    weblink: `${weblink}/pictures`,
+    incidentId: other,
+  });
+  let own = 0;
+  using fake = fakeDocumentResolver({
+    resolve: () => [
+      { document: { id: ofOther }, reasons },
+      { document: { name: "x", weblink: `${weblink}/pictures` }, reasons },
+      { document: { id: runbook }, reasons },
+      { document: { id: own }, reasons },
+    ],
+  });
+  const plugins = pluginsOf(fake);
+  const id = await flow.report(plugins);
+  own = await newDocument({ name: "Its own", incidentId: id });
+  await runFlow(flow.context(plugins), id);
+  expect((await proposedIn(id)).map((row) => row.id)).toEqual([ofOther, linked, runbook, own]);
+  const said = "document.proposed fake-document-resolver: Document proposed:";
+  expect(await flow.told(id, "document.proposed")).toEqual([
+    `${said} one of another incident`,
+    `${said} one of another incident`,
+    `${said} Runbook`,
+    `${said} Its own`,
+  ]);
+});
+
 test("what a link helps in a Restricted incident is for its people alone", async () => {
   const weblink = "https://wiki.example.com/breach";
   using fake = fakeDocumentResolver({ resolve: () => [{ document: { name: "Breach", weblink }, reasons }] });

@@ -5,32 +5,26 @@ import { InvalidInput } from "../errors.ts";
 import { tell } from "../event.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { parseName, parseUrl } from "../text.ts";
-import { askEach, keyFor, type StepRun } from "./ask.ts";
-import { writeAs } from "./lease.ts";
+import { keyFor, type StepRun } from "./ask.ts";
+import { keepEach } from "./keep.ts";
 import { recommend } from "./recommend.ts";
 
 type Proposal = MethodAnswer<"document-resolver", "resolve">[number];
 
+const columns = { id: document.id, name: document.name, incidentId: document.incidentId };
+type Found = Pick<typeof document.$inferSelect, keyof typeof columns>;
+
 /** Asks every resolver which documents help; says how many do, and what went wrong. */
 export async function proposeDocuments(run: StepRun): Promise<{ proposed: number; failures: string[] }> {
-  const { context, claim, incident: facts } = run;
+  const { context, incident: facts } = run;
   const plugins = context.plugins.ofType("document-resolver");
-  const failures: string[] = [];
-  let proposed = 0;
-  if (plugins.length === 0) return { proposed, failures };
+  if (plugins.length === 0) return { proposed: 0, failures: [] };
   const key = keyFor(run, "proposed-documents");
-  const outcomes = await askEach(run, plugins, "resolve", { incident: facts }, key);
-  for (const [at, outcome] of outcomes.entries()) {
-    const slug = plugins[at]!.slug;
-    if (!outcome.ok) {
-      failures.push(outcome.detail);
-      continue;
-    }
-    const kept = await writeAs(context, claim, (tx) => keepProposals(tx, run, slug, outcome.value));
-    proposed += kept.proposed;
-    failures.push(...kept.faults.map((fault) => `${slug} ${fault}`));
-  }
-  return { proposed, failures };
+  const asked = { plugins, method: "resolve", input: { incident: facts }, key } as const;
+  const { kept, failures } = await keepEach(run, asked, (tx, slug, answer) =>
+    keepProposals(tx, run, slug, answer),
+  );
+  return { proposed: kept.reduce((sum, one) => sum + one.proposed, 0), failures };
 }
 
 async function keepProposals(
@@ -42,21 +36,21 @@ async function keepProposals(
   const incidentId = run.incident.id;
   const at = run.context.clock.now();
   const faults = new Set<string>();
-  const documents = new Map<number, { name: string; reasons: Proposal["reasons"] }>();
+  const documents = new Map<number, { words: string; reasons: Proposal["reasons"] }>();
   const parsed = parseProposals(proposals, faults);
   await lockLinks(tx, parsed);
   for (const { document: one, reasons } of parsed) {
     const found = "id" in one ? await byId(tx, run, one.id, faults) : await byLink(tx, run, one);
     if (!found) continue;
     const earlier = documents.get(found.id)?.reasons ?? [];
-    documents.set(found.id, { name: found.name, reasons: [...earlier, ...reasons] });
+    documents.set(found.id, { words: wordsFor(run, found), reasons: [...earlier, ...reasons] });
   }
-  for (const [id, { name, reasons }] of documents) {
+  for (const [id, { words, reasons }] of documents) {
     const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
     if (!isNew) continue;
     await tell(tx, {
       ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.proposed" },
-      ...{ description: `Document proposed: ${name}`, data: { document_id: id } },
+      ...{ description: `Document proposed: ${words}`, data: { document_id: id } },
     });
   }
   return { proposed: documents.size, faults: [...faults] };
@@ -87,6 +81,14 @@ async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promi
     await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${link}`}, 0))`);
 }
 
+/**
+ * A document on the timeline. One of another incident is not named there: what the timeline says stays, and that incident
+ * may become Restricted. Its id tells nothing to who may not read it.
+ */
+function wordsFor({ incident }: StepRun, { name, incidentId }: Found): string {
+  return incidentId === null || incidentId === incident.id ? name : "one of another incident";
+}
+
 /** What people of this incident may be shown: no document of another incident that is Restricted. */
 const isFree = ({ incident: { id } }: StepRun) =>
   or(isNull(document.incidentId), eq(document.incidentId, id), eq(incident.visibility, "Open"));
@@ -94,7 +96,7 @@ const isFree = ({ incident: { id } }: StepRun) =>
 /** Undefined for one that is not for this incident's people, and for one that is not there, which is a fault. */
 async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<string>) {
   const [found] = await tx
-    .select({ id: document.id, name: document.name, free: sql<boolean>`${isFree(run)}` })
+    .select({ ...columns, free: sql<boolean>`${isFree(run)}` })
     .from(document)
     .leftJoin(incident, eq(incident.id, document.incidentId))
     .where(eq(document.id, id))
@@ -106,7 +108,7 @@ async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<strin
 /** The document with this link, which is locked, made if there is none. */
 async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: string; weblink: string }) {
   const [found] = await tx
-    .select({ id: document.id, name: document.name })
+    .select(columns)
     .from(document)
     .leftJoin(incident, eq(incident.id, document.incidentId))
     .where(and(eq(document.weblink, weblink), isFree(run)))
@@ -123,6 +125,6 @@ async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: 
       // Which pages help is itself something that not everybody may know.
       incidentId: visibility === "Restricted" ? id : null,
     })
-    .returning({ id: document.id, name: document.name });
+    .returning(columns);
   return made;
 }

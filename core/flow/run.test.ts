@@ -8,6 +8,7 @@ import {
   fakeParticipantGroup,
 } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { until } from "../../tests/support/e2e_until.ts";
 import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
 import { Background } from "../background.ts";
 import { runDueFlows, runFlow, runFlowWithin } from "./run.ts";
@@ -187,11 +188,28 @@ describe("a plugin that hangs", () => {
     const background = new Background();
     const id = await flow.report(plugins);
     await runFlowWithin({ ...flow.context(plugins), background }, id, 20);
+    await slow.called;
     expect(await flow.states(id)).toMatchObject({ [step]: "Running" });
     slow.answer({});
     while ((await flow.states(id))[step] !== "Done") await Bun.sleep(5);
     await background.stop();
   });
+});
+
+test("beside requests, those of sixteen incidents run at once, and the next when one of them has ended", async () => {
+  const slow = held<object>();
+  using chat = fakeConversation({ ...talking, create: slow.method });
+  const plugins = pluginsOf(chat);
+  const background = new Background();
+  const context = { ...flow.context(plugins), background };
+  const ids: number[] = [];
+  for (let nth = 0; nth < 17; nth += 1) ids.push(await flow.report(plugins));
+  await Promise.all(ids.map((id) => runFlowWithin(context, id, 0)));
+  await until("sixteen to be asked", () => chat.to("create").length === 16);
+  expect(await flow.states(ids[16]!)).toEqual({ "reported:commander": "Pending", [step]: "Pending" });
+  slow.answer({});
+  await until("all to be done", async () => (await flow.states(ids[16]!))[step] === "Done");
+  await background.stop();
 });
 
 test("a stop ends calls, gives steps back as though they had not begun, and is quick", async () => {

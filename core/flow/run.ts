@@ -37,6 +37,8 @@ export async function runFlow(
 
 async function runClaims(context: PluginContext, claims: Claim[], signal: AbortSignal): Promise<void> {
   const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
+  // Of one incident, and all begin now.
+  const facts = incidentFacts(context, claims[0]!.incidentId);
   await Promise.all(
     claims.map(async (claim) => {
       const { step, incidentId } = claim;
@@ -49,7 +51,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
       };
       const waiting = new Set(claims.map((other) => other.step).filter((other) => other !== step));
       try {
-        await runStep(context, claim, { signal, behind, waiting });
+        await runStep(context, claim, { signal, behind, waiting, facts });
       } catch (err) {
         // Its lease ends by itself, and somebody takes it over.
         if (!(err instanceof LeaseLost)) {
@@ -66,12 +68,17 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
 async function runStep(
   context: PluginContext,
   claim: Claim,
-  run: Pick<StepRun, "signal" | "behind" | "waiting">,
+  {
+    facts,
+    ...run
+  }: Pick<StepRun, "signal" | "behind" | "waiting"> & {
+    facts: ReturnType<typeof incidentFacts>;
+  },
 ): Promise<void> {
   const { incidentId, step } = claim;
   let done: string | undefined;
   try {
-    const incident = await incidentFacts(context, incidentId);
+    const incident = await facts;
     if (!incident) return;
     done = await workOf(step)({ ...run, context, claim, incident });
   } catch (err) {
@@ -92,9 +99,9 @@ export async function runFlowWithin(
 ): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, milliseconds);
-  const run = runFlow(context, incidentId);
-  context.background?.add(run);
-  await Promise.race([run, late]);
+  const run = () => runFlow(context, incidentId);
+  const running = context.background?.addInTurn(run) ?? run();
+  await Promise.race([running, late]);
   clearTimeout(timer);
 }
 

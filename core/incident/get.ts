@@ -7,18 +7,17 @@ import {
   incidentPriority,
   incidentType,
   individual,
-  participant,
   participantGroup,
-  participantRole,
   recommendation,
   team,
 } from "../../drizzle/schema/index.ts";
 import type { RecommendationReason } from "../../drizzle/schema/recommendation.ts";
 import type { Actor, Context } from "../context.ts";
 import type { Person } from "../individual/person.ts";
+import { commanderNow, reporterOf } from "./holder.ts";
 import { type Incident, incidentColumns } from "./incident.ts";
 import { noSuchIncident } from "./lock.ts";
-import { mayReadIncident, mayReadOf } from "./visibility.ts";
+import { keptForReaders, mayReadIncident, mayReadOf } from "./visibility.ts";
 
 /** One of the things that follow from the incident: `core/flow`. */
 export interface Step extends Pick<typeof flowStep.$inferSelect, "step" | "state" | "attempts" | "error"> {
@@ -56,41 +55,9 @@ export interface IncidentDetail extends Incident {
 
 /** @throws NotFound also when the actor may not read it */
 export async function getIncident({ db }: Context, actor: Actor, id: number): Promise<IncidentDetail> {
-  // One statement, so that its parts are of one moment and the one condition covers all of them.
-  const [found] = await db
-    .select({
-      ...incidentColumns,
-      reporter: holderOf(sql`${participantRole.role} = 'reporter'`),
-      commander: holderOf(
-        sql`${participantRole.role} = 'commander' and ${participantRole.renouncedAt} is null`,
-      ),
-      ...parts,
-      documents: proposed<IncidentDetail["documents"]>(
-        sql`'documentId', ${document.id}, 'name', ${document.name}, 'weblink', ${document.weblink}`,
-        sql`join ${document} on ${document.id} = ${recommendation.documentId}
-          where ${mayReadOf(actor, document.incidentId)}`,
-      ),
-    })
-    .from(incident)
-    .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
-    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(and(eq(incident.id, id), mayReadIncident(actor)))
-    // To plan it takes PostgreSQL five times as long as to run it.
-    .prepare("get_incident")
-    .execute();
+  const [found] = await incidentQuery(db, actor).execute({ id, reader: actor.user });
   if (!found) throw noSuchIncident();
   return found;
-}
-
-/** Whoever assumed such a role first. */
-function holderOf(role: SQL): SQL<Person | null> {
-  return sql`(
-    select json_build_object('id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})
-    from ${participantRole}
-    join ${participant} on ${participant.id} = ${participantRole.participantId}
-    join ${individual} on ${individual.id} = ${participant.individualId}
-    where ${participantRole.incidentId} = ${incident.id} and ${role}
-    order by ${participantRole.id} limit 1)`;
 }
 
 /** A list of objects, made by one sub-select that gives them as JSON. */
@@ -141,3 +108,23 @@ const parts = {
     sql`join ${team} on ${team.id} = ${recommendation.teamId} where true`,
   ),
 };
+
+/** One statement, so that its parts are of one moment and the one condition covers all of them. */
+const incidentQuery = keptForReaders((db, reader) =>
+  db
+    .select({
+      ...incidentColumns,
+      ...{ reporter: reporterOf, commander: commanderNow },
+      ...parts,
+      documents: proposed<IncidentDetail["documents"]>(
+        sql`'documentId', ${document.id}, 'name', ${document.name}, 'weblink', ${document.weblink}`,
+        sql`join ${document} on ${document.id} = ${recommendation.documentId}
+            where ${mayReadOf(reader, document.incidentId)}`,
+      ),
+    })
+    .from(incident)
+    .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
+    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
+    .where(and(eq(incident.id, sql.placeholder("id")), mayReadIncident(reader)))
+    .prepare("get_incident"),
+);

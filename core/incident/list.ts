@@ -12,7 +12,7 @@ import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { parseUserName } from "../user/field.ts";
 import { type Incident, incidentColumns, type Visibility } from "./incident.ts";
 import type { IncidentStatus } from "./transition.ts";
-import { mayReadIncident } from "./visibility.ts";
+import { type AnyReader, mayReadIncident, type Reader } from "./visibility.ts";
 
 export interface IncidentQuery extends ListQuery {
   status?: IncidentStatus;
@@ -54,31 +54,34 @@ export async function listIncidents(
     ...{ status, visibility, incidentTypeId, incidentPriorityId, commander, takesPart },
     ...{ reportedAfter: reportedAfter?.toISOString(), reportedBefore: reportedBefore?.toISOString() },
   });
-  const select = db
-    .select({ item: incidentColumns, key: page.key })
-    .from(incident)
-    .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
-    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(
-      page.within(
-        and(
-          mayReadIncident(actor),
-          status === undefined ? undefined : eq(incident.status, status),
-          visibility === undefined ? undefined : eq(incident.visibility, visibility),
-          incidentTypeId === undefined ? undefined : eq(incident.incidentTypeId, incidentTypeId),
-          incidentPriorityId === undefined ? undefined : eq(incident.incidentPriorityId, incidentPriorityId),
-          // Already so by mayReadIncident; said once more, PostgreSQL begins with the few that are theirs.
-          visibility === "Restricted" && !actor.admin ? hasParticipant(actor.user) : undefined,
-          commander === undefined ? undefined : isCommandedBy(commander),
-          takesPart === undefined ? undefined : hasParticipant(takesPart),
-          reportedAfter === undefined ? undefined : gte(incident.reportedAt, reportedAfter),
-          reportedBefore === undefined ? undefined : lt(incident.reportedAt, reportedBefore),
+  const select = (reader: Reader | AnyReader) =>
+    db
+      .select({ item: incidentColumns, key: page.key })
+      .from(incident)
+      .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
+      .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
+      .where(
+        page.within(
+          and(
+            mayReadIncident(reader),
+            status === undefined ? undefined : eq(incident.status, status),
+            visibility === undefined ? undefined : eq(incident.visibility, visibility),
+            incidentTypeId === undefined ? undefined : eq(incident.incidentTypeId, incidentTypeId),
+            incidentPriorityId === undefined
+              ? undefined
+              : eq(incident.incidentPriorityId, incidentPriorityId),
+            // Already so by mayReadIncident; said once more, PostgreSQL begins with the few that are theirs.
+            visibility === "Restricted" && !actor.admin ? hasParticipant(actor.user) : undefined,
+            commander === undefined ? undefined : isCommandedBy(commander),
+            takesPart === undefined ? undefined : hasParticipant(takesPart),
+            reportedAfter === undefined ? undefined : gte(incident.reportedAt, reportedAfter),
+            reportedBefore === undefined ? undefined : lt(incident.reportedAt, reportedBefore),
+          ),
         ),
-      ),
-    )
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
-  return page.finish(await page.run(select));
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  return page.finish(await page.run(db, actor, select));
 }
 
 /** Their active participations, from the person on: `participant_individual_idx`. */

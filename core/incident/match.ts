@@ -34,27 +34,32 @@ export async function matchIncident(
   links: Links,
   { limit, where = () => sql`true` }: { limit: number; where?: (owner: SQL) => SQL },
 ): Promise<Match[]> {
-  const linked = (kind: RecommendationReason["kind"], { owner, to }: Link, ids: number[]) => sql`
-    select ${owner} as owner, ${kind}::text as kind, ${to} as id from ${owner.table}
-    where ${to} = any(${sql.param(ids)}::bigint[])`;
+  const kinds = [
+    ["incident_type", links.type, [type.id]],
+    ["incident_priority", links.priority, [priority.id]],
+    ["term", links.term, terms.map(({ id }) => id)],
+  ] as const;
+  const linked = (of: (owner: SQL) => SQL) =>
+    sql.join(
+      kinds.map(
+        ([kind, { owner, to }, ids]) => sql`
+          select ${owner} as owner, ${kind}::text as kind, ${to} as id from ${owner.table}
+          where ${to} = any(${sql.param(ids)}::bigint[]) and ${of(sql`${owner}`)}`,
+      ),
+      sql` union all `,
+    );
+  // What `where` takes may be few of many that are linked, or many of few: said of each kind of link, PostgreSQL begins
+  // with the fewer. And why the best are proposed is read of those alone.
   const rows = await db.execute<{
     owner: string;
     kind: "incident_type" | "incident_priority" | "term";
     id: string;
   }>(sql`
-    with link as (
-      ${linked("incident_type", links.type, [type.id])}
-      union all ${linked("incident_priority", links.priority, [priority.id])}
-      union all ${linked(
-        "term",
-        links.term,
-        terms.map(({ id }) => id),
-      )}
-    ), best as (
-      select owner, count(*) as reasons from link where ${where(sql`link.owner`)}
+    with best as materialized (
+      select owner, count(*) as reasons from (${linked(where)}) as link
       group by owner order by reasons desc, owner limit ${limit}
     )
-    select link.* from best join link using (owner)
+    select link.* from best cross join lateral (${linked((owner) => sql`${owner} = best.owner`)}) as link
     order by best.reasons desc, owner, array_position(array['incident_type', 'incident_priority'], kind), id`);
   const names = {
     incident_type: new Map([[type.id, type.name]]),

@@ -2,14 +2,15 @@ import { eq } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { individual } from "../../drizzle/schema/index.ts";
 import type { Identity } from "../context.ts";
+import { nameByAddress } from "./person.ts";
 
 /**
- * The id of the individual that a user is, who becomes one with the first thing they do. Their name is the first part
- * of their address until somebody says otherwise.
+ * The id of the individual that a user is, who becomes one with the first thing they do. Without
+ * a name, they are called by their address.
  */
 export async function individualOf(
   db: Database | Transaction,
-  { user, name = user.split("@")[0]! }: Pick<Identity, "user"> & { name?: string },
+  { user, name = nameByAddress(user) }: Pick<Identity, "user"> & { name?: string },
   at: Date,
 ): Promise<number> {
   const known = () => db.select({ id: individual.id }).from(individual).where(eq(individual.email, user));

@@ -1,6 +1,9 @@
-import { and, asc, between, desc, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import type { Actor, Context } from "../context.ts";
 import { InvalidInput } from "../errors.ts";
+import { type AnyReader, anyReader, type Reader } from "../incident/visibility.ts";
+import { kept } from "../kept.ts";
 import { parseText } from "../text.ts";
 import { type Key, type KeyKind, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 
@@ -16,18 +19,25 @@ const defaultLimit = 50;
 export const largestLimit = 200;
 /** Matches that a search ranks: four pages of fifty. */
 export const rankedMatches = 200;
-/** Newest records in which a search looks first, one after the other: a word of one in ten fills the window there. */
-const newestRecords = 2000;
+/** Newest records in which a search looks first, one after the other: a word of one in five fills the window there. */
+const newestRecords = 1000;
 /**
  * How far it goes on like that for a word that is frequent enough. Of n records a share of f matches: to walk to the
- * last that is ranked takes about rankedMatches / f µs, and to look them all up in the index of words 2 nf, for each
- * lies somewhere else. So it depends on nf²: this is that of 1 % of 1,000,000, with the matches among the newest for f.
+ * last that is ranked takes about rankedMatches / 2f µs, and to have the index of words list them all nf / 5. So it
+ * depends on nf²: this is that of 2 % of 1,000,000, with the matches among the newest for f.
  */
-const newerRecords = 30_000;
+const newerRecords = 20_000;
 const frequent = 400_000_000;
 /**
- * Matches that the index of words is asked for otherwise. More has only a word that was common once and is rare now: of
- * these, the window holds some old ones.
+ * Of a word that is not, so many matches are read at once, 1 µs each. Where more are to be expected, the index of words
+ * still lists all of them, but those are read whose ids are near: as near as it takes for so many times the window, if
+ * they lie as densely there as among those that it has walked through.
+ */
+const readMatches = 5000;
+const nearWindows = 2;
+/**
+ * Matches that are read when these were not enough. More has only a word that was common once and is rare now: of these,
+ * the window holds some old ones.
  */
 const lookedUpMatches = 10_000;
 /** Characters of a search: more than people type, less than what makes PostgreSQL work for long. */
@@ -54,8 +64,12 @@ export interface List<Sort extends string> {
   defaultSort: Sort | `-${Sort}`;
 }
 
-interface PreparedSelect<Rows> extends PromiseLike<Rows> {
-  prepare(name: string): { execute(): Promise<Rows> };
+interface Select<Rows> extends PromiseLike<Rows> {
+  prepare(name: string): Prepared<Rows>;
+}
+
+interface Prepared<Rows> {
+  execute(values?: { reader: string }): Promise<Rows>;
 }
 
 /** Goes into a SELECT: `{ item, key: page.key }`, `within`, `orderBy`, `limit`; and `finish` makes a page of its rows. */
@@ -66,20 +80,26 @@ export interface Page {
    * here, for what is hidden or filtered out takes no place in a search's window. It names no table but the list's own.
    */
   within(condition?: SQL): SQL | undefined;
-  /** As `within`, for a list that is so short that a search ranks all of it: conditions may stand beside it. */
-  where: SQL | undefined;
   orderBy: SQL[];
   /** One more than is shown, which tells whether there is a next page. */
   limit: number;
   /**
-   * Runs the SELECT. The plan is kept of the one without search, filters and limit, which everybody reads all the time:
-   * to make it takes longer than to follow it. Of all others there are too many.
+   * Runs the SELECT that `select` makes. The plan is kept of the one without search, filters and limit, which everybody
+   * reads all the time: to make it takes longer than to follow it. So is the SELECT of the first page. Of all others there
+   * are too many.
    */
-  run<Rows>(select: PreparedSelect<Rows>): PromiseLike<Rows>;
+  run<Rows>(
+    db: Context["db"],
+    actor: Actor,
+    select: (reader: Reader | AnyReader) => Select<Rows>,
+  ): PromiseLike<Rows>;
   finish<Item extends { id: number }>(
     rows: readonly { item: Item; key: Key }[],
   ): { items: Item[]; next_cursor: string | null };
 }
+
+/** By list, sort, and whether admins read. */
+const firstPages = kept(() => new Map<string, Prepared<unknown>>());
 
 /**
  * What to ask the database for. `filters` are the other parameters of the query: a cursor is good only with the same
@@ -117,11 +137,18 @@ export function startPage<Sort extends string>(
       if (!window) return newestMatches(list.id, matches, condition, { filtered });
       return and(matches, between(list.id, window.oldest, window.newest), condition, next);
     },
-    where: and(matches, window && between(list.id, window.oldest, window.newest), next),
     orderBy: [direction(by), direction(list.id)],
     // drizzle makes a parameter of a number.
     limit: literal(limit + 1) as SQL & number,
-    run: (select) => (plain ? select.prepare(list.name).execute() : select),
+    run<Rows>(db: Context["db"], actor: Actor, select: (reader: Reader | AnyReader) => Select<Rows>) {
+      if (!plain) return select(actor);
+      if (behind) return select(actor).prepare(list.name).execute();
+      const pages = firstPages(db);
+      const first = `${list.name} ${name} ${actor.admin}`;
+      const page = pages.get(first) ?? select(anyReader(actor.admin)).prepare(list.name);
+      pages.set(first, page);
+      return (page as Prepared<Rows>).execute({ reader: actor.user });
+    },
     finish: (rows) => {
       const shown = rows.slice(0, limit);
       const last = rows.length > limit ? shown.at(-1) : undefined;
@@ -157,51 +184,67 @@ function rankKey(id: PgColumn, rank: SQL, window: Window | undefined): SQL<Key> 
  * What a search looks for. A sub-select, so that PostgreSQL plans for words that it does not know: it would guess how
  * common they are, and guess wrong for all that it has no statistics of. So it can keep the plan, too.
  */
-export function wordsOf(q: string | undefined): SQL {
+export function wordsOf(q: string | Placeholder | undefined): SQL {
   return sql`(select websearch_to_tsquery('pg_catalog.english', ${q}))`;
 }
 
 /**
  * The newest matches among the records of `condition`. Walking backwards is quick for common words, the index of words
  * for rare ones, and which of them a word is the newest records tell. `filtered` says that few records are of
- * `condition`; without it, what matches is looked up first and `condition` asked for the newest of them only.
+ * `condition`; without it, what matches is looked up first and `condition` asked for the newest of them only. Of a table
+ * that is `short`, what a first look has not found is looked up: to plan more takes longer.
  */
 export function newestMatches(
   id: PgColumn,
   matches: SQL,
   condition: SQL | undefined,
-  { filtered }: { filtered: boolean } = { filtered: false },
+  { filtered = false, short = false }: { filtered?: boolean; short?: boolean } = {},
 ): SQL {
   const { table } = id;
   const some = and(matches, condition);
   const found = sql.identifier("found");
+  const [ranked, last] = [literal(rankedMatches), sql`(select max(${id}) from ${table})`];
   const walked = (records: SQL) => sql`
     select ${id} as ${found} from (select * from ${table} order by ${id} desc limit ${records}) as ${table}
-    where ${some} order by ${id} desc limit ${literal(rankedMatches)}`;
-  const lookedUp = filtered
-    ? sql`select ${found} from (
-          select ${id} as ${found} from ${table} where (select goes_on from more) and ${some} offset 0) as matching
-        order by 1 desc limit ${literal(rankedMatches)}`
-    : sql`select ${found} from (
+    where ${some} order by ${id} desc limit ${ranked}`;
+  const lookedUp = (where: SQL) =>
+    filtered
+      ? sql`select ${found} from (
+          select ${id} as ${found} from ${table} where ${where} and ${some} offset 0) as matching
+        order by 1 desc limit ${ranked}`
+      : sql`select ${found} from (
           select ${found} from (
-            select ${id} as ${found} from ${table} where (select goes_on from more) and ${matches}
+            select ${id} as ${found} from ${table} where ${where} and ${matches}
             limit ${literal(lookedUpMatches)}) as matching
           order by 1 desc offset 0) as matching
         cross join lateral (select * from ${table} where ${id} = matching.${found} offset 0) as ${table}
-        where ${condition ?? sql`true`} order by 1 desc limit ${literal(rankedMatches)}`;
+        where ${condition ?? sql`true`} order by 1 desc limit ${ranked}`;
   // Each step has the newest matches up to some point, so that all together are those of the step that came farthest.
+  const further = sql`
+    newer as materialized (${walked(sql`(
+      select case when matches < ${ranked} and matches * matches * last >= ${literal(frequent)}
+        then ${literal(newerRecords)} else 0 end from first)`)}),
+    seen as materialized (
+      select greatest(matches, newer_matches) as matches, last,
+        case when newer_matches > 0 then ${literal(newerRecords)} else ${literal(newestRecords)} end as records
+      from first, (select count(*) as newer_matches from newer) as newer),
+    near as materialized (${lookedUp(sql`
+      (select matches < ${ranked} and matches * last >= ${literal(readMatches)} * records from seen)
+      and ${id} between (select last - ${literal(nearWindows * rankedMatches)} * records / nullif(matches, 0) from seen)
+        and (select last from seen)`)}),
+    second as materialized (
+      select greatest(matches, (select count(*) from near)) as matches from seen),`;
+  const steps = short ? ["newest", "looked_up"] : ["newest", "newer", "near", "looked_up"];
   return sql`${id} in (
     with newest as materialized (${walked(literal(newestRecords))}),
-    common as materialized (
-      select count(*) < ${literal(rankedMatches)}
-        and count(*) * count(*) * (select max(${id}) from ${table}) >= ${literal(frequent)} as yes from newest),
-    newer as materialized (${walked(sql`(select case when yes then ${literal(newerRecords)} else 0 end from common)`)}),
-    more as materialized (
-      select greatest((select count(*) from newest), (select count(*) from newer)) < ${literal(rankedMatches)} as goes_on),
-    looked_up as materialized (${lookedUp})
-    select ${found} from (
-      select ${found} from newest union select ${found} from newer union select ${found} from looked_up) as matching
-    order by 1 desc limit ${literal(rankedMatches)})`;
+    first as materialized (select count(*) as matches, ${last} as last from newest),
+    ${short ? sql`` : further}
+    looked_up as materialized (${lookedUp(sql`(select matches < ${ranked} from ${sql.raw(short ? "first" : "second")})`)})
+    select ${found} from (${sql.join(
+      steps.map((step) => sql`select ${found} from ${sql.raw(step)}`),
+      sql` union `,
+    )}) as matching
+    order by 1 desc limit ${ranked})`;
 }
 
 /** Written out: for a limit that it does not know, PostgreSQL keeps no plan. */

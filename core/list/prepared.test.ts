@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
-import { document } from "../../drizzle/schema/index.ts";
+import { document, incident } from "../../drizzle/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
-import { mayReadOf } from "../incident/visibility.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility.ts";
+import { rita } from "../../tests/support/flow.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
 import { type ListQuery, startPage } from "./page.ts";
 
-const member = { user: "carol@example.com", admin: false };
+const member = { ...rita, user: "carol@example.com" };
 
 let database: TestDatabase;
 let client: DatabaseClient;
@@ -20,7 +22,7 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-async function read(query: ListQuery, filter?: string): Promise<void> {
+async function read(query: ListQuery, { filter, ...actor }: Partial<Reader> & { filter?: string } = {}) {
   const page = startPage(
     {
       ...{ name: "documents", id: document.id, search: document.search, defaultSort: "id" },
@@ -29,15 +31,22 @@ async function read(query: ListQuery, filter?: string): Promise<void> {
     query,
     { filter },
   );
-  const select = client.db
-    .select({ item: { id: document.id }, key: page.key })
-    .from(document)
-    // A statement without parameters is sent as it stands.
-    .where(page.within(mayReadOf(member, document.incidentId)))
-    .orderBy(...page.orderBy)
-    .limit(page.limit);
-  page.finish(await page.run(select));
+  const select = (reader: Reader | AnyReader) => {
+    made += 1;
+    return (
+      client.db
+        .select({ item: { id: document.id }, key: page.key })
+        .from(document)
+        // A statement without parameters is sent as it stands.
+        .where(page.within(mayReadOf(reader, document.incidentId)))
+        .orderBy(...page.orderBy)
+        .limit(page.limit)
+    );
+  };
+  return page.finish(await page.run(client.db, { ...member, ...actor }, select));
 }
+/** How often drizzle was to make a query. */
+let made = 0;
 
 const prepared = () =>
   client.db.execute<{ statement: string; generic_plans: string }>(sql`
@@ -46,11 +55,26 @@ const prepared = () =>
 test("the plan of the list that everybody reads is kept, and that of no other: there are too many of them", async () => {
   await read({ limit: 7 });
   await read({ q: "disk" });
-  await read({}, "given");
+  await read({}, { filter: "given" });
   expect(await prepared()).toHaveLength(0);
   for (let nth = 0; nth < 7; nth += 1) await read({});
   const [plan, ...others] = await prepared();
   expect(others).toEqual([]);
   // PostgreSQL makes the first five anew, and keeps the next if it looks no worse.
   expect(Number(plan?.generic_plans)).toBe(2);
+});
+
+test("drizzle makes the SELECT of a first page once for members and once for admins, whoever reads", async () => {
+  const { incidentId } = await insertIncident(client.db, new Date("2026-12-01T12:00:00Z"));
+  await client.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId));
+  // They read before, and all that comes before has made it for members.
+  await read({});
+  made = 0;
+  const shown = async (user: string, admin = false) => (await read({}, { user, admin })).items.length;
+  for (let nth = 0; nth < 2; nth += 1) {
+    expect(await shown("alice@example.com")).toBe(1);
+    expect(await shown("carol@example.com")).toBe(0);
+    expect(await shown("carol@example.com", true)).toBe(1);
+  }
+  expect(made).toBe(1);
 });

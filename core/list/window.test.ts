@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import type { Sql } from "../../drizzle/client.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
 import { mayReadOf } from "../incident/visibility.ts";
 import { type List, rankedMatches, startPage } from "./page.ts";
@@ -10,18 +10,11 @@ import { type List, rankedMatches, startPage } from "./page.ts";
 const at = new Date("2026-12-01T12:00:00Z");
 const member = { user: "carol@example.com", admin: false };
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(2);
 let restricted: number;
 beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 2);
   ({ incidentId: restricted } = await insertIncident(client.db, at));
   await client.db.update(incident).set({ visibility: "Restricted" });
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
 });
 
 /** Their ids, the oldest first. */
@@ -148,3 +141,63 @@ test("a filter finds the one record that it leaves, however many others have the
   const { items } = await read("puffin", undefined, 80, eq(document.id, wanted!));
   expect(items.map(({ id }) => id)).toEqual([wanted!]);
 });
+
+/** What a larger table looks like to whoever tells its size by its newest id. */
+const goOnAt = (id: number) =>
+  client.db.execute(sql.raw(`alter table document alter column id restart with ${id}`));
+const oneOf50 = (name: string) => sql`case when n % 50 = 0 then ${name}::text else 'n' end`;
+
+test("of a word in one record of 50 among many: those whose ids are near, or all when these are too few", async () => {
+  await goOnAt(500_000);
+  await insertMany(6000, oneOf50("newt"));
+  const hidden = await insert(10, "newt", restricted);
+  await insertMany(6000, oneOf50("newt"));
+  const newts = await newestOf("newt", rankedMatches + hidden.length);
+  expect(await walk("newt")).toEqual(newts.filter((id) => !hidden.includes(id)));
+  // They are denser among the newest than they are elsewhere.
+  await insert(rankedMatches, "toad");
+  await goOnAt(600_000);
+  await insertMany(1000, oneOf50("toad"));
+  expect(await walk("toad")).toEqual(await newestOf("toad", rankedMatches));
+});
+
+test("of a word in one record of 50 among many, those far away are not read", async () => {
+  await goOnAt(700_000);
+  await insertMany(10_000, oneOf50("finch"));
+  await goOnAt(800_000);
+  await insertMany(12_000, oneOf50("finch"));
+  expect(await foundBy("finch")).toEqual({ newest: 20, newer: 0, near: rankedMatches, looked_up: 0 });
+});
+
+test("nor those of a word that is frequent among the newest alone", async () => {
+  await goOnAt(900_000);
+  await insertMany(30_000, sql`case when n % 150 = 0 then 'crane' else 'n' end`);
+  await insertMany(1000, sql`case when n % 33 = 0 then 'crane' else 'n' end`);
+  expect(await foundBy("crane")).toEqual({ newest: 30, newer: 157, near: rankedMatches, looked_up: 0 });
+});
+
+/** How many matches each step of a search has found. */
+async function foundBy(q: string): Promise<Record<string, number>> {
+  const page = startPage(documents, { q }, {});
+  const { sql: text, params } = client.db
+    .select({ id: document.id })
+    .from(document)
+    .where(page.within(mayReadOf(member, document.incidentId)))
+    .toSQL();
+  const { $client } = client.db as typeof client.db & { $client: Sql };
+  const [row] = await $client.unsafe(`explain (analyze, format json) ${text}`, params as string[]);
+  const found: Record<string, number> = {};
+  const look = (node: PlanNode) => {
+    const [, step] = node["Subplan Name"]?.match(/^CTE (newest|newer|near|looked_up)$/) ?? [];
+    if (step) found[step] = node["Actual Rows"];
+    node.Plans?.forEach(look);
+  };
+  look(row!["QUERY PLAN"][0].Plan);
+  return found;
+}
+
+interface PlanNode {
+  "Subplan Name"?: string;
+  "Actual Rows": number;
+  Plans?: PlanNode[];
+}

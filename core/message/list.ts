@@ -44,14 +44,15 @@ export async function listMessages(
     .leftJoin(individual, eq(individual.id, conversationMessage.authorId))
     .leftJoin(recipient, eq(recipient.id, conversationMessage.recipientId))
     .where(
-      and(
-        sql`${conversationMessage.conversationId} = ${channel}`,
-        or(
-          isNull(conversationMessage.recipientId),
-          eq(recipient.email, actor.user),
-          eq(individual.email, actor.user),
+      page.within(
+        and(
+          sql`${conversationMessage.conversationId} = ${channel}`,
+          or(
+            isNull(conversationMessage.recipientId),
+            eq(recipient.email, actor.user),
+            eq(individual.email, actor.user),
+          ),
         ),
-        page.where,
       ),
     )
     .orderBy(...page.orderBy)

@@ -9,6 +9,7 @@ import {
   team,
 } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
+import { mayBeToldOf } from "../incident/visibility.ts";
 
 /** The plugin whose groups are kept here. */
 export const mailingListSlug = "mailing-list";
@@ -44,17 +45,5 @@ export async function addressesOf({ db }: Context, incidentId: number): Promise<
 
 /** Whether what is said of an incident may go to this person alone: of a Restricted one, to who takes part. */
 export async function mayBeTold({ db }: Context, incidentId: number, individualId: number): Promise<boolean> {
-  const [found] = await db
-    .select({ visibility: incident.visibility, takesPart: participant.id })
-    .from(incident)
-    .leftJoin(
-      participant,
-      and(
-        eq(participant.incidentId, incident.id),
-        eq(participant.individualId, individualId),
-        isNull(participant.leftAt),
-      ),
-    )
-    .where(eq(incident.id, incidentId));
-  return found !== undefined && (found.visibility === "Open" || found.takesPart !== null);
+  return (await db.$count(incident, and(eq(incident.id, incidentId), mayBeToldOf(individualId)))) > 0;
 }

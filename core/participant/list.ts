@@ -37,11 +37,12 @@ export async function listParticipants(
     .from(participant)
     .innerJoin(individual, eq(individual.id, participant.individualId))
     .where(
-      and(
-        eq(participant.incidentId, incidentId),
-        maySee(actor, incidentId),
-        active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
-        page.where,
+      page.within(
+        and(
+          eq(participant.incidentId, incidentId),
+          maySee(actor, incidentId),
+          active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
+        ),
       ),
     )
     .orderBy(...page.orderBy)

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import {
   costBasisOf,
@@ -25,22 +24,15 @@ import { removeParticipant } from "./remove.ts";
 import { renounceRole } from "./renounce.ts";
 
 const clock = new TestClock();
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(2);
 let context: PluginContext;
 let ids: IncidentIds;
 const people: number[] = [];
 beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 2);
   const { db } = client;
   context = { db, clock, config: readConfig({}), log: createLog("silent"), plugins: noPlugins };
   ids = await insertIncident(db, clock.now());
   for (let i = 0; i < 4; i += 1) people.push(await insertIndividual(db, clock.now()));
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
 });
 
 const actor: Actor = {

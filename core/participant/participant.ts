@@ -8,6 +8,7 @@ import {
 } from "../../drizzle/schema/index.ts";
 import { Conflict, NotFound } from "../errors.ts";
 import { type Person, personColumns } from "../individual/person.ts";
+import { literal } from "../list/page.ts";
 
 export type ParticipantRole = (typeof participantRoles)[number];
 
@@ -33,9 +34,12 @@ export interface Participant {
   individual: Person;
   joinedAt: Date;
   leftAt: Date | null;
-  /** Also those that they have renounced, in the order in which they assumed them. */
+  /** At most `shownRoles`: those that they have, then the last that they had; in the order in which they assumed them. */
   roles: HeldRole[];
 }
+
+/** More than there are roles to have at once. One may be assumed and renounced all day; the timeline tells of each time. */
+export const shownRoles = 20;
 
 type RoleRow = { id: number; role: ParticipantRole; assumed_at: string; renounced_at: string | null };
 
@@ -43,6 +47,7 @@ const roles: SQL<HeldRole[]> = sql`(
   select coalesce(json_agg(held order by held.id), '[]') from (
     select id, role, assumed_at, renounced_at from ${participantRole}
     where ${participantRole.participantId} = ${participant.id}
+    order by renounced_at is null desc, id desc limit ${literal(shownRoles)}
   ) as held)`.mapWith((held: RoleRow[]) =>
   held.map(({ id, role, assumed_at, renounced_at }) => ({
     ...{ id, role, assumedAt: new Date(assumed_at) },

@@ -18,7 +18,11 @@ export interface ActivePlugin<T extends PluginType = PluginType> {
   /** Values of its configuration that no text which leaves may hold. */
   readonly secrets: readonly string[];
   readonly timeoutMilliseconds: number;
+  /** Whoever watches the calls makes them. */
+  readonly around?: Around;
 }
+
+export type Around = <V>(method: string, call: () => Promise<Outcome<V>>) => Promise<Outcome<V>>;
 
 /**
  * - `missing`: the plugin does without this method
@@ -95,7 +99,8 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     return { ok: true, value: judged.value as MethodAnswer<T, M> };
   };
   try {
-    return await Promise.race([attempt(), cut]);
+    const answered = () => Promise.race([attempt(), cut]);
+    return await (plugin.around ? plugin.around(method, answered) : answered());
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);

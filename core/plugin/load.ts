@@ -2,14 +2,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigurationError } from "../errors.ts";
+import { hasSourceTree } from "../source_tree.ts";
 import { describeFault, shown } from "./mask.ts";
 import type { PluginSource } from "./registry.ts";
 
 /** https://docs.npmjs.com/cli/configuring-npm/package-json#name; no path and no address: those may be anybody's. */
 const packageName = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
-
-/** There in the single executable only (scripts/build.ts). */
-declare const SVC_REVISIONS: unknown;
 
 export interface LoadOptions {
   /** Where packages are looked for, as Node does: in `node_modules` here and in the folders above. */
@@ -31,7 +29,7 @@ export async function loadPackages(
   const names = [...new Set((list ?? "").split(",").map((name) => name.trim()))].filter(
     (name) => name !== "",
   );
-  if (names.length > 0 && typeof SVC_REVISIONS !== "undefined") {
+  if (names.length > 0 && !hasSourceTree) {
     // It is built to read no package.json, so it would load index.js whatever the package says.
     throw new ConfigurationError([
       "SVC_PLUGIN_PACKAGES: the single executable cannot load packages: run svc from its source tree",

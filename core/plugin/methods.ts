@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
+import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import type {
   DocumentFacts,
   IncidentFacts,
@@ -269,6 +269,3 @@ export type MethodInput<T extends PluginType, M extends MethodName<T>> = Omit<
   keyof CallContext
 >;
 export type MethodAnswer<T extends PluginType, M extends MethodName<T>> = Answer<T, M>;
-
-/** The configuration of a plugin, as a schema: an object of strings, numbers and booleans. */
-export type ConfigSchema = TObject;

@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
+import { openDatabase } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import {
-  createEmptyTestDatabase,
-  createTestDatabase,
-  type TestDatabase,
-} from "../../tests/support/database.ts";
+import { createEmptyTestDatabase, useDatabase } from "../../tests/support/database.ts";
 import { Unavailable } from "../errors.ts";
 import { populate } from "./populate.ts";
 
 const clock = new TestClock();
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 3);
-});
+const client = useDatabase(3);
 beforeEach(async () => {
   await client.db.execute(sql`truncate incident_type, incident_priority, cost_formula cascade`);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
 });
 
 const everything = [

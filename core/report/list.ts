@@ -30,7 +30,7 @@ export async function listReports(
     .select({ ...reportColumns, key: page.key })
     .from(statusReport)
     .innerJoin(individual, eq(individual.id, statusReport.authorId))
-    .where(and(eq(statusReport.incidentId, incidentId), maySee(actor, incidentId), page.where))
+    .where(page.within(and(eq(statusReport.incidentId, incidentId), maySee(actor, incidentId))))
     .orderBy(...page.orderBy)
     .limit(page.limit);
   return page.finish(rows.map(({ key, ...item }) => ({ item, key })));

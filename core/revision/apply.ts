@@ -161,7 +161,7 @@ function hadNoEffect(error: unknown, text: string): boolean {
 }
 
 /** Whether a statement that was interrupted may simply be run again. */
-export function isRepeatable(text: string): boolean {
+function isRepeatable(text: string): boolean {
   const [statement] = splitStatements(text);
   if (!statement) return true;
   const words = wordsOf(statement.text);

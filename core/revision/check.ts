@@ -1,12 +1,13 @@
 import { openSql, type Sql } from "../../drizzle/sql.ts";
 import { errorCode, operatorsError } from "../database_error.ts";
 import { SvcError, Unavailable } from "../errors.ts";
+import { hasSourceTree } from "../source_tree.ts";
 import { canonicalSchema } from "./canonical.ts";
 import { pendingSql } from "./create.ts";
 import { inOrder } from "./graph.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { oneHead } from "./plan.ts";
-import { hasSourceTree, type Revision, readRevisions } from "./read.ts";
+import { type Revision, readRevisions } from "./read.ts";
 import { readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 

@@ -1,9 +1,10 @@
 import { relative } from "node:path";
 import { InvalidInput, SvcError } from "../errors.ts";
+import { hasSourceTree } from "../source_tree.ts";
 import { headsOf } from "./graph.ts";
 import { mergeSnapshots } from "./merge.ts";
 import { oneHead } from "./plan.ts";
-import { hasSourceTree, readRevisionsFrom, revisionsDirectory } from "./read.ts";
+import { readRevisionsFrom, revisionsDirectory } from "./read.ts";
 import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
 
 interface CreateOptions {

@@ -1,5 +1,6 @@
+import { sha256Hex } from "../secret.ts";
 import { inOrder } from "./graph.ts";
-import { readRevisions, sha256Of } from "./read.ts";
+import { readRevisions } from "./read.ts";
 import { ask } from "./session.ts";
 import { judge, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";
@@ -45,7 +46,7 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
       compatible: manifest.compatible,
       transactional: manifest.transactional,
       irreversible: manifest.irreversible,
-      edited: checksums.up !== sha256Of(up) || checksums.down !== sha256Of(down),
+      edited: checksums.up !== sha256Hex(up) || checksums.down !== sha256Hex(down),
     };
   });
   const foreign = (applied ?? [])

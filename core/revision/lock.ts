@@ -1,12 +1,13 @@
 import { hostname } from "node:os";
 import { openSql, type Sql } from "../../drizzle/sql.ts";
+import { refusePooler } from "../database_address.ts";
 import { operatorsError } from "../database_error.ts";
 import { Conflict, Unavailable } from "../errors.ts";
 
 /** Any number that no one else uses: `pg_locks` shows it, so an operator can see who holds it. */
 export const lockKey = 7_798_563;
 /** How long a command waits for another one, seconds. */
-export const defaultPatience = 60;
+const defaultPatience = 60;
 const longestPauseMilliseconds = 250;
 
 export interface LockOptions<T = unknown> {
@@ -25,7 +26,8 @@ export interface LockOptions<T = unknown> {
  * Runs `work` on the one connection that holds the lock of schema changes; with the connection the lock is gone too,
  * also when this process is killed.
  *
- * @throws Conflict when somebody else holds it for too long, by name; Unavailable when PostgreSQL refuses us
+ * @throws Conflict when somebody else holds it for too long, by name; Unavailable when PostgreSQL refuses us, or is behind
+ * a pooler
  */
 export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => Promise<T>): Promise<T> {
   let lost = false;
@@ -42,7 +44,8 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
     },
   });
   try {
-    const found = await options.unless?.(sql);
+    // Behind a pooler the lock, and the settings, would stay with a connection that is somebody else's next.
+    const [, found] = await Promise.all([refusePooler(sql), options.unless?.(sql)]);
     if (found !== undefined) return found;
     changed = true;
     await sql.unsafe(settings);
@@ -73,7 +76,6 @@ async function acquire(
 ): Promise<void> {
   const deadline = performance.now() + patience * 1000;
   let told = false;
-  await refusePooler(sql);
   for (let pause = 10; ; pause = Math.min(pause * 1.5, longestPauseMilliseconds)) {
     const [row] = await sql.unsafe(`select pg_try_advisory_lock(${lockKey}) as held`);
     if (row?.held) return;
@@ -88,18 +90,6 @@ async function acquire(
       onWait(await holder(sql));
     }
     await Bun.sleep(Math.min(left, pause * (0.5 + Math.random())));
-  }
-}
-
-/** Behind a pooler the lock would stay with a connection that is somebody else's next. */
-async function refusePooler(sql: Sql): Promise<void> {
-  const result = await sql.unsafe("select pg_backend_pid() as pid");
-  // What the server said at the start of the connection; a pooler makes up its own.
-  const { pid } = (result as unknown as { state?: { pid?: number } }).state ?? {};
-  if (pid !== undefined && pid !== result[0]?.pid) {
-    throw new Unavailable(
-      "This address is a pooler's: schema changes need PostgreSQL itself (see SVC_DATABASE_URL)",
-    );
   }
 }
 

@@ -3,7 +3,7 @@ import { headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
 import type { Snapshot } from "./write.ts";
 
 /** What both lines have in common and joined last; undefined where they began apart. */
-export function commonAncestor(revisions: readonly Node[], left: string, right: string): string | undefined {
+function commonAncestor(revisions: readonly Node[], left: string, right: string): string | undefined {
   const [a, b] = [withAncestors(revisions, left), withAncestors(revisions, right)];
   return inOrder([...revisions]).findLast(({ id }) => a.has(id) && b.has(id))?.id;
 }

@@ -107,7 +107,7 @@ export function withParents(known: readonly Node[], applied: readonly Applied[])
  *
  * @throws Conflict
  */
-export function assertComparable(known: readonly Revision[], applied: readonly Applied[]): void {
+function assertComparable(known: readonly Revision[], applied: readonly Applied[]): void {
   const ours = new Map(known.map((revision) => [revision.id, revision]));
   const there = new Set(applied.map(({ id }) => id));
   for (const row of applied) {

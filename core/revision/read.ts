@@ -1,6 +1,8 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { SvcError } from "../errors.ts";
+import { sha256Hex } from "../secret.ts";
+import { builtInRevisions } from "../source_tree.ts";
 
 /** What stands in a revision's manifest.json, and beside it in the database once it is applied. */
 export interface Manifest {
@@ -32,21 +34,15 @@ export interface Revision {
   manifest: Manifest;
 }
 
-/** Written into the single executable by scripts/build.ts, which has no source tree to read. */
-declare const SVC_REVISIONS: Revision[] | undefined;
-
 /** drizzle/revisions of the source tree. */
 export const revisionsDirectory = join(import.meta.dir, "../../drizzle/revisions");
-
-/** Whether there are folders to read and to write, or only what the executable was built with. */
-export const hasSourceTree = typeof SVC_REVISIONS === "undefined";
 
 /**
  * The revisions that this release knows, by id.
  * @throws SvcError `configuration` for a folder that lacks a file or has a manifest that is none
  */
 export async function readRevisions(): Promise<Revision[]> {
-  return typeof SVC_REVISIONS === "undefined" ? readRevisionsFrom(revisionsDirectory) : SVC_REVISIONS;
+  return builtInRevisions ?? readRevisionsFrom(revisionsDirectory);
 }
 
 export async function readRevisionsFrom(directory: string): Promise<Revision[]> {
@@ -89,14 +85,10 @@ function parseManifest(id: string, json: string, up: string, down: string): Mani
     compatible: read.compatible === true,
     transactional: read.transactional !== false,
     irreversible: read.irreversible === true,
-    checksums: read.checksums ?? { up: sha256Of(up), down: sha256Of(down) },
+    checksums: read.checksums ?? { up: sha256Hex(up), down: sha256Hex(down) },
   };
 }
 
 export function checksumOf(up: string, down: string): string {
   return new Bun.CryptoHasher("sha256").update(up).update("\0").update(down).digest("hex");
-}
-
-export function sha256Of(text: string): string {
-  return new Bun.CryptoHasher("sha256").update(text).digest("hex");
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { triggers } from "../../drizzle/triggers/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { until } from "../../tests/support/e2e_until.ts";
 import { installTriggers, syncTriggers } from "./triggers.ts";
 
 let database: TestDatabase;
@@ -231,7 +232,7 @@ test("the timeline is announced", async () => {
     values ('a', 'b', ${type!.id}, ${priority!.id}, now(), now(), now()) returning id`;
   const [event] = await sql`insert into event (incident_id, at, actor, source, kind, description)
     values (${incident!.id}, now(), 'alice', 'core', 'incident.reported', 'reported') returning id`;
-  for (let wait = 0; heard.length === 0 && wait < 200; wait += 1) await Bun.sleep(10);
+  await until("the event to be heard of", () => heard.length > 0);
   expect(heard).toEqual([`${incident!.id} ${event!.id}`]);
   await listener.end();
 });

@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Conflict, InvalidInput, SvcError } from "../errors.ts";
+import { sha256Hex } from "../secret.ts";
 import { isAdditive } from "./additive.ts";
 import { readMarks } from "./marks.ts";
-import { type Manifest, sha256Of } from "./read.ts";
+import type { Manifest } from "./read.ts";
 
 /** drizzle-kit's own picture of a schema, as it stands in snapshot.json. */
 export type Snapshot = Record<string, unknown>;
@@ -67,7 +68,7 @@ export async function writeRevision(
     compatible: !revision.empty && isAdditive(up),
     transactional: readMarks(up).transactional,
     irreversible: readMarks(down).irreversible !== undefined,
-    checksums: { up: sha256Of(up), down: sha256Of(down) },
+    checksums: { up: sha256Hex(up), down: sha256Hex(down) },
   };
   const unfinished = join(directory, `.unfinished-${id}-${process.pid}`);
   await rm(unfinished, { recursive: true, force: true });

@@ -1,27 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { run, scheduledTask } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { daily, everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
+import { after } from "../clock.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
+import { lockTask } from "./locked.ts";
 import { pauseTask, resumeTask } from "./pause.ts";
 import type { TaskDefinition } from "./tasks.ts";
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(25);
 let clock: TestClock;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 25);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
 beforeEach(async () => {
   await client.db.execute(sql`truncate run, run_fault, scheduled_task, audit_log`);
   clock = new TestClock(new Date("2026-12-01T12:00:10.000Z"));
@@ -29,8 +20,9 @@ beforeEach(async () => {
 
 const hourly = everySeconds("hourly", 3600);
 const as = (owner: string) => scheduleOf(client.db, clock, owner);
-const claim = async (task: TaskDefinition, owner = "a") => {
-  const claimed = await claimDue(as(owner), task);
+/** Whoever asks believes to know the time, as workers do; without it, the task is locked first. */
+const claim = async (task: TaskDefinition, owner = "a", at: Date | undefined = clock.now()) => {
+  const claimed = await claimDue(as(owner), task, at);
   return "claim" in claimed ? claimed.claim : claimed.lookAgain.toISOString().slice(11, 19);
 };
 const claimed = async (task: TaskDefinition, owner = "a") => (await claim(task, owner)) as Claim;
@@ -51,8 +43,10 @@ describe("a slot", () => {
     await claim(hourly);
     for (let round = 0; round < 10; round += 1) {
       hours(1);
-      const racers = Array.from({ length: 20 }, (_, i) => claim(hourly, `worker ${i}`));
-      const winners = (await Promise.all(racers)).filter((one) => typeof one === "object");
+      // Some lock the task first, as who has no idea of the time does.
+      const idea = (i: number) => (i % 4 === 0 ? undefined : clock.now());
+      const racers = Array.from({ length: 20 }, (_, i) => claimDue(as(`worker ${i}`), hourly, idea(i)));
+      const winners = (await Promise.all(racers)).flatMap((one) => ("claim" in one ? [one.claim] : []));
       expect(winners).toHaveLength(1);
       expect(await finish(winners[0]!)).toBe(true);
     }
@@ -205,22 +199,29 @@ test("a paused task claims nothing but what is run by hand; its pause is not mad
   ]);
 });
 
-test("a claim waits for a pause that is just being written, and heeds it", async () => {
-  await claim(hourly);
-  hours(1);
-  const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const pausing = client.db.transaction(async (tx) => {
-    await tx.update(scheduledTask).set({ pausedAt: clock.now() });
-    held.resolve();
-    await end.promise;
-  });
-  await held.promise;
-  const claiming = claim(hourly);
-  await somebodyWaits(client.db);
-  end.resolve();
-  await pausing;
-  expect(await claiming).toBe("14:00:00");
-  expect(await rows()).toEqual([]);
+test.each(["with an idea of the time", "with none"])(
+  "a claim goes past no pause that is just being written, waits for none, and heeds it; %s",
+  async (idea) => {
+    const ask = () => claimDue(as("a"), hourly, idea === "with none" ? undefined : clock.now());
+    await ask();
+    hours(1);
+    await client.db.transaction(async (tx) => {
+      await tx.update(scheduledTask).set({ pausedAt: clock.now() });
+      expect(await ask()).toEqual({ lookAgain: after(clock.now(), 1) });
+    });
+    expect(await ask()).toEqual({ lookAgain: new Date("2026-12-01T14:00:00.000Z") });
+    expect(await rows()).toEqual([]);
+  },
+);
+
+test("PostgreSQL ends a claim whose process no longer says anything, so that others get at the task", async () => {
+  for (const whoever of ["wait", "skip"] as const) {
+    const limits = await client.db.transaction(async (tx) => {
+      expect(await lockTask(tx, as("a"), "hourly", whoever)).toBe(true);
+      return tx.execute(sql`select current_setting('idle_in_transaction_session_timeout') as idle`);
+    });
+    expect([...limits]).toEqual([{ idle: "30s" }]);
+  }
 });
 
 test("the database itself refuses two runs of a task at a time", async () => {

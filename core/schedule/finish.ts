@@ -1,7 +1,9 @@
 import { sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, runFault } from "../../drizzle/schema/index.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
 import { isHeld } from "./lease.ts";
+import { sendPrepared } from "./prepared.ts";
 
 /** An item that the run could do nothing about, and why. */
 export interface Fault {
@@ -36,35 +38,51 @@ const mostFaults = 1000;
 export async function finishRun(
   context: Pick<ScheduleContext, "db" | "databaseClock">,
   claim: Claim,
-  { result, error, faults }: Ending,
+  { faults, ...ending }: Ending,
 ): Promise<boolean> {
+  if (faults.length === 0) return end(context.db, context, claim, ending);
   return context.db.transaction(async (tx) => {
-    const ours = isHeld(context, claim);
-    const [held] = await tx.select({ slot: run.slot }).from(run).where(ours).for("update");
-    if (!held) return false;
-    const { task, slot } = claim;
-    const rows = faults.slice(0, mostFaults).map((fault) => ({ task, slot, ...fault }));
-    if (rows.length > 0) {
-      const last = [...new Map(rows.map((row) => [row.item, row])).values()];
-      await tx
-        .insert(runFault)
-        .values(last)
-        .onConflictDoUpdate({
-          target: [runFault.task, runFault.slot, runFault.item],
-          set: { reason: sql`excluded.reason` },
-        });
-    }
-    const finished = await tx
-      .update(run)
-      .set({
-        state: error === undefined ? "Done" : "Failed",
-        error: error ?? null,
-        result: sql`${run.result} || ${JSON.stringify(result ?? {})}::jsonb`,
-        leaseUntil: null,
-        finishedAt: context.databaseClock.now(),
-      })
-      .where(ours)
-      .returning({ slot: run.slot });
-    return finished.length > 0;
+    if (!(await end(tx, context, claim, ending))) return false;
+    await keepFaults(tx, claim, faults.slice(0, mostFaults));
+    return true;
   });
+}
+
+/** In one statement: locking the row waits for what is still open, and whether it is ours is judged behind that. */
+async function end(
+  db: Database | Transaction,
+  { databaseClock }: Pick<ScheduleContext, "databaseClock">,
+  claim: Claim,
+  { result, error }: Omit<Ending, "faults">,
+): Promise<boolean> {
+  const ended = await sendPrepared(
+    db,
+    "end_run",
+    sql`
+      with held as (
+        select task, slot, lease_until from ${run} where ${isHeld({ databaseClock }, claim)} for update
+      )
+      update ${run} set
+        state = ${error === undefined ? "Done" : "Failed"},
+        error = ${error ?? null},
+        result = ${run.result} || ${JSON.stringify(result ?? {})}::jsonb,
+        lease_until = null,
+        finished_at = ${databaseClock.now()}
+      from held
+      where ${run.task} = held.task and ${run.slot} = held.slot and held.lease_until > ${databaseClock.now()}
+      returning true`,
+  );
+  return ended.length > 0;
+}
+
+/** The last reason that was found for an item counts, also of those of an attempt before. */
+async function keepFaults(tx: Transaction, { task, slot }: Claim, faults: readonly Fault[]): Promise<void> {
+  const last = new Map(faults.map((fault) => [fault.item, { task, slot, ...fault }]));
+  await tx
+    .insert(runFault)
+    .values([...last.values()])
+    .onConflictDoUpdate({
+      target: [runFault.task, runFault.slot, runFault.item],
+      set: { reason: sql`excluded.reason` },
+    });
 }

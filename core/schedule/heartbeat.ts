@@ -1,6 +1,7 @@
-import { eq } from "drizzle-orm";
+import { eq, gt, sql } from "drizzle-orm";
 import { worker } from "../../drizzle/schema/index.ts";
 import type { ScheduleContext } from "./claim.ts";
+import { behindNow } from "./database_clock.ts";
 
 type BeatContext = Pick<ScheduleContext, "db" | "databaseClock" | "owner">;
 
@@ -8,18 +9,31 @@ type BeatContext = Pick<ScheduleContext, "db" | "databaseClock" | "owner">;
 export const heartbeatSeconds = 10;
 export const goneSeconds = 30;
 
-/** Says that the worker lives. @returns the database's time, by which the worker sets its timers */
+/** Says that the worker lives. */
 export async function beat(
   { db, databaseClock, owner }: BeatContext,
   { host, pid }: { host: string; pid: number },
-): Promise<Date> {
+): Promise<void> {
   const now = databaseClock.now();
-  const [seen] = await db
+  await db
     .insert(worker)
     .values({ id: owner, host, pid, startedAt: now, seenAt: now })
-    .onConflictDoUpdate({ target: worker.id, set: { seenAt: now } })
-    .returning({ seenAt: worker.seenAt });
-  return seen!.seenAt;
+    .onConflictDoUpdate({ target: worker.id, set: { seenAt: now } });
+}
+
+/** The database's time, by which a worker sets its timers, and the workers that live, as they have said themselves. */
+export async function lookAround({
+  db,
+  databaseClock,
+}: Omit<BeatContext, "owner">): Promise<{ now: Date; workers: string[] }> {
+  const [seen] = await db
+    .select({ now: databaseClock.now(), workers: sql<string[]>`coalesce(array_agg(${worker.id}), '{}')` })
+    .from(worker)
+    .where(gt(worker.seenAt, behindNow(databaseClock, -goneSeconds)))
+    // Without being planned first: what the answer takes is what the time may be wrong by.
+    .prepare("look_around")
+    .execute();
+  return seen!;
 }
 
 /** The worker ends, and nobody shall miss it. */

@@ -1,26 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { run, runFault, team } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
 import { giveBack, renewLease, whileHeld } from "./lease.ts";
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(6);
 let clock: TestClock;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 6);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
 beforeEach(async () => {
   await client.db.execute(sql`truncate run, run_fault, scheduled_task, team cascade`);
   clock = new TestClock();

@@ -4,6 +4,7 @@ import { run } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../errors.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
+import { sendPrepared } from "./prepared.ts";
 
 type Holder = Pick<ScheduleContext, "db" | "databaseClock" | "leaseSeconds">;
 
@@ -47,15 +48,14 @@ export async function whileHeld<T>(
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   return context.db.transaction(async (tx) => {
-    await tx.execute(
-      sql`select set_config('idle_in_transaction_session_timeout', ${`${context.leaseSeconds}s`}, true),
-                 set_config('statement_timeout', ${`${timeoutSeconds}s`}, true)`,
+    const [held] = await sendPrepared(
+      tx,
+      "hold_run",
+      sql`
+        select set_config('idle_in_transaction_session_timeout', ${`${context.leaseSeconds}s`}, true),
+          set_config('statement_timeout', ${`${timeoutSeconds}s`}, true)
+        from ${run} where ${isHeld(context, claim)} for key share`,
     );
-    const [held] = await tx
-      .select({ slot: run.slot })
-      .from(run)
-      .where(isHeld(context, claim))
-      .for("key share");
     if (!held) throw runLost();
     return await work(tx);
   });

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { idempotencyKey, run, worker } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { scheduleOf } from "../../tests/support/schedule.ts";
 import { claimDue, claimNow } from "./claim.ts";
 import { cleanUp } from "./clean.ts";
@@ -14,17 +13,8 @@ import { pauseTask } from "./pause.ts";
 import { faultsOf, laggards, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 
-let database: TestDatabase;
-let client: DatabaseClient;
+const client = useDatabase(6);
 let clock: TestClock;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 6);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
 beforeEach(async () => {
   await client.db.execute(sql`truncate run, run_fault, scheduled_task, worker, idempotency_key`);
   clock = new TestClock(new Date("2026-12-01T12:00:10.000Z"));

@@ -10,7 +10,7 @@ import { scheduledTasks, type TaskName } from "./tasks.ts";
 type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 
 /** Lag that one worker after a crash of another may have: a lease, and then the run. */
-export const mostLagSeconds = 60;
+const mostLagSeconds = 60;
 const failureDays = 1;
 const shownFaults = 20;
 

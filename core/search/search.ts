@@ -1,6 +1,7 @@
-import { type SQL, sql } from "drizzle-orm";
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { Actor, Context } from "../context.ts";
 import { InvalidInput } from "../errors.ts";
+import { type AnyReader, keptForReaders, type Reader } from "../incident/visibility.ts";
 import { literal, longestQuery, newestMatches, wordsOf } from "../list/page.ts";
 import { parseText } from "../text.ts";
 import { type Searched, searched, type SearchedType, searchedTypes } from "./searched.ts";
@@ -41,36 +42,48 @@ export async function searchAll({ db }: Context, actor: Actor, query: SearchQuer
     throw new InvalidInput("limit", `The limit is a number from 1 to ${mostFound}`);
   const q = parseText("q", query.q, longestQuery);
   const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
-  const words = wordsOf(q);
-  const best = types.map((type) => bestOf(type, searched[type], { words, actor, limit }));
+  // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
+  return query.type === undefined && limit === defaultLimit
+    ? await everything(db, actor).execute({ q, reader: actor.user })
+    : await selectBest(db, { types, q, reader: actor, limit });
+}
+
+interface Search {
+  types: readonly SearchedType[];
+  q: string | Placeholder<"q">;
+  reader: Reader | AnyReader;
+  limit: number;
+}
+
+const everything = keptForReaders((db, reader) =>
+  selectBest(db, { types: searchedTypes, q: sql.placeholder("q"), reader, limit: defaultLimit }).prepare(
+    "search",
+  ),
+);
+
+function selectBest(db: Context["db"], search: Search) {
+  const best = search.types.map((type) => bestOf(type, searched[type], search));
   // ts_headline reads the whole text, so it is left for what is shown. No marks around the words: the rest is not escaped.
-  const select = db
+  return db
     .select({
       ...{ type: sql<SearchedType>`type`, id: sql<number>`id::float8`, rank: sql<number>`rank` },
       title: sql<string>`left(title, ${literal(titleLength)})`,
-      excerpt: sql<string>`ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}), ${words},
+      excerpt: sql<string>`ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}), ${wordsOf(search.q)},
         'StartSel="", StopSel="", MaxFragments=1, MaxWords=30, MinWords=10')`,
       incident_id: sql<number | null>`incident_id::float8`,
     })
     .from(
       sql`(select * from (${sql.join(best, sql` union all `)}) as best
-        order by rank desc, type, id desc limit ${literal(limit)}) as found`,
+        order by rank desc, type, id desc limit ${literal(search.limit)}) as found`,
     )
     .orderBy(sql`rank desc, type, id desc`);
-  // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
-  return query.type === undefined && limit === defaultLimit ? select.prepare("search").execute() : select;
 }
 
-interface Search {
-  words: SQL;
-  actor: Actor;
-  limit: number;
-}
-
-function bestOf(type: SearchedType, of: Searched, { words, actor, limit }: Search): SQL {
+function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search): SQL {
   const { id, search, title, text, incidentId = sql`null::bigint` } = of;
   const { table } = id;
-  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(actor));
+  const words = wordsOf(q);
+  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(reader), { short: !of.large });
   // Title and text are read of the best and not of all that are ranked.
   return sql`(
     select ${literalText(type)} as type, ${id} as id, ${title} as title, ${text} as text, ${incidentId} as incident_id, rank

@@ -13,7 +13,7 @@ import {
   team,
   term,
 } from "../../drizzle/schema/index.ts";
-import { mayReadIncident, mayReadOf, type Reader } from "../incident/visibility.ts";
+import { type AnyReader, mayReadIncident, mayReadOf, type Reader } from "../incident/visibility.ts";
 
 /** Records of one table, as a search over everything finds them. Which words are theirs, drizzle/triggers says. */
 export interface Searched {
@@ -23,8 +23,10 @@ export interface Searched {
   /** Of which an excerpt is shown. */
   text: SQL;
   incidentId?: PgColumn;
+  /** There are as many as there is work, and not as many as there are people. */
+  large?: boolean;
   /** Those that the reader may find. Whatever shows something of an incident has its condition here. */
-  found(by: Reader): SQL | undefined;
+  found(by: Reader | AnyReader): SQL | undefined;
 }
 
 const everyone = () => undefined;
@@ -34,19 +36,19 @@ const contentOf = sql`select ${text} from ${documentContent} where ${documentCon
 
 export const searched = {
   incident: {
-    ...{ id: incident.id, search: incident.search, incidentId: incident.id },
+    ...{ id: incident.id, search: incident.search, large: true, incidentId: incident.id },
     title: sql`${incident.name} || ': ' || ${incident.title}`,
     text: sql`${incident.description}`,
     found: (by) => mayReadIncident(by),
   },
   document: {
-    ...{ id: document.id, search: document.search, incidentId: document.incidentId },
+    ...{ id: document.id, search: document.search, large: true, incidentId: document.incidentId },
     title: sql`${document.name}`,
     text: sql`concat_ws(' ', ${document.description}, (${contentOf}))`,
     found: (by) => mayReadOf(by, document.incidentId),
   },
   task: {
-    ...{ id: task.id, search: task.search, incidentId: task.incidentId },
+    ...{ id: task.id, search: task.search, large: true, incidentId: task.incidentId },
     ...{ title: sql`${task.description}`, text: sql`${task.description}` },
     found: (by) => and(isNull(task.deletedAt), mayReadOf(by, task.incidentId)),
   },

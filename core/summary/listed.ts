@@ -25,7 +25,7 @@ export interface Listed {
 const daySeconds = 24 * 3600;
 
 /** What a summary of this slot tells of: what is Active, and what became Stable or Closed in the 24 h before it. */
-export function isListed(slot: Date): SQL | undefined {
+function isListed(slot: Date): SQL | undefined {
   const within = (column: typeof incident.stableAt) =>
     and(gt(column, after(slot, -daySeconds)), lte(column, slot));
   return or(eq(incident.status, "Active"), within(incident.stableAt), within(incident.closedAt));

@@ -50,7 +50,7 @@ function lineOf(
 ): string {
   const parts = [
     status === "Active" ? `priority ${literally(priority)}` : status,
-    ...(status === "Active" ? [`since ${durationText(reportedAt, now)}`] : []),
+    ...(status === "Active" ? [`for ${durationText(reportedAt, now)}`] : []),
     commander === null ? "nobody commands" : `commander ${literally(commander)}`,
     lastReportAt === null ? "no status report yet" : `last report ${durationText(lastReportAt, now)} ago`,
   ];

@@ -1,6 +1,7 @@
 import { and, eq, getTableColumns, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
+import { lockSource } from "../catalog/source.ts";
 import { differenceOf } from "./difference.ts";
 import type { Reading } from "./read.ts";
 
@@ -38,7 +39,7 @@ export async function keepRecords<I, F extends object>(
 ): Promise<{ done: number; skipped: number }> {
   const { table, firstValues, keep } = followed;
   // One list at a time: of two, the later would be held against what the earlier has not written yet.
-  await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`source ${source}`}, 0))`);
+  await lockSource(tx, source);
   const { records, unread } = reading;
   const fields = Object.keys(records[0]?.fields ?? {});
   const difference = differenceOf(await keptOf<F>(tx, table, source, fields), records, unread);

@@ -1,6 +1,8 @@
+import type { Config } from "../config.ts";
 import type { Outgoing } from "../delivery/deliver.ts";
 import { minuteText } from "../duration.ts";
 import { literally } from "../markdown.ts";
+import type { TaskStatus } from "../task/status.ts";
 import { taskLine, taskSaid } from "../task/write.ts";
 
 /** Something that happened to a task in its document. */
@@ -10,31 +12,34 @@ export interface TaskNotice {
   /** The task's with it: what tells one notice of a task from the next. */
   version: number;
   description: string;
+  status: TaskStatus;
   owner: string | null;
   /** Addresses. */
   assignees: readonly string[];
   resolveBy: Date;
 }
 
-interface About {
+interface About extends Pick<Config, "publicUrl" | "timezone"> {
   incidentId: number;
   /** `INC-1` */
   incident: string;
   document: { name: string; weblink: string | null };
-  publicUrl: string;
 }
 
 /** What everyone who talks about the incident is told of it, once. */
 export function outgoingOf(
-  { kind, taskId, version, ...task }: TaskNotice,
-  { incidentId, incident, document, publicUrl }: About,
+  { kind, taskId, version, status, ...task }: TaskNotice,
+  { incidentId, incident, document, publicUrl, timezone }: About,
 ): Outgoing {
   const people = [...new Set([task.owner, ...task.assignees])].filter((email) => email !== null);
-  const open = kind === "task.created" || kind === "task.updated" || kind === "task.reopened";
+  const isNew = kind === "task.created" || kind === "task.updated" || kind === "task.reopened";
   const lines = [
     literally(taskLine(task.description)),
     ...(people.length > 0 ? [`For: ${people.map(literally).join(", ")}`] : []),
-    ...(open ? [`Due: ${minuteText(task.resolveBy)}`] : []),
+    // A document may bring a task that is done already.
+    ...(isNew
+      ? [status === "Open" ? `Due: ${minuteText(task.resolveBy, timezone)}` : `It is ${status}`]
+      : []),
     `In: ${literally(document.name)}${document.weblink === null ? "" : ` (${document.weblink})`}`,
     `${publicUrl}/incidents/${incidentId}`,
   ];

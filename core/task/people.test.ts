@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { expect, test } from "bun:test";
+import { useDatabase } from "../../tests/support/database.ts";
 import { individualsOf } from "./people.ts";
 
 const at = new Date("2026-12-01T12:00:00Z");
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 8);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
+const client = useDatabase(8);
 
 const idsOf = (emails: string[]) => client.db.transaction((tx) => individualsOf(tx, emails, at));
 

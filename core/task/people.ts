@@ -1,10 +1,10 @@
 import { inArray } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual, taskAssignee } from "../../drizzle/schema/index.ts";
+import { nameByAddress } from "../individual/person.ts";
 
 /**
- * The ids of individuals by their canonical addresses. Who is unknown becomes one, with the first part of the address
- * for a name until somebody says otherwise.
+ * The ids of individuals by their canonical addresses. Who is unknown becomes one, called by their address.
  */
 export async function individualsOf(
   tx: Transaction,
@@ -25,7 +25,7 @@ export async function individualsOf(
   if (unknown.length === 0) return ids;
   await tx
     .insert(individual)
-    .values(unknown.map((email) => ({ name: email.split("@")[0]!, email, createdAt: at, updatedAt: at })))
+    .values(unknown.map((email) => ({ name: nameByAddress(email), email, createdAt: at, updatedAt: at })))
     .onConflictDoNothing({ target: individual.email });
   // Also those whom somebody else made meanwhile: theirs is committed, or we would still wait for it.
   return new Map((await known()).map(({ email, id }) => [email, id]));

@@ -80,7 +80,7 @@ export async function remindOfTasks(
         "-",
       );
       const about = [...new Set(tasks.map((row) => row.incident.id))];
-      const message = overdueMessage(tasks, config.publicUrl);
+      const message = overdueMessage(tasks, config);
       wanted.set({ key: { task: name, what, whom }, incidentId: by, about, individualId, message }, tasks);
     }
   }
@@ -95,7 +95,10 @@ function messagesOf(rows: readonly Overdue[]): Map<number | undefined, Overdue[]
   return Map.groupBy(rows, ({ incident: { id, visibility } }) => (visibility === "Open" ? undefined : id));
 }
 
-/** Locked: nobody resolves one beside its reminder. A task comes once for each of its people, the oldest first. */
+/**
+ * Locked: nobody resolves one beside its reminder. A task comes once for each of its people, the oldest first, and those
+ * of one incident together where they are of the same time.
+ */
 async function readOverdue(tx: Transaction, slot: Date, people: readonly number[]) {
   const takesPart = sql`exists (select from ${participant} where ${participant.incidentId} = ${incident.id}
     and ${participant.individualId} = ${whom} and ${participant.leftAt} is null)`;
@@ -112,6 +115,6 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
     .where(and(isOverdue(slot), inArray(whom, [...people])))
-    .orderBy(asc(task.resolveBy), asc(task.id))
+    .orderBy(asc(task.resolveBy), asc(incident.id), asc(task.id))
     .for("update", { of: task });
 }

@@ -1,9 +1,10 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { errors, jwtVerify } from "jose";
 import { token } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Actor, Context } from "../context.ts";
 import { Unauthenticated } from "../errors.ts";
+import { kept } from "../kept.ts";
 import { tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
@@ -39,7 +40,7 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
   });
   const jti = payload.jti as string;
   if (!uuid.test(jti)) throw notGood();
-  const [issued] = await db.select().from(token).where(eq(token.jti, jti)).prepare("token").execute();
+  const [issued] = await issuedToken(db).execute({ jti });
   if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
   return {
     kind: "user",
@@ -50,6 +51,14 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
     expiresAt: issued.expiresAt,
   };
 }
+
+const issuedToken = kept((db) =>
+  db
+    .select()
+    .from(token)
+    .where(eq(token.jti, sql.placeholder("jti")))
+    .prepare("token"),
+);
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

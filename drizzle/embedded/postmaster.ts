@@ -55,7 +55,7 @@ export async function stopLeftover(data: string): Promise<void> {
 }
 
 /** Whether `pid` is a living PostgreSQL that was started with this data directory. */
-export function isPostmaster(pid: number, data: string): boolean {
+function isPostmaster(pid: number, data: string): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   const command = commandLine(pid);
   return command.includes("postgres") && command.includes(data);

@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { refusal, withIncidentIn } from "../../tests/support/incident.ts";
-import { type DatabaseClient, openDatabase } from "../client.ts";
 
 const at = new Date("2026-12-01T12:00:00.000Z");
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 2);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
+const client = useDatabase(2);
 
 describe("beside an incident with everything that belongs to one, refuses", () => {
   const key =

@@ -37,6 +37,8 @@ export const document = pgTable(
     index("document_incident_idx").on(table.incidentId, table.id),
     index("document_resource_type_idx").on(table.resourceType, table.id),
     index("document_name_idx").on(table.name, table.id),
+    // What a plugin proposes by its link. A hash, for a link may be longer than what any other index takes.
+    index("document_weblink_idx").using("hash", table.weblink),
     index("document_search_idx").using("gin", table.search),
     // document-term-sync: read for the first time, or changed since.
     index("document_term_due_idx")

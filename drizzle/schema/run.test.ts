@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { refusal } from "../../tests/support/incident.ts";
-import { type DatabaseClient, openDatabase } from "../client.ts";
 import { run } from "./run.ts";
 
 const at = new Date("2026-12-01T12:00:00.000Z");
@@ -11,16 +10,7 @@ const running: typeof run.$inferInsert = {
   ...{ state: "Running", trigger: "schedule" },
 };
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 1);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
+const client = useDatabase(1);
 
 test.each([
   ["state = 'Lost', lease_until = null, finished_at = now()", "run_state_known"],

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { type IncidentIds, refusal, withIncidentIn } from "../../tests/support/incident.ts";
-import { type DatabaseClient, openDatabase, type Transaction } from "../client.ts";
+import type { Transaction } from "../client.ts";
 import * as schema from "./index.ts";
 
 // What the tables refuse by themselves, whatever the code above them believes.
@@ -12,16 +12,7 @@ const at = new Date("2026-12-01T12:00:00.000Z");
 const stamps = { createdAt: at, updatedAt: at };
 const hash = new Uint8Array(32);
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 2);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
+const client = useDatabase(2);
 
 const withIncident = (use: (tx: Transaction, ids: IncidentIds) => Promise<void>) =>
   withIncidentIn(client.db, at, use);

@@ -35,7 +35,7 @@ export function fakePlugin<T extends PluginType>(
   type: T,
   methods: readonly MethodName<T>[],
   script: Script<T>,
-  { slug = `fake-${type.replaceAll("_", "-")}`, timeoutMilliseconds = 5000 }: FakeOptions,
+  { slug = `fake-${type.replaceAll("_", "-")}`, timeoutMilliseconds = 30_000 }: FakeOptions,
 ): Fake<T> {
   type Answering = (call: CallContext) => unknown;
   const answers = new Map<string, Answering | Answering[]>();

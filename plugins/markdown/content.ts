@@ -2,6 +2,7 @@ import { and, eq, sql } from "drizzle-orm";
 import { longestContent } from "../../core/document/content.ts";
 import type { Context } from "../../core/context.ts";
 import { Conflict, NotFound } from "../../core/errors.ts";
+import { sha256 } from "../../core/secret.ts";
 import { parseText } from "../../core/text.ts";
 import { document, documentContent } from "../../drizzle/schema/index.ts";
 
@@ -80,6 +81,6 @@ export async function removeContent({ db }: Context, documentId: number): Promis
 
 function valuesOf({ clock }: Context, text: string) {
   const content = parseText("text", text, longestContent);
-  const hash = new Bun.CryptoHasher("sha256").update(content).digest();
+  const hash = sha256(content);
   return { hash, values: { content, hash, updatedAt: clock.now() } };
 }

@@ -88,9 +88,7 @@ describe("what is put in is words", () => {
 });
 
 test("a result that is too long is refused before it is made", () => {
-  const start = performance.now();
-  expect(() => fillTemplate("{{x}}".repeat(100_000), { x: "x".repeat(20_000) }, 1_000_000)).toThrow(
-    "longer than 1000000",
-  );
-  expect(performance.now() - start).toBeLessThan(5000);
+  // Longer than any text can be.
+  const text = "{{x}}".repeat(200_000);
+  expect(() => fillTemplate(text, { x: "x".repeat(20_000) }, 1_000_000)).toThrow("longer than 1000000");
 });

@@ -64,7 +64,8 @@ export function becomeBun(root, script, args) {
   env.SVC_END_WITH = [process.pid, ...starters].join(",");
   const child = spawn(bun, words, { stdio: "inherit", env });
   child.on("error", (error) => fail(`cannot start ${bun}: ${error.message}`));
-  for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT"]) process.on(signal, () => child.kill(signal));
+  for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"])
+    process.on(signal, () => child.kill(signal));
   // The terminal itself sends Ctrl-C to both of us, and a second one would mean "at once" to the child.
   process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
   child.on("exit", (code, signal) => {

@@ -88,10 +88,10 @@ export function browserRoutes(deps: Deps) {
   }
 
   return new Elysia({ name: "challenge pages" })
-    .get("/:validator/:challengeToken", async ({ params, request, server }) => {
-      const literal =
-        params.validator === "challenge_validator" || params.validator === "challenge:validator";
-      if (!literal) throw new NotFound("There is nothing at this address");
+    .get("/challenge:validator/:challengeToken", async ({ params, path, request, server }) => {
+      // The router takes the colon, which some clients send, for a parameter.
+      if (!/^\/challenge(_|:|%3a)validator\//i.test(path))
+        throw new NotFound("There is nothing at this address");
       // A look ahead must not bind the challenge to whatever looks.
       const ahead = /prefetch/i.test(
         request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "",

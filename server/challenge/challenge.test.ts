@@ -250,11 +250,11 @@ describe("poller", () => {
     expect((await politePoll(server, challenge)).body.status).toBe("success");
   });
 
-  test.each(["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])("%s is not found, as JSON", async (method) => {
+  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s is no method of it, as JSON", async (method) => {
     const { pollPath } = await newChallenge(server);
     const response = await server.fetch(pollPath, { method });
-    expect(response.status).toBe(404);
-    expect(await response.json()).toMatchObject({ status: "not_found" });
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    expect(await response.json()).toMatchObject({ status: "method_not_allowed" });
   });
 });
 

@@ -14,6 +14,8 @@ import { tokenCookie } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
 
+export const challengeRoute = "/noauth/v1/:operation/:argument";
+
 /** A held poll ends before common proxies (60 s) and our own idle limit lose patience. */
 const longestWaitSeconds = 30;
 const pendingBody = '{"status":"pending"}';
@@ -29,7 +31,7 @@ const pollBurst = 5;
  * anywhere in a segment for a parameter, so the segment is a parameter as a whole and compared here.
  */
 export function challengeRoutes(deps: Deps) {
-  const { config, clock, watch } = deps;
+  const { config, clock, watch, telemetry } = deps;
   const generations = new RateLimit(
     clock,
     config.rateGenerate,
@@ -42,7 +44,10 @@ export function challengeRoutes(deps: Deps) {
 
   async function generate(userName: string, request: Request, address: string) {
     const retryAfter = generations.take(addressScope(address));
-    if (retryAfter > 0) throw new TooManyRequests(retryAfter);
+    if (retryAfter > 0) {
+      telemetry?.challenge("refused");
+      throw new TooManyRequests(retryAfter);
+    }
     const query = new URL(request.url).searchParams;
     const { token, userCode, bound } = await createChallenge(deps, {
       userName,
@@ -124,7 +129,7 @@ export function challengeRoutes(deps: Deps) {
 
   const routes = new Elysia({ name: "challenge" })
     .get(
-      "/noauth/v1/:operation/:argument",
+      challengeRoute,
       ({ params, request, server, set }) => {
         set.headers["cache-control"] = "no-store";
         // Elysia lets HEAD run a GET: it would collect the token and throw it away.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { document, documentTerm, task, term } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { inTheWay } from "../../tests/support/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import { insertEmptyIncident } from "../../tests/support/participants.ts";
 import { type ApiAnswer, type Person, personOf } from "../../tests/support/people.ts";
@@ -26,27 +26,19 @@ async function insertDocument(incidentId: number | null = null): Promise<number>
   return row!.id;
 }
 
-/** Both calls in this order, while `hold` keeps them from going on; their statuses. */
-async function inTheWay(
+/** The statuses of both calls, in whose way `hold` stands until both wait. */
+async function held(
   hold: (tx: Transaction) => PromiseLike<unknown>,
-  first: () => Promise<ApiAnswer>,
-  second: () => Promise<ApiAnswer>,
-): Promise<number[]> {
-  const calls: Promise<ApiAnswer>[] = [];
-  await server.db.transaction(async (tx) => {
-    await hold(tx);
-    calls.push(first());
-    await somebodyWaits(server.db, 1);
-    calls.push(second());
-    await somebodyWaits(server.db, 2);
-  });
-  return (await Promise.all(calls)).map(({ http }) => http);
+  ...calls: (() => Promise<ApiAnswer>)[]
+): Promise<unknown[]> {
+  const answers = await inTheWay(server.db, hold, ...calls);
+  return answers.map((ended) => (ended.status === "fulfilled" ? ended.value.http : ended.reason));
 }
 
 test("a document and its incident that are deleted at once do not wait in a circle", async () => {
   const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
   const id = await insertDocument(incidentId);
-  const answers = await inTheWay(
+  const answers = await held(
     (tx) => tx.select().from(document).where(eq(document.id, id)).for("update"),
     () => admin.call("DELETE", `/documents/${id}`),
     () => admin.call("DELETE", `/incidents/${incidentId}`),
@@ -57,7 +49,7 @@ test("a document and its incident that are deleted at once do not wait in a circ
 test("nor do a task and its incident", async () => {
   const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
   const id = await insertTask(server, { incidentId });
-  const answers = await inTheWay(
+  const answers = await held(
     (tx) => tx.select().from(task).where(eq(task.id, id)).for("update"),
     () => admin.call("DELETE", `/tasks/${id}`),
     () => admin.call("DELETE", `/incidents/${incidentId}`),
@@ -76,7 +68,7 @@ test("nor a term that is deleted and a document that is given it", async () => {
   await server.db.insert(documentTerm).values({ documentId: id, termId, source: "Found" });
   const { documentId, termId: of } = documentTerm;
   const written = { name: "Runbook", description: "", resource_type: "reference", weblink: null };
-  const answers = await inTheWay(
+  const answers = await held(
     (tx) =>
       tx
         .select()

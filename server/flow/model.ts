@@ -3,13 +3,18 @@ import { nameLength } from "../../core/text.ts";
 import { incidentDetail } from "../incident/model.ts";
 import { closed } from "../schema.ts";
 
-export const retried = t.Object(
-  {
-    step: t.Optional(
-      t.String({ maxLength: nameLength, description: "Also one that is done; without it, all that failed" }),
-    ),
-  },
-  closed,
+export const retried = t.Optional(
+  t.Object(
+    {
+      step: t.Optional(
+        t.String({
+          maxLength: nameLength,
+          description: "Also one that is done; without it, all that failed",
+        }),
+      ),
+    },
+    closed,
+  ),
 );
 
 export const stepsView = t.Object({ steps: incidentDetail.properties.steps }, closed);

@@ -8,7 +8,8 @@ import { startTestServer, type TestServer } from "../../tests/support/server.ts"
 
 const nothing = () => {};
 const refuse = () => Promise.reject(Object.assign(new Error(), { detail: "closed today" }));
-const chat = fakeConversation();
+// One that hangs is not given up in time to be taken for one that is not waited for.
+const chat = fakeConversation({}, { timeoutMilliseconds: 60_000 });
 const group = fakeParticipantGroup();
 const plugins = pluginsOf(chat, group);
 const conversationStep = "reported:conversation:fake-conversation";
@@ -119,14 +120,12 @@ test("what runs is left alone", async () => {
   expect([running?.leaseUntil, running?.dueAt]).toEqual([leaseUntil, leaseUntil]);
 });
 
-test("a plugin that hangs keeps the answer waiting for two seconds and no longer", async () => {
+test("a plugin that hangs does not keep the answer waiting until it is given up", async () => {
   const path = await reported();
   const { promise, resolve } = Promise.withResolvers<object>();
   chat.answer({ create: () => promise });
-  const begun = performance.now();
   const { http, body: answer } = await alice.call("POST", `${path}/retry`, {});
   expect([http, statesOf(answer.steps)[conversationStep]]).toEqual([200, "Running"]);
-  expect(performance.now() - begun).toBeLessThan(4000);
   resolve({});
   const state = async () => statesOf((await alice.call("GET", path)).body.steps)[conversationStep];
   while ((await state()) !== "Done") await Bun.sleep(5);

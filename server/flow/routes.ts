@@ -16,8 +16,9 @@ const flowMilliseconds = 2000;
 export const flowRoutes = (deps: Deps) =>
   new Elysia({ name: "flow", prefix: "/incidents/:incident_id" }).use(actorMacro(deps)).post(
     "/retry",
-    async ({ actor, params, body, request }) => {
+    async ({ actor, params, body: said, request }) => {
       const incidentId = Number(params.incident_id);
+      const body = said ?? {};
       await oncePerKey(deps, { actor, request, body }, async (context) => {
         await retryFlow(context, actor, { incidentId, step: body.step });
         return { headers: {}, body: {} };

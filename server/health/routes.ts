@@ -1,10 +1,11 @@
 import { Elysia, status, t } from "elysia";
+import { reasonOf } from "../../core/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../core/revision/status.ts";
 import type { Deps } from "../deps.ts";
 import { oneOf } from "../schema.ts";
 
 const health = t.Object({
-  status: t.Union([t.Literal("ok"), t.Literal("unavailable")]),
+  status: oneOf(["ok", "unavailable", "leaving"]),
   database: t.Union([t.Literal("ok"), t.Literal("unreachable")]),
   revision: t.Object({
     status: oneOf(["ok", "ahead", "behind", "newer", "heads", "unknown"]),
@@ -15,13 +16,17 @@ const health = t.Object({
 
 const patienceSeconds = 3;
 
-/** Whether this process can serve: the database answers, and its schema is the one that we were built for. */
-export const healthRoutes = (deps: Deps) =>
-  new Elysia({ name: "health" }).get(
+/**
+ * Whether this process can serve: the database answers, and its schema is one that we can work on. One that is about to
+ * stop still can, and says 503 so that balancers look elsewhere in time.
+ */
+export const healthRoutes = (deps: Deps, presence: { readonly leaving: boolean }) => {
+  const schemaNow = joined(() => currentSchema(deps));
+  return new Elysia({ name: "health" }).get(
     "/healthcheck",
     async ({ set }) => {
       set.headers["cache-control"] = "no-store";
-      const schema = await currentSchema(deps);
+      const schema = await schemaNow();
       if (!schema) {
         const revision = { status: "unknown" as const, current: [], head: [] };
         return status(503, { status: "unavailable" as const, database: "unreachable" as const, revision });
@@ -30,15 +35,32 @@ export const healthRoutes = (deps: Deps) =>
       const revision = { status: state, current, head };
       if (state !== "ok" && state !== "ahead")
         return status(503, { status: "unavailable" as const, database: "ok" as const, revision });
+      if (presence.leaving)
+        return status(503, { status: "leaving" as const, database: "ok" as const, revision });
       return { status: "ok" as const, database: "ok" as const, revision };
     },
     { response: { 200: health, 503: health }, detail: { summary: "Ask whether this process can serve" } },
   );
+};
+
+/**
+ * Whoever asks while an answer is on its way gets that one: nobody needs to sign in to ask, and yet the database is asked
+ * one question at a time.
+ */
+function joined<T>(ask: () => Promise<T>): () => Promise<T> {
+  let answer: Promise<T> | undefined;
+  return () => {
+    answer ??= ask().finally(() => {
+      answer = undefined;
+    });
+    return answer;
+  };
+}
 
 async function currentSchema({ db, log }: Deps): Promise<SchemaStatus | undefined> {
   const late = Bun.sleep(patienceSeconds * 1000).then(() => undefined);
   const status = schemaStatus(db).catch((error: unknown) => {
-    log.warn({ err: error }, "the database does not answer");
+    log.warn({ err: error, ...reasonOf(error) }, "the database does not answer");
     return undefined;
   });
   return Promise.race([status, late]);

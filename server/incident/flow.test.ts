@@ -50,12 +50,10 @@ test("a report is answered when what follows from it is done, which its detail s
 
 test("a report does not wait for a plugin that hangs", async () => {
   const hanging = Promise.withResolvers<never>();
-  const fake = fakeConversation({ create: () => hanging.promise });
+  const fake = fakeConversation({ create: () => hanging.promise }, { timeoutMilliseconds: 60_000 });
   const { fields, member } = await start(fake);
-  const started = performance.now();
   const { http, body } = await member.call("POST", "/incidents/", fields);
   expect(http).toBe(201);
-  expect(performance.now() - started).toBeLessThan(3000);
   expect(await stepsOf(body.id)).toMatchObject({
     [`reported:conversation:${fake.plugin.slug}`]: "Running",
   });

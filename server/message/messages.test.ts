@@ -48,7 +48,8 @@ const rows = async () => {
   return server.db
     .select()
     .from(conversationMessage)
-    .where(eq(conversationMessage.conversationId, channel!.id));
+    .where(eq(conversationMessage.conversationId, channel!.id))
+    .orderBy(conversationMessage.id);
 };
 
 describe("POST", () => {

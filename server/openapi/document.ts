@@ -12,7 +12,7 @@ export const pages: readonly (string | RegExp)[] = [
   "/icon.svg",
   "/sign_in/callback",
   /^\/approve\//,
-  "/:validator/:challengeToken",
+  "/challenge:validator/:challengeToken",
   // Says 404 to whatever else begins like this.
   "/noauth/*",
 ];

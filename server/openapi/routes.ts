@@ -7,8 +7,6 @@ const headers = {
   "content-type": "application/json",
   "cache-control": "no-cache",
   "x-content-type-options": "nosniff",
-  // What this says is no secret, and tools of other origins read it.
-  "access-control-allow-origin": "*",
 };
 
 /**

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { shownRoles } from "../../core/participant/participant.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { insertEmptyIncident, insertIndividual, letJoin } from "../../tests/support/participants.ts";
+import { insertEmptyIncident, insertIndividual, letJoin, rowsOf } from "../../tests/support/participants.ts";
 
 let { server, member, ids, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {
@@ -32,6 +33,25 @@ test("shows each with all their roles, those of no other incident, and by `activ
   expect(await listed("active=true")).toEqual([first, third]);
   expect(await listed("active=false")).toEqual([second]);
   expect(await listed("active=true&sort=-id")).toEqual([third, first]);
+});
+
+test("shows of somebody who assumes and renounces all day the roles that they have and the last that they had", async () => {
+  const id = await joined();
+  await member.call("POST", `${path}/${id}/roles`, { role: "liaison" });
+  for (let i = 0; i < shownRoles + 5; i += 1) {
+    server.clock.advance(60);
+    await member.call("POST", `${path}/${id}/roles`, { role: "scribe" });
+    await member.call("POST", `${path}/${id}/renounce`, { role: "scribe" });
+  }
+  await member.call("POST", `${path}/${id}/roles`, { role: "observer" });
+  const rows = (await rowsOf(server.db, incidentId)).roles.map((row) => row.id);
+  const { body } = await member.call("GET", `${path}/${id}`);
+  // Two that they have from the beginning, and one from the end.
+  expect(body.roles.map((held: { id: number }) => held.id)).toEqual([
+    ...rows.slice(0, 2),
+    ...rows.slice(2 - shownRoles),
+  ]);
+  expect((await member.call("GET", `${path}/`)).body.items).toEqual([body]);
 });
 
 test("goes page by page, each once, while others join and leave", async () => {

@@ -1,5 +1,5 @@
 import { type Static, t } from "elysia";
-import type { Participant } from "../../core/participant/participant.ts";
+import { type Participant, shownRoles } from "../../core/participant/participant.ts";
 import { nameLength } from "../../core/text.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
 import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../schema.ts";
@@ -15,7 +15,10 @@ export const participantView = t.Object(
     individual: personView,
     joined_at: instant,
     left_at: nullable(instant),
-    roles: t.Array(t.Object({ id, role, assumed_at: instant, renounced_at: nullable(instant) }, closed)),
+    roles: t.Array(t.Object({ id, role, assumed_at: instant, renounced_at: nullable(instant) }, closed), {
+      maxItems: shownRoles,
+      description: "Those that they have, then the last that they had; the timeline tells of all",
+    }),
   },
   closed,
 );
@@ -65,9 +68,6 @@ export const newRole = t.Object(
 );
 
 export const endedRole = t.Object({ role }, closed);
-
-/** A request that says all in its path; a body, if there is one, is `{}`. */
-export const nothing = t.Optional(t.Object({}, closed));
 
 export function viewOf({
   id,

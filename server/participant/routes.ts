@@ -14,12 +14,12 @@ import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
 import { oncePerKey } from "../idempotency.ts";
 import { incidentParams } from "../incident/model.ts";
+import { nothing } from "../no_body.ts";
 import { listQueryOf } from "../schema.ts";
 import {
   endedRole,
   newParticipant,
   newRole,
-  nothing,
   participantPage,
   participantParams,
   participantQuery,

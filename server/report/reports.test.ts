@@ -33,7 +33,7 @@ test("POST answers 201 with the report and where it is; its author is who wrote 
 test("none is changed or deleted", async () => {
   const id = await written();
   for (const method of ["PUT", "PATCH", "DELETE"])
-    expect((await member.call(method, `${path}/${id}`, report)).http).toBe(404);
+    expect((await member.call(method, `${path}/${id}`, report)).http).toBe(405);
 });
 
 test("with one Idempotency-Key, it is written once", async () => {

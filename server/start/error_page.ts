@@ -15,7 +15,15 @@ export function errorPage(
 <p>It starts again when a file changes.</p>
 </html>
 `;
-  const headers = { "content-type": "text/html; charset=utf-8", "cache-control": "no-store" };
+  // It shows what a process said, whatever that is.
+  const headers = {
+    "content-type": "text/html; charset=utf-8",
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+  };
   // The process before, or the next one, is on the port for a moment, too.
   const place = { hostname: host, port, reusePort: true };
   return Bun.serve({

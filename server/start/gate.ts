@@ -7,6 +7,8 @@ export interface GateOptions {
   headers: readonly (readonly [string, string])[];
   limitConcurrency?: number;
   limitMaxRequests?: number;
+  /** Told of what the application never hears of. */
+  refused?: (request: Request, answer: Response) => void;
 }
 
 type Answer = Response | Promise<Response>;
@@ -57,7 +59,9 @@ export class Gate {
     // The one at hand is among the pending ones.
     if (limitConcurrency && (this.#server?.pendingRequests ?? 0) > limitConcurrency) {
       const headers = { "retry-after": "1", connection: "close" };
-      return this.#finish(new Response(null, { status: 503, headers }));
+      const answer = new Response(null, { status: 503, headers });
+      this.options.refused?.(request, answer);
+      return this.#finish(answer);
     }
     const answer = next(this.#root ? this.#withoutRoot(request) : request);
     return answer instanceof Promise
@@ -65,12 +69,13 @@ export class Gate {
       : this.#finish(answer);
   }
 
-  /**
-   * From now on each answer is the last one of its connection. Resolves when no request has come for a while, so that
-   * hardly a client is cut off while it sends one.
-   */
-  async close(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
+  /** From now on each answer is the last one of its connection. */
+  close(): void {
     this.#closing = true;
+  }
+
+  /** Resolves when no request has come for a while, so that hardly a client is cut off while it sends one. */
+  async quiet(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
     const began = performance.now();
     this.#lastRequest = began;
     for (;;) {

@@ -2,14 +2,17 @@ import { isAbsolute, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AnyElysia } from "elysia";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
+import type { Operator } from "../app.ts";
 
 /** What any program may hand us: an object that answers requests. */
 export interface FetchApp {
   fetch(request: Request, server?: unknown): Response | Promise<Response>;
 }
 
-/** An Elysia; ours also says how held requests are ended. */
-export type ElysiaApp = AnyElysia & { decorator: { drain?: () => Promise<void> } };
+/** An Elysia; ours is also told that it is about to go, and says how held requests are ended. */
+export type ElysiaApp = AnyElysia & {
+  decorator: { leave?: () => void; drain?: () => Promise<void>; operator?: Operator };
+};
 
 export function isElysia(app: FetchApp | ElysiaApp): app is ElysiaApp {
   return (

@@ -1,3 +1,5 @@
+import { hostInUrl } from "../../core/address.ts";
+
 /** What `svc server start` is told; the names are those of its options. */
 export interface StartOptions {
   /** `<module>:<attribute>`; `server/main:app` is our own. */
@@ -24,7 +26,11 @@ export interface StartOptions {
   /** Seconds. */
   timeoutKeepAlive: number;
   /** Seconds. */
+  timeoutDrain: number;
+  /** Seconds. */
   timeoutGracefulShutdown: number;
+  metricsHost?: string;
+  metricsPort?: number;
   envFile?: string;
   /** `<name>: <value>` each. */
   header: readonly string[];
@@ -32,4 +38,17 @@ export interface StartOptions {
   supervised: boolean;
   /** Whether it does so in the place of another process, which goes as soon as this one answers. */
   takesOver: boolean;
+}
+
+/** Where a server listens, for people. */
+export function placeOf({
+  host,
+  port,
+  uds,
+  fd,
+  sslKeyfile,
+}: Pick<StartOptions, "host" | "port" | "uds" | "fd" | "sslKeyfile">): string {
+  if (uds !== undefined) return `unix:${uds}`;
+  if (fd !== undefined) return `descriptor ${fd}`;
+  return `${sslKeyfile === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`;
 }

@@ -5,6 +5,9 @@ import { SvcError } from "../../core/errors.ts";
 /** A client on a Unix socket is a program on this machine. */
 export const localAddress: SocketAddress = { address: "127.0.0.1", family: "IPv4", port: 0 };
 
+/** How long a client has for the end of an answer when our server has hung up. */
+const lingerMilliseconds = 30_000;
+
 export interface Relay {
   /** Who the client is that the server sees as one of ours. */
   addressOf(seen: SocketAddress | null): SocketAddress | null;
@@ -36,7 +39,11 @@ export async function relay(fd: number, port: number): Promise<Relay> {
       inner.destroy();
     };
     client.on("error", end).on("close", end);
-    inner.on("error", end).on("close", () => client.end());
+    inner.on("error", end).on("close", () => {
+      // What is still to be sent goes first, unless nobody takes it; a client that keeps its own side open is not waited for.
+      client.destroySoon();
+      setTimeout(end, lingerMilliseconds).unref();
+    });
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);

@@ -1,10 +1,9 @@
 import { chmodSync, readFileSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
-import { hostInUrl } from "../../core/address.ts";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
 import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
-import type { StartOptions } from "./options.ts";
+import { placeOf, type StartOptions } from "./options.ts";
 import { localAddress, relay } from "./relay.ts";
 import { ignoreNewConnections, setBacklog } from "./socket.ts";
 import { takeOver } from "./unix_socket.ts";
@@ -13,10 +12,15 @@ import { takeOver } from "./unix_socket.ts";
 const quietMilliseconds = 100;
 const longestQuietMilliseconds = 1000;
 const defaultUdsMode = 0o660;
+/** Bun looks at its connections every so often, and ends one up to so much before its time. */
+const timerSeconds = 4;
+const longestIdleSeconds = 255;
 
 export interface Serving {
   /** Where it listens, as a person types it. */
   address: string;
+  /** It goes on, and whoever asks is told that it will be gone soon: other clients, and these ones next time, go elsewhere. */
+  leave(): void;
   /** Finishes what is under way, within the grace time; then cuts. */
   stop(): Promise<void>;
 }
@@ -30,7 +34,8 @@ export async function serve(
   options: StartOptions,
   enough: () => void,
 ): Promise<Serving> {
-  const gate = new Gate({ ...options, headers: options.header.map(parseHeader) }, enough);
+  const refused = isElysia(app) ? app.decorator.operator?.refused : undefined;
+  const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
   if (options.uds !== undefined) await takeOver(options.uds);
   const server = listen(app, gate, options);
   const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
@@ -40,12 +45,18 @@ export async function serve(
     throw new ConfigurationError(["--backlog: this system does not let us set it"]);
   }
   return {
-    address: addressOf(options, server),
+    address: placeOf({ ...options, port: server.port ?? options.port }),
+    leave() {
+      gate.close();
+      if (isElysia(app)) app.decorator.leave?.();
+    },
     async stop() {
       inner?.close();
-      if (options.supervised) {
+      gate.close();
+      // Somebody else takes what comes now.
+      if (options.supervised || options.timeoutDrain > 0) {
         if (!inner) ignoreNewConnections();
-        await gate.close(quietMilliseconds, longestQuietMilliseconds);
+        await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
       }
       // Ends requests that are held, while their connections are there; another application may have none.
       if (isElysia(app)) await app.decorator.drain?.();
@@ -59,13 +70,14 @@ export async function serve(
 type Handler = (request: Request) => Response | Promise<Response>;
 
 function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): Server<unknown> {
-  const { host, port, uds, fd, supervised, timeoutKeepAlive: idleTimeout } = options;
+  const { host, port, uds, fd, supervised, timeoutKeepAlive } = options;
   const place =
     uds !== undefined
       ? { unix: uds }
       : fd !== undefined
         ? { hostname: "127.0.0.1", port: 0, reusePort: false }
         : { hostname: host, port, reusePort: supervised };
+  const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
   const settings = { ...place, idleTimeout, tls: tlsOf(options), development: false };
   try {
     if (!isElysia(app)) {
@@ -120,10 +132,4 @@ function read(option: string, file: string): string {
 function parseHeader(text: string): [string, string] {
   const [, name = "", value = ""] = text.match(/^([!#$%&'*+.^_`|~\w-]+):\s*(.*)$/) ?? [];
   return [name, value];
-}
-
-function addressOf({ host, uds, fd, sslKeyfile }: StartOptions, server: Server<unknown>): string {
-  if (uds !== undefined) return `unix:${uds}`;
-  if (fd !== undefined) return `descriptor ${fd}`;
-  return `${sslKeyfile === undefined ? "http" : "https"}://${hostInUrl(host)}:${server.port}`;
 }

@@ -1,3 +1,4 @@
+import { joinMetrics } from "../metrics/join.ts";
 import { Worker, type WorkerOptions } from "./worker.ts";
 
 /** A worker that has lived so long was well: its end says nothing about the next one. */
@@ -6,10 +7,14 @@ const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 10_000;
 /** Beside the grace time of a worker, which cuts its own connections when that is over. */
 const killMilliseconds = 3000;
+/** For its metrics; whoever collects them waits for 10 s, as a rule. */
+const metricsMilliseconds = 2000;
 
 export interface SupervisorOptions extends WorkerOptions {
   count: number;
   graceSeconds: number;
+  /** A worker that does not answer by then hangs, and is ended. */
+  startSeconds: number;
   say: (text: string) => void;
 }
 
@@ -19,6 +24,7 @@ export class Supervisor {
   readonly #tended: Promise<void>[] = [];
   readonly #stop = Promise.withResolvers<void>();
   #stopping = false;
+  #verbose = false;
   /** Replacements are made one after the other. */
   #replacing: Promise<unknown> = Promise.resolve();
 
@@ -53,6 +59,23 @@ export class Supervisor {
     });
   }
 
+  /** Has all workers say that they will be gone soon. */
+  leave(): void {
+    for (const worker of this.#workers) worker.tell("leave");
+  }
+
+  /** Has all workers log at `debug`, or again as they are configured. */
+  toggleVerbosity(): void {
+    this.#verbose = !this.#verbose;
+    this.options.say(this.#verbose ? "workers log at debug, until SIGUSR2" : "workers log as configured");
+    for (const worker of this.#workers) this.#tellVerbosity(worker);
+  }
+
+  /** The metrics of all workers, in the text format of Prometheus. */
+  async metrics(): Promise<string> {
+    return joinMetrics(await Promise.all(this.#workers.map((worker) => worker.metrics(metricsMilliseconds))));
+  }
+
   /** Ends all workers, side by side. */
   async stop(): Promise<void> {
     this.#stopping = true;
@@ -65,7 +88,18 @@ export class Supervisor {
   #spawn(slot: number, takesOver = false): Worker {
     const worker = new Worker({ ...this.options, takesOver });
     worker.onWantsReplacement(() => void this.#inTurn(() => this.#replace(slot)));
+    const { startSeconds, say } = this.options;
+    const timer = setTimeout(() => {
+      say(`worker ${worker.pid} did not answer within ${startSeconds} s`);
+      void this.#end(worker);
+    }, startSeconds * 1000);
+    void worker.ready.then(() => clearTimeout(timer));
+    void worker.ready.then((ready) => ready && this.#verbose && this.#tellVerbosity(worker));
     return worker;
+  }
+
+  #tellVerbosity(worker: Worker): void {
+    worker.tell(this.#verbose ? "log verbosely" : "log as configured");
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -86,7 +120,7 @@ export class Supervisor {
     }
     this.#workers[slot] = next;
     if (old) await this.#end(old);
-    next.hasTakenOver();
+    next.tell("taken over");
     return true;
   }
 

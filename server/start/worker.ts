@@ -1,5 +1,5 @@
 import { ownCommand } from "../../core/own_command.ts";
-import type { Message } from "./supervised.ts";
+import type { Message, Order } from "./supervised.ts";
 
 export interface WorkerOptions {
   /** Arguments of `svc`, among them `--supervised`. */
@@ -23,6 +23,9 @@ export class Worker {
   /** Resolves, with how it ended, when it has and its last words were read. */
   readonly ended: Promise<string>;
   #wantsReplacement = () => {};
+  /** By the number of the question. */
+  readonly #asked = new Map<number, (answer: string | undefined) => void>();
+  #questions = 0;
 
   constructor({ args, fd, takesOver, onLine, environment }: WorkerOptions) {
     // systemd speaks to the process that it has started, and that is not this one.
@@ -34,7 +37,8 @@ export class Worker {
       serialization: "json",
       ipc: (message: Message) => {
         if (message === "ready") this.#ready.resolve(true);
-        else this.#wantsReplacement();
+        else if (message === "replace") this.#wantsReplacement();
+        else this.#asked.get(message.question)?.(message.metrics);
       },
     });
     const { stdout, stderr } = this.#child;
@@ -59,9 +63,25 @@ export class Worker {
     this.#wantsReplacement = replace;
   }
 
-  /** The one whose place it took has gone. */
-  hasTakenOver(): void {
-    this.#child.send("taken over");
+  /** All its metrics, in the text format of Prometheus; undefined when it does not tell them in time. */
+  async metrics(milliseconds: number): Promise<string | undefined> {
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    this.#questions += 1;
+    const question = this.#questions;
+    this.#asked.set(question, resolve);
+    const timer = setTimeout(resolve, milliseconds, undefined);
+    try {
+      this.tell({ question });
+      return await Promise.race([promise, this.ended.then(() => undefined)]);
+    } finally {
+      clearTimeout(timer);
+      this.#asked.delete(question);
+    }
+  }
+
+  /** Says so, unless it has ended. */
+  tell(order: Order): void {
+    if (!this.#child.killed) this.#child.send(order);
   }
 
   /** Ends it in order, and by force when the time is over. */

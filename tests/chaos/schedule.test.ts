@@ -38,12 +38,20 @@ function start(env: { takes?: number; skew?: number; grace?: number; url?: strin
     stdio: ["ignore", "ignore", "pipe"],
   });
   workers.push(child);
-  return { child, pid: child.pid, log: new Response(child.stderr).text() };
+  let words = "";
+  const log = (async () => {
+    const decoder = new TextDecoder();
+    for await (const piece of child.stderr) words += decoder.decode(piece, { stream: true });
+    return words;
+  })();
+  const says = (text: string) => until(`the worker to say: ${text}`, () => words.includes(text));
+  return { child, pid: child.pid, log, says };
 }
 
 const runs = () =>
-  sql<{ slot: Date; state: string; attempt: number; late: number }[]>`
-    select slot, state, attempt, extract(epoch from started_at - slot)::float as late from run order by slot`;
+  sql<{ slot: Date; state: string; attempt: number; early: boolean; missed: number }[]>`
+    select slot, state, attempt, started_at < slot as early, coalesce((result #>> '{missed_slots,count}')::int, 0) as missed
+    from run order by slot`;
 const effectsOf = (slot: Date) => sql<{ pid: number }[]>`select pid from effect where slot = ${slot}`;
 const pids = async (slot: Date) => (await effectsOf(slot)).map(({ pid }) => pid);
 /** The slot that this process has begun to run. */
@@ -60,14 +68,15 @@ describe("three workers, one of them five minutes ahead and one behind", () => {
     for (const worker of workers) worker.kill("SIGTERM");
     expect(await Promise.all(workers.map((worker) => worker.exited))).toEqual([0, 0, 0]);
     const all = await runs();
-    const seconds = all.map(({ slot }) => slot.getTime() / 1000);
-    expect(seconds).toEqual(seconds.map((_, i) => seconds[0]! + i));
-    for (const { slot, state, attempt, late } of all) {
-      expect({ state, attempt, effects: (await pids(slot)).length }).toEqual({
-        ...{ state: "Done", attempt: 1, effects: 1 },
-      });
-      expect(late).toBeWithin(0, 1);
+    // A busy machine lets a second pass, for which the next run stands.
+    for (const [i, { slot, missed }] of all.entries()) {
+      const before = all[i - 1]?.slot ?? slot;
+      expect((slot.getTime() - before.getTime()) / 1000).toBe(i === 0 ? 0 : 1 + missed);
     }
+    for (const { slot, state, early } of all)
+      expect({ state, early, effects: (await pids(slot)).length }).toEqual({
+        ...{ state: "Done", early: false, effects: 1 },
+      });
     expect(await sql`select from worker`).toHaveLength(0);
   });
 });
@@ -119,7 +128,7 @@ describe("SIGTERM", () => {
 });
 
 test("without the database a worker tries again until it is back, and says so once each", async () => {
-  const { child, pid, log } = start();
+  const { child, pid, log, says } = start();
   await begunBy(pid);
   const name = new URL(database.url).pathname.slice(1);
   const cut = new URL(database.url);
@@ -127,7 +136,7 @@ test("without the database a worker tries again until it is back, and says so on
   const admin = openSql(cut.href, { max: 1 });
   await admin.unsafe(`alter database ${name} allow_connections false`);
   await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
-  await Bun.sleep(2500);
+  await says("the database does not answer");
   await admin.unsafe(`alter database ${name} allow_connections true`);
   const back = new Date();
   await until("a run behind it", async () => {

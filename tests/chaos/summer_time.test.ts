@@ -1,25 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { beforeEach, expect, test } from "bun:test";
 import { asc, eq, sql } from "drizzle-orm";
 import { claimDue } from "../../core/schedule/claim.ts";
 import { finishRun } from "../../core/schedule/finish.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
-import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { useDatabase } from "../support/database.ts";
 import { numbers } from "../support/numbers.ts";
 import { scheduleOf } from "../support/schedule.ts";
 
-let database: TestDatabase;
-let client: DatabaseClient;
-beforeAll(async () => {
-  database = await createTestDatabase();
-  client = openDatabase(database.url, 3);
-});
-afterAll(async () => {
-  await client.close();
-  await database[Symbol.asyncDispose]();
-});
+const client = useDatabase(3);
 beforeEach(() => client.db.execute(sql`truncate run, scheduled_task cascade`).then(() => {}));
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];

@@ -100,7 +100,7 @@ test("killed while PostgreSQL works on its statement, it reaches head when it is
     testRevision(
       "2",
       ["1"],
-      "alter table a add column c int; select pg_sleep(0.6); alter table a add column d int;",
+      "alter table a add column c int; select pg_sleep(2); alter table a add column d int;",
     ),
   ];
   const directory = await writeRevisions("slow", slow);

@@ -17,7 +17,7 @@ beforeAll(async () => {
   // Its servers have no such plugin, and would say so.
   for (const server of [stack.a, stack.b]) {
     server.kill("SIGTERM");
-    await server.exit(5);
+    await server.exit(15);
   }
   client = openDatabase(stack.databaseUrl, 2);
 });
@@ -59,7 +59,7 @@ test("a stop gives back what it has begun, quickly; the next start takes it up, 
   await using first = await start();
   await until("the plugin to be called", () => received.length > 0);
   first.kill("SIGTERM");
-  expect(await first.exit(5)).toBe(0);
+  expect(await first.exit(15)).toBe(0);
   expect(await row()).toMatchObject({ state: "Pending", attempts: 0, leaseUntil: null });
   answer = () => Response.json({ externalId: "room" });
   await using _second = await start();

@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { withLock } from "../../scripts/bootstrap/lock.mjs";
 import { composeProgram } from "../../scripts/engine.ts";
 import { freePort } from "./e2e_stack.ts";
@@ -20,7 +20,7 @@ export interface Said {
 /** Runs a program to its end. */
 export async function say(
   command: string[],
-  options: { cwd?: string; env?: Record<string, string> } = {},
+  options: { cwd?: string; env?: Record<string, string | undefined> } = {},
 ): Promise<Said> {
   const { PATH, HOME } = process.env;
   const child = Bun.spawn(command, {
@@ -43,8 +43,21 @@ export async function done(command: string[], options: Parameters<typeof say>[1]
 
 export const docker = (...args: string[]) => done(["docker", ...args]);
 
+/** What a container has said since then, on both streams. */
+export async function saidBy(container: string, since: Date): Promise<string> {
+  const { stdout, stderr } = await say(["docker", "logs", "--since", since.toISOString(), container]);
+  return stdout + stderr;
+}
+
+/** As when the machine kills it; `docker kill` would be an order to stay down. */
+export async function killHard(container: string): Promise<void> {
+  const pid = (await docker("inspect", "-f", "{{.State.Pid}}", container)).trim();
+  const aside = ["--rm", "--pid", "host", "--user", "0", "--cap-drop", "ALL", "--cap-add", "KILL"];
+  await docker("run", ...aside, testImage, "sh", "-c", `kill -9 ${pid}`);
+}
+
 /** What a clone would hold if all were committed, beside things that lie about in one and belong in no image. */
-async function makeClone(): Promise<string> {
+export async function makeClone(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "svc-clone-"));
   const list = await done(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
     cwd: root,
@@ -78,14 +91,14 @@ export class Compose implements AsyncDisposable {
 
   private constructor(
     readonly directory: string,
-    readonly env: Record<string, string>,
+    readonly env: Record<string, string | undefined>,
     private readonly files: string[],
   ) {}
 
   static async in(
     directory: string,
     files: string[] = [],
-    env: Record<string, string> = {},
+    env: Record<string, string | undefined> = {},
   ): Promise<Compose> {
     const [port, idpPort] = [await freePort(), await freePort()];
     const ports = { TRIAL_PORT: String(port), TRIAL_IDP_PORT: String(idpPort) };
@@ -102,6 +115,36 @@ export class Compose implements AsyncDisposable {
     return say(command, { cwd: this.directory, env: { ...this.env, ...env } });
   }
 
+  /**
+   * Types these commands, as somebody who stands in the clone and has named the project and its files.
+   * @returns what they have written to standard output and standard error @throws Error with it when one of them fails
+   */
+  async type(commands: string): Promise<string> {
+    const env = {
+      ...this.env,
+      PATH: [...this.#shim(), process.env.PATH].join(delimiter),
+      COMPOSE_PROJECT_NAME: this.#project,
+      COMPOSE_FILE: this.files.join(":"),
+    };
+    const { code, stdout, stderr } = await say(["sh", "-eu", "-c", commands], { cwd: this.directory, env });
+    if (code === 0) return stdout + stderr;
+    throw new Error(`${commands}ended with ${code}:\n${stdout}${stderr}\n${await this.logs()}`);
+  }
+
+  /** Where there is only the program from before `docker compose`, a `docker` that knows the word. */
+  #shim(): string[] {
+    const [first, second] = this.#program;
+    if (second === "compose") return [];
+    const folder = join(this.directory, ".shim");
+    mkdirSync(folder, { recursive: true });
+    const script = `#!/bin/sh
+[ "$1" = compose ] && shift && exec ${first} "$@"
+exec ${Bun.which("docker")} "$@"
+`;
+    writeFileSync(join(folder, "docker"), script, { mode: 0o755 });
+    return [folder];
+  }
+
   async done(...args: string[]): Promise<string> {
     const { code, stdout, stderr } = await this.say(args);
     if (code === 0) return stdout;
@@ -110,8 +153,10 @@ export class Compose implements AsyncDisposable {
     );
   }
 
-  exec(service: string, ...command: string[]): Promise<string> {
-    return this.done("exec", "-T", service, ...command);
+  /** In one of its containers; the old docker-compose would know the first alone, which may have been replaced. */
+  async exec(service: string, ...command: string[]): Promise<string> {
+    const [container] = await this.containers(service);
+    return docker("exec", container!, ...command);
   }
 
   async logs(...services: string[]): Promise<string> {
@@ -124,7 +169,7 @@ export class Compose implements AsyncDisposable {
   }
 
   /** Waits until the health checks of every container of these services are content. */
-  async healthy(services: string[], seconds = 90): Promise<void> {
+  async healthy(services: string[], seconds = 180): Promise<void> {
     for (const service of services) {
       for (const container of await this.containers(service)) {
         await until(
@@ -138,6 +183,28 @@ export class Compose implements AsyncDisposable {
         });
       }
     }
+  }
+
+  /** When the latest slot of the schedule was, in milliseconds; 0 where the database does not say. */
+  async latestSlot(): Promise<number> {
+    const [container] = await this.containers("db");
+    const query = "select extract(epoch from max(slot)) from run";
+    const asked = ["psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", query];
+    const { stdout } = await say(["docker", "exec", container!, ...asked]);
+    return Number(stdout) * 1000;
+  }
+
+  /** Waits until so many slots have come and gone; there is one every 30 s. */
+  async slotsLater(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      const before = await until("the latest slot", () => this.latestSlot(), 180);
+      await until("the next slot", async () => (await this.latestSlot()) > before, 180);
+    }
+  }
+
+  /** Of the network that its services share, unless they say otherwise. */
+  get network(): string {
+    return `${this.#project}_default`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

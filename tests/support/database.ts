@@ -1,10 +1,11 @@
+import { afterAll, beforeAll } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readRevisions } from "../../core/revision/read.ts";
 import { upgrade } from "../../core/revision/upgrade.ts";
-import { openSql, type Sql } from "../../drizzle/client.ts";
+import { type DatabaseClient, openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 
 export interface TestDatabase {
@@ -23,6 +24,28 @@ export async function createTestDatabase(): Promise<TestDatabase> {
     url: withDatabase(serverUrl, name),
     [Symbol.asyncDispose]: async () => {
       await withSql(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
+    },
+  };
+}
+
+/** For a whole file: such a database, and a pool of connections to it. */
+export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { url: string } {
+  let database: TestDatabase;
+  let client: DatabaseClient;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    client = openDatabase(database.url, poolSize);
+  });
+  afterAll(async () => {
+    await client.close();
+    await database[Symbol.asyncDispose]();
+  });
+  return {
+    get db() {
+      return client.db;
+    },
+    get url() {
+      return database.url;
     },
   };
 }

@@ -3,12 +3,14 @@ import { readConfig } from "../../core/config.ts";
 import { deliver, type Outgoing } from "../../core/delivery/deliver.ts";
 import { createLog } from "../../core/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
+import type { Fault } from "../../core/schedule/finish.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import type { ScheduledTask, TaskContext } from "../../worker/task.ts";
 import { TestClock } from "./clock.ts";
 import { createTestDatabase } from "./database.ts";
 import { type IncidentIds, insertIncident } from "./incident.ts";
+import { taskContextOf } from "./task_context.ts";
 
 export const at = new Date("2026-12-01T12:00:00.000Z");
 
@@ -53,16 +55,10 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
     context: (plugins) => ({ db, clock, config, log, plugins }),
     deliver: (plugins, ...outgoing) => db.transaction((tx) => deliver(tx, { clock, plugins }, outgoing)),
     run: async (task, plugins, overrides = {}) => {
-      const faults: string[] = [];
-      const result = await task.run({
-        ...outbox.context(plugins),
-        slot: clock.now(),
-        signal: new AbortController().signal,
-        transaction: (work) => db.transaction(work),
-        fault: (item, reason) => void faults.push(`${item}: ${reason}`),
-        ...overrides,
-      });
-      return { result, faults };
+      const faults: Fault[] = [];
+      const context = taskContextOf(outbox.context(plugins), faults);
+      const result = await task.run({ ...context, ...overrides });
+      return { result, faults: faults.map(({ item, reason }) => `${item}: ${reason}`) };
     },
     all: () => db.select().from(schema.delivery).orderBy(schema.delivery.key),
     jobs: async () => [

@@ -1,6 +1,6 @@
 import type { Tab } from "./chromium.ts";
 
-export const trialPassword = "trial-password";
+const trialPassword = "trial-password";
 
 export interface Ask {
   challenge_url: string;

@@ -13,6 +13,7 @@ import { createTestDatabase } from "./database.ts";
 /** What follows from incidents, without HTTP. */
 export interface FlowTest {
   db: Database;
+  url: string;
   clock: TestClock;
   /** Everything that was logged. */
   logged: string[];
@@ -57,7 +58,7 @@ export async function startFlowTest(): Promise<FlowTest> {
     .values({ name: "High", rank: 3, reminderHours: 2, ...stamps })
     .returning();
   const test: FlowTest = {
-    ...{ db, clock, logged, typeId: type!.id, priorityId: priority!.id },
+    ...{ db, url: database.url, clock, logged, typeId: type!.id, priorityId: priority!.id },
     context: (plugins) => ({ db, clock, config, log, plugins }),
     another: (plugins) => {
       const client = openDatabase(database.url, 10);

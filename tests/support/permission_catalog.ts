@@ -138,7 +138,7 @@ const form = (body: string) => ({
 export const ofNobody: Readonly<Record<string, Request>> = {
   "GET /noauth/v1/{operation}/{argument}": { path: "/noauth/v1/challenge_generator/alice@example.com" },
   "ALL /noauth/*": { path: "/noauth/v1/nothing" },
-  "GET /{validator}/{challengeToken}": { path: `/challenge_validator/${"a".repeat(43)}` },
+  "GET /challenge{validator}/{challengeToken}": { path: `/challenge_validator/${"a".repeat(43)}` },
   "GET /approve/{id}": { path: approval },
   "POST /approve/{id}": { path: approval, ...form("csrf=a&decision=approve") },
   "POST /approve/{id}/switch": { path: `${approval}/switch`, ...form("csrf=a") },

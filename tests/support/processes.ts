@@ -20,13 +20,13 @@ export function descendants(pid: number): Process[] {
   return below(pid).filter(({ zombie }) => !zombie);
 }
 
-export function isAlive({ pid, started }: Process): boolean {
+function isAlive({ pid, started }: Process): boolean {
   const now = read(pid);
   return now !== undefined && !now.zombie && now.started === started;
 }
 
 /** Settles when none of them lives. @throws when one still does after `seconds` */
-export async function untilGone(processes: Process[], seconds = 10): Promise<void> {
+export async function untilGone(processes: Process[], seconds = 20): Promise<void> {
   const deadline = performance.now() + seconds * 1000;
   for (;;) {
     const left = processes.filter(isAlive);

@@ -1,4 +1,5 @@
-import { checksumOf, type Manifest, type Revision, sha256Of } from "../../core/revision/read.ts";
+import { checksumOf, type Manifest, type Revision } from "../../core/revision/read.ts";
+import { sha256Hex } from "../../core/secret.ts";
 
 /** A revision as its folder would be read. */
 export function testRevision(
@@ -21,7 +22,7 @@ export function testRevision(
       compatible: false,
       transactional: true,
       irreversible: false,
-      checksums: { up: sha256Of(up), down: sha256Of(down) },
+      checksums: { up: sha256Hex(up), down: sha256Hex(down) },
       ...manifest,
     },
   };

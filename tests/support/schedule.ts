@@ -11,6 +11,15 @@ function databaseClockOf(clock: Clock): DatabaseClock {
   return { now: () => sql<Date>`${clock.now().toISOString()}::timestamptz`.mapWith(run.slot) };
 }
 
+/** A database clock that goes on by so many seconds each time that PostgreSQL itself looks at it, first at `at`. */
+export async function steppingClock(db: Database, at: Date, seconds: number): Promise<DatabaseClock> {
+  const name = sql.identifier(`clock_${crypto.randomUUID()}`);
+  await db.execute(sql`create sequence ${name} minvalue 0 start 0`);
+  const looks = sql`nextval(${`"${name.value}"`}::regclass)`;
+  const now = sql<Date>`(${at.toISOString()}::timestamptz + ${looks} * ${seconds} * interval '1 second')`;
+  return { now: () => now.mapWith(run.slot) };
+}
+
 /** A worker's view of the schedule, by the test's clock. */
 export function scheduleOf(db: Database, clock: Clock, owner: string, timezone = "UTC"): ScheduleContext {
   return { db, databaseClock: databaseClockOf(clock), config: { timezone }, owner, leaseSeconds: 30 };

@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sql as drizzleSql } from "drizzle-orm";
 import { upgrade } from "../../core/revision/upgrade.ts";
-import { openSql, type Sql } from "../../drizzle/client.ts";
+import { openSql, type Sql, type Transaction } from "../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { until } from "./e2e_until.ts";
 import { openSpoiltWay, type SpoiltWay } from "./half_open.ts";
@@ -12,6 +13,41 @@ export const stormPeriodMilliseconds = 40;
 export const stormLeaseSeconds = 2;
 
 const skews = [-300, 0, 300];
+
+/** What blows in a storm: workers that run this program, on a database that is prepared for it. */
+export interface StormOptions {
+  /** A file of this folder. */
+  program: string;
+  prepare(sql: Sql): Promise<unknown>;
+}
+
+/** For `noteWriter`. */
+export const prepareNotes = (sql: Sql) =>
+  sql`create table written (task text, slot timestamptz, owner text, held_by text, state text)`;
+
+/** Notes, in a transaction of a run, who writes beside whose the run is at that moment. */
+export async function noteWriter(
+  tx: Transaction,
+  { task, slot, owner }: { task: string; slot: Date; owner: string },
+): Promise<void> {
+  // Somebody may stop us here.
+  await Bun.sleep(Math.random() * 10);
+  await tx.execute(drizzleSql`
+    insert into written select task, slot, ${owner}, owner, state from run
+    where task = ${task} and slot = ${slot.toISOString()}::timestamptz`);
+}
+
+/** Who has written in a run of somebody else's: was frozen, cut off or thought dead, and has come back to it. */
+export const strayWriters = (sql: Sql) =>
+  sql`select * from written where owner <> held_by or state <> 'Running'`;
+
+const effects: StormOptions = {
+  program: "schedule_storm_program.ts",
+  prepare: async (sql) => {
+    await sql`create table effect (task text, slot timestamptz, primary key (task, slot))`;
+    await prepareNotes(sql);
+  },
+};
 
 interface StormWorker {
   child: Bun.Subprocess;
@@ -28,18 +64,19 @@ export class Storm {
     private readonly directory: string,
     private server: EmbeddedPostgres,
     private readonly below: (limit: number) => number,
+    private readonly program: string,
   ) {}
 
   /** `below` gives whole numbers below a limit: it decides what happens. */
-  static async start(below: (limit: number) => number): Promise<Storm> {
+  static async start(
+    below: (limit: number) => number,
+    { program, prepare }: StormOptions = effects,
+  ): Promise<Storm> {
     const directory = await mkdtemp(join(tmpdir(), "svc-storm-"));
     const server = await startEmbeddedPostgres({ directory });
     await upgrade({ url: server.url });
-    const storm = new Storm(directory, server, below);
-    await storm.asking(async (sql) => {
-      await sql`create table effect (task text, slot timestamptz, primary key (task, slot))`;
-      await sql`create table written (task text, slot timestamptz, owner text, held_by text, state text)`;
-    });
+    const storm = new Storm(directory, server, below, program);
+    await storm.asking(prepare);
     for (const skew of skews) storm.#workers.push(await storm.#open(skew));
     return storm;
   }
@@ -73,6 +110,18 @@ export class Storm {
     await act();
   }
 
+  /** Freezes one of the workers that run something just now: it wakes when its run is another's. */
+  async freezeRunner(): Promise<void> {
+    const running = await this.asking(
+      (sql) => sql`select pid from run join worker on worker.id = owner where state = 'Running'`,
+    );
+    const pids = running.map(({ pid }) => pid);
+    const runner = this.#workers.find(({ child }) => pids.includes(child.pid));
+    if (!runner) return;
+    this.happened["frozen in a run"] = (this.happened["frozen in a run"] ?? 0) + 1;
+    await this.#freeze(runner.child);
+  }
+
   /** The workers finish what they run, and end. @returns their exit codes */
   async calm(): Promise<(number | null)[]> {
     for (const { child } of this.#workers) child.kill("SIGTERM");
@@ -89,7 +138,7 @@ export class Storm {
 
   async #open(skew: number): Promise<StormWorker> {
     const way = await openSpoiltWay(this.server.url);
-    const child = Bun.spawn([process.execPath, join(import.meta.dir, "schedule_storm_program.ts")], {
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, this.program)], {
       env: {
         PATH: process.env.PATH,
         SVC_DATABASE_URL: way.url,

@@ -6,7 +6,7 @@ import type { Work } from "../../worker/run.ts";
 import { pause } from "../../worker/time.ts";
 import { work } from "../../worker/worker.ts";
 import { everySeconds } from "./schedule.ts";
-import { stormLeaseSeconds, stormPeriodMilliseconds, stormTasks } from "./schedule_storm.ts";
+import { noteWriter, stormLeaseSeconds, stormPeriodMilliseconds, stormTasks } from "./schedule_storm.ts";
 import { skewClock } from "./skewed_clock.ts";
 
 // A worker as a process of its own, for a storm: many tasks that are due all the time. Each run writes one row into
@@ -23,10 +23,7 @@ const { owner } = deps.schedule();
 async function write(tx: Transaction, task: string, slot: Date): Promise<void> {
   const isIt = sql`task = ${task} and slot = ${slot.toISOString()}::timestamptz`;
   await tx.execute(sql`insert into effect select task, slot from run where ${isIt} on conflict do nothing`);
-  // Somebody may stop us here.
-  await Bun.sleep(Math.random() * 10);
-  await tx.execute(sql`
-    insert into written select task, slot, ${owner}, owner, state from run where ${isIt}`);
+  await noteWriter(tx, { task, slot, owner });
 }
 
 const works = stormTasks.map((name): Work => ({

@@ -5,6 +5,7 @@ import type { Database } from "../../drizzle/client.ts";
 import type { ScheduledTask, TaskContext } from "../../worker/task.ts";
 import type { TestClock } from "./clock.ts";
 import { noPlugins, startPluginTest } from "./plugins.ts";
+import { taskContextOf } from "./task_context.ts";
 
 export interface TaskTest {
   db: Database;
@@ -39,14 +40,13 @@ export async function startTaskTest(): Promise<TaskTest> {
     ...{ db, clock, sent, logged: its.logged },
     run: async (task, plugins, more) => {
       const faults: Fault[] = [];
+      const context = taskContextOf({ ...its.context, plugins }, faults);
       const result = await task.run({
-        ...{ ...its.context, db: counting, plugins, slot: clock.now() },
-        signal: new AbortController().signal,
+        ...{ ...context, db: counting },
         transaction: (work) => {
           sent.transactions += 1;
-          return db.transaction(work);
+          return context.transaction(work);
         },
-        fault: (item, reason) => void faults.push({ item, reason }),
         ...more,
       });
       return { result, faults };

@@ -1,4 +1,3 @@
-import { createServer } from "node:net";
 import { eq } from "drizzle-orm";
 import { Background } from "../../core/background.ts";
 import { ChallengeWatch } from "../../core/challenge/watch.ts";
@@ -6,6 +5,7 @@ import { type Config, readConfig } from "../../core/config.ts";
 import { createLog } from "../../core/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import { openPlugins } from "../../core/plugin/open.ts";
+import type { Telemetry } from "../../core/telemetry/telemetry.ts";
 import { Keys } from "../../core/token/keys.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
@@ -45,6 +45,7 @@ interface Shared {
   databaseUrl: string;
   publicUrl?: string;
   plugins?: Plugins;
+  telemetry?: Telemetry;
 }
 
 /** A real server on a real database with a real (if obliging) issuer; only the clock is ours. */
@@ -52,6 +53,7 @@ export async function startTestServer(
   overrides: Partial<Config> = {},
   /** Instead of those that the configuration chooses. */
   plugins?: Plugins,
+  telemetry?: Telemetry,
 ): Promise<TestServer> {
   const database = await createTestDatabase();
   const issuer = await startTestIssuer();
@@ -60,6 +62,7 @@ export async function startTestServer(
     issuer,
     databaseUrl: database.url,
     plugins,
+    telemetry,
   });
   return {
     ...server,
@@ -72,8 +75,10 @@ export async function startTestServer(
 }
 
 async function start(overrides: Partial<Config>, shared: Shared): Promise<TestServer> {
-  const { clock, issuer, databaseUrl } = shared;
-  const port = await freePort();
+  const { clock, issuer, databaseUrl, telemetry } = shared;
+  // Shared with our own until that listens: whoever looks for a free port meanwhile finds another one.
+  const kept = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: true, fetch: () => new Response() });
+  const port = kept.port!;
   const config: Config = {
     ...readConfig(noPlugins),
     databaseUrl,
@@ -87,7 +92,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const { db, close } = openDatabase(databaseUrl, 10);
-  const context = { db, clock, config, log };
+  const context = { db, clock, config, log, telemetry };
   const opened = await openPlugins({
     ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
@@ -101,9 +106,9 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
   const background = new Background();
   const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies }).listen({
-    port,
-    hostname: "127.0.0.1",
+    ...{ port, hostname: "127.0.0.1", reusePort: true },
   });
+  await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
   return {
     ...{ url, clock, config, db, issuer, databaseUrl, watch, keys, logged, app },
@@ -116,14 +121,6 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
       await close();
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const socket = createServer();
-  await new Promise<void>((done) => socket.listen(0, "127.0.0.1", done));
-  const { port } = socket.address() as { port: number };
-  await new Promise((done) => socket.close(done));
-  return port;
 }
 
 export interface TestChallenge {

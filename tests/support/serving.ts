@@ -1,19 +1,28 @@
+import { afterAll, beforeAll } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Finished, spawnSvc } from "../../cli/testing/process.ts";
 import { chooseFreePort } from "../../cli/up/ports.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 const elysia = join(import.meta.dir, "../../node_modules/elysia");
 
 /** The same small application, once as an object with `fetch`, once as an Elysia. */
 const source = `
+import { appendFileSync } from "node:fs";
 import { Elysia } from ${JSON.stringify(elysia)};
 
 const answer = async (request, server) => {
   const { pathname, searchParams } = new URL(request.url);
-  if (pathname === "/slow") await Bun.sleep(Number(searchParams.get("ms")));
+  if (pathname === "/slow") {
+    console.error("slow for " + searchParams.get("ms"));
+    await Bun.sleep(Number(searchParams.get("ms")));
+  }
   if (pathname === "/variable") return new Response(process.env[searchParams.get("name")] ?? "");
+  if (pathname === "/noted") appendFileSync("noted", searchParams.get("id") + " " + process.pid + "\\n");
+  if (pathname === "/read") return new Response(await request.text());
+  if (pathname === "/large") return new Response(new Uint8Array(32 * 1024 * 1024));
   if (pathname === "/elsewhere") return Response.redirect("http://127.0.0.1/other", 302);
   const address = server?.requestIP(request)?.address;
   server?.timeout(request, 30);
@@ -33,9 +42,41 @@ export function appFolder(): { path: string; [Symbol.dispose](): void } {
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
+/**
+ * For a whole file: our own server, as `svc server start` starts it, on a database of its own. `env` is what it needs, and
+ * `path` the folder it is started in, which has that application too.
+ */
+export function useOwnServer(variables: Record<string, string> = {}) {
+  const folder = appFolder();
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(async () => {
+    folder[Symbol.dispose]();
+    await database[Symbol.asyncDispose]();
+  });
+  return {
+    path: folder.path,
+    get env(): Record<string, string> {
+      return {
+        SVC_DATABASE_URL: database.url,
+        SVC_OIDC_ISSUER: "http://127.0.0.1:1",
+        SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
+        ...variables,
+      };
+    },
+    start(args: readonly string[] = [], more: Record<string, string> = {}): Promise<Started> {
+      return startServing(folder.path, args, { app: "server/main:app", env: { ...this.env, ...more } });
+    },
+  };
+}
+
 export interface Started {
   port: number;
   pid: number;
+  /** What it has said so far. */
+  said(): string;
   says(text: string): Promise<void>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** What the application answers, a new connection each time. */
@@ -53,7 +94,7 @@ export async function startServing(
 ): Promise<Started> {
   const chosen = await chooseFreePort("127.0.0.1");
   const place = port ? ["--port", String(chosen)] : [];
-  const { child, finished, says } = spawnSvc(
+  const { child, finished, said, says } = spawnSvc(
     ["server", "start", app, ...place, ...args],
     env,
     undefined,
@@ -68,7 +109,7 @@ export async function startServing(
     return await finished;
   };
   return {
-    ...{ port: chosen, pid: child.pid, says, fetch: ask, end },
+    ...{ port: chosen, pid: child.pid, said, says, fetch: ask, end },
     ask: async (path = "/") => await (await ask(path, { headers: { connection: "close" } })).json(),
     [Symbol.asyncDispose]: async () => void (await end("SIGKILL")),
   };

@@ -1,4 +1,4 @@
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface TestMail {
@@ -15,9 +15,16 @@ export interface TestMailServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A mail server on this machine that keeps what it is sent. */
-export async function startMailServer(options: SMTPServerOptions = {}): Promise<TestMailServer> {
+/** What becomes of a mail that was sent to its end: it is taken, refused with this error, or nobody answers any more. */
+type Reception = "taken" | "cut" | (Error & { responseCode: number });
+
+/** A mail server on this machine that keeps what it takes. */
+export async function startMailServer(
+  options: SMTPServerOptions = {},
+  receive: (mail: TestMail) => Reception | Promise<Reception> = () => "taken",
+): Promise<TestMailServer> {
   const received: TestMail[] = [];
+  const sockets = new Map<number | undefined, Socket>();
   const server = new SMTPServer({
     ...{ authOptional: true, disableReverseLookup: true, logger: false, closeTimeout: 100 },
     // Without a certificate of its own there is nothing to start TLS with.
@@ -28,9 +35,13 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
       stream.on("data", (chunk: string) => {
         raw += chunk;
       });
-      stream.on("end", () => {
+      stream.on("end", async () => {
         const to = session.envelope.rcptTo.map(({ address }) => address);
-        received.push({ to, raw, headers: headersOf(raw), user: session.user });
+        const mail = { to, raw, headers: headersOf(raw), user: session.user };
+        const reception = await receive(mail);
+        if (reception === "cut") return void sockets.get(session.remotePort)?.destroy();
+        if (reception !== "taken") return done(reception);
+        received.push(mail);
         done();
       });
     },
@@ -38,6 +49,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
   });
   server.on("error", () => {}); // of a connection that ends in the middle of a word
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  server.server.on("connection", (socket) => void sockets.set(socket.remotePort, socket));
   const { port } = server.server.address() as AddressInfo;
   return {
     ...{ port, received },
@@ -51,4 +63,28 @@ function headersOf(raw: string): Record<string, string> {
   return Object.fromEntries(
     lines.map((line) => [line.split(":")[0]!.toLowerCase(), line.replace(/^[^:]*: */, "")]),
   );
+}
+
+/** The words of a header, with what is not ASCII in them (RFC 2047). */
+export function wordsOf(header: string | undefined): string {
+  const words = (header ?? "").replace(/\?=\s+=\?/g, "?==?");
+  return words.replace(/=\?utf-8\?([BQ])\?(.*?)\?=/gi, (_, encoding, text) =>
+    encoding.toUpperCase() === "B"
+      ? Buffer.from(text, "base64").toString()
+      : unquoted(text.replaceAll("_", " ")),
+  );
+}
+
+/** The text of a mail of one part. */
+export function textOf({ raw, headers }: TestMail): string {
+  const body = raw.slice(raw.indexOf("\r\n\r\n") + 4);
+  const encoding = headers["content-transfer-encoding"];
+  if (encoding === "base64") return Buffer.from(body, "base64").toString();
+  const text = encoding === "quoted-printable" ? unquoted(body.replace(/=\r\n/g, "")) : body;
+  return text.replaceAll("\r\n", "\n").trimEnd();
+}
+
+function unquoted(text: string): string {
+  const bytes = text.replace(/=([0-9A-F]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return Buffer.from(bytes, "latin1").toString();
 }

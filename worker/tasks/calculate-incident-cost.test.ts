@@ -5,9 +5,11 @@ import { createLog } from "../../core/log.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { incident, incidentCost } from "../../drizzle/schema/index.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { insertMany, prepareCosts } from "../../tests/support/costs.ts";
 import { createTestDatabase } from "../../tests/support/database.ts";
+import { taskContextOf } from "../../tests/support/task_context.ts";
 import type { TaskContext } from "../task.ts";
 import { calculateIncidentCost } from "./calculate-incident-cost.ts";
 
@@ -20,13 +22,11 @@ test("computes what is due in batches, each incident once, and nothing else", as
   await insertMany(db, kinds, { incidents: 3000, active: 2500 });
   let transactions = 0;
   const context: TaskContext = {
-    ...{ db, clock, config: readConfig({}), log: createLog("silent"), slot: clock.now() },
-    ...{ plugins: { ofType: () => [], find: () => undefined }, signal: new AbortController().signal },
+    ...taskContextOf({ db, clock, config: readConfig({}), log: createLog("silent"), plugins: pluginsOf() }),
     transaction: (work) => {
       transactions += 1;
       return db.transaction(work);
     },
-    fault: () => {},
   };
   clock.advance(2 * 3600);
   expect(await calculateIncidentCost.run(context)).toEqual({ done: 2500, skipped: 0, failed: 0 });

@@ -246,9 +246,7 @@ test("10,000 terms over 1,000 documents are one vocabulary, and read in a few st
       select id, ${sentence} || repeat(' word' || id % 1000 || ' of many words that say nothing', 100) as text
       from document) texts`);
   const before = its.sent.statements;
-  const start = performance.now();
   expect((await sync(own())).result).toEqual({ done: 1000, skipped: 0, failed: 0 });
-  expect(performance.now() - start).toBeLessThan(20_000);
   expect(its.sent.statements - before).toBe(1 + 3 + 20);
   expect(await its.db.$count(documentTerm)).toBe(5 * 1000 + 999);
 });

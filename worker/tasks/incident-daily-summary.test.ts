@@ -31,7 +31,7 @@ describe("the message", () => {
       subject: "Incidents on 2026-12-01: 1 active, 3 stable or closed in the last 24 hours",
       text: `Active: 1
 
-- INC-7: Disk full (priority High, since 1 day 6 hours, commander Alice, last report 3 hours ago)
+- INC-7: Disk full (priority High, for 1 day 6 hours, commander Alice, last report 3 hours ago)
   https://svc.example.com/incidents/7
 
 Stable or closed in the last 24 hours: 3

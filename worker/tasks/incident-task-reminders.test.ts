@@ -14,10 +14,10 @@ describe("the message", () => {
   const one = (id: number, name = "INC-7"): OverdueTask => ({
     ...{ id, description: `Free disk ${id}`, resolveBy: at, incident: { name, title: "Disk full" } },
   });
-  const url = "https://svc.example.com";
+  const words = { publicUrl: "https://svc.example.com", timezone: "UTC" };
 
   test("names each task, its incident, its time, and where it is", () => {
-    expect(overdueMessage([one(1), one(2)], url)).toEqual({
+    expect(overdueMessage([one(1), one(2)], words)).toEqual({
       subject: "INC-7: 2 tasks of yours are overdue",
       text: `The time of these tasks is past. Set what is done to Resolved, and give the rest another time:
 
@@ -26,8 +26,17 @@ describe("the message", () => {
 - Free disk 2 (INC-7: Disk full), due 2026-12-01 12:00 UTC
   https://svc.example.com/tasks/2`,
     });
-    expect(overdueMessage([one(1)], url).subject).toBe("INC-7: a task of yours is overdue");
-    expect(overdueMessage([one(1), one(2, "INC-8")], url).subject).toBe("2 tasks of yours are overdue");
+    expect(overdueMessage([one(1), one(2, "INC-8")], words).subject).toBe("2 tasks of yours are overdue");
+  });
+
+  test("of one task speaks of one, in the time zone of the schedule", () => {
+    expect(overdueMessage([one(1)], { ...words, timezone: "Asia/Kathmandu" })).toEqual({
+      subject: "INC-7: a task of yours is overdue",
+      text: `The time of this task is past. Set it to Resolved if it is done, or give it another time:
+
+- Free disk 1 (INC-7: Disk full), due 2026-12-01 17:45 Asia/Kathmandu
+  https://svc.example.com/tasks/1`,
+    });
   });
 
   test("is a page at most, and a subject one line, whatever the tasks say", () => {
@@ -36,7 +45,7 @@ describe("the message", () => {
       fc.property(tasks, (texts) => {
         const { subject, text } = overdueMessage(
           texts.map((description, i) => ({ ...one(i), description })),
-          url,
+          words,
         );
         expect(subject).not.toMatch(/[\r\n]/);
         expect(text.match(/\/tasks\/\d+$/gm)).toHaveLength(Math.min(50, texts.length));
@@ -98,6 +107,20 @@ describe("the task", () => {
     expect(await remindedAt(both)).toEqual(outbox.clock.now());
     const [{ about } = { about: [] }] = (await outbox.all()).filter((row) => row.individualId === alice);
     expect(about).toEqual([outbox.ids.incidentId, second]);
+  });
+
+  test("the oldest first, and of one time those of an incident together", async () => {
+    const { alice: ownerId } = outbox.ids;
+    const other = { incidentId: second, documentId: null, externalId: null, ownerId };
+    const [third, first, fourth, old] = [
+      await add(other),
+      await add({ ownerId }),
+      await add(other),
+      await add({ ...other, resolveBy: new Date(at.getTime() - 1) }),
+    ];
+    const next = await add({ ownerId });
+    await run();
+    expect(await messages()).toEqual([[ownerId, [old, first, next, third, fourth]]]);
   });
 
   test("to its owner where nobody is assigned; of nobody's, none", async () => {

@@ -87,6 +87,13 @@ test("a task is created, edited, handed on, resolved, reopened, deleted and come
   expect([row!.taskCursor, row!.taskSyncedAt, row!.version]).toEqual(["c8", its.clock.now(), 1]);
 });
 
+test("a task that is done when it is found is not said to be due", async () => {
+  await its.addDocument(await its.addIncident());
+  await its.sync(wikiOf([foundTask("1", "Free some disk", { status: "Resolved" })]));
+  const [only] = await its.db.select().from(delivery);
+  expect(only!.text.split("\n\n").slice(0, 3)).toEqual(["Free some disk", "It is Resolved", "In: Notes"]);
+});
+
 test("an unchanged document costs one question, and one of our own texts not even that", async () => {
   const incidentId = await its.addIncident();
   await its.addDocument(incidentId);

@@ -67,7 +67,8 @@ async function syncDocument(
           { ...place, taskCursor: cursor },
           { found, cursor: answer.cursor, at: clock.now() },
         );
-        const about = { incidentId: place.incidentId, document: place, publicUrl: config.publicUrl };
+        const { publicUrl, timezone } = config;
+        const about = { incidentId: place.incidentId, document: place, publicUrl, timezone };
         if (kept && kept.notices.length > 0) {
           const { incident, notices } = kept;
           await deliver(

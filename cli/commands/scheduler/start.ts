@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
+import { parsePort } from "../../up/ports.ts";
 import { taskArgument, taskNamed } from "../../scheduler.ts";
 
 export default defineCommand({
@@ -13,18 +14,31 @@ export default defineCommand({
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
       description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
     },
+    metricsHost: {
+      type: "string",
+      metavar: "TEXT",
+      description:
+        "Address to serve /metrics on, with METRIC_PROVIDERS=prometheus (otherwise SVC_METRICS_HOST)",
+    },
+    metricsPort: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Port for that; 0: any free one (otherwise SVC_SCHEDULER_METRICS_PORT)",
+      parse: parsePort,
+    },
   },
   examples: ["svc scheduler start", "svc scheduler start calculate-incident-cost --eager"],
   notes: [
     "Any number of workers may run on one database: each slot is claimed by one of them, and one that dies is taken over by another within half a minute.",
     "Ctrl-C (or SIGTERM) claims no more slots and waits up to 20 s for what is under way; what is left, another worker does.",
+    "SIGUSR2 has it log at debug, and a second one as configured.",
   ],
-  async run({ task, eager = false, keep = false, logLevel }, io) {
+  async run({ task, eager = false, keep = false, ...rest }, io) {
     const name = task === undefined ? undefined : await taskNamed(task);
     if (eager && name === undefined) throw new UsageError("--eager needs a task: svc scheduler list");
     if (keep && !eager) throw new UsageError("--keep goes with --eager");
     const { startWorker } = await import("../../../worker/start.ts");
     const report = (text: string) => void io.stdout.write(`${text}\n`);
-    await startWorker({ task: name, eager, keep, logLevel, report }, io.env);
+    await startWorker({ ...rest, task: name, eager, keep, report }, io.env);
   },
 });

@@ -1,4 +1,5 @@
 import { defineCommand } from "../../command.ts";
+import { whole } from "../../start_options.ts";
 import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
 
 export default defineCommand({
@@ -17,13 +18,20 @@ export default defineCommand({
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
       description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
     },
+    timeoutStart: {
+      type: "custom",
+      metavar: "SECONDS",
+      default: 30,
+      description: "End a new process that does not answer for so long",
+      parse: whole(1, 3600),
+    },
   },
   examples: ["svc server develop --log-level debug"],
   notes: [
     "Starts again when something changes in server, core, plugins, drizzle/schema or .env. The port stays open: the old process answers until the new one does, and where that does not come up, a page tells why.",
     "It needs the variables that `svc server start` needs, SVC_DATABASE_URL among them.",
   ],
-  async run({ host, port, logLevel }, io) {
+  async run({ host, port, logLevel, timeoutStart }, io) {
     const [{ assertSourceTree }, { develop }] = await Promise.all([
       import("../../up/source_tree.ts"),
       import("../../../server/develop.ts"),
@@ -35,6 +43,7 @@ export default defineCommand({
     const place = ["--host", host, "--port", String(chosen), ...level];
     const args = ["server", "start", "server/main:app", ...place, "--timeout-graceful-shutdown", "1"];
     const colour = io.stderr.isTTY === true && !io.env.NO_COLOR;
-    await develop({ args: [...args, "--supervised"], host, port: chosen, colour });
+    const supervised = [...args, "--supervised"];
+    await develop({ args: supervised, host, port: chosen, colour, startSeconds: timeoutStart });
   },
 });

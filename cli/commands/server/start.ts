@@ -119,12 +119,38 @@ export default defineCommand({
       description: "Close a connection on which nothing has happened for so long",
       parse: whole(1, 255),
     },
+    timeoutStart: {
+      type: "custom",
+      metavar: "SECONDS",
+      default: 60,
+      description: "With --workers or --reload: a worker that does not answer by then is ended",
+      parse: whole(1, 3600),
+    },
+    timeoutDrain: {
+      type: "custom",
+      metavar: "SECONDS",
+      default: 0,
+      description: "Go on serving so long after SIGTERM, with 503 at /healthcheck: balancers look elsewhere",
+      parse: whole(0, 3600),
+    },
     timeoutGracefulShutdown: {
       type: "custom",
       metavar: "SECONDS",
       default: 5,
       description: "What is under way may take so long after SIGTERM",
       parse: whole(0, 3600),
+    },
+    metricsHost: {
+      type: "string",
+      metavar: "TEXT",
+      description:
+        "Address to serve /metrics on, with METRIC_PROVIDERS=prometheus (otherwise SVC_METRICS_HOST)",
+    },
+    metricsPort: {
+      type: "custom",
+      metavar: "INTEGER",
+      description: "Port for that; 0: any free one (otherwise SVC_METRICS_PORT)",
+      parse: parsePort,
     },
     envFile: {
       type: "string",
@@ -150,20 +176,29 @@ export default defineCommand({
   notes: [
     "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
     "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0. With --workers, SIGHUP replaces the workers one by one, and no connection is refused.",
+    "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
     "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
   ],
   async run({ app, reload = false, workers, supervised = false, takesOver = false, ...rest }, io) {
     const given = { ...rest, fd: rest.fd ?? activated(rest, io.env) };
     refuseContradictions({ ...given, reload, workers });
     const { host = defaultHost, proxyHeaders = false, header = [], reloadDir = [] } = given;
-    const [{ startServer }, { supervise }, { readEnvironment }, { knownVariables }] = await Promise.all([
+    const [
+      { metricsPlaceOf, startServer },
+      { placeOf },
+      { supervise },
+      { readEnvironment },
+      { knownVariables },
+    ] = await Promise.all([
       import("../../../server/start.ts"),
+      import("../../../server/start/options.ts"),
       import("../../../server/start/supervise.ts"),
       import("../../../core/environment.ts"),
       import("../../../server/known_variables.ts"),
     ]);
     if (app.startsWith("server/main:") && !supervised) {
-      const environment = readEnvironment(io.env);
+      const own = given.envFile === undefined ? {} : readEnvironment(io.env, given.envFile);
+      const environment = { ...readEnvironment(io.env), ...own };
       const { names } = await knownVariables(environment);
       for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
     }
@@ -186,7 +221,10 @@ export default defineCommand({
         ...commandLine(hasPort ? args : { ...args, host: undefined, port: undefined }),
       ],
       ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
-      address: fd !== undefined ? `descriptor ${fd}` : (given.uds ?? `${host}:${port}`),
+      startSeconds: options.timeoutStart,
+      drainSeconds: options.timeoutDrain,
+      metrics: metricsPlaceOf(options, io.env),
+      address: placeOf(options),
       reload: reload ? (reloadDir.length > 0 ? reloadDir : [process.cwd()]) : [],
     });
   },

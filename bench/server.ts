@@ -1,0 +1,190 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { chooseFreePort } from "../cli/up/ports.ts";
+import { email, fill, isRestricted } from "./api/data.ts";
+import { startFastApi } from "./api/fastapi.ts";
+import { issueTokens } from "./api/tokens.ts";
+import { residentMegabytes } from "./schedule/memory.ts";
+import { timeStarts } from "./server/start.ts";
+import * as support from "./support.ts";
+import { connections, type Load, prepareLoad, type Round, requestText, wrkVersion } from "./wrk.ts";
+
+export const size = { incidents: 2000, documents: 20_000 };
+export const people = 50;
+const poolSize = 10;
+const rounds = 5;
+const roundSeconds = 4;
+const idleSeconds = 10;
+const aims = { uvicorn: 5, bare: 0.8, startMilliseconds: 400, idleMegabytes: 120 };
+
+type HeadersOf = (person: number) => Record<string, string>;
+
+interface Contender extends support.Started {
+  name: string;
+  headersOf: HeadersOf;
+}
+
+interface Trial {
+  name: string;
+  path: "/healthcheck" | "/documents/{id}";
+  load: Load;
+  results: Round[];
+}
+
+/** The web server as an operator starts it, beside uvicorn with FastAPI, and a bare Bun.serve for the router's cost. */
+export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
+  const wrk = support.ensureProgram("wrk");
+  const directory = await support.temporaryDirectory(parts);
+  const databaseUrl = await support.startDatabase(parts, directory);
+  await fill(databaseUrl, size);
+  const environment = environmentOf(databaseUrl);
+  const ours = async (workers: number): Promise<Contender> => {
+    const port = await chooseFreePort("127.0.0.1");
+    const tokens = await issueTokens(environment(port), people);
+    const started = await support.startServer(parts, directory, port, environment(port), workers);
+    const headersOf: HeadersOf = (person) => ({ authorization: `Bearer ${tokens[person]}` });
+    return { ...started, name: `svc, ${workers}`, headersOf };
+  };
+  const theirs = async (workers: number): Promise<Contender & { about: string }> => {
+    const started = await startFastApi(parts, directory, { databaseUrl, poolSize, workers });
+    return {
+      ...started,
+      name: `uvicorn, ${workers}`,
+      headersOf: (person) => ({ "x-user": email(person + 1) }),
+    };
+  };
+  const bare: Contender = {
+    ...(await support.startProgram(parts, directory, {
+      command: [process.execPath, "--no-orphans", join(support.root, "bench/server/bare.ts")],
+      env: { SVC_DATABASE_URL: databaseUrl },
+      ready: /bare on (\S+)/,
+    })),
+    name: "Bun.serve",
+    headersOf: () => ({}),
+  };
+  const [one, two, uvicorn, uvicorns] = [await ours(1), await ours(2), await theirs(1), await theirs(2)];
+  await Bun.sleep(idleSeconds * 1000);
+  const idle = [one.pid, ...childrenOf(two.pid)].map(residentMegabytes);
+  console.log(
+    `svc      on Bun ${Bun.version}; signature and revocation are checked, every request is logged`,
+  );
+  console.log(`uvicorn  ${uvicorn.about}; no access log, the caller is believed`);
+  console.log(
+    `load     ${wrkVersion(wrk)}, ${connections} connections; ${poolSize} database connections a process;`,
+  );
+  console.log(
+    `         ${rounds} rounds of ${roundSeconds} s each, in turn, after one that does not count\n`,
+  );
+  const trials: Trial[] = [];
+  for (const contender of [one, two, uvicorn, uvicorns, bare]) {
+    for (const path of ["/healthcheck", "/documents/{id}"] as const) {
+      if (path === "/documents/{id}" && contender === bare) continue;
+      const file = join(directory, `list-${trials.length}`);
+      const requests = requestsOf(contender, path);
+      const load = await prepareLoad(parts, wrk, { ...contender, requests }, file);
+      trials.push({ name: contender.name, path, load, results: [] });
+    }
+  }
+  await measure(trials);
+  report(trials);
+  await reportStarts(parts, directory, databaseUrl);
+  const most = Math.max(...idle);
+  console.log(
+    `idle         ${idle.map((each) => each.toFixed(0)).join(", ")} MB resident: one process; two workers, a supervisor` +
+      `   aim: at most ${aims.idleMegabytes}, ${support.verdict(most <= aims.idleMegabytes)}`,
+  );
+}
+
+const environmentOf = (databaseUrl: string) => (port: number) => ({
+  SVC_DATABASE_URL: databaseUrl,
+  SVC_DATABASE_POOL_SIZE: String(poolSize),
+  SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
+  SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
+  // Never asked: nobody signs in here.
+  SVC_OIDC_ISSUER: "http://127.0.0.1:9",
+});
+
+/** What one server is loaded with. */
+export function requestsOf(
+  { address, headersOf }: Pick<Contender, "address" | "headersOf">,
+  path: Trial["path"],
+): string[] {
+  if (path === "/healthcheck") return [requestText("GET", `${address}/healthcheck`, {})];
+  return Array.from({ length: 2000 }, (_, at) => {
+    // Ten documents an incident; those of Restricted ones are not there for most.
+    const incident = 1 + (at % (size.incidents - 1));
+    const id = (isRestricted(incident) ? incident + 1 : incident) * 10 - (at % 9);
+    return requestText("GET", `${address}/documents/${id}`, headersOf(at % people));
+  });
+}
+
+async function measure(trials: readonly Trial[]): Promise<void> {
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const { name, path, load, results } of trials) {
+      const result = await load(roundSeconds);
+      if (result.refused > 0)
+        throw new support.BenchError(`${name} refused ${result.refused} times to ${path}`);
+      if (round > 0) results.push(result);
+    }
+  }
+}
+
+function report(trials: readonly Trial[]): void {
+  console.log(`Medians of the rounds.  ${"".padEnd(14)}requests/s   p50 ms   p99 ms`);
+  for (const { name, path, results } of trials) {
+    const middle = (of: (round: Round) => number) => support.median(results.map(of));
+    const times = [
+      middle(({ milliseconds }) => milliseconds.p50),
+      middle(({ milliseconds }) => milliseconds.p99),
+    ];
+    console.log(
+      `${path.padEnd(17)}${name.padEnd(14)}${Math.round(middle(({ rate }) => rate))
+        .toLocaleString("en")
+        .padStart(17)}${times.map((time) => time.toFixed(1).padStart(9)).join("")}`,
+    );
+  }
+  const rateOf = (name: string, path: Trial["path"]) =>
+    support.median(trials.find((one) => one.name === name && one.path === path)!.results.map((r) => r.rate));
+  console.log("");
+  for (const path of ["/healthcheck", "/documents/{id}"] as const) {
+    for (const workers of [1, 2])
+      compare(
+        `${path}, svc / uvicorn, ${workers} process${workers > 1 ? "es" : ""} each`,
+        rateOf(`svc, ${workers}`, path) / rateOf(`uvicorn, ${workers}`, path),
+        aims.uvicorn,
+      );
+  }
+  const router = rateOf("svc, 1", "/healthcheck") / rateOf("Bun.serve", "/healthcheck");
+  compare("/healthcheck, svc / Bun.serve", router, aims.bare);
+}
+
+async function reportStarts(
+  parts: AsyncDisposableStack,
+  directory: string,
+  databaseUrl: string,
+): Promise<void> {
+  const environment = environmentOf(databaseUrl);
+  const command = (port: number) => [
+    ...support.svcFromSource,
+    ...["server", "start", "server/main:app", "--port", String(port)],
+  ];
+  const [ours = 0] = await timeStarts(parts, directory, [{ name: "svc", command, env: environment }], () =>
+    chooseFreePort("127.0.0.1"),
+  );
+  console.log(
+    `\nstart        ${ours.toFixed(0)} ms from the command to the first answer of /healthcheck` +
+      `   aim: at most ${aims.startMilliseconds}, ${support.verdict(ours <= aims.startMilliseconds)}`,
+  );
+}
+
+function compare(what: string, ratio: number, aim: number): void {
+  console.log(
+    `${what.padEnd(50)}${ratio.toFixed(2).padStart(6)}   aim: at least ${aim}, ${support.verdict(ratio >= aim)}`,
+  );
+}
+
+/** The processes that a process has started, itself among them. Linux only. */
+function childrenOf(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  return [...children, pid];
+}

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { populate } from "../../../core/populate/populate.ts";
+import { openDatabase } from "../../../drizzle/client.ts";
+import { startCollector } from "../../../tests/support/collector.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { parseExposition, valuesOf } from "../../../tests/support/exposition.ts";
+import { spawnSvc, svc } from "../../testing/process.ts";
+import { chooseFreePort } from "../../up/ports.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, 1);
+  await populate(db);
+  await close();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const task = "calculate-incident-cost";
+
+test("the worker serves its own metrics, those of a run and of the outbox among them", async () => {
+  const port = await chooseFreePort("127.0.0.1");
+  const env = { SVC_DATABASE_URL: database.url, METRIC_PROVIDERS: "prometheus" };
+  const args = ["scheduler", "start", task, "--eager", "--keep", "--metrics-port", String(port)];
+  const worker = spawnSvc(args, env);
+  await worker.says(`metrics at http://127.0.0.1:${port}/metrics`);
+  const scrape = async () => parseExposition(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
+  const families = await scrape();
+  expect(valuesOf(families, "svc_schedule_runs_total", { task, state: "done" })[0]).toBeGreaterThan(0);
+  expect(valuesOf(families, "svc_schedule_lag_seconds")).toHaveLength(8);
+  expect(valuesOf(families, "svc_schedule_workers")).toEqual([1]);
+  expect(valuesOf(families, "svc_deliveries")).toEqual([0, 0, 0]);
+  expect(valuesOf(families, "db_client_connection_max")).toEqual([3, 10]);
+
+  // Another one beside it, that only runs a task, needs no port.
+  const eager = ["scheduler", "start", "term-sync", "--eager"];
+  expect((await svc(eager, { ...env, SVC_SCHEDULER_METRICS_PORT: String(port) })).stderr).not.toContain(
+    "Port",
+  );
+  const taken = await svc(["scheduler", "start", "--metrics-port", String(port)], env);
+  expect({ code: taken.code, stderr: taken.stderr }).toEqual({
+    code: 1,
+    stderr: `svc: Port ${port} of 127.0.0.1 is taken, which is to serve /metrics: choose another one with SVC_SCHEDULER_METRICS_PORT\n`,
+  });
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+}, 60_000);
+
+test("a run is a span, its statements are children, and what is left is sent at the end", async () => {
+  using collector = startCollector();
+  const env = {
+    SVC_DATABASE_URL: database.url,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
+  };
+  expect((await svc(["scheduler", "start", task, "--eager"], env)).code).toBe(0);
+  const spans = collector.spans();
+  const run = spans.find(({ name }) => name === `run ${task}`);
+  const statements = spans.filter(({ traceId }) => traceId === run?.traceId);
+  expect(statements.map(({ name }) => name)).toContain("SELECT");
+  expect(collector.received[0]?.text).toContain('"stringValue":"svc-scheduler"');
+});
+
+test("SIGUSR2 has a worker log at debug, and again as it is configured", async () => {
+  const worker = spawnSvc(["scheduler", "start", "--log-level", "warn"], { SVC_DATABASE_URL: database.url });
+  await worker.says("until Ctrl-C");
+  for (const level of ["debug", "warn"]) {
+    worker.child.kill("SIGUSR2");
+    await until(level, () => worker.said().includes(`"log_level":"${level}"`));
+  }
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+});

@@ -1,0 +1,80 @@
+import { expect, test } from "bun:test";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { descendants } from "../../../tests/support/processes.ts";
+import { type Started, startServing, useOwnServer } from "../../../tests/support/serving.ts";
+
+/** `--timeout-drain`: what balancers and clients see of a server that is about to stop. */
+
+const own = useOwnServer();
+
+const start = (...args: string[]) => own.start(["--timeout-drain", "3", ...args]);
+
+/** What it answers on a connection of its own; undefined when it takes none. */
+async function ask({ port }: Started, path: string) {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { keepalive: false }).catch(
+    () => undefined,
+  );
+  if (!response) return undefined;
+  const { status, headers } = response;
+  return { status, connection: headers.get("connection"), text: await response.text() };
+}
+
+test.each([[[]], [["--workers", "2"]]])(
+  "SIGTERM with %p: it goes on, its health check says that it leaves, and each answer ends its connection",
+  async (args) => {
+    await using server = await start(...args);
+    expect((await ask(server, "/healthcheck"))?.status).toBe(200);
+    const end = server.end("SIGTERM");
+    const health = await until("the health check to say so", async () => {
+      const answer = await ask(server, "/healthcheck");
+      return answer?.connection === "close" && answer;
+    });
+    expect(health.status).toBe(503);
+    expect(JSON.parse(health.text)).toMatchObject({ status: "leaving", database: "ok" });
+    expect(await ask(server, "/.well-known/jwks.json")).toMatchObject({ status: 200, connection: "close" });
+    expect((await end).code).toBe(0);
+    expect(await ask(server, "/healthcheck")).toBeUndefined();
+  },
+);
+
+test("clients that keep their connections, and new ones, are answered until nobody listens; none is cut off", async () => {
+  await using server = await startServing(own.path, ["--timeout-drain", "1"]);
+  let answered = 0;
+  const failures: string[] = [];
+  const client = async (keepalive: boolean) => {
+    for (;;) {
+      try {
+        const init = { method: "POST", body: "x", keepalive };
+        const response = await fetch(`http://127.0.0.1:${server.port}/`, init);
+        await response.text();
+        answered += 1;
+      } catch (error) {
+        const { code = String(error) } = error as { code?: string };
+        if (code !== "ECONNREFUSED") failures.push(code);
+        return;
+      }
+    }
+  };
+  const clients = Array.from({ length: 20 }, (_, at) => client(at % 2 === 0));
+  await until("some answers", () => answered > 100);
+  expect((await server.end("SIGTERM")).code).toBe(0);
+  await Promise.all(clients);
+  expect(failures).toEqual([]);
+});
+
+test("a worker that has just died holds up nothing", async () => {
+  await using server = await start("--workers", "2");
+  process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
+  await server.says("was killed by SIGKILL");
+  expect((await server.end("SIGTERM")).code).toBe(0);
+});
+
+test("a second signal ends it at once", async () => {
+  await using server = await startServing(own.path, ["--timeout-drain", "3600"]);
+  process.kill(server.pid, "SIGINT");
+  await until(
+    "an answer that ends its connection",
+    async () => (await ask(server, "/"))?.connection === "close",
+  );
+  expect((await server.end("SIGINT")).code).not.toBe(0);
+});

@@ -1,0 +1,253 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { frontEnd, secret } from "../../../tests/support/front_end.ts";
+import { exchange, statusesOf } from "../../../tests/support/raw_http.ts";
+import { appFolder, type Started, startServing } from "../../../tests/support/serving.ts";
+import "../../../tests/support/seed.ts";
+
+const folder = appFolder();
+const site = frontEnd();
+let database: TestDatabase;
+let own: Started;
+let plain: Started;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const env = {
+    ...{ SVC_DATABASE_URL: database.url, SVC_OIDC_ISSUER: "http://127.0.0.1:1", STATIC_DIR: site.path },
+    SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
+  };
+  own = await startServing(folder.path, [], { app: "server/main:app", env });
+  plain = await startServing(folder.path, []);
+});
+afterAll(async () => {
+  await own[Symbol.asyncDispose]();
+  await plain[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+  site[Symbol.dispose]();
+  await database[Symbol.asyncDispose]();
+});
+
+const smuggled = "GET /smuggled HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+const post = (headers: string, body: string) => `POST / HTTP/1.1\r\nHost: a\r\n${headers}\r\n${body}`;
+const get = (headers = "", target = "/", version = "HTTP/1.1") =>
+  `GET ${target} ${version}\r\nHost: a\r\n${headers}\r\n`;
+const json = (headers: string, body: string) =>
+  post(`Content-Type: application/json\r\nConnection: close\r\n${headers}`, body);
+const chunked = (body: string) => post("Transfer-Encoding: chunked\r\n", body);
+const many = (count: number) => Array.from({ length: count }, (_, at) => `X-${at}: a\r\n`).join("");
+
+const header = fc
+  .tuple(
+    fc.constantFrom(
+      "Content-Length",
+      "Transfer-Encoding",
+      "Connection",
+      "Expect",
+      "Range",
+      "Host",
+      "X\0",
+      "",
+    ),
+    fc.constantFrom(": ", ": ", ":", " : ", ":\t", ":\r\n ", "\0:"),
+    fc.constantFrom("5", "0", "-1", "1e9", "4294967296", "chunked", "close", "100-continue", "a", "\x0b"),
+    fc.constantFrom("\r\n", "\r\n", "\r\n", "\n", "\r"),
+  )
+  .map((parts) => parts.join(""));
+const noise = fc.oneof(
+  fc.constantFrom("3\r\nabc\r\n", "0\r\n\r\n", "FFFFFFFFFFFFFFFF\r\n", "-1\r\n", "3;\nabc", "abcde", "\0"),
+  fc.constantFrom("a".repeat(17_000), "X: a\r\n".repeat(300)),
+  fc.uint8Array({ maxLength: 40 }).map((bytes) => String.fromCharCode(...bytes)),
+);
+/** A request in which each part may be in order or not. */
+const hostile = fc
+  .tuple(
+    fc.constantFrom("GET", "POST", "HEAD", "PUT", "OPTIONS", "CONNECT", "PRI", "get", ""),
+    fc.constantFrom(" /healthcheck", " /", " *", " http://b/x", " //", " /../..", " /%00", " "),
+    fc.constantFrom(
+      " HTTP/1.1\r\n",
+      " HTTP/1.1\r\n",
+      " HTTP/1.0\r\n",
+      " HTTP/2.0\r\n",
+      " HTTP/1.1\n",
+      "\r\n",
+    ),
+    fc.constantFrom("Host: a\r\n", "Host: a\r\n", "Host: a\r\n", "Host: a, b\r\n", "Host: \xff\r\n", ""),
+    fc.array(header, { maxLength: 3 }).map((lines) => lines.join("")),
+    fc.constantFrom("\r\n", "\r\n", "\r\n", "\n", ""),
+    fc.array(noise, { maxLength: 2 }).map((parts) => parts.join("")),
+  )
+  .map((parts) => parts.join(""));
+
+describe("a request of which two servers could think differently is refused, and nothing after it is read", () => {
+  test.each<[string, number, string]>([
+    ["length and chunks", 400, post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n")],
+    ["chunks and length", 400, post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n")],
+    ["two lengths", 400, post("Content-Length: 5\r\nContent-Length: 0\r\n", "abcde")],
+    ["a list of lengths", 400, post("Content-Length: 5, 5\r\n", "abcde")],
+    ["a length with a sign", 400, post("Content-Length: +5\r\n", "abcde")],
+    ["a length below nothing", 400, post("Content-Length: -1\r\n", "")],
+    ["a length in hexadecimal", 400, post("Content-Length: 0x5\r\n", "abcde")],
+    ["a length beyond all numbers", 400, post("Content-Length: 99999999999999999999999\r\n", "")],
+    ["another coding", 400, post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n")],
+    ["chunks that are not last", 400, post("Transfer-Encoding: chunked, identity\r\n", "0\r\n\r\n")],
+    ["two codings", 400, post("Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n", "0\r\n\r\n")],
+    ["a space before the colon", 400, post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")],
+    ["a folded line", 400, post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")],
+    ["a folded header", 400, get("X: a\r\n b\r\n")],
+    ["a bare LF", 400, get("X: a\nY: b\r\n")],
+    ["a bare CR", 400, get("X: a\rY: b\r\n")],
+    ["NUL in a header", 400, get("X: a\0b\r\n")],
+    ["a header without a name", 400, get(": a\r\n")],
+    ["a header without a colon", 400, get("abc\r\n")],
+    ["bare LFs alone", 505, "GET / HTTP/1.1\nHost: a\n\n"],
+    ["NUL in the path", 505, get("", "/a\0b")],
+    ["chunks of LF", 400, chunked("3\nabc\n0\n\n")],
+    ["a chunk in C", 400, chunked("0x3\r\nabc\r\n0\r\n\r\n")],
+    ["a chunk below nothing", 400, chunked("-3\r\nabc\r\n0\r\n\r\n")],
+    ["a chunk beyond all numbers", 400, chunked("FFFFFFFFFFFFFFFFF\r\nabc")],
+    ["a chunk that goes on", 400, chunked("3\r\nabcXX0\r\n\r\n")],
+    ["an extension with LF", 400, chunked("3;a\nabc\r\n0\r\n\r\n")],
+    ["no Host", 400, "GET / HTTP/1.1\r\n\r\n"],
+    ["HTTP/0.9", 505, "GET /\r\n"],
+    ["HTTP/2.0", 505, get("", "/", "HTTP/2.0")],
+    ["the preface of HTTP/2", 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["a hello of TLS", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    ["more headers than fit", 431, get(many(300))],
+    ["a header that does not fit", 431, get(`X: ${"a".repeat(20_000)}\r\n`)],
+    ["a path that does not fit", 431, get("", `/${"a".repeat(20_000)}`)],
+  ])("%s: %d", async (_, status, bytes) => {
+    const answer = await exchange(plain.port, bytes + smuggled);
+    expect(statusesOf(answer)).toEqual([status]);
+    expect(answer).not.toContain("smuggled");
+    expect((await plain.fetch("/")).status).toBe(200);
+  });
+
+  test("a method that nobody knows is hung up on", async () => {
+    expect(await exchange(plain.port, `BREW / HTTP/1.1\r\nHost: a\r\n\r\n${smuggled}`)).toBe("");
+  });
+
+  test("what is in order is read, one answer a request", async () => {
+    // Guards the test itself: a server that refuses everything would pass the lines above.
+    const chunks = chunked("3;a=b\r\nabc\r\n0\r\n\r\n");
+    const answer = await exchange(plain.port, `${chunks}${post("Content-Length: 2\r\n", "ab")}${smuggled}`);
+    expect(statusesOf(answer)).toEqual([200, 200, 200]);
+    expect(answer).toContain('"pathname":"/smuggled"');
+  });
+});
+
+describe("our own application", () => {
+  const healthy = async () => expect((await own.fetch("/healthcheck")).status).toBe(200);
+
+  test.each<[string, number, string]>([
+    ["two Hosts", 400, "GET /healthcheck HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
+    ["HTTP/1.0 without a Host", 400, "GET /healthcheck HTTP/1.0\r\n\r\n"],
+    ["a body of another length", 413, post("Content-Length: 1048577\r\n", "")],
+    [
+      "chunks that become too many",
+      413,
+      json("Transfer-Encoding: chunked\r\n", `10000\r\n${"a".repeat(65_536)}\r\n`.repeat(17)),
+    ],
+    [
+      "a body that claims to be compressed",
+      400,
+      json("Content-Encoding: gzip\r\nContent-Length: 3\r\n", "\x1f\x8b\x08"),
+    ],
+    ["a tunnel", 400, "CONNECT a:80 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"],
+    ["a trace", 405, "TRACE /healthcheck HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Secret: b\r\n\r\n"],
+  ])("%s: %d", async (_, status, bytes) => {
+    const answer = await exchange(own.port, bytes.replace("POST / ", "POST /approve/1 "));
+    expect(statusesOf(answer)).toEqual([status]);
+    expect(answer).not.toContain("X-Secret");
+    await healthy();
+  });
+
+  test.each([
+    ...["/../secret.txt", "/..", "/../", "/%2e%2e/secret.txt", "/%2E%2E/secret.txt", "/.%2e/secret.txt"],
+    ...[
+      "/..%2fsecret.txt",
+      "/..%2Fsecret.txt",
+      "/%2e%2e%2fsecret.txt",
+      "/..\\secret.txt",
+      "/..%5csecret.txt",
+    ],
+    ...["/%252e%252e%252fsecret.txt", "/%252e%252e/secret.txt", "/assets/../../secret.txt"],
+    ...["/assets/%2e%2e/%2e%2e/secret.txt", "/assets/..%2f..%2fsecret.txt", "/%c0%ae%c0%ae/secret.txt"],
+    ...["/%uff0e%uff0e/secret.txt", "/../secret.txt%00.js", "/%00/../secret.txt", "/....//secret.txt"],
+    ...[
+      "//secret.txt",
+      "//../secret.txt",
+      "/./../secret.txt",
+      "/assets/./../../secret.txt",
+      "/..;/secret.txt",
+    ],
+    ...["/../dist-of-another/secret.txt", "/link.txt", "/up/secret.txt", "/up/dist/../secret.txt"],
+    ...[
+      "/beside/secret.txt",
+      "/.env",
+      "/%2eenv",
+      "/.git/config",
+      "/.git%2fconfig",
+      "/assets/../.env",
+      "/./.env",
+    ],
+    ...["/.well-known/../.env", "/.well-known/%2e%2e/.env", "/etc/passwd", "/%2fetc/passwd", "//etc/passwd"],
+    ...["/../../../../../../../../etc/passwd", `${"/..%2f".repeat(12)}etc/passwd`, "/proc/self/environ"],
+    ...[
+      "http://a/../secret.txt",
+      "http://a/%2e%2e/secret.txt",
+      "../secret.txt",
+      "secret.txt",
+      "*",
+      "/~root/x",
+    ],
+    ...[`${site.path}/index.html`, `/${site.path}/../secret.txt`, `/?/../../secret.txt`, "/#/../secret.txt"],
+  ])("STATIC_DIR has no way out: %s", async (target) => {
+    for (const headers of ["", "Accept: text/html\r\n", "Accept-Encoding: br, gzip\r\nRange: bytes=0-\r\n"]) {
+      for (const method of ["GET", "HEAD", "POST"]) {
+        const answer = await exchange(
+          own.port,
+          `${method} ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${headers}\r\n`,
+        );
+        expect(answer).not.toContain(secret);
+        expect(answer).not.toContain("root:");
+        expect(answer).not.toContain("SVC_KEY_SECRET");
+        expect(statusesOf(answer).filter((status) => status >= 500 && status !== 505)).toEqual([]);
+      }
+    }
+  });
+
+  test("and a way in", async () => {
+    // Guards the list above: the folder is served.
+    expect(await exchange(own.port, get("Connection: close\r\n", "/index.html"))).toContain(
+      '<main id="app">',
+    );
+  });
+
+  test("no bytes bring it down, and none are answered more often than asked", async () => {
+    const seen = new Set<number>();
+    await fc.assert(
+      fc.asyncProperty(fc.array(hostile, { minLength: 1, maxLength: 4 }), async (pieces) => {
+        const bytes = pieces.join("");
+        const statuses = statusesOf(await exchange(own.port, bytes, 25));
+        const requests = bytes.match(/HTTP\/1\.[01]/g)?.length ?? 0;
+        // What is no request may be told so, once.
+        expect(statuses.length).toBeLessThanOrEqual(requests + 1);
+        expect(statuses.filter((status) => status >= 500 && status !== 505)).toEqual([]);
+        // After what could not be read there is nothing to be read.
+        const broken = statuses.findIndex((status) => [413, 431, 505].includes(status));
+        expect(broken === -1 || broken === statuses.length - 1).toBe(true);
+        for (const status of statuses) seen.add(status);
+      }),
+      { numRuns: 400 },
+    );
+    // Guards the test itself: what is in order is among them.
+    expect([200, 400, 404, 405].filter((status) => !seen.has(status))).toEqual([]);
+    await healthy();
+    const { code, stderr } = await own.end("SIGTERM");
+    expect({ code, faults: stderr.split("\n").filter((line) => /"level":[56]0|rror:/.test(line)) }).toEqual({
+      code: 0,
+      faults: [],
+    });
+  }, 120_000);
+});

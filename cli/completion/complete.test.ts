@@ -1,0 +1,85 @@
+import { describe, expect, test } from "bun:test";
+import { root } from "../tree.ts";
+import { svc } from "../testing/process.ts";
+import { complete } from "./complete.ts";
+
+/** The words that may follow; the last of `line` is what is being typed. */
+const after = async (...line: string[]) => (await complete(line, root)).candidates.map(({ word }) => word);
+
+describe("what may follow", () => {
+  test("commands, those of a group, and their beginnings", async () => {
+    expect(await after("")).toEqual(Object.keys(root.commands));
+    expect(await after("data")).toEqual(["database"]);
+    expect(await after("database", "d")).toEqual(["downgrade", "dump", "drop"]);
+    expect(await after("plugins", "")).toEqual(["list"]);
+  });
+
+  test("options, but for those that were given and may be given once", async () => {
+    expect(await after("--")).toEqual(["--help", "--version"]);
+    expect(await after("database", "--")).toEqual(["--help"]);
+    const start = ["server", "start", "server/main:app"];
+    expect(await after(...start, "--ssl-")).toEqual(["--ssl-keyfile", "--ssl-certfile", "--ssl-ca-certs"]);
+    expect(await after(...start, "--ssl-keyfile", "k.pem", "--ssl-")).toEqual([
+      "--ssl-certfile",
+      "--ssl-ca-certs",
+    ]);
+    expect(await after(...start, "--ssl-keyfile=k.pem", "--ssl-k")).toEqual([]);
+    expect(await after(...start, "--header", "a: b", "--hea")).toEqual(["--header"]);
+    expect(await after(...start, "--no-a")).toEqual(["--no-access-log"]);
+    expect(await after(...start, "--superv")).toEqual([]);
+  });
+
+  test("values of options, apart or behind an equals sign", async () => {
+    expect(await after("scheduler", "start", "--log-level", "")).toEqual([
+      ...["trace", "debug", "info", "warn", "error", "fatal"],
+    ]);
+    expect(await after("scheduler", "start", "--log-level=e")).toEqual(["--log-level=error"]);
+    expect(await after("scheduler", "start", "--eager=")).toEqual([]);
+    expect(await after("database", "revision", "-m", "x", "--autog")).toEqual(["--autogenerate"]);
+  });
+
+  test("tasks, revisions, shells", async () => {
+    expect(await after("scheduler", "explain", "incident-task")).toEqual([
+      ...["incident-task-reminders", "incident-task-sync"],
+    ]);
+    expect(await after("scheduler", "explain", "term-sync", "")).toEqual([]);
+    expect((await after("database", "downgrade", "2026")).length).toBeGreaterThan(3);
+    expect(await after("completion", "")).toEqual(["bash", "zsh", "fish"]);
+    expect(await after("help", "data")).toEqual(["database"]);
+  });
+
+  test("files and folders are the shell's", async () => {
+    const start = ["server", "start", "a:b"];
+    expect(await complete([...start, "--ssl-keyfile", ""], root)).toEqual({
+      candidates: [],
+      places: "files",
+    });
+    expect((await complete([...start, "--uds="], root)).places).toBe("files");
+    expect((await complete([...start, "--reload-dir", ""], root)).places).toBe("folders");
+    expect((await complete(["up", "--data-dir", ""], root)).places).toBe("folders");
+    expect((await complete([...start, ""], root)).places).toBeUndefined();
+  });
+
+  test("nothing behind what does not exist, whatever it looks like", async () => {
+    expect(await after("frobnicate", "")).toEqual([]);
+    expect(await after("database", "__proto__", "")).toEqual([]);
+    expect(await after("constructor", "")).toEqual([]);
+    expect(await after("scheduler", "start", "--nope", "--log-level", "w")).toEqual(["warn"]);
+    // Behind `--` there are no options.
+    expect(await after("scheduler", "start", "--", "--l")).toEqual([]);
+    expect(await after("scheduler", "start", "--", "term")).toEqual(["term-sync"]);
+  });
+});
+
+test("the answer to a shell: places, then a candidate a line with what it is for", async () => {
+  expect(await svc(["__complete", "database", "upg"])).toEqual({
+    ...{ code: 0, stderr: "" },
+    stdout: "words\nupgrade\tBring the schema to the newest revision\n",
+  });
+  expect(await svc(["__complete"])).toMatchObject({ code: 0, stdout: expect.stringContaining("\nlogin\t") });
+});
+
+test("a shell that there is no script for", async () => {
+  const { code, stderr } = await svc(["completion", "tcsh"]);
+  expect([code, stderr.split("\n")[0]]).toEqual([2, "svc: SHELL must be one of bash, zsh, fish"]);
+});

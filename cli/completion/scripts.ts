@@ -1,0 +1,81 @@
+export const shells = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof shells)[number];
+
+/** The first word with which the scripts ask `svc` what may follow; what follows it are the words up to the cursor. */
+export const askingWord = "__complete";
+
+// Each asks `svc` itself, so a script that was installed once knows the commands of every later release. The answer is
+// what kind of places is meant besides (`files`, `folders`, `words` for none), then a candidate a line, with a tab and
+// what it is for.
+
+const bash = `# Completion of svc for bash.
+_svc() {
+  local words=() current="" raw="\${COMP_WORDS[COMP_CWORD]}" word joined=0 kind line
+  # Bash takes "--name=value" and "a:b" for several words; here they are one again.
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    if [[ \${#words[@]} -gt 0 && ( $word == [=:] || $joined == 1 ) ]]; then
+      words[\${#words[@]} - 1]+=$word
+      [[ $word == [=:] ]] && joined=1 || joined=0
+    else
+      words+=("$word")
+    fi
+  done
+  current=\${words[\${#words[@]} - 1]}
+  [[ $raw == [=:] ]] && raw=""
+  COMPREPLY=()
+  {
+    read -r kind
+    while IFS= read -r line; do
+      word=\${line%%$'\\t'*}
+      COMPREPLY+=("\${word#"\${current%"$raw"}"}")
+    done
+  } < <(svc ${askingWord} "\${words[@]}" 2>/dev/null)
+  case $kind in
+    files) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$raw") ;;
+    folders) compopt -o filenames; mapfile -t -O "\${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$raw") ;;
+  esac
+}
+complete -F _svc svc
+`;
+
+const zsh = `#compdef svc
+# Completion of svc for zsh.
+_svc() {
+  local kind line
+  local -a lines candidates
+  lines=("\${(@f)$(svc ${askingWord} "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
+  kind=$lines[1]
+  for line in "\${(@)lines[2,-1]}"; do
+    candidates+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${\${(M)line%%$'\\t'*}:+\${line#*$'\\t'}}")
+  done
+  (( $#candidates )) && _describe -V svc candidates
+  [[ $kind == words ]] && return
+  [[ $PREFIX == --*=* ]] && compset -P '*='
+  [[ $kind == files ]] && _files
+  [[ $kind == folders ]] && _files -/
+}
+if [[ $funcstack[1] == _svc ]]; then
+  _svc "$@"
+else
+  compdef _svc svc
+fi
+`;
+
+const fish = `# Completion of svc for fish.
+function __svc_complete
+    set -l words (commandline -opc) (commandline -ct)
+    set -l answer (svc ${askingWord} $words[2..-1] 2>/dev/null)
+    set -l kind $answer[1]
+    printf '%s\\n' $answer[2..-1]
+    test "$kind" = files -o "$kind" = folders; or return
+    set -l current (commandline -ct)
+    set -l option (string match -r -- '^--[^=]*=' $current)
+    for path in (__fish_complete_path (string replace -- "$option" '' $current))
+        test "$kind" = folders; and not string match -qr -- '/(\\t|$)' $path; and continue
+        printf '%s%s\\n' "$option" $path
+    end
+end
+complete -c svc -f -a '(__svc_complete)'
+`;
+
+export const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };

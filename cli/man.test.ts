@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import { svc } from "./testing/process.ts";
+import { isGroup, root } from "./tree.ts";
+
+test("the manual page is one that mandoc finds no fault with, and has every command", async () => {
+  const { code, stdout: page, stderr } = await svc(["help", "--man"]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  const mandoc = (...words: string[]) => {
+    const done = Bun.spawnSync(["mandoc", ...words], { stdin: Buffer.from(page) });
+    return [done.stdout, done.stderr].map(String).join("");
+  };
+  // The date is left out: a page that changes from day to day cannot be built twice.
+  expect(mandoc("-T", "lint", "-W", "warning").replaceAll(/^.*missing date.*\n/gm, "")).toBe("");
+  const shown = mandoc("-T", "utf8", "-O", "width=200").replaceAll(/.\u0008/g, "");
+  const database = root.commands.database!;
+  if (!isGroup(database)) throw new Error("database is a group");
+  for (const name of Object.keys(database.commands)) expect(shown).toContain(`svc database ${name} `);
+  expect(shown).toContain("--[no-]access-log");
+  expect(shown).toContain("svc server start server/main:app --uds /run/svc.sock");
+  expect(shown).not.toContain("--supervised");
+  expect(shown).not.toContain("svc plugins");
+});
+
+test("help tells what --help does, of svc, a group and a command", async () => {
+  for (const path of [[], ["database"], ["database", "upgrade"]])
+    expect(await svc(["help", ...path])).toEqual(await svc([...path, "--help"]));
+});
+
+test("help about what does not exist, and --man about one command, are wrong command lines", async () => {
+  const fault = async (...words: string[]) => {
+    const { code, stderr } = await svc(["help", ...words]);
+    return [code, stderr.split("\n")[0]];
+  };
+  expect(await fault("database", "upgrde")).toEqual([2, "svc: unknown command: database upgrde"]);
+  expect(await fault("login", "--man")).toEqual([2, "svc: --man is about all commands"]);
+});

@@ -1,0 +1,16 @@
+import type { Context } from "./context.ts";
+
+/**
+ * A query with placeholders, prepared: made once for each database that asks it. To make it anew takes drizzle longer than
+ * PostgreSQL takes to answer. A transaction is a database of its own here, and keeps nothing for the next.
+ */
+export function kept<Query>(make: (db: Context["db"]) => Query): (db: Context["db"]) => Query {
+  const queries = new WeakMap<Context["db"], Query>();
+  return (db) => {
+    const known = queries.get(db);
+    if (known) return known;
+    const query = make(db);
+    queries.set(db, query);
+    return query;
+  };
+}

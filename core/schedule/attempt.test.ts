@@ -1,0 +1,168 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { after } from "../clock.ts";
+import { openDatabase } from "../../drizzle/client.ts";
+import { run, scheduledTask } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { useDatabase } from "../../tests/support/database.ts";
+import { everySeconds, scheduleOf, steppingClock } from "../../tests/support/schedule.ts";
+import { noteStatements } from "../../tests/support/statements.ts";
+import { attemptClaim } from "./attempt.ts";
+import { type Claim, claimDue, claimNow } from "./claim.ts";
+import { finishRun } from "./finish.ts";
+import { usuallyWanted } from "./wanted.ts";
+
+const client = useDatabase(4);
+let clock: TestClock;
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task`);
+  clock = new TestClock(new Date("2026-12-01T13:00:00.000Z"));
+  await known({ since: hour(12) });
+});
+
+const task = everySeconds("hourly", 3600);
+const hour = (number: number) => new Date(Date.UTC(2026, 11, 1, number));
+const as = (owner: string) => scheduleOf(client.db, clock, owner);
+const known = (values: { since: Date; pausedAt?: Date }) =>
+  client.db
+    .insert(scheduledTask)
+    .values({ name: task.name, ...values })
+    .onConflictDoUpdate({ target: scheduledTask.name, set: values });
+const ran = (slot: Date) =>
+  client.db.insert(run).values({
+    ...{ task: task.name, slot, state: "Done", trigger: "schedule", owner: "z" },
+    ...{ startedAt: slot, finishedAt: slot },
+  });
+/** Tries to claim the slot of 13:00. */
+const attempt = (context = as("a")) => attemptClaim(context, task.name, usuallyWanted(task, "UTC", hour(13)));
+const claimed = async () => (await attempt())?.claim !== undefined;
+const rows = () => client.db.select().from(run);
+
+test("the slot that is due is claimed, where the one before was run", async () => {
+  await known({ since: hour(3) });
+  await ran(hour(12));
+  const claim = { task: task.name, slot: hour(13), owner: "a", attempt: 1, trigger: "schedule" } as const;
+  expect(await attempt()).toEqual({
+    claim,
+    seen: { now: hour(13), since: hour(3), pausedAt: null, last: hour(12), running: null },
+  });
+  const { task: _, ...values } = claim;
+  const [, row] = await rows();
+  expect(row).toMatchObject({ ...values, state: "Running", startedAt: hour(13), result: {} });
+  expect(row?.leaseUntil).toEqual(after(hour(13), 30));
+  expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);
+});
+
+test("a time that PostgreSQL has in microseconds is no other one", async () => {
+  await client.db.execute(sql`update scheduled_task set since = since - interval '3 hours 0.0001 seconds'`);
+  const { claim } = (await claimDue(as("a"), task, clock.now())) as { claim: Claim };
+  expect(claim.slot).toEqual(hour(13));
+  expect((await rows())[0]?.result).toEqual({ missed_slots: { count: 4, from: hour(9).toISOString() } });
+});
+
+describe("nothing is claimed", () => {
+  test("of a task that no worker has seen", async () => {
+    await client.db.delete(scheduledTask);
+    expect(await attempt()).toBeUndefined();
+  });
+
+  test("too early, and the database says what time it is", async () => {
+    clock.advance(-0.001);
+    expect(await attempt()).toMatchObject({ claim: undefined, seen: { now: clock.now() } });
+    clock.advance(0.001);
+    expect(await claimed()).toBe(true);
+  });
+
+  test("when the next slot comes in the middle", async () => {
+    const stepping = await steppingClock(client.db, hour(13), 3600);
+    expect(await attempt({ ...as("a"), databaseClock: stepping })).toMatchObject({ claim: undefined });
+    expect(await rows()).toEqual([]);
+  });
+
+  test("of a paused task", async () => {
+    await known({ since: hour(12), pausedAt: hour(12) });
+    expect(await claimed()).toBe(false);
+  });
+
+  test("of the time before the task was known, or resumed", async () => {
+    await ran(hour(12));
+    await known({ since: hour(13) });
+    expect(await claimed()).toBe(false);
+    await known({ since: after(hour(13), -0.001) });
+    expect(await claimed()).toBe(true);
+  });
+
+  test("where a slot before it is nobody's", async () => {
+    await known({ since: after(hour(12), -0.001) });
+    expect(await claimed()).toBe(false);
+    await ran(hour(11));
+    expect(await attempt()).toMatchObject({ claim: undefined, seen: { last: hour(11) } });
+    await ran(hour(12));
+    expect(await claimed()).toBe(true);
+  });
+
+  test("where a slot behind it is somebody's, since the clock has gone back", async () => {
+    await ran(hour(12));
+    await ran(hour(14));
+    expect(await claimed()).toBe(false);
+  });
+
+  test("while another run of the task goes on", async () => {
+    await claimNow(as("b"), task);
+    expect(await attempt()).toMatchObject({
+      claim: undefined,
+      seen: { running: { slot: hour(13), leaseUntil: after(hour(13), 30), attempt: 1, trigger: "eager" } },
+    });
+  });
+
+  test("at the very instant at which somebody has run the task by hand", async () => {
+    await finishRun(as("b"), await claimNow(as("b"), task), { faults: [] });
+    expect(await claimed()).toBe(false);
+    expect(await rows()).toMatchObject([{ trigger: "eager", state: "Done" }]);
+  });
+});
+
+test("to claim the usual slot, to learn that somebody else does, and to end its run is one statement each", async () => {
+  const own = openDatabase(client.url, 2);
+  const asked = noteStatements(own.db);
+  const context = scheduleOf(own.db, clock, "a");
+  await client.db.transaction(async (tx) => {
+    await tx.select().from(scheduledTask).for("update");
+    expect(await claimDue(context, task, clock.now())).toEqual({ lookAgain: after(hour(13), 1) });
+  });
+  expect(asked.splice(0)).toHaveLength(1);
+  const { claim } = (await claimDue(context, task, clock.now())) as { claim: Claim };
+  expect(asked.splice(0)).toHaveLength(1);
+  expect(await claimDue(context, task, clock.now())).toEqual({ lookAgain: after(hour(13), 30) });
+  expect(asked.splice(0)).toHaveLength(1);
+  expect(await finishRun(context, claim, { faults: [] })).toBe(true);
+  expect(asked.splice(0)).toHaveLength(1);
+  await own.close();
+});
+
+describe("nobody is waited for", () => {
+  /** What is said while a transaction is open that has done this. */
+  const during = (work: Parameters<typeof client.db.transaction<void>>[0]) =>
+    client.db.transaction(async (tx) => {
+      await work(tx);
+      return (await attempt())!;
+    });
+
+  test("neither who claims or pauses the task at this moment", async () => {
+    const held = await during(async (tx) => {
+      await tx.select().from(scheduledTask).for("update");
+    });
+    const pausing = await during(async (tx) => {
+      await tx.update(scheduledTask).set({ since: clock.now() });
+    });
+    expect([held.claim, pausing.claim]).toEqual([undefined, undefined]);
+  });
+
+  test("nor who is ending a run of it", async () => {
+    await claimNow(as("b"), task);
+    const ending = await during(async (tx) => {
+      await tx.update(run).set({ state: "Done", leaseUntil: null, finishedAt: clock.now() });
+    });
+    expect(ending).toMatchObject({ claim: undefined, seen: { running: { trigger: "eager" } } });
+  });
+});

@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { run } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { useDatabase } from "../../tests/support/database.ts";
+import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
+import { claimNow } from "./claim.ts";
+import { renewLease } from "./lease.ts";
+import { takeOver } from "./take_over.ts";
+
+const client = useDatabase(3);
+
+test("a run whose lease was renewed since it was seen is not taken over", async () => {
+  const { db } = client;
+  const clock = new TestClock();
+  const task = everySeconds("hourly", 3600);
+  const owner = scheduleOf(db, clock, "a");
+  const claim = await claimNow(owner, task);
+  const [before] = await db.select().from(run);
+  const { slot, attempt, trigger, leaseUntil } = before!;
+  clock.advance(29);
+  expect(await renewLease(owner, claim)).toBe(true);
+  clock.advance(1);
+  const seen = { slot, attempt, trigger, leaseUntil: leaseUntil! };
+  const take = () =>
+    db.transaction((tx) => takeOver(tx, scheduleOf(db, clock, "b"), task, seen, clock.now()));
+  expect(await take()).toBeUndefined();
+  expect(await db.select().from(run)).toMatchObject([{ owner: "a", attempt: 1, state: "Running" }]);
+  clock.advance(29);
+  expect(await take()).toMatchObject({ owner: "b", attempt: 2 });
+});

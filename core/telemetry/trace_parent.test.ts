@@ -1,0 +1,50 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { parseTraceParent } from "./trace_parent.ts";
+
+const hex = (length: number) =>
+  fc
+    .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
+    .map((digits) => digits.join(""));
+const id = (length: number) => hex(length).filter((digits) => /[1-9a-f]/.test(digits));
+const [trace, span] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+
+test("one that is well-formed is taken as it stands; of its flags, the one that has a meaning", () => {
+  fc.assert(
+    fc.property(id(32), id(16), fc.integer({ min: 0, max: 255 }), (traceId, spanId, flags) => {
+      const header = `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, "0")}`;
+      expect(parseTraceParent(header)).toEqual({ traceId, spanId, traceFlags: flags & 1 });
+    }),
+  );
+});
+
+test("a later version may have more to say", () => {
+  expect(parseTraceParent(`cc-${trace}-${span}-01-what-will-be`)).toMatchObject({ traceId: trace });
+  expect(parseTraceParent(`cc-${trace}-${span}-01`)).toMatchObject({ traceId: trace });
+});
+
+test.each([
+  ["nothing", null],
+  ["no text", ""],
+  ["a version that does not exist", `ff-${trace}-${span}-01`],
+  ["more than version 00 has", `00-${trace}-${span}-01-x`],
+  ["more without a hyphen", `cc-${trace}-${span}-01x`],
+  ["a trace of zeros", `00-${"0".repeat(32)}-${span}-01`],
+  ["a span of zeros", `00-${trace}-${"0".repeat(16)}-01`],
+  ["capitals", `00-${trace.toUpperCase()}-${span}-01`],
+  ["a short id", `00-${trace.slice(1)}-${span}-01`],
+  ["no flags", `00-${trace}-${span}`],
+  ["blanks", ` 00-${trace}-${span}-01`],
+  ["a second line", `00-${trace}-${span}-01\n`],
+  ["a page", `cc-${trace}-${span}-01-${"x".repeat(500)}`],
+])("%s is none", (_, header) => {
+  expect(parseTraceParent(header)).toBeUndefined();
+});
+
+test("whatever is sent, it is one or none", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), (header) => {
+      expect(parseTraceParent(header)).toBeUndefined();
+    }),
+  );
+});

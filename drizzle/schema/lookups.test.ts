@@ -1,0 +1,45 @@
+import { beforeAll, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { randomOf } from "../../core/example/random.ts";
+import { mayReadIncident } from "../../core/incident/visibility.ts";
+import { parseUrl, urlLength } from "../../core/text.ts";
+import { useDatabase } from "../../tests/support/database.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
+import type { Transaction } from "../client.ts";
+import { document, incident } from "./index.ts";
+
+const at = new Date("2026-12-01T12:00:00.000Z");
+
+const client = useDatabase(2);
+beforeAll(async () => {
+  await insertIncident(client.db, at);
+  await client.db.execute(sql`vacuum analyze`);
+});
+
+/** As of a large table, which is not read from its beginning to its end. */
+function planOf(query: ReturnType<typeof sql>): Promise<string> {
+  return client.db.transaction(async (tx: Transaction) => {
+    await tx.execute(sql`set local enable_seqscan = off`);
+    return JSON.stringify(await tx.execute(sql`explain (format json) ${query}`));
+  });
+}
+
+test("a document is found by its link, also by the longest that there may be", async () => {
+  const random = randomOf("link");
+  const letters = Array.from({ length: urlLength - 20 }, () =>
+    String.fromCodePoint(Math.floor(random.between(0x4e00, 0x9fff))),
+  );
+  const weblink = parseUrl("weblink", `https://example.com/${letters.join("")}`);
+  expect(weblink.length).toBeGreaterThan(9 * (urlLength - 20));
+  const stamps = { createdAt: at, updatedAt: at };
+  await client.db.insert(document).values({ name: "Long", resourceType: "reference", weblink, ...stamps });
+  const byLink = sql`select name from document where weblink = ${weblink}`;
+  expect([...(await client.db.execute(byLink))]).toEqual([{ name: "Long" }]);
+  expect(await planOf(byLink)).toContain("document_weblink_idx");
+});
+
+test("what somebody may read of the Restricted is in an index, and nothing else is read", async () => {
+  const reader = { user: "alice@example.com", admin: false };
+  const plan = await planOf(sql`select ${incident.id} from ${incident} where ${mayReadIncident(reader)}`);
+  expect(plan).toMatch(/"Index Only Scan"[^{}]*"participant_individual_active_idx"/);
+});

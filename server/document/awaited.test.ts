@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { keyOfText } from "../../core/flow/make_documents.ts";
+import { document, event, flowStep } from "../../drizzle/schema/index.ts";
+import { fakeDocument } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { insertEmptyIncident } from "../../tests/support/participants.ts";
+import { type Person, personOf } from "../../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+
+// What becomes of a document whose plugin gave no answer in time when its incident was reported: its record stays, and
+// waits for its text.
+
+const fake = fakeDocument();
+const { slug: pluginSlug } = fake.plugin;
+let server: TestServer;
+let member: Person;
+let ids: IncidentIds;
+let incidentId: number;
+let id: number;
+let path: string;
+beforeAll(async () => {
+  server = await startTestServer({}, pluginsOf(fake));
+  member = await personOf(server, "carol@example.com");
+  ids = await insertIncident(server.db, server.clock.now());
+});
+beforeEach(async () => {
+  const at = server.clock.now();
+  incidentId = await insertEmptyIncident(server.db, ids, at);
+  const [row] = await server.db
+    .insert(document)
+    .values({ name: "Notes", resourceType: "incident", incidentId, pluginSlug, createdAt: at, updatedAt: at })
+    .returning();
+  id = row!.id;
+  path = `/documents/${id}/content`;
+});
+afterAll(async () => {
+  fake.assertExpected();
+  await server[Symbol.asyncDispose]();
+});
+
+const rowOf = async () => (await server.db.select().from(document).where(eq(document.id, id)))[0];
+const told = async () => {
+  const rows = await server.db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
+  return rows.map(({ kind, actor }) => `${kind} by ${actor}`);
+};
+const put = () => member.call("PUT", path, { text: "Ours", version: null });
+
+test("it says so, and what helps", async () => {
+  expect(await member.call("GET", path)).toMatchObject({
+    http: 409,
+    body: { detail: expect.stringContaining("POST /incidents/{incident_id}/retry tries again, PUT writes") },
+  });
+});
+
+test("it gets a text from whoever writes one, by the key of the step, which then makes none", async () => {
+  fake.answer({
+    create: [() => ({ resourceId: `r${id}` })],
+    get: [() => ({ name: "Notes", version: "1" })],
+    update: [() => ({ version: "2" })],
+  });
+  expect(await put()).toMatchObject({ http: 200, body: { text: "Ours", version: "2" } });
+  expect(fake.to("create").at(-1)?.key).toBe(keyOfText({ incident: { id: incidentId } }, "incident"));
+  expect(fake.to("update").at(-1)).toMatchObject({ document: { resourceId: `r${id}` }, text: "Ours" });
+  expect(await told()).toEqual([
+    "document.created by carol@example.com",
+    "document.updated by carol@example.com",
+  ]);
+  const step = "reported:documents";
+  await server.db.insert(flowStep).values({ incidentId, step, state: "Failed", error: "x" });
+  await member.call("POST", `/incidents/${incidentId}/retry`, { step });
+  const ofIncident = eq(flowStep.incidentId, incidentId);
+  // Another call to the plugin would be one that nobody expected.
+  await until("the step to be done", async () => {
+    const [row] = await server.db.select().from(flowStep).where(ofIncident);
+    return row?.state === "Done";
+  });
+  expect(await rowOf()).toMatchObject({ pluginSlug, resourceId: `r${id}`, version: 2 });
+});
+
+test("one that has got a text meanwhile keeps it", async () => {
+  fake.answer({
+    create: async () => {
+      await server.db.update(document).set({ resourceId: "theirs" }).where(eq(document.id, id));
+      return { resourceId: "ours" };
+    },
+  });
+  expect(await put()).toMatchObject({ http: 409 });
+  expect((await rowOf())?.resourceId).toBe("theirs");
+  expect(await told()).toEqual([]);
+});
+
+test("the text of another document does not become its own", async () => {
+  await server.db
+    .update(document)
+    .set({ pluginSlug, resourceId: "1" })
+    .where(eq(document.id, ids.documentId));
+  fake.answer({ create: () => ({ resourceId: "1" }) });
+  expect(await put()).toMatchObject({
+    http: 503,
+    body: { detail: `${pluginSlug} answered with the text of another document` },
+  });
+  expect((await rowOf())?.resourceId).toBeNull();
+});

@@ -1,0 +1,22 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { noteStatements } from "../../tests/support/statements.ts";
+
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer();
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+test("however many ask at once, the database is asked once", async () => {
+  const statements = noteStatements(server.db);
+  const asked = () => statements.filter((statement) => statement.includes("revision")).length;
+  await server.fetch("/healthcheck");
+  const once = asked();
+  expect(once).toBeGreaterThan(0);
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => server.app.handle(new Request("http://svc.test/healthcheck"))),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(asked()).toBe(2 * once);
+});

@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
+
+let server: TestServer;
+let authorization: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  authorization = `Bearer ${await signInToken(server)}`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const ask = (method: string, path: string) => server.fetch(path, { method, headers: { authorization } });
+
+/** Each path of the application, with something in the place of what varies, and the methods that have a route. */
+function paths(): [path: string, methods: string[]][] {
+  const routes = server.app.routes.filter(({ method }) => method !== "ALL");
+  const all = Map.groupBy(routes, ({ path }) => path.replace(/\/$/, ""));
+  return [...all].map(([path, same]) => [
+    path.replace("challenge:validator", "challenge_validator").replaceAll(/:\w+/g, "999999999"),
+    same.map(({ method }) => method),
+  ]);
+}
+
+describe("every address", () => {
+  test("answers OPTIONS with what it takes, and what it does not take with 405 and the same", async () => {
+    expect(paths().length).toBeGreaterThan(40);
+    for (const [path, methods] of paths()) {
+      const allowed = [...methods, "OPTIONS", ...(methods.includes("GET") ? ["HEAD"] : [])].sort();
+      for (const address of [path, `${path}/`]) {
+        const options = await ask("OPTIONS", address);
+        expect([address, options.status, await options.text()]).toEqual([address, 204, ""]);
+        expect(options.headers.get("allow")).toBe(allowed.join(", "));
+      }
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE", "TRACE"]) {
+        if (allowed.includes(method)) continue;
+        const refused = await ask(method, path);
+        expect([method, path, refused.status]).toEqual([method, path, 405]);
+        expect(refused.headers.get("allow")).toBe(allowed.join(", "));
+        expect(refused.headers.get("x-request-id")).toBeString();
+      }
+    }
+  });
+
+  test("answers HEAD as it answers GET, without the body; where a GET does something, nothing is done", async () => {
+    const facts = ({ status, headers }: Response) => [
+      status,
+      Object.fromEntries([...headers].filter(([name]) => name !== "date" && name !== "x-request-id")),
+    ];
+    const acts = /^\/(noauth|sign_in|approve)\//;
+    for (const [path, methods] of paths()) {
+      if (!methods.includes("GET")) continue;
+      const head = await ask("HEAD", path);
+      expect(await head.text()).toBe("");
+      if (acts.test(path)) {
+        expect([path, head.status >= 400]).toEqual([path, true]);
+        continue;
+      }
+      expect([path, ...facts(head)]).toEqual([path, ...facts(await ask("GET", path))]);
+      expect(head.headers.get("content-length")).toMatch(/^[1-9]/);
+    }
+  });
+
+  test("says why in the language of its reader", async () => {
+    expect(await (await ask("POST", "/whoami")).json()).toMatchObject({
+      status: 405,
+      code: "method_not_allowed",
+      detail: "This address does not answer that method",
+    });
+    const page = await ask("PUT", "/sign_in/callback");
+    expect([page.status, page.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  });
+});
+
+test("what is nowhere is 404, whatever the method", async () => {
+  for (const method of ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE"]) {
+    for (const path of [
+      "/",
+      "/nothing",
+      "/nothing/else",
+      "/incidents/1/2/3",
+      "/noauth/v2/x",
+      "/noauth/*",
+      "/challengex/y",
+    ]) {
+      const { status, headers } = await ask(method, path);
+      expect([method, path, status, headers.get("allow")]).toEqual([method, path, 404, null]);
+    }
+  }
+});
+
+test("what a route does not find is its own 404", async () => {
+  const { status, headers } = await ask("GET", "/incidents/999999999");
+  expect([status, headers.get("allow")]).toEqual([404, null]);
+});
+
+test("no answer says a word to another origin", async () => {
+  for (const [path, methods] of paths()) {
+    for (const method of [...methods, "OPTIONS"]) {
+      const { headers } = await server.fetch(path, {
+        method,
+        headers: {
+          ...{ authorization, origin: "https://evil.example", "access-control-request-method": "GET" },
+          "access-control-request-headers": "authorization",
+        },
+      });
+      expect([path, [...headers.keys()].filter((name) => name.startsWith("access-control-"))]).toEqual([
+        path,
+        [],
+      ]);
+    }
+  }
+});

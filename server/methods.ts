@@ -1,0 +1,32 @@
+import type { AnyElysia } from "elysia";
+import { WrongMethod } from "./error.ts";
+
+/**
+ * Judges a failed request to `app`: where a route of the path takes other methods only, that is said (RFC 9110, 9.3.7 and
+ * 15.5.6). What a route itself says of a method that it answers remains.
+ *
+ * @returns the answer to OPTIONS, or the error that it really is
+ */
+export function judgeMethod(app: () => AnyElysia) {
+  let routes: { method: string; pattern: RegExp }[] | undefined;
+  return (error: unknown, { method }: Request, path: string): unknown => {
+    // What takes every method only says that there is nothing.
+    routes ??= app()
+      .routes.filter((route) => route.method !== "ALL")
+      .map((route) => ({ method: route.method, pattern: patternOf(route.path) }));
+    const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
+    if (methods.has("GET")) methods.add("HEAD");
+    if (methods.size === 0 || methods.has(method)) return error;
+    const allowed = [...methods, "OPTIONS"].sort().join(", ");
+    return method === "OPTIONS"
+      ? new Response(null, { status: 204, headers: { allow: allowed } })
+      : new WrongMethod(allowed);
+  };
+}
+
+/** A colon within a name is the name's own, and some spell it `_`: only for the router is it a parameter. */
+function patternOf(path: string): RegExp {
+  const literal = (text: string) => text.split(":").map(RegExp.escape).join("(_|:|%3[Aa])");
+  const pieces = path.replace(/\/$/, "").split(/(?<=\/):\w+/);
+  return new RegExp(`^${pieces.map(literal).join("[^/]+")}/?$`);
+}

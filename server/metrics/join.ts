@@ -1,0 +1,50 @@
+/** What one worker has to tell; undefined when it did not answer in time. */
+type Told = string | undefined;
+
+/**
+ * One text of the metrics of all workers: each metric once, and each series with the number of its worker. Without those
+ * that told nothing: they are down, and it says so.
+ */
+export function joinMetrics(told: readonly Told[]): string {
+  const families = new Map<string, { head: string; samples: string[] }>();
+  for (const [worker, text] of told.entries()) {
+    for (const { name, head, samples } of familiesOf(text ?? "")) {
+      const family = families.get(name) ?? { head, samples: [] };
+      family.samples.push(...samples.map((sample) => labelled(sample, worker)));
+      families.set(name, family);
+    }
+  }
+  const up = {
+    head: "# HELP svc_worker_up Whether a worker answered in time when it was asked for its metrics\n# TYPE svc_worker_up gauge",
+    samples: told.map((text, worker) => labelled(`svc_worker_up ${text === undefined ? 0 : 1}`, worker)),
+  };
+  return [up, ...families.values()].map(({ head, samples }) => `${[head, ...samples].join("\n")}\n`).join("");
+}
+
+interface Family {
+  name: string;
+  head: string;
+  samples: string[];
+}
+
+/** The metrics of a text: what is said about each, and its samples. */
+function familiesOf(text: string): Family[] {
+  const families: Family[] = [];
+  for (const line of text.split("\n")) {
+    const [, name] = line.match(/^# (?:HELP|UNIT|TYPE) (\S+)/) ?? [];
+    const last = families.at(-1);
+    if (name === undefined) {
+      if (line !== "" && !line.startsWith("#")) last?.samples.push(line);
+    } else if (last?.name === name) last.head += `\n${line}`;
+    else families.push({ name, head: line, samples: [] });
+  }
+  return families;
+}
+
+/** `name{a="b"} 1` and `name 1` with one more label, the first. */
+function labelled(sample: string, worker: number): string {
+  const [, name = "", rest = ""] = sample.match(/^([^{\s]+)(.*)$/) ?? [];
+  return rest.startsWith("{")
+    ? `${name}{worker="${worker}",${rest.slice(1)}`
+    : `${name}{worker="${worker}"}${rest}`;
+}

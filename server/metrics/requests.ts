@@ -1,0 +1,109 @@
+import type { Histogram, UpDownCounter } from "@opentelemetry/api";
+import type { Telemetry, WorkSpan } from "../../core/telemetry/telemetry.ts";
+import { requestIdOf } from "../request_id.ts";
+
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]);
+/** Anybody may invent methods and paths: they share one value. */
+const otherMethod = "_OTHER";
+const noRoute = "none";
+
+type Answer = Response | Promise<Response>;
+
+/** What is told of each request: how many, how long they take, and a span of each. */
+export class ObservedRequests {
+  readonly #routes = new WeakMap<Request, string>();
+  readonly #traces = new WeakMap<Request, string>();
+  readonly #active: UpDownCounter | undefined;
+  readonly #duration: Histogram | undefined;
+
+  constructor(private readonly telemetry: Telemetry) {
+    const { meter } = telemetry;
+    this.#active = meter?.createUpDownCounter("http.server.active_requests", {
+      description: "Requests that are being answered, held polls among them",
+    });
+    this.#active?.add(0);
+    this.#duration = meter?.createHistogram("http_server_request_duration_seconds", {
+      description: "Requests, by how long their answer took",
+      unit: "s",
+      // Those of OpenTelemetry's conventions, and what a held poll takes.
+      advice: {
+        explicitBucketBoundaries: [
+          0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30,
+        ],
+      },
+    });
+  }
+
+  /** Remembers the template that a request has matched. */
+  matched(request: Request, route: string | undefined): void {
+    if (route) this.#routes.set(request, route);
+  }
+
+  /** The trace that a request belongs to, if there are traces. */
+  traceOf(request: Request): string | undefined {
+    return this.#traces.get(request);
+  }
+
+  async around(request: Request, answer: () => Answer): Promise<Response> {
+    const began = performance.now();
+    this.#active?.add(1);
+    let status = 500;
+    try {
+      const response = await this.#traced(request, answer);
+      status = response.status;
+      return response;
+    } finally {
+      this.#active?.add(-1);
+      this.#record(request, this.#routes.get(request) ?? noRoute, status, performance.now() - began);
+    }
+  }
+
+  /** Of one that was answered before there was anything to wait for. No span: they are the bulk of all requests. */
+  atOnce(request: Request, route: string, { status }: Response): void {
+    this.#record(request, route, status, 0);
+  }
+
+  /** Of one that never came to have a route. */
+  outside(request: Request, answer: Response): void {
+    this.atOnce(request, noRoute, answer);
+  }
+
+  async #traced(request: Request, answer: () => Answer): Promise<Response> {
+    const { tracing } = this.telemetry;
+    if (!tracing) return await answer();
+    const method = methodOf(request);
+    const parent = request.headers.get("traceparent");
+    return await tracing.within({ name: method, kind: "server", parent }, async (span) => {
+      this.#traces.set(request, span.traceId);
+      const response = await answer();
+      this.#describe(span, request, method, response.status);
+      return response;
+    });
+  }
+
+  #describe(span: WorkSpan, request: Request, method: string, status: number): void {
+    const route = this.#routes.get(request);
+    if (route) {
+      span.rename(`${method} ${route}`);
+      span.note({ "http.route": route });
+    }
+    span.note({
+      "http.request.method": method,
+      "http.response.status_code": status,
+      "svc.request_id": requestIdOf(request),
+    });
+    if (status >= 500) span.failed(String(status));
+  }
+
+  #record(request: Request, route: string, status: number, milliseconds: number): void {
+    this.#duration?.record(milliseconds / 1000, {
+      "http.request.method": methodOf(request),
+      "http.route": route,
+      "http.response.status_class": `${Math.floor(status / 100)}xx`,
+    });
+  }
+}
+
+function methodOf({ method }: Request): string {
+  return methods.has(method) ? method : otherMethod;
+}

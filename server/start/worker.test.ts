@@ -1,0 +1,42 @@
+import { expect, test } from "bun:test";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import { startCollector } from "../../tests/support/collector.ts";
+import { createTestDatabase } from "../../tests/support/database.ts";
+import { Worker } from "./worker.ts";
+
+const hour = 3_600_000;
+
+test("a worker that has ended is not waited for", async () => {
+  const worker = new Worker({ args: ["--version"] });
+  const asked = worker.metrics(hour);
+  await worker.ended;
+  expect([await asked, await worker.metrics(hour)]).toEqual([undefined, undefined]);
+});
+
+test("a worker that is asked for its metrics until its very end ends in order", async () => {
+  await using database = await createTestDatabase();
+  const { promise: never } = Promise.withResolvers<Response>();
+  // It has to be waited for at the end.
+  using collector = startCollector(() => never);
+  const port = await chooseFreePort("127.0.0.1");
+  const words: string[] = [];
+  const worker = new Worker({
+    onLine: (line) => words.push(line),
+    args: ["server", "start", "server/main:app", `--port=${port}`, "--supervised"],
+    environment: {
+      ...{ SVC_DATABASE_URL: database.url, SVC_OIDC_ISSUER: "http://127.0.0.1:1" },
+      ...{ METRIC_PROVIDERS: "prometheus,otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+      SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
+    },
+  });
+  expect(await worker.ready).toBe(true);
+  expect(await worker.metrics(hour)).toContain("process_cpu_seconds_total");
+  let ended = false;
+  const stopped = worker.stop(60_000).then(() => {
+    ended = true;
+  });
+  while (!ended) await worker.metrics(20);
+  await stopped;
+  expect(await worker.ended).toBe("ended with exit code 0");
+  expect(words.filter((line) => line.includes("rror"))).toEqual([]);
+});

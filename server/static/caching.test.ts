@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import { isNamedByContent, isUnchanged } from "./caching.ts";
+
+test.each([
+  ...["assets/index-BkH3xT1a.js", "assets/index-DiwRgTda.css", "main.3f2a1b4c.js", "a/chunk-7f3k2q1z.js"],
+  ...["logo-D2_k9-aB.svg", "index-BkH3xT1a.js.map", "main.8f14e45fceea167a5a36dedd4bea2543.js"],
+])("%s is named by its content", (name) => expect(isNamedByContent(name)).toBe(true));
+
+test.each([
+  ...["index.html", "favicon.ico", "jquery-3.7.1.min.js", "user-settings.js", "app.component.js"],
+  ...["banner-1920x1080.jpg", "photo-800x1200.jpg", "logo-variant2.svg", "report-20240101.pdf", "README"],
+  ...["notes-Overview.html", "BkH3xT1a-names/index.js", "assets-BkH3xT1a/index.html"],
+])("%s is not", (name) => expect(isNamedByContent(name)).toBe(false));
+
+const modified = new Date("2026-03-01T12:00:00.900Z");
+const unchanged = (headers: Record<string, string>) => isUnchanged(new Headers(headers), '"a-1"', modified);
+
+test.each([
+  [{ "if-none-match": '"a-1"' }, true],
+  [{ "if-none-match": 'W/"a-1"' }, true],
+  [{ "if-none-match": '"x", "a-1"' }, true],
+  [{ "if-none-match": "*" }, true],
+  [{ "if-none-match": '"a-2"' }, false],
+  [{ "if-none-match": "" }, false],
+  [{ "if-modified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, true],
+  [{ "if-modified-since": "Sun, 01 Mar 2026 11:59:59 GMT" }, false],
+  [{ "if-modified-since": "yesterday" }, false],
+  // RFC 9110, 13.1.3: where there is a tag, the date is not looked at.
+  [{ "if-none-match": '"a-2"', "if-modified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, false],
+  [{}, false],
+])("%p: %p", (headers, answer) => expect(unchanged(headers as Record<string, string>)).toBe(answer));

@@ -1,0 +1,97 @@
+import { basename } from "node:path";
+import { isNamedByContent, isUnchanged } from "./caching.ts";
+import { Compressed } from "./compressed.ts";
+import { acceptedCodings, type Coding, suffixes } from "./encoding.ts";
+import { filePath } from "./file_path.ts";
+import type { Folder, StaticFile } from "./folder.ts";
+
+const index = "index.html";
+
+/** A front end is ours, so it may do what one commonly does with itself; it loads nothing from elsewhere. */
+const policy = [
+  "default-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data: blob:",
+  "font-src 'self' data:",
+  "object-src 'none'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** What is sent of a file: itself, what lies compressed beside it, or what we compress. */
+interface Variant {
+  body: Blob | Uint8Array<ArrayBuffer>;
+  coding?: Coding;
+  etag: string;
+}
+
+/** Answers requests with the files of a folder. */
+export class StaticFiles {
+  readonly #compressed = new Compressed();
+
+  constructor(private readonly folder: Folder) {}
+
+  /**
+   * The answer to a GET or HEAD, if there is a file for it. Whoever navigates to what is no file gets the front end's
+   * index, whose router knows what to show: that is a browser's Accept, and a path that ends in no file's extension.
+   */
+  async answer({ url, headers }: Request): Promise<Response | undefined> {
+    const { pathname } = new URL(url);
+    const path = filePath(pathname);
+    if (path === undefined) return undefined;
+    const named = path === "" || path.endsWith("/") ? path + index : path;
+    const file = await this.folder.file(named);
+    if (file) return await this.#send(file, headers);
+    const navigates = /\btext\/html\b/i.test(headers.get("accept") ?? "") && !basename(path).includes(".");
+    if (!path.endsWith("/") && (await this.folder.file(`${path}/${index}`))) {
+      // Relative, since a proxy may serve us under a path of its own.
+      const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/`;
+      return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
+    }
+    const home = navigates ? await this.folder.file(index) : undefined;
+    return home && (await this.#send(home, headers, "accept, accept-encoding"));
+  }
+
+  async #send(file: StaticFile, asked: Headers, vary = "accept-encoding"): Promise<Response> {
+    const { type } = Bun.file(file.path);
+    const { body, coding, etag } = await this.#variant(file, type, asked);
+    const headers: Record<string, string> = {
+      "content-type": type,
+      "cache-control": isNamedByContent(file.name) ? "public, max-age=31536000, immutable" : "no-cache",
+      etag,
+      "last-modified": file.modified.toUTCString(),
+      vary,
+      "content-security-policy": policy,
+      "referrer-policy": "strict-origin-when-cross-origin",
+      ...(coding === undefined ? {} : { "content-encoding": coding }),
+      // Bun answers a Range of what lies on the disk.
+      ...(body instanceof Blob ? { "accept-ranges": "bytes" } : {}),
+    };
+    if (isUnchanged(asked, etag, file.modified)) {
+      const { "content-type": _, "content-encoding": _coding, ...kept } = headers;
+      return new Response(null, { status: 304, headers: kept });
+    }
+    return new Response(body, { headers });
+  }
+
+  async #variant(file: StaticFile, type: string, asked: Headers): Promise<Variant> {
+    for (const coding of acceptedCodings(asked.get("accept-encoding"))) {
+      const beside = await this.folder.file(file.name + suffixes[coding]);
+      // One that is older was made of another version.
+      if (beside && beside.modified >= file.modified) {
+        return { body: Bun.file(beside.path), coding, etag: `"${versionOf(beside)}-${coding}"` };
+      }
+      // A part of a file is a part of what lies there.
+      if (coding === "gzip" && Compressed.worthwhile(file, type) && !asked.has("range")) {
+        const body = await this.#compressed.get(file);
+        return { body, coding, etag: `W/"${versionOf(file)}-${coding}"` };
+      }
+    }
+    return { body: Bun.file(file.path), etag: `"${versionOf(file)}"` };
+  }
+}
+
+function versionOf({ modified, size }: StaticFile): string {
+  return `${modified.getTime().toString(36)}-${size.toString(36)}`;
+}

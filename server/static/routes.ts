@@ -1,0 +1,43 @@
+import { type AnyElysia, Elysia } from "elysia";
+import { NotFound } from "../../core/errors.ts";
+import { StaticFiles } from "./files.ts";
+import { Folder } from "./folder.ts";
+
+/** Well-known addresses are ours and the front end's: only those that a route has are taken. */
+const shared = ".well-known";
+
+/**
+ * `STATIC_DIR`: the files of a front end, for everyone, at each address that is not the API's. A path whose first name is
+ * that of a route of `app` is the API's with all that begins like it, so what it does not know stays its own 404.
+ *
+ * @throws ConfigurationError when there is no such folder
+ */
+export function staticRoutes(folder: string | undefined, app: () => AnyElysia) {
+  const routes = new Elysia({ name: "static" });
+  if (folder === undefined) return routes;
+  const files = new StaticFiles(Folder.open(folder));
+  let isOwn: ((name: string) => boolean) | undefined;
+  routes.get(
+    "/*",
+    async ({ request, path }) => {
+      isOwn ??= ownNames(app());
+      const answer = isOwn(firstName(path)) ? undefined : await files.answer(request);
+      if (!answer) throw new NotFound("There is nothing at this address");
+      return answer;
+    },
+    { detail: { hide: true } },
+  );
+  return routes;
+}
+
+/** Of a name with a parameter in it (`challenge:validator`), what stands before the parameter. */
+function ownNames({ routes }: AnyElysia): (name: string) => boolean {
+  const all = routes.map(({ path }) => firstName(path)).filter((name) => name !== "*" && name !== shared);
+  const names = new Set(all);
+  const beginnings = all.filter((name) => name.includes(":")).map((name) => name.split(":", 1)[0] ?? "");
+  return (name) => names.has(name) || beginnings.some((beginning) => name.startsWith(beginning));
+}
+
+function firstName(path: string): string {
+  return path.split("/", 2)[1] ?? "";
+}

@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { utimesSync } from "node:fs";
+import { join } from "node:path";
+import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
+import { frontEnd, secret } from "../../tests/support/front_end.ts";
+import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { unservedApp } from "../unserved.ts";
+
+const site = frontEnd();
+let server: TestServer;
+beforeAll(async () => {
+  server = await startTestServer({ staticDir: site.path });
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  site[Symbol.dispose]();
+});
+
+const get = (path: string, headers: Record<string, string> = {}, method = "GET") => {
+  const init = { method, headers: { "accept-encoding": "identity", ...headers }, decompress: false };
+  return server.fetch(path, init);
+};
+const page = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+const js = "/assets/index-C9dQ2LpZ.js";
+const css = "/assets/index-BkH3xT1a.css";
+
+describe("a file", () => {
+  test.each([
+    ["/", "text/html;charset=utf-8"],
+    [js, "text/javascript;charset=utf-8"],
+    [css, "text/css;charset=utf-8"],
+    ["/logo.png", "image/png"],
+    ["/logo-too.png", "image/png"],
+    ["/%C3%BCber%20uns.txt", "text/plain;charset=utf-8"],
+    ["/.well-known/security.txt", "text/plain;charset=utf-8"],
+    ["/guide/", "text/html;charset=utf-8"],
+    [`${js}?v=1`, "text/javascript;charset=utf-8"],
+  ])("%s is %s, and HEAD says the same of it", async (path, type) => {
+    const answer = await get(path);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, type]);
+    const head = await get(path, {}, "HEAD");
+    const facts = ({ headers }: Response) =>
+      [...headers].filter(([name]) => name !== "date" && name !== "x-request-id");
+    expect(head.status).toBe(200);
+    expect(facts(head)).toEqual(facts(answer));
+    expect(await head.text()).toBe("");
+    expect(Number(head.headers.get("content-length"))).toBe((await answer.bytes()).length);
+  });
+
+  test("is kept for ever if it is named by its content, and asked for again otherwise", async () => {
+    const kept = async (path: string) => (await get(path, page)).headers.get("cache-control");
+    expect(await kept(js)).toBe("public, max-age=31536000, immutable");
+    for (const path of ["/", "/index.html", "/logo.png", "/some/where"])
+      expect(await kept(path)).toBe("no-cache");
+  });
+
+  test("that has not changed is 304, without a body or a word about one", async () => {
+    for (const coding of ["identity", "gzip", "br"]) {
+      const first = await get(css, { "accept-encoding": coding });
+      const etag = first.headers.get("etag") ?? "";
+      const again = await get(css, { "accept-encoding": coding, "if-none-match": etag });
+      expect([again.status, await again.text(), again.headers.get("content-type")]).toEqual([304, "", null]);
+      for (const name of ["etag", "cache-control", "vary", "content-security-policy"]) {
+        expect(again.headers.get(name)).toBe(first.headers.get(name));
+      }
+    }
+    const since = (await get(css)).headers.get("last-modified") ?? "";
+    expect((await get(css, { "if-modified-since": since })).status).toBe(304);
+  });
+
+  test("that has changed has another ETag, and is sent as it is now", async () => {
+    site.put("changes.txt", "one");
+    const etag = (await get("/changes.txt")).headers.get("etag") ?? "";
+    site.put("changes.txt", "more");
+    const answer = await get("/changes.txt", { "if-none-match": etag });
+    expect([answer.status, await answer.text()]).toEqual([200, "more"]);
+  });
+});
+
+describe("Range", () => {
+  test.each([
+    ["bytes=0-9", 206, "bytes 0-9/2000", 10],
+    ["bytes=1990-", 206, "bytes 1990-1999/2000", 10],
+    ["bytes=-5", 206, "bytes 1995-1999/2000", 5],
+    ["bytes=2000-", 416, "bytes */2000", 0],
+    // Several, or of a unit that nobody knows: the whole.
+    ["bytes=0-1,5-6", 200, null, 2000],
+    ["pages=1-2", 200, null, 2000],
+  ])("%s", async (range, status, contentRange, length) => {
+    const answer = await get("/logo.png", { range });
+    expect([answer.status, answer.headers.get("content-range")]).toEqual([status, contentRange]);
+    expect((await answer.bytes()).length).toBe(length);
+  });
+
+  test("of the version that the client has, or the whole", async () => {
+    const etag = (await get("/logo.png")).headers.get("etag") ?? "";
+    const part = async (tag: string) =>
+      (await get("/logo.png", { range: "bytes=0-9", "if-range": tag })).status;
+    expect([await part(etag), await part('"another"')]).toEqual([206, 200]);
+  });
+
+  test("is a part of what lies there: nothing is compressed for it", async () => {
+    const answer = await get(css, { range: "bytes=0-9", "accept-encoding": "gzip" });
+    expect([answer.status, answer.headers.get("content-encoding")]).toEqual([206, null]);
+    expect(await answer.text()).toBe(site.style.slice(0, 10));
+  });
+});
+
+describe("compression", () => {
+  const decompress = {
+    br: brotliDecompressSync,
+    zstd: zstdDecompressSync,
+    gzip: gunzipSync,
+  };
+
+  test.each([
+    ["br, gzip, zstd", "br"],
+    ["gzip, zstd", "zstd"],
+    ["gzip", "gzip"],
+    ["br;q=0.1, gzip;q=0.2", "gzip"],
+    ["identity, gzip;q=0", null],
+    ["deflate", null],
+  ] as const)("%s: what was built is sent as %p", async (accepted, coding) => {
+    const answer = await get(js, { "accept-encoding": accepted });
+    expect(answer.headers.get("content-encoding")).toBe(coding);
+    expect(answer.headers.get("vary")).toBe("accept-encoding");
+    expect(answer.headers.get("content-type")).toBe("text/javascript;charset=utf-8");
+    const bytes = await answer.bytes();
+    expect((coding ? decompress[coding](bytes) : Buffer.from(bytes)).toString()).toBe(site.script);
+  });
+
+  test("what was not is compressed here, if that saves anything", async () => {
+    const answer = await get(css, { "accept-encoding": "br, gzip" });
+    expect(answer.headers.get("content-encoding")).toBe("gzip");
+    const bytes = await answer.bytes();
+    expect(bytes.length).toBeLessThan(site.style.length / 5);
+    expect(gunzipSync(bytes).toString()).toBe(site.style);
+    for (const path of ["/logo.png", "/"]) {
+      expect((await get(path, { "accept-encoding": "gzip" })).headers.get("content-encoding")).toBeNull();
+    }
+  });
+
+  test("each coding has an ETag of its own", async () => {
+    const tags = await Promise.all(
+      ["br", "zstd", "gzip", "identity"].map(async (coding) =>
+        (await get(js, { "accept-encoding": coding })).headers.get("etag"),
+      ),
+    );
+    expect(new Set(tags).size).toBe(4);
+  });
+
+  test("what was compressed before the file was changed is not sent", async () => {
+    site.put("old.js", "new content");
+    site.put("old.js.br", "of the old content");
+    utimesSync(join(site.path, "old.js.br"), new Date(0), new Date(0));
+    const answer = await get("/old.js", { "accept-encoding": "br" });
+    expect(await answer.text()).toBe("new content");
+  });
+});
+
+describe("what is no file", () => {
+  test("is the index to whoever navigates, and 404 to everybody else", async () => {
+    for (const path of ["/some/where", "/some/where/", "/somewhere?x=1"]) {
+      const answer = await get(path, page);
+      expect([answer.status, answer.headers.get("vary")]).toEqual([200, "accept, accept-encoding"]);
+      expect(await answer.text()).toContain('<main id="app">');
+      expect((await get(path, page, "HEAD")).status).toBe(200);
+      for (const accept of ["*/*", "application/json", "image/*"]) {
+        const refused = await get(path, { accept });
+        expect(refused.status).toBe(404);
+        expect(refused.headers.get("content-type")).toBe("application/problem+json");
+      }
+      expect((await get(path, page, "POST")).status).toBe(404);
+    }
+    for (const path of ["/assets/index-gone.js", "/favicon.ico", "/a/b.png"]) {
+      expect((await get(path, page)).status).toBe(404);
+    }
+  });
+
+  test("and a folder with an index leads there, under whatever path a proxy serves us", async () => {
+    const answer = await get("/guide", page);
+    expect([answer.status, answer.headers.get("location")]).toEqual([308, "guide/"]);
+  });
+
+  test("an address of the API is the API's, whatever lies there and whoever asks", async () => {
+    for (const path of [
+      "/incidents/new.html",
+      "/incidents/x/y/z",
+      "/noauth/x",
+      "/healthcheck/x",
+      "/approve/x/y",
+    ]) {
+      const answer = await get(path, page);
+      expect(`${path} ${answer.status}`).toMatch(/ (401|404)$/);
+      expect(await answer.text()).not.toMatch(/not the API|<main id="app">/);
+    }
+    expect(await (await get("/healthcheck")).text()).toContain('"status":"ok"');
+    expect((await get("/healthcheck/")).headers.get("content-type")).toContain("application/json");
+    expect(await (await get("/.well-known/jwks.json")).text()).toContain('"keys"');
+    expect((await get("/challenge_validator/x", page)).status).toBe(404);
+  });
+
+  test("nor what a link leads to outside of the folder, nor what is hidden", async () => {
+    for (const path of ["/link.txt", "/up/secret.txt", "/beside/secret.txt", "/.env", "/.git/config"]) {
+      const answer = await get(path);
+      expect(`${path} ${answer.status}`).toBe(`${path} 404`);
+      expect(await answer.text()).not.toContain(secret);
+    }
+  });
+});
+
+describe("STATIC_DIR", () => {
+  test("that is no folder stops the start, in words", () => {
+    const start = (STATIC_DIR: string) => () => unservedApp({ STATIC_DIR });
+    expect(start("/no/such/folder")).toThrow(
+      "STATIC_DIR: there is no folder /no/such/folder that can be read",
+    );
+    const file = join(site.path, "logo.png");
+    expect(start(file)).toThrow(`STATIC_DIR: there is no folder ${file} that can be read`);
+  });
+
+  test("not set: nothing but the API is there", async () => {
+    await using plain = await startTestServer();
+    for (const path of ["/", "/index.html", "/some/where"]) {
+      expect((await plain.fetch(path, { headers: page })).status).toBe(404);
+    }
+  });
+
+  test("is a route that is open to everyone, and logged as such", async () => {
+    const { routes } = server.app;
+    expect(routes.some(({ method, path }) => method === "GET" && path === "/*")).toBe(true);
+    await get(js);
+    expect(server.logged.some((line) => line.includes('"route":"/*"'))).toBe(true);
+  });
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { until } from "../support/e2e_until.ts";
+import { numbers } from "../support/numbers.ts";
+import { countReminders, remindersDue } from "../support/reminder_storm.ts";
+import { Storm, strayWriters } from "../support/schedule_storm.ts";
+import { seed } from "../support/seed.ts";
+
+const wanted = { reports: 5000, tasks: 5000, people: 500, seconds: 40 };
+
+test("three workers in a storm, 10,000 reminders that become due: each is in the outbox once", async () => {
+  const below = numbers(seed);
+  await using storm = await Storm.start(below, remindersDue(wanted));
+  const end = performance.now() + wanted.seconds * 1000;
+  while (performance.now() < end) {
+    await storm.strike();
+    await Bun.sleep(below(1000));
+    if (below(2) === 0) await storm.freezeRunner();
+  }
+  const due = async () => {
+    const { reports, tasks } = await storm.asking(countReminders);
+    return !reports[0] && !tasks[0];
+  };
+  await until("the last reminder", due, 300);
+  expect(await storm.calm()).toEqual([0, 0, 0]);
+  await storm.asking(async (sql) => {
+    const [row] = await sql<{ runs: number; taken: number }[]>`
+      select count(*)::int as runs, (count(*) filter (where attempt > 1))::int as taken from run`;
+    console.log(
+      `storm ${seed}: ${row?.runs} runs (${row?.taken} taken over); ${JSON.stringify(storm.happened)}`,
+    );
+    expect(await countReminders(sql)).toEqual({ reports: { 1: wanted.reports }, tasks: { 1: wanted.tasks } });
+    // Each with its job, its note and its line on the timeline, and none of these without it.
+    expect(
+      await sql`select key from delivery d full join pgboss.job j on j.id = d.job_id
+                where d.key is null or j.id is null or d.state <> 'Queued'`,
+    ).toHaveLength(0);
+    const reminders = await sql`
+      select i.id, (select count(*)::int from status_report_reminder where incident_id = i.id) as noted,
+        (select count(*)::int from event where incident_id = i.id and kind = 'reminder.sent') as told
+      from incident i`;
+    expect(reminders.filter(({ noted, told }) => noted !== 1 || told !== 1)).toEqual([]);
+    expect(await sql`select id from task where last_reminder_at is null`).toHaveLength(0);
+    expect(await strayWriters(sql)).toHaveLength(0);
+  });
+}, 420_000);

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { issueTokens } from "../../bench/api/tokens.ts";
+import { headsOf } from "../../core/revision/graph.ts";
+import { readRevisions } from "../../core/revision/read.ts";
+import { accountOf } from "../support/container_account.ts";
+import { Load } from "../support/container_load.ts";
+import { writeLoadFile } from "../support/container_load_file.ts";
+import { productionIn, secrets } from "../support/container_production.ts";
+import { type Compose, docker, done, makeClone } from "../support/containers.ts";
+import { until } from "../support/e2e_until.ts";
+import { testRevision } from "../support/revision.ts";
+
+/** docs/release.md, typed as it stands there while people work; each test goes on where the one before has ended. */
+
+setDefaultTimeout(600_000);
+
+const page = readFileSync(join(import.meta.dir, "../../docs/release.md"), "utf8");
+const [older, newer] = ["test-older", "test-newer"];
+/** Instead of the page's own example, and the only line that is not as it stands there. */
+const releases = `from=${older} to=${newer}\n`;
+
+/** The commands of a section. */
+function blocksOf(title: string): string[] {
+  const [, section = ""] = page.match(new RegExp(`^## ${title}$(.*?)(?=^## )`, "ms")) ?? [];
+  return [...section.matchAll(/^```bash\n(.*?)^```$/gms)].map(([, block]) => block!);
+}
+
+let directory: string;
+let compose: Compose;
+let load: Load;
+const oldHead = headsOf(await readRevisions())[0]!;
+const newHead = "29991231T2359_release";
+const type = (block: string) => compose.type(releases + block);
+
+beforeAll(async () => {
+  directory = await makeClone();
+  const { files, databasePort } = await writeLoadFile(directory, `svc:${older}`);
+  compose = await productionIn(directory, { files, env: { RELEASE_IMAGE: undefined } });
+  await commitBoth();
+  writeFileSync(join(directory, ".env"), `RELEASE_IMAGE=svc:${older}\n`);
+  for (const block of blocksOf("The first one")) await type(block);
+  await compose.healthy(["server", "worker"]);
+  const url = `https://localhost:${compose.env.HTTPS_PORT}`;
+  await until("Caddy's certificate", () =>
+    fetch(url, { tls: { rejectUnauthorized: false } }).catch(() => undefined),
+  );
+  const databaseUrl = `postgres://svc:${secrets.database_password}@127.0.0.1:${databasePort}/svc`;
+  const [token] = await issueTokens(
+    {
+      ...{ SVC_DATABASE_URL: databaseUrl, SVC_KEY_SECRET: secrets.key_secret!, SVC_DOMAIN: "example.com" },
+      ...{ SVC_PUBLIC_URL: "https://localhost", SVC_OIDC_ISSUER: "https://id.example.com" },
+    },
+    1,
+  );
+  load = await Load.start({ url, databaseUrl, token: token! });
+});
+afterAll(async () => {
+  await load?.[Symbol.asyncDispose]();
+  await compose?.[Symbol.asyncDispose]();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** Two releases as tags of a repository that is its own origin: this tree, and one that has a revision more. */
+async function commitBoth(): Promise<void> {
+  const git = (...args: string[]) =>
+    done(["git", "-c", "user.name=test", "-c", "user.email=test@example.com", ...args], { cwd: directory });
+  const commit = async (tag: string) => {
+    await git("add", "--all");
+    await git("commit", "--quiet", "--no-gpg-sign", "--message", tag);
+    await git("tag", tag);
+  };
+  await git("init", "--quiet");
+  await git("remote", "add", "origin", directory);
+  await commit(older);
+  const up = "alter table incident add column release_note text;\n";
+  const down = "alter table incident drop column release_note;\n";
+  const { id, manifest } = testRevision(newHead, [oldHead], up, down, { compatible: true });
+  const revisions = join(directory, "drizzle/revisions");
+  mkdirSync(join(revisions, id));
+  writeFileSync(join(revisions, id, "up.sql"), up);
+  writeFileSync(join(revisions, id, "down.sql"), down);
+  writeFileSync(join(revisions, id, "manifest.json"), JSON.stringify(manifest));
+  cpSync(join(revisions, oldHead, "snapshot.json"), join(revisions, id, "snapshot.json"));
+  await commit(newer);
+  await git("checkout", "--quiet", older);
+}
+
+/** What runs, as `service image`. */
+async function running(): Promise<string[]> {
+  const containers = [...(await compose.containers("server")), ...(await compose.containers("worker"))];
+  const names = containers.map((container) =>
+    docker(
+      "inspect",
+      "-f",
+      '{{index .Config.Labels "com.docker.compose.service"}} {{.Config.Image}}',
+      container,
+    ),
+  );
+  return (await Promise.all(names)).map((name) => name.trim()).sort();
+}
+
+const all = (image: string) => [
+  ...Array<string>(3).fill(`server svc:${image}`),
+  ...Array<string>(2).fill(`worker svc:${image}`),
+];
+
+test("forward: three servers and two workers go to the next release, and nothing is lost", async () => {
+  expect(await running()).toEqual(all(older));
+  const said: string[] = [];
+  for (const block of blocksOf("Forward")) said.push(await type(block));
+  expect(said[0]).toContain(newHead);
+  expect(await running()).toEqual(all(newer));
+  expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
+  await compose.slotsLater(1);
+  expect(load.failures).toEqual([]);
+});
+
+test("back: the older release takes back what only the newer one knew, and nothing is lost", async () => {
+  for (const block of blocksOf("Back")) await type(block);
+  expect(await running()).toEqual(all(older));
+  expect(await compose.exec("server", "svc", "database", "current")).toContain(`${oldHead} (head)`);
+  await compose.slotsLater(1);
+  expect(load.failures).toEqual([]);
+});
+
+test("all that was acknowledged is there once; each slot was run, and each message was sent once", async () => {
+  await load.stop();
+  const { incidents, notes, deliveries } = load.acknowledged;
+  expect(Math.min(incidents.length, notes.length / 3, deliveries.length)).toBeGreaterThan(30);
+  expect(await accountOf(load, () => compose.logs("receiver"))).toEqual({
+    ...{ notOnce: [], undone: [], received: [1, 1] },
+    ...{ slots: [], failed: [], passedOver: 0 },
+  });
+});
+
+test("with a pause: the same two releases by the commands for a revision that is not compatible", async () => {
+  const [checkout] = blocksOf("Forward");
+  for (const block of [checkout!, ...blocksOf("With a revision that is not compatible")]) await type(block);
+  await compose.healthy(["server", "worker"]);
+  expect(await running()).toEqual(all(newer));
+  expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
+});

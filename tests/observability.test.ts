@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { watchPools } from "../core/telemetry/database.ts";
+import { observePlugins } from "../core/telemetry/plugins.ts";
+import { pluginsOf } from "../plugins/fake/plugins.ts";
+import { joinMetrics } from "../server/metrics/join.ts";
+import { ObservedRequests } from "../server/metrics/requests.ts";
+import { ObservedSchedule } from "../worker/metrics.ts";
+import { parseExposition, valuesOf } from "./support/exposition.ts";
+import { startTestTelemetry } from "./support/telemetry.ts";
+
+const page = await Bun.file(join(import.meta.dir, "../docs/observability.md")).text();
+
+/** The metrics of the page's tables. */
+const documented = new Set(
+  [...page.matchAll(/^\| `((?:svc|db|http|process)_[a-z_]+)` \|/gm)].map(([, name]) => name),
+);
+
+test("docs/observability.md has all metrics, and no other", async () => {
+  await using started = await startTestTelemetry();
+  const made = new Set<string>(["svc_worker_up"]);
+  const { meter } = started.telemetry;
+  // Those that every program makes by itself.
+  const families = await started.scrape();
+  for (const name of families.keys()) made.add(name);
+  made.add("svc_event_loop_delay_seconds");
+  const noting = new Proxy(meter!, {
+    get: (target, key) => {
+      const create = Reflect.get(target, key).bind(target);
+      return (name: string, ...rest: unknown[]) => {
+        made.add(name.replaceAll(".", "_"));
+        return create(name, ...rest);
+      };
+    },
+  });
+  const telemetry = { ...started.telemetry, meter: noting };
+  watchPools(telemetry);
+  observePlugins(pluginsOf(), telemetry);
+  new ObservedRequests(telemetry);
+  new ObservedSchedule(telemetry, {
+    schedule: () => {
+      throw new Error("nobody asks");
+    },
+  });
+  expect([...made].sort()).toEqual([...documented].sort() as string[]);
+  expect(valuesOf(parseExposition(joinMetrics(["", undefined])), "svc_worker_up")).toEqual([1, 0]);
+});

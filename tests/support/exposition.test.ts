@@ -1,0 +1,33 @@
+import { expect, test } from "bun:test";
+import { parseExposition, valuesOf } from "./exposition.ts";
+
+const head = "# HELP a_total what it is\n# TYPE a_total counter\n";
+const histogram = (inf: number) =>
+  `# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} ${inf}\nh_sum 1.5\nh_count 3\n`;
+
+test("what is well-formed is read", () => {
+  const families = parseExposition(`${head}a_total{x="q\\"\\\\\\n",y=""} 1e+3\na_total 2\n${histogram(3)}`);
+  expect(families.get("a_total")?.samples[0]?.labels).toEqual({ x: 'q"\\\n', y: "" });
+  expect(valuesOf(families, "a_total")).toEqual([1000, 2]);
+  expect(valuesOf(families, "h_bucket", { le: "1" })).toEqual([2]);
+});
+
+test.each([
+  ["no end", "# TYPE a gauge\na 1"],
+  ["a sample without a type", "a 1\n"],
+  ["a name that is none", "# TYPE 1a gauge\n1a 1\n"],
+  ["a label without quotes", "# TYPE a gauge\na{b=c} 1\n"],
+  ["an escape that is none", '# TYPE a gauge\na{b="\\x"} 1\n'],
+  ["a label twice", '# TYPE a gauge\na{b="1",b="2"} 1\n'],
+  ["no labels in braces", "# TYPE a gauge\na{} 1\n"],
+  ["a value that is none", "# TYPE a gauge\na one\n"],
+  ["a series twice", "# TYPE a gauge\na 1\na 1\n"],
+  ["a type twice", "# TYPE a gauge\na 1\n# TYPE a gauge\n"],
+  ["another's sample", "# TYPE a gauge\na 1\n# TYPE b gauge\na 2\n"],
+  ["a counter without its ending", "# TYPE a counter\na 1\n"],
+  ["a counter below zero", `${head}a_total -1\n`],
+  ["a histogram that does not add up", histogram(4)],
+  ["a histogram that falls", histogram(1)],
+])("%s is refused", (_, text) => {
+  expect(() => parseExposition(text)).toThrow();
+});

@@ -1,0 +1,26 @@
+import { type Environment, readConfig } from "../../core/config.ts";
+import { createLog } from "../../core/log.ts";
+import { openTelemetry, type Telemetry } from "../../core/telemetry/telemetry.ts";
+import { type Family, parseExposition } from "./exposition.ts";
+
+export interface TestTelemetry extends AsyncDisposable {
+  telemetry: Telemetry;
+  /** Everything that was logged. */
+  logged: string[];
+  scrape(): Promise<Map<string, Family>>;
+}
+
+/** Telemetry as a program starts it. */
+export async function startTestTelemetry(
+  environment: Environment = { METRIC_PROVIDERS: "prometheus" },
+): Promise<TestTelemetry> {
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const telemetry = await openTelemetry(readConfig(environment), log, "svc-server");
+  if (!telemetry) throw new Error("nothing is configured");
+  return {
+    ...{ telemetry, logged },
+    scrape: async () => parseExposition((await telemetry.scrape?.()) ?? ""),
+    [Symbol.asyncDispose]: () => telemetry.stop(),
+  };
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { daily, everySeconds } from "../tests/support/schedule.ts";
+import { Crew } from "./crew.ts";
+
+const config = { timezone: "Europe/Berlin" };
+const task = everySeconds("hourly", 3600);
+const slot = (hour: number) => new Date(Date.UTC(2026, 11, 1) + hour * 3_600_000);
+const crewOf = (workers: string[]) => {
+  const crew = new Crew();
+  crew.hear(workers);
+  return crew;
+};
+/** Milliseconds that each of the workers lets pass. */
+const waits = (workers: string[], at: Date, definition = task) =>
+  workers.map((owner) => crewOf(workers).inTurn({ owner, config }, definition, at).getTime() - at.getTime());
+
+test("for each slot, one of the workers comes at once and the others 10 ms apart", () => {
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 9 }),
+      fc.nat(100_000),
+      (workers, hour) => {
+        const sorted = waits(workers, slot(hour)).toSorted((a, b) => a - b);
+        expect(sorted).toEqual(workers.map((_, nth) => nth * 10));
+      },
+    ),
+  );
+});
+
+test("each is the first for its share of the slots, and of the tasks that are due at one moment", () => {
+  const workers = ["a", "b", "c"];
+  const count = 3000;
+  const shares = (first: (nth: number) => number[]) => {
+    const firsts = Array.from({ length: count }, (_, nth) => first(nth).indexOf(0));
+    return workers.map((_, at) => firsts.filter((one) => one === at).length);
+  };
+  for (const share of [
+    ...shares((nth) => waits(workers, slot(nth))),
+    ...shares((nth) => waits(workers, slot(0), everySeconds(`task-${nth}`, 3600))),
+  ])
+    expect(share).toBeWithin(800, 1200);
+});
+
+test("who knows of nobody else, or is no longer counted, comes by its own place", () => {
+  expect(new Crew().inTurn({ owner: "a", config }, task, slot(1))).toEqual(slot(1));
+  const place = (owner: string) => crewOf(["b", "c"]).inTurn({ owner, config }, task, slot(1));
+  expect(
+    ["b", "c", "a"].map((owner) => place(owner).getTime() - slot(1).getTime()).every((wait) => wait <= 20),
+  ).toBe(true);
+});
+
+test("what is no slot waits for nobody", () => {
+  const workers = ["a", "b", "c"];
+  const between = new Date(slot(1).getTime() + 1);
+  expect(waits(workers, between)).toEqual([0, 0, 0]);
+  const midnight = daily("nightly", "00:00:00");
+  expect(waits(workers, new Date("2026-12-01T00:00:00Z"), midnight)).toEqual([0, 0, 0]);
+  const inBerlin = waits(workers, new Date("2026-11-30T23:00:00Z"), midnight);
+  expect(inBerlin.toSorted((a, b) => a - b)).toEqual([0, 10, 20]);
+});

@@ -1,0 +1,135 @@
+import type { Attempt } from "../core/delivery/attempt.ts";
+import { countDeliveries } from "../core/delivery/list.ts";
+import type { Claim } from "../core/schedule/claim.ts";
+import { scheduleStatus } from "../core/schedule/status.ts";
+import type { Telemetry } from "../core/telemetry/telemetry.ts";
+import type { WorkerDeps } from "./deps.ts";
+import type { Outcome } from "./run.ts";
+import { inTime } from "./time.ts";
+
+/** What the database is asked for is kept so long, whoever asks how often. */
+const keptMilliseconds = 10_000;
+const patienceMilliseconds = 5000;
+
+/** What is told of runs and deliveries, and of how the schedule stands. */
+export class ObservedSchedule {
+  readonly #runs;
+  readonly #duration;
+  readonly #items;
+  readonly #attempts;
+
+  constructor(
+    private readonly telemetry: Telemetry,
+    deps: Pick<WorkerDeps, "schedule">,
+  ) {
+    const { meter } = telemetry;
+    this.#runs = meter?.createCounter("svc_schedule_runs_total", {
+      description: "Runs of this worker, by how they ended",
+    });
+    this.#duration = meter?.createHistogram("svc_schedule_run_duration_seconds", {
+      description: "Runs of this worker, by how long they took",
+      unit: "s",
+      advice: { explicitBucketBoundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600] },
+    });
+    this.#items = meter?.createCounter("svc_schedule_items_total", {
+      description: "What runs worked on, by what became of it",
+    });
+    this.#attempts = meter?.createCounter("svc_delivery_attempts_total", {
+      description: "Attempts of this worker at a delivery, by what came of them",
+    });
+    if (meter) observeDatabase(meter, deps);
+  }
+
+  async run({ task, slot, attempt }: Claim, work: () => Promise<Outcome>): Promise<Outcome> {
+    const began = performance.now();
+    const outcome = await this.#traced(
+      `run ${task}`,
+      { "svc.task": task, "svc.slot": slot.toISOString(), "svc.attempt": attempt },
+      work,
+      ({ state }) => state === "Failed",
+    );
+    const state = outcome.state.toLowerCase().replace(" ", "_");
+    this.#runs?.add(1, { task, state });
+    this.#duration?.record((performance.now() - began) / 1000, { task });
+    for (const [became, count] of Object.entries(outcome.result ?? {}))
+      this.#items?.add(count, { task, outcome: became });
+    return outcome;
+  }
+
+  async delivery(attempt: () => Promise<Attempt>): Promise<Attempt> {
+    const outcome = await this.#traced("delivery", {}, attempt, (came) => came === "dead");
+    this.#attempts?.add(1, { outcome });
+    return outcome;
+  }
+
+  async #traced<T>(
+    name: string,
+    attributes: Record<string, string | number>,
+    work: () => Promise<T>,
+    hasFailed: (came: T) => boolean,
+  ): Promise<T> {
+    const { tracing } = this.telemetry;
+    if (!tracing) return await work();
+    return await tracing.within({ name, attributes }, async (span) => {
+      const came = await work();
+      if (hasFailed(came)) span.failed();
+      return came;
+    });
+  }
+}
+
+/** The same numbers as those of `svc scheduler status`: every worker of a database tells them alike. */
+function observeDatabase(
+  meter: NonNullable<Telemetry["meter"]>,
+  { schedule }: Pick<WorkerDeps, "schedule">,
+): void {
+  const status = kept(() => scheduleStatus(schedule()));
+  const deliveries = kept(() => countDeliveries(schedule()));
+  const gauge = (name: string, description: string, unit?: string) =>
+    meter.createObservableGauge(name, { description, unit });
+  gauge(
+    "svc_schedule_lag_seconds",
+    "How long what is to be run has been waiting for a worker",
+    "s",
+  ).addCallback(async (seen) => {
+    for (const { name: task, lagSeconds } of (await status())?.tasks ?? [])
+      seen.observe(lagSeconds, { task });
+  });
+  gauge("svc_schedule_failures", "Failed and missed runs of the last 24 h, of all workers").addCallback(
+    async (seen) => {
+      for (const { name: task, failures } of (await status())?.tasks ?? []) seen.observe(failures, { task });
+    },
+  );
+  gauge("svc_schedule_paused", "Whether a task is paused").addCallback(async (seen) => {
+    for (const { name: task, pausedAt } of (await status())?.tasks ?? [])
+      seen.observe(pausedAt === null ? 0 : 1, { task });
+  });
+  gauge("svc_schedule_workers", "Workers that were seen of late").addCallback(async (seen) => {
+    const now = await status();
+    if (now) seen.observe(now.workers.filter(({ alive }) => alive).length);
+  });
+  gauge("svc_deliveries", "Deliveries by state").addCallback(async (seen) => {
+    for (const [state, count] of Object.entries((await deliveries()) ?? {}))
+      seen.observe(count, { state: state.toLowerCase() });
+  });
+}
+
+/**
+ * Asks, and answers the same for a while. Undefined while the database does not answer: no number is better than one that
+ * was true once.
+ */
+export function kept<T>(
+  ask: () => Promise<T>,
+  milliseconds = () => performance.now(),
+): () => Promise<T | undefined> {
+  let answer: Promise<T | undefined> | undefined;
+  let asked = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = milliseconds();
+    if (!answer || now - asked >= keptMilliseconds) {
+      asked = now;
+      answer = inTime(patienceMilliseconds, ask()).catch(() => undefined);
+    }
+    return answer;
+  };
+}
