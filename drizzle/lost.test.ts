@@ -129,6 +129,17 @@ test("ended within a savepoint, and before one", async () => {
   await goesOn();
 });
 
+test("a fatal error of another connection, which the work has asked, is no loss of this one", async () => {
+  const other = openDatabase(database.url.replace(/\/[^/]*$/, "/no_such_database"), 1);
+  const running = db.transaction(async (tx) => {
+    await insert(tx, "rolled back");
+    await other.db.execute(sql`select`);
+  });
+  await expect(running).rejects.toMatchObject({ cause: { severity: "FATAL" } });
+  await goesOn();
+  await other.close();
+});
+
 test("a transaction that fails by itself is rolled back, and a savepoint alone, too", async () => {
   const failing = db.transaction(async (tx) => {
     await insert(tx, "a");

@@ -3,6 +3,14 @@ import type { Scope } from "./transactions.ts";
 type Work = (scope: Scope) => unknown;
 type Begin = (...args: unknown[]) => Promise<unknown>;
 
+interface Connection {
+  lost: boolean;
+  closed: Promise<void>;
+}
+
+/** PostgreSQL closes a connection right behind a fatal error on it. */
+const closingMilliseconds = 1000;
+
 /**
  * Ends transactions whose connection is lost without another word on it. postgres.js by itself sends their rollback, or
  * whatever statement comes next, where there is no socket any more: that throws where nobody can catch it, which ends the
@@ -15,18 +23,20 @@ export function endWithConnection(client: { begin: unknown }): void {
   const begin = client.begin as Begin;
   client.begin = async (...args: unknown[]) => {
     const work = args.pop() as Work;
-    const connection = { lost: false };
+    const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+    const connection: Connection = { lost: false, closed };
     const ended = begin(...args, (scope: Scope) => leave(connection, scope, work));
     try {
       return await ended;
     } finally {
       // Or it has ended in order, and is asked nothing more either.
       connection.lost = true;
+      close();
     }
   };
 }
 
-async function leave(connection: { lost: boolean }, scope: Scope, work: Work): Promise<unknown> {
+async function leave(connection: Connection, scope: Scope, work: Work): Promise<unknown> {
   guard(connection, scope);
   let outcome: { value: unknown } | { error: unknown };
   try {
@@ -35,13 +45,22 @@ async function leave(connection: { lost: boolean }, scope: Scope, work: Work): P
     outcome = { error };
     // The failure is told before the end of the connection is.
     await new Promise((resolve) => setImmediate(resolve));
+    // It may also have been said of another connection, which the work has asked: then ours stays, and is rolled back.
+    if (!connection.lost && isFatal(error)) await atMost(closingMilliseconds, connection.closed);
   }
-  if (connection.lost || ("error" in outcome && isFatal(outcome.error))) return new Promise(() => {});
+  if (connection.lost) return new Promise(() => {});
   if ("error" in outcome) throw outcome.error;
   return outcome.value;
 }
 
-function guard(connection: { lost: boolean }, scope: Scope): void {
+async function atMost(milliseconds: number, ended: Promise<void>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  await Promise.race([ended, late]);
+  clearTimeout(timer);
+}
+
+function guard(connection: Connection, scope: Scope): void {
   const { savepoint } = scope;
   const ask = scope.unsafe as (...args: unknown[]) => unknown;
   const asking = (...args: unknown[]) => {
@@ -64,7 +83,7 @@ const connectionClosed = () =>
     errno: "CONNECTION_CLOSED",
   });
 
-/** PostgreSQL closes the connection behind such an error (protocol-message-formats, field S). */
+/** PostgreSQL closes the connection behind such an error (protocol-message-formats, field V). */
 function isFatal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { severity } = cause as { severity?: unknown };

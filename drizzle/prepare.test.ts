@@ -57,6 +57,19 @@ test("not what carries rows", async () => {
   expect(await prepared("long")).toEqual([]);
 });
 
+test("of those that differ in how many values they hold, a few: the others' places are not theirs", async () => {
+  await client.db.transaction(async (tx) => {
+    for (let count = 1; count <= 40; count += 1) {
+      const values = sql.join(
+        Array.from({ length: count }, (_, at) => sql`${String(at)}`),
+        sql`, `,
+      );
+      for (const _ of [1, 2]) await tx.execute(sql`select 1 where '1' in (${values}) -- lists`);
+    }
+  });
+  expect(await prepared("lists")).toHaveLength(8);
+});
+
 test("of different ones, no more than a connection can keep the plans of", async () => {
   await client.db.transaction(async (tx) => {
     for (let nth = 0; nth < 400; nth += 1) {

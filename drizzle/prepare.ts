@@ -3,6 +3,8 @@ import { changeTransactions } from "./transactions.ts";
 
 /** Different statements that a pool prepares: each connection keeps its own plans of them. */
 const mostPrepared = 300;
+/** Of those that only differ in how many rows or ids they hold: callers choose that, and would take all places. */
+const mostOfShape = 8;
 /** Different statements that are known to have been asked once. */
 const mostSeen = 1000;
 /** Characters. What is longer carries rows, and is another one each time. */
@@ -32,10 +34,16 @@ export function prepareInTransactions(client: Sql): void {
 function repetitions(): (text: string) => boolean {
   const repeated = new Set<string>();
   const seen = new Set<string>();
+  const shapes = new Map<string, number>();
   return (text) => {
     if (repeated.has(text)) return true;
     if (text.length > longestPrepared || repeated.size === mostPrepared) return false;
-    if (seen.delete(text)) {
+    if (seen.has(text)) {
+      const shape = text.replaceAll(/(?:\bdefault\b|\$\d+|[\s(),])+/g, " ");
+      const known = shapes.get(shape) ?? 0;
+      if (known === mostOfShape) return false;
+      shapes.set(shape, known + 1);
+      seen.delete(text);
       repeated.add(text);
       return true;
     }

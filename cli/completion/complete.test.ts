@@ -46,6 +46,7 @@ describe("what may follow", () => {
     expect((await after("database", "downgrade", "2026")).length).toBeGreaterThan(3);
     expect(await after("completion", "")).toEqual(["bash", "zsh", "fish"]);
     expect(await after("help", "data")).toEqual(["database"]);
+    expect(await after("help", "database", "")).toEqual([]);
   });
 
   test("files and folders are the shell's", async () => {

@@ -60,6 +60,8 @@ async function ofCommand(args: Args, before: readonly string[], last: string): P
   if (!onlyPositionals && last.startsWith("-")) return await ofOption(args, given, last);
   const schemas = Object.entries(args).filter(([, { type }]) => type === "positional");
   const positional = schemas[positionals] ?? schemas.find(([, { multiple }]) => multiple);
+  // What may stand behind the first word of many, only the first one says.
+  if (positional?.[1].multiple && positionals > 0) return none;
   return positional ? await valuesOf(...positional) : none;
 }
 

@@ -16,6 +16,34 @@ afterAll(() => flow[Symbol.asyncDispose]());
 
 const plugins = pluginsOf();
 
+test("a term that is written while the terms are read, and gone again, is not told for ever", async () => {
+  const context = flow.context(plugins);
+  const { db, clock } = flow;
+  const id = await flow.report(plugins, { title: "The passphrase of the vault" });
+  const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
+  const { $client } = db as typeof db & { $client: { unsafe: (...asked: unknown[]) => unknown } };
+  const ask = $client.unsafe;
+  let written: number | undefined;
+  $client.unsafe = (...asked) => {
+    if (written !== undefined || !/^select "id", "text"/.test(String(asked[0]))) return ask(...asked);
+    written = 0;
+    const behind = async () => {
+      const [row] = await db
+        .insert(term)
+        .values({ text: "passphrase", ...stamps })
+        .returning({ id: term.id });
+      written = row!.id;
+      return await (ask(...asked) as { values(): Promise<unknown> }).values();
+    };
+    return { values: behind };
+  };
+  await incidentFacts(context, id);
+  $client.unsafe = ask;
+  expect(written).toBeGreaterThan(0);
+  await db.delete(term).where(eq(term.id, written!));
+  expect((await incidentFacts(context, id))!.terms).toEqual([]);
+});
+
 test("plugins are told of an incident whoever may read it, with who reported it and who commands", async () => {
   const context = flow.context(plugins);
   const id = await flow.report(plugins, { visibility: "Restricted" });

@@ -79,9 +79,13 @@ async function termsIn(
 ): Promise<{ id: number; text: string }[]> {
   let known = vocabularies.get(db);
   if (known?.mark !== mark) {
-    const terms = await db.select({ id: term.id, text: term.text }).from(term).where(isWanted);
+    // With its own mark: what was written since the first one was read is among them.
+    const terms = await db
+      .select({ id: term.id, text: term.text, mark: termsMark })
+      .from(term)
+      .where(isWanted);
     const texts = new Map(terms.map((one) => [one.id, one.text]));
-    known = { mark, vocabulary: buildVocabulary(terms), texts };
+    known = { mark: terms[0]?.mark ?? mark, vocabulary: buildVocabulary(terms), texts };
     vocabularies.set(db, known);
   }
   const { texts, vocabulary } = known;

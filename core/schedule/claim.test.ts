@@ -172,6 +172,18 @@ describe("run now", () => {
     clock.advance(30);
     expect(await claimNow(as("b"), hourly)).toMatchObject({ attempt: 2, trigger: "eager" });
   });
+
+  test("one whose workers have died too often is given up, and is not in its way", async () => {
+    for (const owner of ["a", "b", "c", "d", "e"]) {
+      await claimNow(as(owner), hourly);
+      clock.advance(31);
+    }
+    expect(await claimNow(as("f"), hourly)).toMatchObject({ attempt: 1, trigger: "eager" });
+    expect((await rows()).map(({ state, attempt }) => [state, attempt])).toEqual([
+      ["Failed", 5],
+      ["Running", 1],
+    ]);
+  });
 });
 
 test("a paused task claims nothing but what is run by hand; its pause is not made up for", async () => {

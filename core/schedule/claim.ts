@@ -74,8 +74,12 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
     await lockTask(tx, context, task.name, "wait");
     const { now, running } = await seeLocked(tx, context, task.name);
     const expired = running && running.leaseUntil <= now;
-    const claim = running
-      ? expired && (await takeOver(tx, context, task, running, now))
+    const taken = expired ? await takeOver(tx, context, task, running, now) : undefined;
+    if (taken) return taken;
+    // One that has just been given up is recorded as failed, and in nobody's way.
+    const inTheWay = expired ? (await seeLocked(tx, context, task.name)).running : running;
+    const claim = inTheWay
+      ? undefined
       : await insertRun(tx, context, { task: task.name, slot: now, trigger: "eager" });
     if (!claim) throw new Conflict(`${task.name} is running already: svc scheduler status`);
     return claim;

@@ -5,8 +5,8 @@ import { Worker, type WorkerOptions } from "./worker.ts";
 const steadyMilliseconds = 10_000;
 const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 10_000;
-/** Beside the grace time of a worker, which cuts its own connections when that is over. */
-const killMilliseconds = 3000;
+/** Beside the grace time of a worker: it waits for quiet before, and sends what telemetry is left behind it. */
+const killMilliseconds = 6000;
 /** For its metrics; whoever collects them waits for 10 s, as a rule. */
 const metricsMilliseconds = 2000;
 
@@ -24,6 +24,7 @@ export class Supervisor {
   readonly #tended: Promise<void>[] = [];
   readonly #stop = Promise.withResolvers<void>();
   #stopping = false;
+  #leaving = false;
   #verbose = false;
   /** Replacements are made one after the other. */
   #replacing: Promise<unknown> = Promise.resolve();
@@ -61,6 +62,7 @@ export class Supervisor {
 
   /** Has all workers say that they will be gone soon. */
   leave(): void {
+    this.#leaving = true;
     for (const worker of this.#workers) worker.tell("leave");
   }
 
@@ -94,6 +96,8 @@ export class Supervisor {
       void this.#end(worker);
     }, startSeconds * 1000);
     void worker.ready.then(() => clearTimeout(timer));
+    // One that comes up while all are leaving leaves with them.
+    void worker.ready.then((ready) => ready && this.#leaving && worker.tell("leave"));
     void worker.ready.then((ready) => ready && this.#verbose && this.#tellVerbosity(worker));
     return worker;
   }

@@ -9,6 +9,8 @@ test.each([
 test.each([
   ...["index.html", "favicon.ico", "jquery-3.7.1.min.js", "user-settings.js", "app.component.js"],
   ...["banner-1920x1080.jpg", "photo-800x1200.jpg", "logo-variant2.svg", "report-20240101.pdf", "README"],
+  ...["icon-light-2x.png", "theme-DarkMode.css", "font-OpenSans.woff2", "messages-pt-br-v2.json"],
+  ...["photo-12-05-24.jpg", "page-UserList.js", "chunk-HomePage.js"],
   ...["notes-Overview.html", "BkH3xT1a-names/index.js", "assets-BkH3xT1a/index.html"],
 ])("%s is not", (name) => expect(isNamedByContent(name)).toBe(false));
 

@@ -28,7 +28,7 @@ export class Compressed {
   constructor(private readonly most = keptBytes) {}
 
   async get(file: StaticFile): Promise<Uint8Array<ArrayBuffer>> {
-    const key = `${file.modified.getTime()} ${file.size} ${file.path}`;
+    const key = `${file.changed} ${file.size} ${file.path}`;
     const kept = this.#kept.get(key);
     if (kept) {
       this.#kept.delete(key);

@@ -37,7 +37,7 @@ export class StaticFiles {
    * index, whose router knows what to show: that is a browser's Accept, and a path that ends in no file's extension.
    */
   async answer({ url, headers }: Request): Promise<Response | undefined> {
-    const { pathname } = new URL(url);
+    const { pathname, search } = new URL(url);
     const path = filePath(pathname);
     if (path === undefined) return undefined;
     const named = path === "" || path.endsWith("/") ? path + index : path;
@@ -46,7 +46,7 @@ export class StaticFiles {
     const navigates = /\btext\/html\b/i.test(headers.get("accept") ?? "") && !basename(path).includes(".");
     if (!path.endsWith("/") && (await this.folder.file(`${path}/${index}`))) {
       // Relative, since a proxy may serve us under a path of its own.
-      const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/`;
+      const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
       return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
     }
     const home = navigates ? await this.folder.file(index) : undefined;
@@ -92,6 +92,6 @@ export class StaticFiles {
   }
 }
 
-function versionOf({ modified, size }: StaticFile): string {
-  return `${modified.getTime().toString(36)}-${size.toString(36)}`;
+function versionOf({ changed, size }: StaticFile): string {
+  return `${Math.round(changed).toString(36)}-${size.toString(36)}`;
 }

@@ -11,6 +11,8 @@ export interface StaticFile {
   path: string;
   size: number;
   modified: Date;
+  /** Milliseconds; says of another content, also where a build sets the times of all its files to the same one. */
+  changed: number;
 }
 
 /** A folder with a built front end. Nothing outside of it is ever found, also where a link in it leads there. */
@@ -36,7 +38,7 @@ export class Folder {
       if (!path.startsWith(this.root + sep)) return undefined;
       const stats = await stat(path);
       if (!stats.isFile()) return undefined;
-      return { name, path, size: stats.size, modified: stats.mtime };
+      return { name, path, size: stats.size, modified: stats.mtime, changed: stats.ctimeMs };
     } catch {
       // It is not there, or no file can have such a name: all the same to whoever asks.
       return undefined;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { utimesSync } from "node:fs";
+import { utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
 import { frontEnd, secret } from "../../tests/support/front_end.ts";
@@ -52,6 +52,28 @@ describe("a file", () => {
     expect(await kept(js)).toBe("public, max-age=31536000, immutable");
     for (const path of ["/", "/index.html", "/logo.png", "/some/where"])
       expect(await kept(path)).toBe("no-cache");
+  });
+
+  test("is another one also when a build gives all of them one time and it is as long as before", async () => {
+    const path = join(site.path, "built.txt");
+    const build = (content: string) => {
+      writeFileSync(path, content.repeat(3000));
+      utimesSync(path, 0, 0);
+    };
+    const read = async (coding: string, etag = "") => {
+      const answer = await get("/built.txt", { "accept-encoding": coding, "if-none-match": etag });
+      const bytes = await answer.bytes();
+      return { answer, text: String.fromCharCode((coding === "gzip" ? gunzipSync(bytes) : bytes)[0]!) };
+    };
+    build("a");
+    const first = { gzip: await read("gzip"), identity: await read("identity") };
+    // A file system may count its changes in hundredths of a second.
+    await Bun.sleep(50);
+    build("b");
+    for (const coding of ["gzip", "identity"] as const) {
+      expect(first[coding].text).toBe("a");
+      expect((await read(coding, first[coding].answer.headers.get("etag")!)).text).toBe("b");
+    }
   });
 
   test("that has not changed is 304, without a body or a word about one", async () => {
@@ -180,6 +202,8 @@ describe("what is no file", () => {
   test("and a folder with an index leads there, under whatever path a proxy serves us", async () => {
     const answer = await get("/guide", page);
     expect([answer.status, answer.headers.get("location")]).toEqual([308, "guide/"]);
+    const asked = await get("/guide?code=1", page);
+    expect([asked.status, asked.headers.get("location")]).toEqual([308, "guide/?code=1"]);
   });
 
   test("an address of the API is the API's, whatever lies there and whoever asks", async () => {

@@ -62,6 +62,21 @@ test("clients that keep their connections, and new ones, are answered until nobo
   expect(failures).toEqual([]);
 });
 
+test("a worker that follows one which died while all leave says so, too", async () => {
+  await using server = await startServing(own.path, ["--timeout-drain", "3600", "--workers", "1"], {
+    ...{ app: "server/main:app", env: own.env },
+  });
+  const leaving = async () => (await ask(server, "/healthcheck"))?.status === 503;
+  process.kill(server.pid, "SIGTERM");
+  await until("the worker to leave", leaving);
+  process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
+  await server.says("another one follows");
+  const first = await until("its successor to answer", () => ask(server, "/healthcheck"));
+  // It answers a moment before it is told.
+  expect([200, 503]).toContain(first.status);
+  await until("the successor to leave", leaving);
+});
+
 test("a worker that has just died holds up nothing", async () => {
   await using server = await start("--workers", "2");
   process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
