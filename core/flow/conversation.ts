@@ -9,12 +9,12 @@ import type { MethodAnswer } from "../plugin/methods.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "./lease.ts";
 import { peopleOf } from "./people.ts";
-import { notChosen, resourceFacts, takenByAnother } from "./resource.ts";
+import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 import { welcomeMessage } from "./welcome.ts";
 
 /** Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about. */
 export async function openConversation(run: StepRun, slug: string): Promise<string> {
-  const plugin = pluginOf(run, slug);
+  const plugin = chosen(run, "conversation", slug);
   if (!(await find(run, slug))) {
     const made = await ask(run, plugin, "create", { incident: run.incident }, keyFor(run, "conversation"));
     await writeAs(run.context, run.claim, (tx) => keep(tx, run, slug, made)).catch(takenByAnother(slug));
@@ -36,7 +36,7 @@ export async function joinConversation(run: StepRun, slug: string): Promise<stri
   const row = await find(run, slug);
   // Where none was made, whoever makes it adds everybody.
   if (!row || row.archivedAt !== null) return undefined;
-  await addEverybody(run, pluginOf(run, slug), resourceFacts(run.incident, row));
+  await addEverybody(run, chosen(run, "conversation", slug), resourceFacts(run.incident, row));
   return "Conversation follows who takes part";
 }
 
@@ -47,7 +47,7 @@ export async function archiveConversation(run: StepRun, slug: string): Promise<s
   const facts = resourceFacts(run.incident, row);
   await ask(
     run,
-    pluginOf(run, slug),
+    chosen(run, "conversation", slug),
     "archive",
     { conversation: facts },
     keyFor(run, "conversation-archive"),
@@ -67,13 +67,6 @@ export async function archiveConversation(run: StepRun, slug: string): Promise<s
       .where(and(eq(conversation.id, row.id), isNull(conversation.archivedAt), isClosed)),
   );
   return "Conversation archived";
-}
-
-/** @throws Unavailable when it is no longer chosen */
-function pluginOf({ context }: StepRun, slug: string): ActivePlugin<"conversation"> {
-  const plugin = context.plugins.find("conversation", slug);
-  if (!plugin) throw notChosen(slug);
-  return plugin;
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {

@@ -8,11 +8,11 @@ import type { MethodAnswer } from "../plugin/methods.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "./lease.ts";
 import { peopleOf, teamsOf } from "./people.ts";
-import { notChosen, resourceFacts, takenByAnother } from "./resource.ts";
+import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 
 /** Makes the group of an incident with this plugin, of who takes part and the teams that were proposed. */
 export async function makeGroup(run: StepRun, slug: string): Promise<string> {
-  const plugin = pluginOf(run, slug);
+  const plugin = chosen(run, "participant_group", slug);
   if (!(await find(run, slug))) {
     const { incident } = run;
     const name = incident.name.toLowerCase();
@@ -33,7 +33,7 @@ export async function joinGroup(run: StepRun, slug: string): Promise<string | un
   const row = await find(run, slug);
   // Where none was made, whoever makes it adds everybody.
   if (!row) return undefined;
-  const plugin = pluginOf(run, slug);
+  const plugin = chosen(run, "participant_group", slug);
   const group = resourceFacts(run.incident, row);
   const { left, participations } = await addEverybody(run, plugin, group);
   if (left.length > 0) {
@@ -41,13 +41,6 @@ export async function joinGroup(run: StepRun, slug: string): Promise<string | un
     await ask(run, plugin, "remove", { group, people: left, teams: [] }, key);
   }
   return "Group follows who takes part";
-}
-
-/** @throws Unavailable when it is no longer chosen */
-function pluginOf({ context }: StepRun, slug: string): ActivePlugin<"participant_group"> {
-  const plugin = context.plugins.find("participant_group", slug);
-  if (!plugin) throw notChosen(slug);
-  return plugin;
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {

@@ -1,6 +1,9 @@
 import { errorCode } from "../database_error.ts";
 import { type SvcError, Unavailable } from "../errors.ts";
+import type { ActivePlugin } from "../plugin/call.ts";
 import type { IncidentFacts, ResourceFacts } from "../plugin/facts.ts";
+import type { PluginType } from "../plugin/methods.ts";
+import type { StepRun } from "./ask.ts";
 
 /** A conversation or a group, as its plugin knows it. */
 export function resourceFacts(
@@ -8,6 +11,17 @@ export function resourceFacts(
   { externalId, weblink }: { externalId: string | null; weblink: string | null },
 ): ResourceFacts {
   return { incident, ...(externalId !== null && { externalId }), ...(weblink !== null && { weblink }) };
+}
+
+/** The plugin that keeps it. @throws Unavailable when it is no longer chosen */
+export function chosen<T extends PluginType>(
+  { context }: Pick<StepRun, "context">,
+  type: T,
+  slug: string,
+): ActivePlugin<T> {
+  const plugin = context.plugins.find(type, slug);
+  if (!plugin) throw notChosen(slug);
+  return plugin;
 }
 
 export function notChosen(slug: string): SvcError {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   document,
   incident,
@@ -6,21 +6,13 @@ import {
   participantRole,
   recommendation,
 } from "../../drizzle/schema/index.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/incident_server.ts";
 
-let server: TestServer;
-let admin: Person;
-let member: Person;
-let ids: IncidentIds;
-beforeAll(async () => {
-  server = await startTestServer();
-  admin = await personOf(server, "root@example.com", ["admin"]);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, admin, member, ids } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, admin, member, ids } = given);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 async function reported(values: object = {}): Promise<number> {
   const { body } = await member.call("POST", "/incidents/", {

@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog, document, event, taskAssignee } from "../../drizzle/schema/index.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import type { IncidentIds } from "../../tests/support/incident.ts";
 import { insertTask } from "../../tests/support/task.ts";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/incident_server.ts";
 
-let server: TestServer;
-let admin: Person;
-let member: Person;
-let ids: IncidentIds;
-beforeAll(async () => {
-  server = await startTestServer();
-  admin = await personOf(server, "root@example.com", ["admin"]);
-  member = await personOf(server, "carol@example.com");
-  ids = await insertIncident(server.db, server.clock.now());
+let { server, admin, member, ids } = {} as IncidentServer;
+useIncidentServer((given) => {
+  ({ server, admin, member, ids } = given);
 });
-afterAll(() => server[Symbol.asyncDispose]());
 
 const due = "2026-12-01T12:00:00.000Z";
 const whole = {
