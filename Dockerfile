@@ -17,7 +17,8 @@ COPY . .
 FROM postgres:18 AS tools
 COPY --from=program /usr/local/bin/bun /usr/local/bin/bun
 COPY --from=program /app /app
-RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup
+RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup \
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 LABEL org.opencontainers.image.title="svc tools" \
       org.opencontainers.image.description="svc beside PostgreSQL's client tools, for dumps and restores"
 USER 1000:1000
@@ -31,8 +32,9 @@ ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
       org.opencontainers.image.version="$VERSION"
-# A new volume takes its owner from the folder that it is put on.
-RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc
+# A new volume takes its owner from the folder that it is put on. What Debian lets anybody run as root, nobody here needs.
+RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
+ && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=program /app /app
 WORKDIR /app
 # As a number: Kubernetes cannot tell that a name is not root's.

@@ -53,15 +53,16 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
       headersOf: (person) => ({ "x-user": email(person + 1) }),
     };
   };
-  const bare: Contender = {
+  const bare = async (name: string, env: Record<string, string>): Promise<Contender> => ({
     ...(await support.startProgram(parts, directory, {
       command: [process.execPath, "--no-orphans", join(support.root, "bench/server/bare.ts")],
-      env: { SVC_DATABASE_URL: databaseUrl },
+      env: { SVC_DATABASE_URL: databaseUrl, ...env },
       ready: /bare on (\S+)/,
     })),
-    name: "Bun.serve",
+    name,
     headersOf: () => ({}),
-  };
+  });
+  const bares = [await bare("Bun.serve", {}), await bare("Bun.serve, alike", { BENCH_ALIKE: "yes" })];
   const [one, two, uvicorn, uvicorns] = [await ours(1), await ours(2), await theirs(1), await theirs(2)];
   await Bun.sleep(idleSeconds * 1000);
   const idle = [one.pid, ...childrenOf(two.pid)].map(residentMegabytes);
@@ -70,15 +71,18 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   );
   console.log(`uvicorn  ${uvicorn.about}; no access log, the caller is believed`);
   console.log(
+    "bare     Bun.serve that asks the database the same; alike: with our headers and our line in the log",
+  );
+  console.log(
     `load     ${wrkVersion(wrk)}, ${connections} connections; ${poolSize} database connections a process;`,
   );
   console.log(
     `         ${rounds} rounds of ${roundSeconds} s each, in turn, after one that does not count\n`,
   );
   const trials: Trial[] = [];
-  for (const contender of [one, two, uvicorn, uvicorns, bare]) {
+  for (const contender of [one, two, uvicorn, uvicorns, ...bares]) {
     for (const path of ["/healthcheck", "/documents/{id}"] as const) {
-      if (path === "/documents/{id}" && contender === bare) continue;
+      if (path === "/documents/{id}" && bares.includes(contender)) continue;
       const file = join(directory, `list-${trials.length}`);
       const requests = requestsOf(contender, path);
       const load = await prepareLoad(parts, wrk, { ...contender, requests }, file);
@@ -130,7 +134,7 @@ async function measure(trials: readonly Trial[]): Promise<void> {
 }
 
 function report(trials: readonly Trial[]): void {
-  console.log(`Medians of the rounds.  ${"".padEnd(14)}requests/s   p50 ms   p99 ms`);
+  console.log(`Medians of the rounds.  ${"".padEnd(18)}requests/s   p50 ms   p99 ms`);
   for (const { name, path, results } of trials) {
     const middle = (of: (round: Round) => number) => support.median(results.map(of));
     const times = [
@@ -138,7 +142,7 @@ function report(trials: readonly Trial[]): void {
       middle(({ milliseconds }) => milliseconds.p99),
     ];
     console.log(
-      `${path.padEnd(17)}${name.padEnd(14)}${Math.round(middle(({ rate }) => rate))
+      `${path.padEnd(17)}${name.padEnd(18)}${Math.round(middle(({ rate }) => rate))
         .toLocaleString("en")
         .padStart(17)}${times.map((time) => time.toFixed(1).padStart(9)).join("")}`,
     );
@@ -154,8 +158,11 @@ function report(trials: readonly Trial[]): void {
         aims.uvicorn,
       );
   }
-  const router = rateOf("svc, 1", "/healthcheck") / rateOf("Bun.serve", "/healthcheck");
-  compare("/healthcheck, svc / Bun.serve", router, aims.bare);
+  const toBare = (name: string) => rateOf("svc, 1", "/healthcheck") / rateOf(name, "/healthcheck");
+  compare("/healthcheck, the router: svc / Bun.serve, alike", toBare("Bun.serve, alike"), aims.bare);
+  console.log(
+    `${"/healthcheck, all of it: svc / Bun.serve".padEnd(50)}${toBare("Bun.serve").toFixed(2).padStart(6)}`,
+  );
 }
 
 async function reportStarts(

@@ -20,10 +20,11 @@ export async function databaseUrl(io: Pick<Io, "env">): Promise<string> {
 
 /** The same; undefined where it is not set. */
 export async function databaseUrlIfSet(io: Pick<Io, "env">): Promise<string | undefined> {
-  const [{ readEnvironment }, { databaseUrlPattern, readVariable }, { ConfigurationError }] =
+  const [{ readEnvironment }, { readVariable }, { databaseUrlFault }, { ConfigurationError }] =
     await Promise.all([
       import("../core/environment.ts"),
       import("../core/variable.ts"),
+      import("../core/database_url.ts"),
       import("../core/errors.ts"),
     ]);
   const environment = readEnvironment(io.env);
@@ -31,24 +32,9 @@ export async function databaseUrlIfSet(io: Pick<Io, "env">): Promise<string | un
     const { text, fault: unread } = readVariable(environment, name, true);
     if (unread) throw new ConfigurationError([unread]);
     if (text === undefined) continue;
-    const looksRight = new RegExp(databaseUrlPattern).test(text);
-    const fault = looksRight ? faultOf(text) : `this value does not look like ${databaseUrlPattern}`;
-    if (fault) throw new ConfigurationError([`${name}: ${fault}`]);
+    const fault = databaseUrlFault(text);
+    if (fault) throw new ConfigurationError([`${name}: this value ${fault}`]);
     return text;
   }
   return undefined;
-}
-
-/** What is wrong with an address, without a word of it: it holds the password. */
-function faultOf(text: string): string | undefined {
-  try {
-    const url = new URL(text);
-    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
-    if (/search_path/.test(url.searchParams.get("options") ?? "")) {
-      return "svc keeps its tables in the schema public: leave search_path out of it";
-    }
-    return undefined;
-  } catch {
-    return "this value is no address of one host: write special characters of user and password as %40 for @, %25 for %";
-  }
 }

@@ -120,12 +120,13 @@ function invalidIn(ctx: CommandContext): string | undefined {
   const { args, tokens, validationError } = ctx;
   const superfluous = superfluousIn(ctx);
   if (superfluous !== undefined) return `unexpected argument: ${superfluous}`;
-  for (const token of tokens) {
+  for (const [at, token] of tokens.entries()) {
     const name = optionOf(token, args);
     if (name === undefined) continue;
     // gunshi drops these silently: `--json=false` would mean `--json`, and `--server=` the default server.
     if (args[name]?.type === "boolean" && token.inlineValue) return `--${kebab(name)} takes no value`;
-    if (args[name]?.type !== "boolean" && token.value === "") return `--${kebab(name)} needs a value`;
+    const value = token.inlineValue ? token.value : tokens[at + 1]?.value;
+    if (args[name]?.type !== "boolean" && value === "") return `--${kebab(name)} needs a value`;
   }
   const error: unknown = validationError?.errors[0];
   if (!isArgsValidationError(error)) return error instanceof Error ? error.message : undefined;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { join } from "node:path";
 import { FakeServer } from "./testing/fake_server.ts";
 import { configHome } from "./testing/io.ts";
 import { svcOnTerminal } from "./testing/process.ts";
@@ -83,4 +84,12 @@ test("a browser that fails is told of beside the spinner", async () => {
   expect(await terminal.exitCode()).toBe(1);
   await terminal.shows(/svc: the sign-in was denied in the browser/);
   expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
+});
+
+test("what cannot be written is no success: the disk may be full", () => {
+  const { exitCode, stderr } = Bun.spawnSync(
+    ["sh", "-c", 'exec "$0" cli/main.ts help > /dev/full', process.execPath],
+    { cwd: join(import.meta.dir, "..") },
+  );
+  expect([exitCode, stderr.toString()]).toEqual([1, "svc: the output cannot be written (ENOSPC)\n"]);
 });

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { freePort } from "../tests/support/e2e_stack.ts";
 import { until } from "../tests/support/e2e_until.ts";
+import { secondsUntilAsked } from "../tests/support/sockets.ts";
+import { forward } from "./forward.ts";
 
 /** What it passes on. That it chooses among several servers is tried with real ones, in tests/containers. */
 
@@ -26,9 +28,9 @@ afterAll(() => {
   for (const forward of forwards) forward.kill();
 });
 
-async function start(to: string): Promise<number> {
+async function start(to: string, ...path: string[]): Promise<number> {
   const port = await freePort();
-  const args = [join(import.meta.dir, "forward.ts"), `127.0.0.1:${port}`, to];
+  const args = [join(import.meta.dir, "forward.ts"), `127.0.0.1:${port}`, to, ...path];
   forwards.push(Bun.spawn([process.execPath, ...args], { stdio: ["ignore", "inherit", "inherit"] }));
   await until("it to listen", async () => {
     const socket = await open(port).catch(() => undefined);
@@ -45,9 +47,18 @@ function open(port: number): Promise<Socket> {
   return promise;
 }
 
+/** On a port of its own. */
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
+  return (server.address() as AddressInfo).port;
+}
+
 /** Sends it, says that this was all, and reads the answer. */
 async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
-  const socket = await open(port);
+  return answerTo(await open(port), bytes);
+}
+
+async function answerTo(socket: Socket, bytes: string | Buffer): Promise<Buffer> {
   const chunks: Buffer[] = [];
   socket.on("data", (chunk: Buffer) => chunks.push(chunk));
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -87,6 +98,58 @@ test("one who begins to listen a moment later is waited for", async () => {
   server.listen(later, "127.0.0.1");
   expect(await answer).toEqual(Buffer.from("hello"));
   server.close();
+});
+
+test("so many may wait for a server, and no more: one who hangs up makes room for another", async () => {
+  const later = await freePort();
+  const listener = forward({ host: "127.0.0.1", port: later }, 2);
+  const port = await listen(listener);
+  const [first, second] = [await open(port), await open(port)];
+  const answer = answerTo(second, "second");
+  // Closed at once: the two before it still wait, and would for seconds.
+  expect(await exchange(port, Buffer.from("refused"))).toEqual(Buffer.alloc(0));
+  expect([first.destroyed, second.destroyed]).toEqual([false, false]);
+  first.destroy();
+  const third = until("room", async () => {
+    const bytes = await exchange(port, Buffer.from("third"));
+    return bytes.length > 0 && bytes;
+  });
+  const server = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket));
+  server.listen(later, "127.0.0.1");
+  expect(await answer).toEqual(Buffer.from("second"));
+  expect(await third).toEqual(Buffer.from("third"));
+  server.close();
+  listener.close();
+});
+
+test("two thousand who stay are passed on side by side, and each gets what is meant for it", async () => {
+  const port = await start(`localhost:${upstreamPort}`);
+  const sockets: Socket[] = [];
+  // The system keeps some hundreds that are not yet taken; those behind them would have to try again.
+  while (sockets.length < 2000)
+    sockets.push(...(await Promise.all(Array.from({ length: 100 }, () => open(port)))));
+  const answers = await Promise.all(sockets.map((socket, n) => answerTo(socket, `client ${n}`)));
+  expect(answers.filter((answer, n) => answer.toString() !== `client ${n}`)).toEqual([]);
+});
+
+test("both sides are asked now and then whether they are still there", async () => {
+  const port = await start(`localhost:${upstreamPort}`);
+  const socket = await open(port);
+  for (const side of [`sport = :${port}`, `dport = :${upstreamPort}`])
+    await until(side, async () => (await secondsUntilAsked(side)) <= 30);
+  socket.destroy();
+});
+
+test("with a path, who is about to go is asked there again and again", async () => {
+  const paths: string[] = [];
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: ({ url }) => Response.json({ status: paths.push(new URL(url).pathname) }),
+  });
+  await start(`localhost:${server.port}`, "/healthcheck");
+  await until("the second time", () => paths.length >= 2);
+  expect(new Set(paths)).toEqual(new Set(["/healthcheck"]));
 });
 
 test("SIGTERM ends it, and what it does not understand does so at once", async () => {

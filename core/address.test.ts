@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { addressScope, isInScope, plainAddress } from "./address.ts";
+import { addressScope, hostInUrl, isInScope, plainAddress } from "./address.ts";
 
 describe("addressScope", () => {
   test.each([
@@ -39,3 +39,10 @@ test("plainAddress takes off brackets and zones, and refuses the rest", () => {
   expect(plainAddress("fe80::1%lo")).toBe("fe80::1");
   expect(plainAddress("example.com")).toBeUndefined();
 });
+
+test.each([
+  ["127.0.0.1", "127.0.0.1"],
+  ["::1", "[::1]"],
+  // As some type it.
+  ["[::1]", "[::1]"],
+])("%s in a URL is %s", (host, text) => expect(hostInUrl(host)).toBe(text));

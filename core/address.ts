@@ -74,5 +74,5 @@ export function isLoopbackHost(hostname: string): boolean {
 
 /** A host's name or address as it stands in a URL. */
 export function hostInUrl(host: string): string {
-  return host.includes(":") ? `[${host}]` : host;
+  return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

@@ -40,7 +40,7 @@ test("all faults at once, each with its variable, none with a secret", () => {
       SVC_CHALLENGE_LEGACY: "maybe",
       SVC_KEY_SECRET: "hunter2",
       SVC_DATABASE_URL: "mysql://root:hunter2@db/svc",
-      SVC_PUBLIC_URL: "javascript:alert(1)",
+      SVC_PUBLIC_URL: "https://operator:hunter2@svc.example",
       SVC_OIDC_CLIENT_SECRET_FILE: "/nowhere",
     });
     expect.unreachable();
@@ -58,6 +58,15 @@ test("all faults at once, each with its variable, none with a secret", () => {
     expect(String(error)).not.toContain("hunter2");
     expect(String(error)).toContain("allow, same_ip, deny");
   }
+});
+
+test("what PostgreSQL's address asks for and cannot have is named", () => {
+  const read = (parameters: string) => () =>
+    readConfig({ SVC_DATABASE_DIRECT_URL: `postgres://u:hunter2@h/n?${parameters}` });
+  expect(read("sslmode=require&channel_binding=prefer")).not.toThrow();
+  expect(read("channel_binding=require")).toThrow(
+    "SVC_DATABASE_DIRECT_URL: this value asks for a channel_binding that svc does not have: it may be disable, prefer",
+  );
 });
 
 test("a secret may stand in a file, and .env stands behind the environment", async () => {

@@ -1,10 +1,12 @@
 import { FormatRegistry, OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { databaseUrlFault } from "./database_url.ts";
 import { ConfigurationError } from "./errors.ts";
 import { isTimeZone } from "./schedule/slot.ts";
+import { withoutPassword } from "./secret.ts";
 import { providersFault } from "./telemetry/providers.ts";
 import { telemetryVariables } from "./telemetry/variables.ts";
-import { databaseUrlPattern, readVariable } from "./variable.ts";
+import { readVariable } from "./variable.ts";
 import { oneOf, optional, seconds, secret, url, type Variable, variable } from "./variable_kinds.ts";
 
 /** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
@@ -20,12 +22,12 @@ const slugs = (value?: string) => {
 export const variables = {
   databaseUrl: secret(
     "SVC_DATABASE_URL",
-    Type.Optional(Type.String({ pattern: databaseUrlPattern })),
+    Type.Optional(Type.String({ format: "database address" })),
     "PostgreSQL: postgres://user:password@host:5432/name",
   ),
   databaseDirectUrl: secret(
     "SVC_DATABASE_DIRECT_URL",
-    Type.Optional(Type.String({ pattern: databaseUrlPattern })),
+    Type.Optional(Type.String({ format: "database address" })),
     "PostgreSQL itself, where SVC_DATABASE_URL is the address of a pooler (PgBouncer)",
   ),
   databasePrepare: variable(
@@ -232,6 +234,7 @@ export const variables = {
 } satisfies Record<string, Variable>;
 
 FormatRegistry.Set("timezone", isTimeZone);
+FormatRegistry.Set("database address", (text) => databaseUrlFault(text) === undefined);
 
 type Variables = typeof variables;
 export type Config = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;
@@ -265,7 +268,9 @@ export function readValue(
   const optionalAndMissing = value === undefined && OptionalKind in schema;
   if (optionalAndMissing || Value.Check(schema, value)) return { value };
   if (text === undefined) return { fault: `${name} is not set` };
-  return { fault: `${name}: ${secret ? "this value" : `"${text}"`} ${expectation(schema, text)}` };
+  return {
+    fault: `${name}: ${secret ? "this value" : `"${withoutPassword(text)}"`} ${expectation(schema, text)}`,
+  };
 }
 
 function expectation(schema: TSchema, text: string): string {
@@ -279,6 +284,7 @@ function expectation(schema: TSchema, text: string): string {
   if (schema.type === "boolean") return "is neither true nor false";
   if (schema.format === "timezone") return "is no IANA time zone, such as UTC or Europe/Berlin";
   if (schema.format === "metric providers") return providersFault(text) ?? "";
+  if (schema.format === "database address") return databaseUrlFault(text) ?? "";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
   return `does not look like ${schema.pattern}`;

@@ -1,5 +1,6 @@
 import { type Environment, readValue, variables } from "./config.ts";
 import type { Setting } from "./plugin/settings.ts";
+import { masked, withoutPassword } from "./secret.ts";
 
 /** One row of `svc server config` (spec 2.5). */
 export interface ConfigRow {
@@ -9,8 +10,6 @@ export interface ConfigRow {
   /** `environment`, `.env`, `default`, the variable that names a file, or nothing for what is not set. */
   source: string;
 }
-
-const mask = "********";
 
 /**
  * The configuration as the service reads it, with all that is wrong with it. A value that is not valid is shown as it
@@ -36,7 +35,7 @@ export function configRows(
     if (fault && set) faults.push(fault);
     rows.push({
       key: one.name,
-      value: one.secret && text !== "" ? mask : text,
+      value: one.secret && text !== "" ? masked : withoutPassword(text),
       source: set ?? (text === "" ? "" : "default"),
     });
   }

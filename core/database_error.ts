@@ -9,10 +9,18 @@ export function operatorsError(error: unknown): unknown {
   const code = errorCode(error);
   if (error instanceof SvcError || code === undefined) return error;
   const unavailable = (detail: string) => new Unavailable(detail, { cause: error });
+  if (untrusted.includes(code)) {
+    return unavailable(
+      "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
+    );
+  }
   switch (code) {
     case "28P01":
     case "28000":
     case "SASL_SIGNATURE_MISMATCH":
+      if (/no encryption$/.test((error as Error).message)) {
+        return unavailable("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL");
+      }
       return unavailable("PostgreSQL refuses this user or password: see SVC_DATABASE_URL");
     case "3D000":
       return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
@@ -24,6 +32,11 @@ export function operatorsError(error: unknown): unknown {
       return unavailable("PostgreSQL has no connection left for us (max_connections)");
     case "53100":
       return unavailable("The disk of PostgreSQL is full");
+    case "57014":
+      return unavailable("PostgreSQL cut a statement short (statement_timeout?): run it again");
+    case "42704":
+    case "22023":
+      return badParameter(error) ?? error;
     case "57P01":
     case "57P02":
     case "CONNECTION_CLOSED":
@@ -31,6 +44,9 @@ export function operatorsError(error: unknown): unknown {
     case "CONNECTION_DESTROYED":
     case "ECONNRESET":
     case "EPIPE":
+      if (/before secure TLS connection/.test((error as Error).message)) {
+        return unavailable("PostgreSQL offers no TLS, and sslmode in SVC_DATABASE_URL asks for it");
+      }
       return unavailable("PostgreSQL closed the connection: run it again");
     case "ECONNREFUSED":
     case "ENOTFOUND":
@@ -54,6 +70,23 @@ export function operatorsError(error: unknown): unknown {
     default:
       return error;
   }
+}
+
+const untrusted = [
+  ...["SELF_SIGNED_CERT_IN_CHAIN", "DEPTH_ZERO_SELF_SIGNED_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+  ...["UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "CERT_HAS_EXPIRED"],
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+];
+
+/** What an address says beside its place goes to the server, which ends a connection that asks for what it does not know. */
+function badParameter(error: unknown): Unavailable | undefined {
+  const { severity, message } = error as { severity?: string; message: string };
+  if (severity !== "FATAL") return undefined;
+  // Its name alone, and as a name is: what is behind a question mark may have been meant for a password.
+  const [, name] = /parameter "([a-z_]{1,40})"/.exec(message) ?? [];
+  const which = name === undefined ? "a parameter" : `the parameter ${name}`;
+  const detail = `PostgreSQL refuses ${which} of SVC_DATABASE_URL: correct it, or leave it out`;
+  return new Unavailable(detail, { cause: error });
 }
 
 /** That line for a log, whose errors have lost their words; none for what an operator cannot cause. */

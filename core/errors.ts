@@ -99,6 +99,11 @@ export class Unavailable extends SvcError {
   }
 }
 
+/** Something that we depend on has refused for good: whoever asks it again is told the same. */
+export class Refused extends Unavailable {
+  readonly permanent = true;
+}
+
 /** The configuration cannot work. `faults` lists every one of them, each naming its variable and the fix. */
 export class ConfigurationError extends SvcError {
   constructor(

@@ -1,4 +1,5 @@
 import pino from "pino";
+import { GatheredLines, standardError } from "./log_lines.ts";
 
 /** Where an operator reads what happened: JSON lines, one object a line. */
 export type Log = pino.Logger;
@@ -9,7 +10,10 @@ export type Log = pino.Logger;
  * Secrets are kept out by what callers pass: identifiers and hashes, never a header, a query or a database error
  * (its message holds the parameters). `err` is reduced to class, message and stack by `describeError`.
  */
-export function createLog(level: string, destination: pino.DestinationStream = pino.destination(2)): Log {
+export function createLog(
+  level: string,
+  destination: pino.DestinationStream = new GatheredLines(standardError()),
+): Log {
   return pino(
     { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime, serializers: { err: describeError } },
     destination,

@@ -2,3 +2,11 @@
 export function literally(text: string): string {
   return text.replaceAll(/[\\`*_[\]<>~|]/g, "\\$&");
 }
+
+/** Code with its fence, which says what it says, or a character that is escaped. */
+const codeOrEscape = /(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|\\([!-/:-@[-`{-~])/gs;
+
+/** For a reader who is shown the text itself: without the escapes, so that words are as they were written. */
+export function unescaped(markdown: string): string {
+  return markdown.replaceAll(codeOrEscape, (all, _fence, escaped?: string) => escaped ?? all);
+}

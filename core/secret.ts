@@ -41,3 +41,11 @@ export function newUserCode(): string {
   const pick = () => letters[randomInt(letters.length)];
   return `${Array.from({ length: 4 }, pick).join("")}-${Array.from({ length: 4 }, pick).join("")}`;
 }
+
+/** What an operator is shown of a secret. */
+export const masked = "********";
+
+/** A setting's text as it may be shown: an address in it keeps its password to itself, whatever it is for. */
+export function withoutPassword(text: string): string {
+  return text.replaceAll(/(?<=:\/\/[^\s/@:]*:)[^\s/]+(?=@)/g, masked);
+}

@@ -19,18 +19,35 @@ export function parseText(field: string, text: string, longest: number): string 
   return text;
 }
 
+/** Whether there is more in it than space and what leaves no mark: joiners, fillers, soft hyphens. */
+function isSeen(text: string): boolean {
+  return /[^\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(text);
+}
+
+/**
+ * Embeddings, overrides and isolates (Unicode, UAX #9, 2): a name stands in the middle of subjects and lines of ours, which
+ * would read backwards behind it. Scripts that go from right to left need none of them.
+ */
+const turns = /[\u202a-\u202e\u2066-\u2069]/;
+
 /** A text in one line, without the space around it, of which something is left. @throws InvalidInput */
 export function parseName(field: string, text: string): string {
   const name = parseText(field, text, nameLength).trim();
-  if (name === "") throw new InvalidInput(field, `The field ${field} is empty`);
-  if (/\p{Cc}/u.test(name)) throw new InvalidInput(field, `The field ${field} is not one line of text`);
+  if (!isSeen(name)) throw new InvalidInput(field, `The field ${field} is empty`);
+  if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
+    throw new InvalidInput(field, `The field ${field} is not one line of text`);
+  if (turns.test(name))
+    throw new InvalidInput(
+      field,
+      `The field ${field} has a character that turns the direction of what follows`,
+    );
   return name;
 }
 
 /** A text of as many lines as its writer likes, of which something is left. @throws InvalidInput */
 export function parseProse(field: string, text: string): string {
   const prose = parseText(field, text, descriptionLength);
-  if (prose.trim() === "") throw new InvalidInput(field, `The field ${field} is empty`);
+  if (!isSeen(prose)) throw new InvalidInput(field, `The field ${field} is empty`);
   return prose;
 }
 

@@ -11,7 +11,8 @@ export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 
 export interface DatabaseClient {
   db: Database;
-  close(): Promise<void>;
+  /** What is under way has so many seconds to end; then it is rejected. */
+  close(graceSeconds?: number): Promise<void>;
 }
 
 /**
@@ -27,5 +28,5 @@ export function openDatabase(
   const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare });
   if (prepare) prepareInTransactions(client);
   if (watch) watchSql(client, watch);
-  return { db: drizzle(client, { schema }), close: () => client.end({ timeout: 5 }) };
+  return { db: drizzle(client, { schema }), close: (timeout = 5) => client.end({ timeout }) };
 }

@@ -1,17 +1,23 @@
 import postgres from "postgres";
+import { readAddress } from "./address.ts";
 import { endWithConnection } from "./lost.ts";
 
 /** A client for raw SQL. Never one that drizzle() was given: drizzle changes how it reads and writes times. */
 export type Sql = postgres.Sql;
 
 /** A client for raw SQL, LISTEN and schema changes. Apart from client.ts, so that these load no tables. */
-export function openSql(url: string, options: postgres.Options<Record<string, never>> = {}): Sql {
+export function openSql(address: string, options: postgres.Options<Record<string, never>> = {}): Sql {
+  const { url, ssl, hasTimeout } = readAddress(address);
   const name = decodeURIComponent(new URL(url).pathname.slice(1));
   const client = postgres(url, {
+    ...(ssl === undefined ? {} : { ssl }),
+    ...(hasTimeout ? {} : { connect_timeout: 10 }),
     // postgres.js takes the name as it stands, PostgreSQL's own tools decode it.
     ...(name === "" ? {} : { database: name }),
     onnotice: () => {},
-    connect_timeout: 10,
+    // Bun goes on to what follows from a connection's end when something else happens: whoever asks meanwhile would write
+    // to where there is no socket any more (drizzle/lost.ts).
+    onclose: () => void setImmediate(() => {}),
     backoff,
     connection: { application_name: "svc" },
     ...options,

@@ -90,6 +90,8 @@ export function createApp(deps: Deps) {
       set.status = response.status;
       return response;
     })
+    // Before the parser: whatever the body, a file takes none.
+    .use(staticRoutes(deps.config.staticDir, (): AnyElysia => app))
     .onParse({ as: "global" }, ({ request, contentType }) => readJson(request, contentType))
     .onBeforeHandle(
       { as: "global" },
@@ -117,8 +119,7 @@ export function createApp(deps: Deps) {
     .use(searchRoutes(deps))
     .use(challenge.routes)
     .use(signInRoutes(deps))
-    .use(browserRoutes(deps))
-    .use(staticRoutes(deps.config.staticDir, (): AnyElysia => app));
+    .use(browserRoutes(deps));
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
   app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);

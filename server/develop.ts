@@ -1,6 +1,7 @@
 import { prettyFactory } from "pino-pretty";
 import { join } from "node:path";
 import { hostInUrl } from "../core/address.ts";
+import { stopSignal } from "../core/stop_signal.ts";
 import { errorPage } from "./start/error_page.ts";
 import { onceMore } from "./start/supervise.ts";
 import { watchFiles } from "./start/watch.ts";
@@ -27,17 +28,18 @@ const keptLines = 200;
  * the new one does. If that does not come up, its words are shown on the port instead, until the next change.
  */
 export async function develop(options: DevelopOptions): Promise<void> {
-  const stop = Promise.withResolvers<void>();
-  process.once("SIGINT", () => stop.resolve());
-  process.once("SIGTERM", () => stop.resolve());
+  const stop = stopSignal();
   const development = new Development(options);
-  const again = onceMore(() => development.restart());
+  const again = onceMore(
+    () => development.restart(),
+    () => development.say("the new process cannot be started"),
+  );
   using _watch = watchFiles([...watched, join(process.cwd(), ".env")], () => {
     development.say("a file has changed");
     again();
   });
   again();
-  await stop.promise;
+  await stop;
   await development.stop();
 }
 

@@ -10,9 +10,9 @@ import { WrongMethod } from "./error.ts";
 export function judgeMethod(app: () => AnyElysia) {
   let routes: { method: string; pattern: RegExp }[] | undefined;
   return (error: unknown, { method }: Request, path: string): unknown => {
-    // What takes every method only says that there is nothing.
+    // What takes every method only says that there is nothing, and what takes every path knows for itself.
     routes ??= app()
-      .routes.filter((route) => route.method !== "ALL")
+      .routes.filter((route) => route.method !== "ALL" && !route.path.endsWith("*"))
       .map((route) => ({ method: route.method, pattern: patternOf(route.path) }));
     const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
     if (methods.has("GET")) methods.add("HEAD");

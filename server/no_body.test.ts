@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { type EmptyIncident, useEmptyIncident } from "../tests/support/empty_incident.ts";
 import { insertIndividual, letJoin } from "../tests/support/participants.ts";
+import { exchange, statusesOf } from "../tests/support/raw_http.ts";
+import { signInToken } from "../tests/support/server.ts";
 import { asksForToken } from "./auth/actor.ts";
 import { nothing } from "./no_body.ts";
 
@@ -16,6 +18,24 @@ const leave = async (body?: string, type?: string) => {
   return member.call("POST", `${path}/${id}/leave`, body, type === undefined ? {} : { "content-type": type });
 };
 
+/** The statuses of the answers to a POST whose length nobody says. */
+async function postInChunks(to: string, chunks: string, type?: string): Promise<number[]> {
+  const lines = [
+    `POST ${to} HTTP/1.1`,
+    ...["Host: a", "Connection: close", "Transfer-Encoding: chunked"],
+    `Authorization: Bearer ${await signInToken(server)}`,
+    ...(type === undefined ? [] : [`Content-Type: ${type}`]),
+  ];
+  const answer = await exchange(
+    Number(new URL(server.url).port),
+    `${lines.join("\r\n")}\r\n\r\n${chunks}0\r\n\r\n`,
+  );
+  return statusesOf(answer);
+}
+
+const retryInChunks = (chunks: string, type?: string) =>
+  postInChunks(`/incidents/${incidentId}/retry`, chunks, type);
+
 test.each([
   [undefined, undefined],
   ["", "application/json"],
@@ -24,6 +44,34 @@ test.each([
   [" {} ", "application/json; charset=utf-8"],
 ])("where nothing is to be said, the body %p (%s) says nothing", async (body, type) => {
   expect((await leave(body, type)).http).toBe(200);
+});
+
+test.each([
+  ["{}", "Application/JSON", 200],
+  ["{}", "APPLICATION/JSON ; charset=utf-8", 200],
+  ['{"roles":[]}', "Application/JSON", 400],
+] as const)("media types are the same in capitals: %p (%s) is answered %d", async (body, type, http) => {
+  expect((await leave(body, type)).http).toBe(http);
+});
+
+test.each([
+  ["", undefined, 200],
+  ["", "application/json", 200],
+  ["", "text/plain", 200],
+  ["", "application/x-unknown", 200],
+  ["", "application/x-www-form-urlencoded", 200],
+  ["", "application/octet-stream", 200],
+  ["1\r\na\r\n", "application/x-www-form-urlencoded", 400],
+  ["1\r\na\r\n", "application/octet-stream", 400],
+  ["2\r\n{}\r\n", "application/json", 200],
+  ["2\r\n{}\r\n", undefined, 400],
+  ["1\r\n \r\n", "application/json", 400],
+] as const)("in chunks, where nothing is to be said: %p (%s) is answered %d", async (chunks, type, http) => {
+  expect(await retryInChunks(chunks, type)).toEqual([http]);
+});
+
+test("no chunks are no body where one is asked for", async () => {
+  expect(await postInChunks("/incidents", "", "application/json")).toEqual([400]);
 });
 
 test.each([

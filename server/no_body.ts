@@ -1,7 +1,15 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { type AnyElysia, t } from "elysia";
 import { InvalidInput } from "../core/errors.ts";
+import { isJson } from "./json.ts";
 import { closed } from "./schema.ts";
+
+/** A request, as a hook sees it. */
+interface Posted {
+  request: Request;
+  route: string;
+  body?: unknown;
+}
 
 /** The body of a request that says all in its path. */
 export const nothing = t.Optional(t.Object({}, closed));
@@ -12,18 +20,32 @@ export const nothing = t.Optional(t.Object({}, closed));
  */
 export function refuseBody(app: () => AnyElysia) {
   let without: Set<string> | undefined;
-  return ({ request, route, body }: { request: Request; route: string; body?: unknown }): void => {
+  return async ({ request, route, body }: Posted): Promise<void> => {
     if (request.method !== "POST") return;
     without ??= new Set(
       app()
         .routes.filter(({ hooks }) => isOptional(hooks.body))
         .map(({ path }) => path),
     );
-    if (!without.has(route) || request.body === null) return;
-    const isJson = /^application\/json *(;|$)/.test(request.headers.get("content-type") ?? "");
-    if (!isJson || typeof body !== "object" || body === null || Array.isArray(body))
+    if (!without.has(route) || (await isEmpty(request, body))) return;
+    const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
+    if (!isObject || !isJson(request.headers.get("content-type") ?? ""))
       throw new InvalidInput("body", "The body of this request is none, or an object as application/json");
   };
+}
+
+/** Also of one whose length was not said, and that is of no chunks then: whoever reads it first finds nothing in it. */
+async function isEmpty(request: Request, body: unknown): Promise<boolean> {
+  if (request.body === null) return true;
+  if (!request.bodyUsed) return (await request.bytes()).length === 0;
+  const type = request.headers.get("content-type") ?? "";
+  if (isJson(type)) return body === undefined;
+  if (body instanceof ArrayBuffer) return body.byteLength === 0;
+  return body === "" || (isForm(type) && Object.keys(body ?? {}).length === 0);
+}
+
+function isForm(contentType: string): boolean {
+  return /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
 }
 
 function isOptional(body: unknown): boolean {

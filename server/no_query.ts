@@ -1,23 +1,36 @@
 import type { AnyElysia } from "elysia";
+import { InvalidInput } from "../core/errors.ts";
 import { asksForToken } from "./auth/actor.ts";
 import { unknownName } from "./error.ts";
 
 /**
  * For each request of `app`: what a route says nothing of is refused in its query, as it is everywhere else. A `version`
  * after the address of a DELETE would be hoped for in vain. Elysia lets it pass where there is no schema, and the schema of
- * a guard would replace those of the routes that have one.
+ * a guard would replace those of the routes that have one. So is what is said twice: only one of the two would count.
  *
  * What is open to everyone takes anything: others append words of their own.
  */
 export function refuseUnknownQuery(app: () => AnyElysia) {
-  let without: Set<string> | undefined;
+  let asking: Map<string, { knows: boolean }> | undefined;
   return ({ request, route }: { request: Request; route: string }): void => {
-    if (!request.url.includes("?")) return;
-    without ??= new Set(
+    const { url, method } = request;
+    if (!url.includes("?")) return;
+    asking ??= new Map(
       app()
-        .routes.filter((one) => asksForToken(one) && one.hooks.query === undefined)
-        .map(({ method, path }) => `${method} ${path}`),
+        .routes.filter(asksForToken)
+        .map(({ method, path, hooks }) => [`${method} ${path}`, { knows: hooks.query !== undefined }]),
     );
-    if (without.has(`${request.method} ${route}`)) throw unknownName();
+    const asked = asking.get(`${method === "HEAD" ? "GET" : method} ${route}`);
+    if (asked && !asked.knows) throw unknownName();
+    if (asked) refuseRepeated(new URL(url).searchParams);
   };
+}
+
+/** Of names that are known: the schema has refused all others. @throws InvalidInput */
+function refuseRepeated(query: URLSearchParams): void {
+  const names = new Set<string>();
+  for (const name of query.keys()) {
+    if (names.has(name)) throw new InvalidInput(name, `The parameter ${name} is there twice`);
+    names.add(name);
+  }
 }

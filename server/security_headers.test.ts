@@ -1,25 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { frontEnd } from "../tests/support/front_end.ts";
-import {
-  newChallenge,
-  poll,
-  signInToken,
-  startTestServer,
-  type TestServer,
-} from "../tests/support/server.ts";
+import { describe, expect, test } from "bun:test";
+import { useFrontEnd } from "../tests/support/front_end_server.ts";
+import { newChallenge, poll, signInToken, type TestServer } from "../tests/support/server.ts";
 import { proxyTrust } from "./address.ts";
 import { secureAnswers } from "./security_headers.ts";
 import { errorPage } from "./start/error_page.ts";
 
-const site = frontEnd();
-let server: TestServer;
-beforeAll(async () => {
-  server = await startTestServer({ staticDir: site.path });
-});
-afterAll(async () => {
-  await server[Symbol.asyncDispose]();
-  site[Symbol.dispose]();
-});
+const { server } = useFrontEnd();
 
 const strict = {
   "x-content-type-options": "nosniff",
@@ -49,13 +35,13 @@ function expectStrict(what: string, { headers }: Response) {
 
 describe("what a browser is told", () => {
   test("with every answer of every route, good or bad", async () => {
-    const authorization = `Bearer ${await signInToken(server)}`;
-    for (const { method, path } of server.app.routes) {
+    const authorization = `Bearer ${await signInToken(server())}`;
+    for (const { method, path } of server().app.routes) {
       const address = path.replaceAll(/:\w+/g, "1").replace("*", "nothing");
       for (const headers of [new Headers(), new Headers({ authorization })]) {
         const verb = method === "ALL" ? "GET" : method;
         const what = `${verb} ${address}`;
-        const response = await server.fetch(address, { method: verb, headers });
+        const response = await server().fetch(address, { method: verb, headers });
         expectStrict(what, response);
         const cacheable = /^\/(style\.css|icon\.svg|openapi|\.well-known)/.test(path);
         if (!cacheable) expect([what, response.headers.get("cache-control")]).toEqual([what, "no-store"]);
@@ -64,19 +50,19 @@ describe("what a browser is told", () => {
   });
 
   test("with a poll that memory answers, and with what has no address", async () => {
-    const challenge = await newChallenge(server);
-    await poll(server, challenge);
-    const again = await server.fetch(challenge.pollPath, {
+    const challenge = await newChallenge(server());
+    await poll(server(), challenge);
+    const again = await server().fetch(challenge.pollPath, {
       headers: { authorization: `Challenge ${challenge.verifier}` },
     });
     expectStrict("poll", again);
     expect(again.headers.get("cache-control")).toBe("no-store");
-    expectStrict("no host", await server.fetch("/healthcheck", { headers: { host: "a b" } }));
+    expectStrict("no host", await server().fetch("/healthcheck", { headers: { host: "a b" } }));
   });
 
   test("with a file of a front end: it runs what is its own", async () => {
     for (const path of ["/", "/assets/index-C9dQ2LpZ.js"]) {
-      const response = await server.fetch(path);
+      const response = await server().fetch(path);
       expectStrict(path, response);
       expect(response.headers.get("content-security-policy")).toStartWith(
         "default-src 'self'; style-src 'self'",
@@ -100,15 +86,16 @@ describe("Strict-Transport-Security", () => {
   };
 
   test("where a proxy that we believe says https, and nowhere else", async () => {
-    await using proxied = await server.another({ proxyHeaders: true, trustedProxies: "127.0.0.1" });
-    await using stranger = await server.another({ proxyHeaders: true, trustedProxies: "10.0.0.1" });
+    await using proxied = await server().another({ proxyHeaders: true, trustedProxies: "127.0.0.1" });
+    await using stranger = await server().another({ proxyHeaders: true, trustedProxies: "10.0.0.1" });
     expect(await told(proxied, "https")).toBe("max-age=31536000");
     expect(await told(proxied, "http, https")).toBe("max-age=31536000");
+    expect(await told(proxied, "HTTPS")).toBe("max-age=31536000");
     expect(await told(proxied, "https, http")).toBeNull();
     expect(await told(proxied, "http")).toBeNull();
     expect(await told(proxied)).toBeNull();
     expect(await told(stranger, "https")).toBeNull();
-    expect(await told(server, "https")).toBeNull();
+    expect(await told(server(), "https")).toBeNull();
   });
 });
 

@@ -81,10 +81,15 @@ function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
 
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 
-/** The value of TypeScript that is run in the global scope, so that what it declares stays. */
+/** The value of TypeScript. */
 async function evaluate(code: string): Promise<unknown> {
+  return await run(transpiler.transformSync(code));
+}
+
+/** The value of a program in the global scope, so that what it declares stays. */
+async function run(program: string): Promise<unknown> {
   const importModuleDynamically = (name: string) => import(Bun.resolveSync(name, process.cwd()));
-  const result: unknown = await runInThisContext(transpiler.transformSync(code), {
+  const result: unknown = await runInThisContext(program, {
     filename: "shell",
     importModuleDynamically: importModuleDynamically as never,
   });
@@ -105,10 +110,16 @@ async function converse(environment: Environment): Promise<void> {
     prompt: "svc> ",
     useGlobal: true,
     eval: (code, _context, _file, done) => {
-      evaluate(code).then(
-        (value) => done(null, value),
-        (error: unknown) => done(isUnfinished(error) ? new Recoverable(error) : (error as Error), undefined),
-      );
+      const faults = faultsOf(code);
+      if (faults.length > 0) {
+        const fault = new SyntaxError(faults.map(({ message }) => message).join("; "));
+        done(isUnfinished(code) ? new Recoverable(fault) : fault, undefined);
+      } else
+        evaluate(code).then(
+          (value) => done(null, value),
+          // What is no error at all (`throw null`) would be taken for none.
+          (error: unknown) => done((error ?? new Error(`${error} was thrown`)) as Error, undefined),
+        );
     },
   });
   const ended = new Promise<void>((resolve) => repl.once("exit", resolve));
@@ -116,9 +127,25 @@ async function converse(environment: Environment): Promise<void> {
   await ended;
 }
 
-/** The line is no program yet, and may become one with the next. */
-function isUnfinished(error: unknown): error is SyntaxError {
-  return error instanceof Error && /Unexpected end of file|Unterminated/.test(Bun.inspect(error));
+/** Why it is no program; none for one that is. */
+function faultsOf(code: string): Error[] {
+  try {
+    transpiler.transformSync(code);
+    return [];
+  } catch (cause) {
+    return cause instanceof AggregateError ? cause.errors : [cause as Error];
+  }
+}
+
+/** It may become a program with the next line. Of texts, only one in backticks goes on there: so it ends with a backtick. */
+function isUnfinished(code: string): boolean {
+  const says = (text: string, what: RegExp) => faultsOf(text).some(({ message }) => what.test(message));
+  // What it has found it quotes, and that may read like any of these.
+  const open = /^Unterminated/;
+  return (
+    says(code, /^Unexpected end of file$|found end of file$|to terminate multi-line comment$/) ||
+    (says(code, open) && !says(`${code}\``, open))
+  );
 }
 
 /** A history that cannot be kept is told, and no reason to stop. */

@@ -3,21 +3,23 @@ import { hostInUrl } from "../core/address.ts";
 import { type Environment, readConfig } from "../core/config.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { stopSignal } from "../core/stop_signal.ts";
 import { type MetricsPlace, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
 import type { Operator } from "./app.ts";
 import { isElysia, loadApp } from "./start/load_app.ts";
 import type { StartOptions } from "./start/options.ts";
 import { serve } from "./start/serve.ts";
 import { shareNewConnections, takeNewConnections } from "./start/socket.ts";
-import { obey, stopRequested, tell } from "./start/supervised.ts";
+import { obey, stopOrdered, tell } from "./start/supervised.ts";
 
 /**
- * Serves the application until SIGINT or SIGTERM. What the command line says goes before the environment.
+ * Serves the application until SIGINT or SIGTERM; one of several, until its supervisor says so. What the command line says
+ * goes before the environment.
  * @throws ConfigurationError for an APP that cannot be loaded, SvcError for a port that is taken
  */
 export async function startServer(options: StartOptions, environment: Environment): Promise<void> {
   const stop = Promise.withResolvers<void>();
-  stopRequested(options.supervised).then(stop.resolve);
+  void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
   // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settingsOf(options, environment));
   const app = await loadApp(options.app);

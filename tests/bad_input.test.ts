@@ -86,6 +86,18 @@ test("a parameter that nobody knows is refused", async () => {
   expect(others).toEqual([]);
 });
 
+test("a parameter that is there twice is refused, and named", async () => {
+  const searched = operations.filter(({ operation }) =>
+    operation.parameters?.some(({ name }) => name === "q"),
+  );
+  expect(searched.length).toBeGreaterThan(2);
+  const expected = { http: 400, code: "invalid_input", field: "q", detail: "The parameter q is there twice" };
+  const others = await unlike(searched, expected, ({ method, path }) =>
+    admin.call(method, `${addressOf(path)}?q=a&limit=1&q=b`),
+  );
+  expect(others).toEqual([]);
+});
+
 test("what answers everyone takes any parameter: others append their own", async () => {
   for (const path of ["/healthcheck", "/.well-known/jwks.json", "/openapi", "/openapi/json"])
     expect((await server.fetch(`${path}?unheard=1`)).status).toBe(200);

@@ -15,6 +15,7 @@ interface Container {
   ports?: { name: string; containerPort: number }[];
   [probe: `${string}Probe`]: { httpGet?: { path: string; port: string }; exec?: { command: string[] } };
   securityContext: unknown;
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
   volumeMounts: { name: string; mountPath: string }[];
 }
 
@@ -33,7 +34,14 @@ interface Manifest {
   kind: string;
   metadata: { name: string };
   data?: Record<string, string>;
-  spec: { replicas: number; minAvailable: number; template: Pod; jobTemplate: { spec: { template: Pod } } };
+  spec: {
+    replicas: number;
+    minAvailable: number;
+    template: Pod;
+    jobTemplate: { spec: { template: Pod } };
+    selector?: { matchLabels?: Record<string, string> } & Record<string, unknown>;
+    podSelector?: { matchLabels: Record<string, string> };
+  };
 }
 
 function read(file: string): Manifest[] {
@@ -95,6 +103,35 @@ describe("what runs", () => {
       expect(securityContext).toEqual({
         ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } },
       });
+  });
+
+  test("asks for what it needs, and takes no more memory than is there for it", () => {
+    for (const { resources } of containers) {
+      expect(Object.keys(resources?.requests ?? {})).toEqual(["cpu", "memory"]);
+      expect(Object.keys(resources?.limits ?? {})).toEqual(["memory"]);
+    }
+  });
+
+  test("is selected by what is meant for it, and by nothing else", () => {
+    const selected = manifests.flatMap(({ kind, metadata, spec }) => {
+      const { podSelector, selector = podSelector } = spec ?? {};
+      if (!selector) return [];
+      const labels = Object.entries(selector.matchLabels ?? selector);
+      const found = pods.filter((pod) =>
+        labels.every(([name, value]) => pod.metadata.labels[name] === value),
+      );
+      const component = (pod: Pod) => pod.metadata.labels["app.kubernetes.io/component"];
+      return [`${kind} ${metadata.name}: ${found.map(component).sort().join(" ")}`];
+    });
+    expect(selected.sort()).toEqual([
+      "Deployment svc-server: server",
+      "Deployment svc-worker: worker",
+      "NetworkPolicy svc-server: server",
+      "NetworkPolicy svc: backup migrate server worker",
+      "PodDisruptionBudget svc-server: server",
+      "PodDisruptionBudget svc-worker: worker",
+      "Service svc: server",
+    ]);
   });
 
   test("knows its variables, and finds each secret where it is mounted", async () => {

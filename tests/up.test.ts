@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "./support/e2e_until.ts";
 import { descendants, untilGone } from "./support/processes.ts";
 import { npmStart, startUp, wrapped } from "./support/up.ts";
 
@@ -49,6 +50,19 @@ describe("svc up", () => {
     expect(await up.exit).toBe(130);
     await untilGone(all);
     expect(existsSync(join(data, "up.json"))).toBe(false);
+  });
+
+  test("says where the metrics of each part are", async () => {
+    const ports = { SVC_METRICS_PORT: "0", SVC_SCHEDULER_METRICS_PORT: "0" };
+    await using up = startUp(data, [], { METRIC_PROVIDERS: "prometheus", ...ports });
+    await up.ready;
+    for (const part of ["server", "worker"]) {
+      const place = await until(
+        `the metrics of ${part}`,
+        () => up.output().match(new RegExp(`${part}: svc: metrics at (\\S+)`))?.[1],
+      );
+      expect((await fetch(place)).status).toBe(200);
+    }
   });
 
   test("keeps its secrets to its owner, and out of arguments and logs", async () => {

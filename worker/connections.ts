@@ -27,12 +27,16 @@ export class Connections {
     return this.#tasks.db;
   }
 
-  /** For connections that are open and on which nobody answers: PostgreSQL's client waits for ever on such. */
+  /**
+   * For connections that are open and on which nobody answers: PostgreSQL's client waits for ever on such. What the
+   * schedule has asked there is asked again at once; a task's work is done for if it is cut off, so it has a while longer.
+   */
   reopen(): void {
-    const old = [this.#schedule, this.#tasks];
+    const [schedule, tasks] = [this.#schedule, this.#tasks];
     this.#schedule = this.#open("schedule", scheduleConnections);
     this.#tasks = this.#open("tasks", this.poolSize);
-    for (const client of old) client.close().catch(() => {});
+    schedule.close(0).catch(() => {});
+    tasks.close().catch(() => {});
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,7 @@
 import { PgBoss } from "pg-boss";
 import { attemptDelivery, buryDelivery } from "../core/delivery/attempt.ts";
-import { bossOptions, deadQueue, deliveryQueue } from "../core/delivery/job.ts";
+import { bossError, bossOptions, deadQueue, deliveryQueue } from "../core/delivery/job.ts";
+import { addressForPg } from "../drizzle/address_pg.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 
@@ -22,11 +23,13 @@ export async function sendDeliveries(
   { poll = pollSeconds, grace = graceMilliseconds }: { poll?: number; grace?: number } = {},
 ): Promise<void> {
   const { config, log, observed } = deps;
+  const address = await new Outage(log).outlast(() => addressForPg(config.databaseUrl!), stop);
+  if (!address) return;
   const boss = new PgBoss({
-    ...{ ...bossOptions, connectionString: config.databaseUrl, max: connections, application_name: "svc" },
+    ...{ ...bossOptions, ...address, max: connections, application_name: "svc" },
     ...{ superviseIntervalSeconds: 30, monitorIntervalSeconds: 30, reindex: false, monitorVacuum: false },
   });
-  boss.on("error", (err) => log.warn({ err }, "the outbox cannot be asked"));
+  boss.on("error", (error) => log.warn({ err: bossError(error) }, "the outbox cannot be asked"));
   const stopped = Promise.withResolvers<void>();
   const end = () => stopped.resolve();
   stop.addEventListener("abort", end, { once: true });

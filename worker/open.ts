@@ -19,6 +19,7 @@ import { Connections } from "./connections.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
+import { outliveStrays } from "./strays.ts";
 import { DatabaseTime } from "./time.ts";
 
 /** A dead worker's run waits for so long. */
@@ -31,17 +32,17 @@ export interface OpenWorker extends WorkerDeps {
 
 /**
  * Builds a worker from the environment, with real parts. A database that does not answer yet is waited for where
- * `patient`; undefined when `stop` aborts meanwhile.
+ * `patient`; undefined when `stop` aborts meanwhile. With `outlive`, what plugins throw while nobody waits ends no process.
  *
  * @throws ConfigurationError with every fault
  * @throws Conflict when the schema is not one that this release can work on
  * @throws Unavailable when the only address that it has is a pooler's
  */
 export async function openWorker(
-  options: { environment: Environment; patient: boolean; clock?: DatabaseClock },
+  options: { environment: Environment; patient: boolean; outlive?: boolean; clock?: DatabaseClock },
   stop: AbortSignal,
 ): Promise<OpenWorker | undefined> {
-  const { patient, clock = databaseClock } = options;
+  const { patient, outlive = false, clock = databaseClock } = options;
   const environment = readEnvironment(options.environment);
   const config = readConfig(environment);
   if (!config.databaseUrl)
@@ -52,7 +53,11 @@ export async function openWorker(
   const connections = new Connections(config.databaseUrl, config.databasePoolSize, poolWatch, {
     prepare: keepsStatements(config),
   });
-  const close = async () => void (await Promise.all([connections.close(), telemetry?.stop()]));
+  const calm = outlive ? outliveStrays(log) : undefined;
+  const close = async () => {
+    await Promise.all([connections.close(), telemetry?.stop()]);
+    calm?.();
+  };
   try {
     const mayBePooled = config.databaseDirectUrl !== undefined;
     if (!(await assertDatabase(connections, { log, patient, mayBePooled }, stop))) {

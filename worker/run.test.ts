@@ -7,6 +7,7 @@ import { createLog } from "../core/log.ts";
 import { claimNow } from "../core/schedule/claim.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { run, runFault, team } from "../drizzle/schema/index.ts";
+import { somebodyWaits } from "../tests/support/blocked.ts";
 import { TestClock } from "../tests/support/clock.ts";
 import { useDatabase } from "../tests/support/database.ts";
 import { until } from "../tests/support/e2e_until.ts";
@@ -122,6 +123,32 @@ test("a task that hangs has failed when its time is up; what it does then change
   expect(outcome).toEqual({ state: "Failed", error: "It took longer than 0.05 s" });
   expect((await late.promise).signal.aborted).toBe(true);
   wake.resolve();
+  expect(String(await ended.promise)).toContain("The run is no longer ours");
+  expect(await teams()).toBe(0);
+});
+
+test("what has waited for the run's row, or for a connection, begins no work when the run has ended meanwhile", async () => {
+  const ended = Promise.withResolvers<unknown>();
+  const outcome = await client.db.transaction(async (tx) => {
+    const stop = new AbortController();
+    const held = Promise.withResolvers<void>();
+    const running = doing(
+      async (context) => {
+        await tx.select().from(run).for("update");
+        held.resolve();
+        await insertTeam(context).catch(ended.resolve);
+        return nothing;
+      },
+      { giveUp: stop.signal },
+    );
+    await held.promise;
+    await somebodyWaits(client.db);
+    stop.abort();
+    // To give it back is behind that.
+    await somebodyWaits(client.db, 2);
+    return { running };
+  });
+  expect(await outcome.running).toEqual({ state: "given back" });
   expect(String(await ended.promise)).toContain("The run is no longer ours");
   expect(await teams()).toBe(0);
 });

@@ -115,8 +115,15 @@ function contextOf(
   return {
     ...{ db: db(), clock: time, config, log, plugins, signal, slot: claim.slot },
     transaction: async (work) => {
-      if (signal.aborted) throw runLost();
-      return whileHeld({ ...schedule(), db: db() }, claim, timeoutSeconds, work);
+      const assertOurs = () => {
+        if (signal.aborted) throw runLost();
+      };
+      assertOurs();
+      return whileHeld({ ...schedule(), db: db() }, claim, timeoutSeconds, (tx) => {
+        // It may have waited for a connection, while the run ended and its slot was claimed anew by this very worker.
+        assertOurs();
+        return work(tx);
+      });
     },
     fault: (item, reason) => void faults.push({ item, reason }),
   };

@@ -1,6 +1,7 @@
 import { SvcError } from "../core/errors.ts";
 import type { Environment } from "../core/config.ts";
 import { Verbosity } from "../core/log.ts";
+import { stopSignal } from "../core/stop_signal.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
 import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
 import { sendDeliveries } from "./deliveries.ts";
@@ -31,13 +32,13 @@ export async function startWorker(options: StartOptions, environment: Environmen
   const { task, eager, keep, report } = options;
   const stop = new AbortController();
   const end = () => stop.abort();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, end);
+  void stopSignal().then(end);
   let verbosity: Verbosity | undefined;
   const toggle = () => verbosity?.toggle();
   process.on("SIGUSR2", toggle);
   const works = worksOf(task);
   const settings = settingsOf(options, environment);
-  const deps = await openWorker({ environment: settings, patient: !eager }, stop.signal);
+  const deps = await openWorker({ environment: settings, patient: !eager, outlive: true }, stop.signal);
   if (!deps) return;
   verbosity = new Verbosity(deps.log);
   let endpoint: MetricsEndpoint | undefined;
@@ -59,7 +60,6 @@ export async function startWorker(options: StartOptions, environment: Environmen
   } finally {
     await Promise.all([endpoint?.stop(), deps.close()]);
     process.removeListener("SIGUSR2", toggle);
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.removeListener(signal, end);
   }
 }
 

@@ -66,3 +66,13 @@ test("what does not answer in time is given up", async () => {
   expect(await inTime(1000, Promise.resolve(7))).toBe(7);
   await expect(inTime(1, new Promise(() => {}))).rejects.toThrow("no answer");
 });
+
+test("the time in which this process stood still does not count", async () => {
+  const answer = inTime(
+    2000,
+    Bun.sleep(10).then(() => Bun.sleep(10)),
+  );
+  // Meanwhile the first half is over, and the time is up before the second one has begun.
+  Bun.sleepSync(2100);
+  await answer;
+});

@@ -3,6 +3,9 @@ import type { Clock } from "../core/clock.ts";
 /** Timers of the runtime end at most this late by themselves, and long ones are looked at in between. */
 const longestTimerMilliseconds = 5000;
 
+/** From then on the time is looked at again and again: a timer of the runtime alone is a millisecond late, or several. */
+const nearMilliseconds = 3;
+
 /**
  * The database's time between two looks at it: what it said last, plus what has passed here since by a clock that nobody
  * sets. This machine's own time of day plays no part.
@@ -39,7 +42,9 @@ export class DatabaseTime implements Clock {
     while (!signal.aborted) {
       const left = at.getTime() - (performance.now() + (this.#offset ?? 0));
       if (left < 0) return;
-      await pause(Math.min(left + 1, longestTimerMilliseconds), signal);
+      if (left > nearMilliseconds)
+        await pause(Math.min(left - nearMilliseconds, longestTimerMilliseconds), signal);
+      else await new Promise(setImmediate);
     }
   }
 }
@@ -59,14 +64,34 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
   }
 }
 
-/** The value of a promise that has to settle in time. @throws Error "no answer" */
+/** Nobody has answered in time. */
+export class NoAnswer extends Error {
+  constructor() {
+    super("no answer");
+  }
+}
+
+/** In so many parts a time is waited for. */
+const parts = 10;
+
+/**
+ * The value of a promise that has to settle in time, of which the time does not count in which this process stood still:
+ * then the answer may be there, and nobody has read it.
+ *
+ * @throws NoAnswer
+ */
 export async function inTime<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("no answer")), milliseconds);
+  let timer: NodeJS.Timeout;
+  const wait = (left: number): void => {
+    const next = () => (left === 1 ? reject(new NoAnswer()) : wait(left - 1));
+    timer = setTimeout(next, milliseconds / parts);
+  };
+  wait(parts);
   promise.catch(() => {});
   try {
     return await Promise.race([promise, late]);
   } finally {
-    clearTimeout(timer);
+    clearTimeout(timer!);
   }
 }

@@ -1,14 +1,18 @@
 import { hostname } from "node:os";
+import { errorCode } from "../core/database_error.ts";
 import { claimDue, claimNow } from "../core/schedule/claim.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
 import { Crew } from "./crew.ts";
+import { withoutQuery } from "../drizzle/query_error.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 import { type Outcome, runClaim, type Work } from "./run.ts";
-import { inTime, pause } from "./time.ts";
+import { inTime, NoAnswer, pause } from "./time.ts";
 
 const patienceMilliseconds = 5000;
+/** read_only_sql_transaction */
+const readOnly = "25006";
 const cleanUpMilliseconds = 3_600_000;
 /** After a stop, for runs to finish; what is left is given back. */
 const graceMilliseconds = 20_000;
@@ -90,7 +94,6 @@ async function follow(
 
 /** Says that we live, and hears what time it is and who else does. */
 async function observe({ schedule, time, reopen }: WorkerDeps, crew: Crew): Promise<true> {
-  const begun = performance.now();
   const say = async () => {
     await beat(schedule(), { host: hostname(), pid: process.pid });
     const sent = performance.now();
@@ -99,7 +102,8 @@ async function observe({ schedule, time, reopen }: WorkerDeps, crew: Crew): Prom
     crew.hear(workers);
   };
   await inTime(patienceMilliseconds, say()).catch((error: unknown) => {
-    if (performance.now() - begun >= patienceMilliseconds) reopen();
+    // A failover may have left us where nothing can be written; by the same address there may be the new primary.
+    if (error instanceof NoAnswer || errorCode(withoutQuery(error)) === readOnly) reopen();
     throw error;
   });
   return true;

@@ -8,18 +8,19 @@ export interface Finished {
   stderr: string;
 }
 
-/** Runs `svc` as a process of its own, with `env` and nothing else of ours in its environment. */
+/** Runs `svc` as a process of its own, with `env` and nothing else of ours in its environment; `detached`: of a group of its own. */
 export function spawnSvc(
   args: readonly string[],
   env: Record<string, string> = {},
   preload?: string,
   cwd?: string,
+  detached = false,
 ) {
   // As bin/svc.mjs starts it: Bun itself reads no `.env`.
   const bun = [process.execPath, "--no-env-file"];
   const child = Bun.spawn([...bun, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
     env: { PATH: process.env.PATH, TZ: "UTC", ...env },
-    cwd,
+    ...{ cwd, detached },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",

@@ -96,7 +96,13 @@ function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose 
   return last;
 }
 
-/** A line of pino's JSON log, or anything else. Important: from level `error` (50) on, or what looks like a crash. */
+/** Only the part itself knows a port that it has chosen, and only who is told may ask there. */
+const tellsPlace = /^svc: metrics at /;
+
+/**
+ * A line of pino's JSON log, or anything else. Important: from level `error` (50) on, what looks like a crash, and where
+ * something is served that is announced nowhere else.
+ */
 function readLine(line: string): { text: string; important: boolean } {
   if (line.startsWith("{")) {
     try {
@@ -109,5 +115,5 @@ function readLine(line: string): { text: string; important: boolean } {
       // Not pino's.
     }
   }
-  return { text: line, important: /\b(error|panic|exception)\b/i.test(line) };
+  return { text: line, important: tellsPlace.test(line) || /\b(error|panic|exception)\b/i.test(line) };
 }

@@ -87,7 +87,9 @@ test("a newer format and a foreign file are named so", async () => {
   const bytes = await writeFile(path);
   await Bun.write(path, Buffer.concat([Buffer.from("SVC-BACKUP 2 7\n"), bytes.subarray(20)]));
   expect(verifyPortable(path)).rejects.toThrow(`${path} was made by a newer release of svc (format 2)`);
-  for (const text of ["", "SVC", "-- PostgreSQL database dump", "\u0000".repeat(40)]) {
+  await Bun.write(path, "");
+  expect(formatOf(path)).rejects.toThrow(`${path} is not a backup of svc: it is empty`);
+  for (const text of ["SVC", "-- PostgreSQL database dump", "\u0000".repeat(40)]) {
     await Bun.write(path, text);
     expect(formatOf(path)).rejects.toThrow(`${path} is not a backup of svc: its format is unknown`);
   }
@@ -97,4 +99,7 @@ test("a newer format and a foreign file are named so", async () => {
     `There is no nothing in ${directory.path}`,
   );
   expect(formatOf(directory.path)).rejects.toThrow(`${directory.path} is a directory`);
+  const pipe = join(directory.path, "pipe");
+  expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+  expect(formatOf(pipe)).rejects.toThrow(`${pipe} is no plain file`);
 });

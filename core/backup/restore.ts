@@ -28,6 +28,8 @@ export interface RestoreOptions {
   confirm: (database: DatabaseDescription) => Promise<void>;
   tools?: ToolSearch["directoriesOf"];
   revisions?: readonly Revision[];
+  /** Seconds to wait for another schema change. */
+  patience?: number;
   signal?: AbortSignal;
   progress?: OnProgress;
   /** Told what keeps us waiting. */
@@ -94,6 +96,9 @@ async function openBackup(options: RestoreOptions, { major, server }: Target): P
 export async function formatOf(path: string): Promise<Format> {
   let start: Buffer;
   try {
+    const found = await stat(path);
+    // Opening a pipe waits for its other end, and no signal reaches whoever waits.
+    if (!found.isFile() && !found.isDirectory()) throw new InvalidInput("file", `${path} is no plain file`);
     const handle = await open(path, "r");
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(portableMagic.length), 0);
@@ -106,7 +111,8 @@ export async function formatOf(path: string): Promise<Format> {
   }
   if (start.subarray(0, 5).toString("latin1") === "PGDMP") return "custom";
   if (start.equals(portableMagic)) return "portable";
-  throw new InvalidInput("file", `${path} is not a backup of svc: its format is unknown`);
+  const why = start.length === 0 ? "it is empty" : "its format is unknown";
+  throw new InvalidInput("file", `${path} is not a backup of svc: ${why}`);
 }
 
 function refuseUnknown({ revisions }: OpenBackup, known: readonly Revision[]): void {
@@ -129,7 +135,7 @@ async function replace(
   backup: OpenBackup,
   known: readonly Revision[],
 ): Promise<number> {
-  const { url, signal, notice } = options;
+  const { url, patience, signal, notice } = options;
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
   let rows = 0;
   const load = async (transaction: Runner) => {
@@ -144,7 +150,7 @@ async function replace(
     rows = await compare(transaction, backup, loaded);
     await holdRestored(transaction);
   };
-  await withLock({ url, purpose: "svc database restore", onWait }, (sql) =>
+  await withLock({ url, patience, purpose: "svc database restore", onWait }, (sql) =>
     cutOnAbort(sql, signal, () => whenFree("restore", notice, () => sql.begin(load))),
   );
   return rows;
@@ -179,9 +185,9 @@ function loadError(error: unknown): unknown {
   return new Conflict(`The backup cannot be loaded, nothing was changed: ${reason}`, { cause: error });
 }
 
-async function toHead(options: RestoreOptions, known: readonly Revision[]) {
+async function toHead({ url, patience, notice }: RestoreOptions, known: readonly Revision[]) {
   try {
-    return await upgrade({ url: options.url, notice: options.notice, revisions: known });
+    return await upgrade({ url, patience, notice, revisions: known });
   } catch (error) {
     const reason = error instanceof SvcError ? error.detail : "see svc database upgrade";
     throw new Unavailable(`The backup is restored, but could not be brought to head: ${reason}`, {

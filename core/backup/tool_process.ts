@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Encryption } from "../../drizzle/address.ts";
 import type { Sql } from "../../drizzle/client.ts";
 import type { Environment } from "../config.ts";
 import { InvalidInput, Unavailable } from "../errors.ts";
@@ -173,9 +174,15 @@ export function connectionVariables({ options }: Sql, tool: Tool, passwordFile: 
     PGPORT: port.join(","),
     PGPASSFILE: passwordFile,
     ...(target_session_attrs ? { PGTARGETSESSIONATTRS: target_session_attrs } : {}),
-    // postgres.js has libpq's words for it. With its `true`, which verifies, our own connection has verified already.
-    ...(ssl ? { PGSSLMODE: typeof ssl === "string" && !ssl.startsWith("verify") ? ssl : "require" } : {}),
+    ...encryptionOf(ssl),
   };
+}
+
+function encryptionOf(ssl: unknown): Environment {
+  if (!ssl) return {};
+  if (typeof ssl === "object" && "variables" in ssl) return (ssl as Encryption).variables;
+  // postgres.js has libpq's words for it. With its `true`, which verifies, our own connection has verified already.
+  return { PGSSLMODE: typeof ssl === "string" && !ssl.startsWith("verify") ? ssl : "require" };
 }
 
 /**

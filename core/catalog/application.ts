@@ -29,4 +29,5 @@ export const applications: Resource<typeof application, typeof columns, Applicat
   }),
   may: () => isNull(application.source),
   whyNot: (item) => comesFromSource("application", item),
+  listedBy: "application",
 };

@@ -30,6 +30,7 @@ export const definitions: Resource<typeof definition, typeof columns, Definition
   parse: ({ text }) => ({ text: parseProse("text", text) }),
   may: () => isNull(definition.source),
   whyNot: (item) => comesFromSource("definition", item),
+  listedBy: "term",
   keep: async (tx, ownerId, { termIds: ids }) =>
     void (await setLinks(tx, links, { field: "term_ids", ownerId, ids })),
 };

@@ -8,6 +8,8 @@ import {
   task,
   taskAssignee,
 } from "../../drizzle/schema/index.ts";
+import { audit } from "../audit.ts";
+import type { Deletion } from "./resource.ts";
 
 // What names a record and is no reason to keep it when an admin deletes it.
 
@@ -52,7 +54,10 @@ export async function releaseFromLists(
  * that define no other one. Those that people wrote stay in the way: they are theirs to change. The caller holds the
  * source and the term.
  */
-export async function releaseFromDefinitions(tx: Transaction, id: number, source: string): Promise<void> {
+export async function releaseFromDefinitions(
+  tx: Transaction,
+  { id, source, told }: { id: number; source: string; told: Deletion },
+): Promise<void> {
   const { termId, definitionId } = definitionTerm;
   const its = tx.select({ id: definitionId }).from(definitionTerm).where(eq(termId, id));
   const held = await tx
@@ -65,5 +70,10 @@ export async function releaseFromDefinitions(tx: Transaction, id: number, source
   const ids = held.map((row) => row.id);
   await tx.delete(definitionTerm).where(and(eq(termId, id), inArray(definitionId, ids)));
   const uses = tx.select({ id: termId }).from(definitionTerm).where(eq(definitionId, definition.id));
-  await tx.delete(definition).where(and(inArray(definition.id, ids), notExists(uses)));
+  const removed = await tx
+    .delete(definition)
+    .where(and(inArray(definition.id, ids), notExists(uses)))
+    .returning({ id: definition.id });
+  for (const one of removed)
+    await audit(tx, { ...told, action: "definition.deleted", subject: String(one.id) });
 }

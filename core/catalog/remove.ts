@@ -1,33 +1,38 @@
 import { and, eq } from "drizzle-orm";
 import { audit } from "../audit.ts";
-import type { Actor, Context } from "../context.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { Forbidden } from "../errors.ts";
 import { unlessReferredTo } from "../reference.ts";
+import { getRecord } from "./get.ts";
 import { type CatalogTable, type Columns, noSuch, type Resource } from "./resource.ts";
+import { unlessListed } from "./source.ts";
 
 /**
  * Deletes a record with what belongs to it. Only admins delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict saying what refers to it
+ * @throws Conflict saying what refers to it, or where it comes from and would come back from
  */
 export async function removeRecord<T extends CatalogTable, C extends Columns, F extends object>(
-  { db, clock }: Context,
+  { db, clock, plugins }: PluginContext,
   actor: Actor,
   resource: Resource<T, C, F>,
   { id, address }: { id: number; address: string },
 ): Promise<void> {
   const { one, many, table, there, deleted: action } = resource;
   if (!actor.admin) throw new Forbidden(`Only an admin deletes ${many}`);
+  const told = { at: clock.now(), actor: actor.user, address };
   await db.transaction(async (tx) => {
-    await resource.release?.(tx, id);
+    // Where a record comes from never changes.
+    if (resource.listedBy) unlessListed(resource, await getRecord({ db: tx }, resource, id), plugins);
+    await resource.release?.(tx, id, told);
     const removal = tx
       .delete<CatalogTable>(table)
       .where(and(eq(table.id, id), there))
       .returning({ id: table.id });
     const [removed] = await unlessReferredTo(`This ${one}`, removal);
     if (!removed) throw noSuch(resource);
-    await audit(tx, { at: clock.now(), actor: actor.user, action, address, subject: String(id) });
+    await audit(tx, { ...told, action, subject: String(id) });
   });
 }

@@ -2,7 +2,7 @@ import type { SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Transaction } from "../../drizzle/client.ts";
-import type { AuditAction } from "../audit.ts";
+import type { AuditAction, AuditEvent } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { Forbidden, NotFound, type SvcError } from "../errors.ts";
 import type { List } from "../list/page.ts";
@@ -25,6 +25,9 @@ export type Item<C extends Columns> = SelectResultFields<C> & {
   createdAt: Date;
   updatedAt: Date;
 };
+
+/** When an admin deletes something, who, and from where. */
+export type Deletion = Pick<AuditEvent, "at" | "actor" | "address">;
 
 /** The columns that a caller writes. */
 export type Values<T extends CatalogTable> = Omit<
@@ -64,8 +67,13 @@ export interface Resource<
   prepare?(tx: Transaction, fields: Fields): Promise<void>;
   /** After it: writes what belongs to the row in other tables. @throws InvalidInput */
   keep?(tx: Transaction, id: number, fields: Fields): Promise<void>;
-  /** Takes away what would stand in the way of deleting it and is not anybody's own, in the order in which others lock it. */
-  release?(tx: Transaction, id: number): Promise<void>;
+  /** The kind of plugin whose lists bring some of the records: what is on one is deleted there. */
+  listedBy?: "term" | "application";
+  /**
+   * Takes away what would stand in the way of deleting it and is not anybody's own, in the order in which others lock it.
+   * What of that is a record itself is `told` of to the audit log.
+   */
+  release?(tx: Transaction, id: number, told: Deletion): Promise<void>;
 }
 
 /** @throws Forbidden */

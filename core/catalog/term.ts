@@ -44,7 +44,8 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
     item.source === null
       ? new Forbidden("Only an admin changes the text of a term for which somebody is called")
       : comesFromSource("term", item),
-  release: async (tx, id) => {
+  listedBy: "term",
+  release: async (tx, id, told) => {
     const [found] = await tx.select({ source: term.source }).from(term).where(eq(term.id, id));
     // Before the term, as term-sync.
     if (found?.source) await lockSource(tx, found.source);
@@ -52,6 +53,6 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
     await tx.select({ id: term.id }).from(term).where(eq(term.id, id)).for("update");
     // The worker's own, and not a reason to keep the term.
     await tx.delete(documentTerm).where(and(eq(documentTerm.termId, id), eq(documentTerm.source, "Found")));
-    if (found?.source) await releaseFromDefinitions(tx, id, found.source);
+    if (found?.source) await releaseFromDefinitions(tx, { id, source: found.source, told });
   },
 };

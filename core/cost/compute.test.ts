@@ -11,6 +11,7 @@ import {
 } from "../../drizzle/schema/index.ts";
 import { insertCase, prepareCosts } from "../../tests/support/costs.ts";
 import { createTestDatabase, useDatabase } from "../../tests/support/database.ts";
+import { noteAsked, rowsRead } from "../../tests/support/statements.ts";
 import { costChanged } from "../incident/lock.ts";
 import { populate } from "../populate/populate.ts";
 import { formula as defaults, multipliers } from "../populate/defaults.ts";
@@ -37,20 +38,26 @@ const snapshots = (id: number) =>
   client.db.select().from(incidentCost).where(eq(incidentCost.incidentId, id)).orderBy(incidentCost.id);
 const commander: RoleInterval = { person: 1, role: "commander", assumedAt: start, renouncedAt: null };
 
-/** To the millisecond, and over several days; a commander may not be open twice, so roles of one kind may not. */
+/** To the millisecond, or so roughly that roles begin and end together. */
+const time = (min: number, max: number) =>
+  fc.oneof(
+    fc.integer({ min: min * 3_600_000, max: max * 3_600_000 }),
+    fc.integer({ min, max: 6 }).map((hours) => hours * 3_600_000),
+  );
+/** Over several days; a commander may not be open twice, so roles of one kind may not. */
 const role = fc
   .tuple(
     fc.integer({ min: 1, max: 3 }),
     fc.constantFrom(...multipliers.map((one) => one.role)),
-    fc.integer({ min: 0, max: 90 * 3_600_000 }),
-    fc.integer({ min: -3_600_000, max: 80 * 3_600_000 }),
+    time(0, 90),
+    time(-1, 80),
   )
   .map(([person, name, from, length]) => ({
     ...{ person, role: name, assumedAt: at(from), renouncedAt: at(from + length) },
   }));
 const cases = fc.record({
   stableAt: fc.option(fc.integer({ min: 0, max: 99 * 3_600_000 }).map(at)),
-  roles: fc.array(role, { maxLength: 7 }),
+  roles: fc.array(role, { maxLength: 12 }),
   open: fc.boolean(),
 });
 const numbers = fc.record({
@@ -128,6 +135,24 @@ describe("agrees with it where things meet:", () => {
     const { seconds } = costOf({ roles, participants: 1, stableAt: null, now }, formula);
     expect(seconds).toBe(300 * 180 + (10 * 3600 - 100 * 180) / 2);
     expect((await snapshots(id))[0]?.seconds).toBe(seconds);
+  });
+
+  test("one person who joins and leaves all day is as much work for each time, however many there were", async () => {
+    const rowsOf = async (turns: number) => {
+      const roles = Array.from({ length: turns }, (_, i) => [
+        had("commander", i / 100, i / 100 + 0.006),
+        had("participant", i / 100 + 0.003, i / 100 + 0.009),
+      ]).flat();
+      const open = { ...had("reporter", 0, 1), renouncedAt: null };
+      const id = await insertCase(client.db, kinds, { stableAt: null, roles: [...roles, open] });
+      const asked = noteAsked(client.db);
+      await compute([id]);
+      return rowsRead(
+        client.db,
+        asked.find(({ text }) => text.includes("incident_cost"))!,
+      );
+    };
+    expect((await rowsOf(400)) / (await rowsOf(100))).toBeLessThan(6);
   });
 
   test("who left and came back is one person to the review", async () => {

@@ -65,24 +65,40 @@ export async function computeCosts(
       join ${participant} p on p.id = r.participant_id
       left join ${costFormulaRole} m on m.formula_version = ${formula} and m.role = r.role
     ),
-    span as materialized (select * from ended where starts < ends),
-    -- What is left of a role without those of the same person that count before it. Only what it meets is gathered: one
-    -- person may assume and renounce all day.
-    left_over as (
-      select a.id, a.incident_id, a.multiplier,
-        tstzmultirange(tstzrange(a.starts, a.ends))
-          - coalesce(range_agg(tstzrange(b.starts, b.ends)) filter (where b.id is not null), '{}') as times
-      from span a
-      left join span b on b.incident_id = a.incident_id and b.individual_id = a.individual_id
-        and b.starts < a.ends and a.starts < b.ends
-        and (-b.multiplier, b.starts, a.ends, b.id) < (-a.multiplier, a.starts, b.ends, a.id)
-      group by a.id, a.incident_id, a.multiplier, a.starts, a.ends
+    -- Of roles of one person that count the same, the first has its time: what is left of another begins where those
+    -- before it end. So at one level of what counts, a person is in one role at a time.
+    apart as (
+      select id, incident_id, individual_id, multiplier, ends,
+        greatest(starts, max(ends) over (partition by incident_id, individual_id, multiplier
+          order by starts, ends desc, id rows between unbounded preceding and 1 preceding)) as starts
+      from ended where starts < ends
+    ),
+    span as (
+      select *, dense_rank() over (partition by incident_id, individual_id order by multiplier desc) as level
+      from apart where starts < ends
+    ),
+    ranked as (select *, max(level) over (partition by incident_id, individual_id) as lowest from span),
+    -- Where roles begin and end, as seen from their own level and from each below it: how many above it go on there, and
+    -- how long it is to the next such moment. One pass over them in order, for one person may assume and renounce all day.
+    seen as (
+      select r.id, r.incident_id, r.individual_id, r.multiplier, r.level = seen_from as own, seen_from, at, step,
+        sum(step) filter (where r.level < seen_from) over by_time as above,
+        lead(at) over by_time - at as until_next
+      from ranked r cross join lateral (values (r.starts, 1), (r.ends, -1)) as moment (at, step)
+        cross join lateral generate_series(r.level, r.lowest) as seen_from
+      window by_time as (partition by r.incident_id, r.individual_id, seen_from order by at, r.id, step)
+    ),
+    -- How long, up to then, nothing above it went on.
+    clear as (
+      select *, sum(extract(epoch from until_next)) filter (where coalesce(above, 0) = 0) over (
+        partition by incident_id, individual_id, seen_from order by at, id, step
+        rows between unbounded preceding and 1 preceding) as seconds_before
+      from seen
     ),
     -- Whole divisions only, whose remainders tell whether to round up: a quotient may have no end.
     lasted as (
-      select id, incident_id, multiplier, sum(extract(epoch from upper(time) - lower(time))) as seconds
-      from left_over, unnest(times) as time
-      group by id, incident_id, multiplier
+      select id, incident_id, multiplier, -sum(step * coalesce(seconds_before, 0)) as seconds
+      from clear where own group by id, incident_id, multiplier
     ),
     days as (
       select *, div(seconds, 86400) * (select daily_hours from formula) * 3600 + mod(seconds, 86400) as slept

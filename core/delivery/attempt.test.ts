@@ -5,8 +5,10 @@ import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { Refused } from "../errors.ts";
 import { attemptDelivery, buryDelivery, Stopped } from "./attempt.ts";
 import type { Outgoing } from "./deliver.ts";
+import { resendDelivery } from "./resend.ts";
 
 let outbox: Outbox;
 let channel: Fake<"conversation">;
@@ -83,6 +85,22 @@ test("one that fails is tried again, later each time, by a job of its own each, 
     lastError: "channel failed: Error",
   });
   expect(outbox.logged.join("")).not.toContain("hunter2");
+});
+
+test("one that is refused for good is dead at once, with the reason, and can be sent again", async () => {
+  channel.answer({
+    direct: () => {
+      throw new Refused("1 of 1 mails were not sent (550)");
+    },
+  });
+  const { key, jobId } = await queued();
+  expect(await attempt(jobId)).toBe("dead");
+  expect(await one()).toMatchObject({
+    ...{ state: "Dead", attempts: 1, lastError: "channel failed: 1 of 1 mails were not sent (550)" },
+  });
+  channel.answer({ direct: () => {} });
+  await resendDelivery(outbox, key);
+  expect(await attempt((await one()).jobId!)).toBe("done");
 });
 
 test("a plugin that hangs, or is not chosen any more, has failed", async () => {

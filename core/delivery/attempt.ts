@@ -6,11 +6,14 @@ import { dueAgain } from "../flow/backoff.ts";
 import { notChosen, resourceFacts } from "../flow/resource.ts";
 import { incidentFacts, personFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
-import { callPlugin } from "../plugin/call.ts";
+import { callPlugin, type Failure } from "../plugin/call.ts";
 import { enqueue } from "./job.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+/** Why an attempt failed, and whether each other one would. */
+type Reason = Pick<Failure, "detail" | "permanent">;
 
 /** What an attempt came to; `stale`: the job is no longer the delivery's, and nothing was done. */
 export type Attempt = "done" | "again" | "dead" | "stale";
@@ -35,7 +38,7 @@ export async function attemptDelivery(
   const wrong = await whyNot(context, found);
   if (wrong) return await noteDead(context, found, wrong);
   const failure = await send(context, found, signal);
-  return failure === undefined ? await noteDone(context, found) : await noteFailed(context, found, failure);
+  return failure ? await noteFailed(context, found, failure) : await noteDone(context, found);
 }
 
 /** Notes that its job was interrupted each time that a worker tried it. */
@@ -79,21 +82,21 @@ async function send(
   context: AttemptContext,
   { row, person, place }: Found,
   signal?: AbortSignal,
-): Promise<string | undefined> {
+): Promise<Reason | undefined> {
   const { incidentId, pluginSlug, key, subject, text } = row;
   const plugin = context.plugins.find("conversation", pluginSlug);
-  if (!plugin) return notChosen(pluginSlug).detail;
+  if (!plugin) return { detail: notChosen(pluginSlug).detail, permanent: false };
   const incident = await incidentFacts(context, incidentId);
-  if (!incident || !place) return "Its incident is gone";
+  if (!incident || !place) return { detail: "Its incident is gone", permanent: true };
   const message = { subject, text };
   const outcome = await (person
     ? callPlugin(plugin, "direct", { person, message, incident }, { signal, key })
     : callPlugin(plugin, "send", { conversation: resourceFacts(incident, place), message }, { signal, key }));
   if (outcome.ok) return undefined;
-  const { reason, detail, frames } = outcome;
+  const { reason, detail, frames, permanent } = outcome;
   if (reason === "aborted") throw new Stopped();
   context.log.warn({ plugin: pluginSlug, delivery: key, reason, frames }, `a plugin failed: ${detail}`);
-  return detail;
+  return { detail, permanent };
 }
 
 async function noteDone({ db, clock }: AttemptContext, { jobId }: Found): Promise<Attempt> {
@@ -105,11 +108,15 @@ async function noteDone({ db, clock }: AttemptContext, { jobId }: Found): Promis
   return noted.length > 0 ? "done" : "stale";
 }
 
-async function noteFailed(context: AttemptContext, found: Found, error: string): Promise<Attempt> {
+async function noteFailed(
+  context: AttemptContext,
+  found: Found,
+  { detail: error, permanent }: Reason,
+): Promise<Attempt> {
   const { db, clock } = context;
   const { key, pluginSlug, attempts: before } = found.row;
   const attempts = before + 1;
-  const dueAt = dueAgain(clock.now(), attempts);
+  const dueAt = permanent ? null : dueAgain(clock.now(), attempts);
   if (!dueAt) return await noteDead(context, found, error, attempts);
   return await db.transaction(async (tx) => {
     const id = crypto.randomUUID();

@@ -19,6 +19,13 @@ export const bossOptions = {
   schedule: false,
 } as const;
 
+/** What pg-boss tells as an error: sometimes a copy of one, without its class. */
+export function bossError(told: unknown): Error {
+  if (told instanceof Error) return told;
+  const { message, code } = Object(told) as { message?: unknown; code?: unknown };
+  return Object.assign(new Error(String(message)), typeof code === "string" ? { code } : {});
+}
+
 export interface Job {
   id: string;
   /** The delivery's, for whoever reads the table. */
@@ -32,7 +39,7 @@ export async function enqueue(tx: Transaction, jobs: readonly Job[]): Promise<vo
   if (jobs.length === 0) return;
   const boss = new PgBoss({ ...bossOptions, db: fromDrizzle(tx, sql), supervise: false });
   const faults: Error[] = [];
-  boss.on("error", (error) => void faults.push(error));
+  boss.on("error", (error) => void faults.push(bossError(error)));
   await boss.start();
   try {
     await boss.insert(

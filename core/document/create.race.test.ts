@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { event, term } from "../../drizzle/schema/index.ts";
+import { event, participant, term } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../tests/support/blocked.ts";
 import { type FlowTest, rita, startFlowTest } from "../../tests/support/flow.ts";
+import { lockIncident } from "../incident/lock.ts";
 import { updateIncident } from "../incident/update.ts";
 import { createDocument } from "./create.ts";
 
@@ -43,4 +44,24 @@ test("an incident becomes Restricted before or behind a document that a stranger
   expect(hidden).toMatchObject({ status: "fulfilled", value: { visibility: "Restricted" } });
   const rows = await db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
   expect(rows.map(({ kind }) => kind)).toEqual(["incident.reported", "document.created", "incident.updated"]);
+});
+
+test("who is taken out of a Restricted incident while they add a document to it is told that there is none", async () => {
+  const { db, clock } = flow;
+  const plugins = pluginsOf();
+  const incidentId = await flow.report(plugins, { visibility: "Restricted" });
+  const kept = { incidentId, pluginSlug: null, resourceId: null };
+  const written = { name: "Notes", description: "", resourceType: "reference", weblink: null };
+  const [added] = await inTheWay<unknown>(
+    db,
+    async (tx) => {
+      await lockIncident(tx, "worker", incidentId);
+      await tx.update(participant).set({ leftAt: clock.now() }).where(eq(participant.incidentId, incidentId));
+    },
+    () => createDocument(flow.context(plugins), rita, { ...written, ...kept }),
+  );
+  expect(added).toMatchObject({
+    status: "rejected",
+    reason: { code: "invalid_input", field: "incident_id", detail: "There is no such incident" },
+  });
 });

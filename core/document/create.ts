@@ -1,9 +1,8 @@
-import { and, eq } from "drizzle-orm";
-import { document, incident } from "../../drizzle/schema/index.ts";
+import { document } from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
 import { Conflict, Forbidden, InvalidInput } from "../errors.ts";
 import { tell } from "../event.ts";
-import { mayReadIncident } from "../incident/visibility.ts";
+import { lockNamedIncident } from "../incident/lock.ts";
 import { longestSlug, slugPattern } from "../plugin/check.ts";
 import { setReasons } from "../reason.ts";
 import { parseName } from "../text.ts";
@@ -35,15 +34,8 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
   const values = { ...parseDocument(wanted), ...resource, incidentId };
   const at = clock.now();
   return db.transaction(async (tx) => {
-    if (incidentId !== null) {
-      const [found] = await tx
-        .select({ id: incident.id })
-        .from(incident)
-        .where(and(eq(incident.id, incidentId), mayReadIncident(actor)))
-        // Neither gone nor Restricted before we are done.
-        .for("share");
-      if (!found) throw new InvalidInput("incident_id", "There is no such incident");
-    }
+    // Neither gone nor Restricted before we are done.
+    if (incidentId !== null) await lockNamedIncident(tx, actor, incidentId);
     const [created] = await tx
       .insert(document)
       .values({ ...values, createdAt: at, updatedAt: at })

@@ -7,8 +7,10 @@ import { answerOf } from "../flow/ask.ts";
 import { keyOfText } from "../flow/make_documents.ts";
 import { isTaken } from "../flow/resource.ts";
 import { documentFacts } from "../incident/facts.ts";
+import { mayReadOf } from "../incident/visibility.ts";
 import { callPlugin } from "../plugin/call.ts";
 import type { Document } from "./document.ts";
+import { getDocument } from "./get.ts";
 
 /** A document that may have no text yet. */
 export type Keepable = Pick<
@@ -21,6 +23,7 @@ export type Keepable = Pick<
  * them is late with its version. A text that a step has yet to make (flow/make_documents.ts) is made by its key, so that
  * the two of them make one; it is also how a document gets a text whose step is tried no more.
  *
+ * @throws NotFound when it was deleted meanwhile, or the actor may not read it any more
  * @throws Conflict when it has one by now, or no plugin keeps documents
  * @throws Unavailable when the plugin fails
  */
@@ -37,7 +40,10 @@ export async function startText(
   const wanted = { document: { id, name, resourceType }, name, variables: {} };
   const isAwaited = found.pluginSlug !== null && incidentId !== null;
   const key = isAwaited ? keyOfText({ incident: { id: incidentId } }, resourceType) : `document:${id}:text`;
-  const made = answerOf(await callPlugin(plugin, "create", wanted, { key }));
+  const outcome = await callPlugin(plugin, "create", wanted, { key });
+  // A plugin may well fail at the text of a document that was deleted meanwhile.
+  if (!outcome.ok) await getDocument(context, actor, id);
+  const made = answerOf(outcome);
   const at = context.clock.now();
   const start = context.db.transaction(async (tx) => {
     const [started] = await tx
@@ -47,9 +53,12 @@ export async function startText(
         ...(found.weblink === null && made.weblink !== undefined ? { weblink: made.weblink } : {}),
         ...{ version: sql`${document.version} + 1`, updatedAt: at },
       })
-      .where(and(eq(document.id, id), isNull(document.resourceId)))
+      .where(and(eq(document.id, id), isNull(document.resourceId), mayReadOf(actor, document.incidentId)))
       .returning();
-    if (!started) throw new Conflict("Somebody has just given this document a text");
+    if (!started) {
+      await getDocument({ ...context, db: tx }, actor, id);
+      throw new Conflict("Somebody has just given this document a text");
+    }
     if (isAwaited) {
       await tell(tx, {
         ...{ incidentId, at, actor: actor.user, kind: "document.created" },

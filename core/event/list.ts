@@ -4,6 +4,7 @@ import type { Actor, Context } from "../context.ts";
 import { maySee, seeIncident } from "../incident/see.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { nameLength, parseText } from "../text.ts";
+import { eventColumns } from "./shown.ts";
 
 export type Event = typeof event.$inferSelect;
 
@@ -35,7 +36,7 @@ export async function listEvents(
   await seeIncident(context, actor, incidentId);
   const page = startPage(events, query, { incidentId, kind });
   const rows = await context.db
-    .select({ item: event, key: page.key })
+    .select({ item: eventColumns, key: page.key })
     .from(event)
     .where(
       page.within(

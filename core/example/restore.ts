@@ -23,6 +23,8 @@ export interface RestoreExampleOptions {
   /** Asked before a database that holds tables is replaced; throws to leave it as it is. */
   confirm: (database: DatabaseDescription) => Promise<void>;
   clock?: Clock;
+  /** Seconds to wait for another schema change. */
+  patience?: number;
   signal?: AbortSignal;
   progress?: OnProgress;
   /** Told what keeps us waiting. */
@@ -62,7 +64,7 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
 }
 
 async function replace(
-  { url, signal, progress, notice }: RestoreExampleOptions,
+  { url, patience, signal, progress, notice }: RestoreExampleOptions,
   known: readonly Revision[],
   example: Example,
 ): Promise<void> {
@@ -71,7 +73,7 @@ async function replace(
   const { db, close } = openDatabase(url, 1);
   const load = (tx: Transaction) => loadInto(tx, { known, example, signal, progress });
   try {
-    await withLock({ url, purpose: "svc database restore", onWait }, () =>
+    await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>
       whenFree("restore", notice, () =>
         db.transaction(load).catch((error: unknown) => {
           throw withoutQuery(error);

@@ -145,6 +145,33 @@ describe("a conversation", () => {
     expect([fake.to("add").length, fake.to("archive").length]).toEqual([2, 1]);
   });
 
+  test("that is made when the incident is closed already is archived all the same", async () => {
+    const create = async () => {
+      await close(plugins, id);
+      await runFlow(flow.context(plugins), id);
+      return {};
+    };
+    using fake = fakeConversation({ create, add: nothing, send: nothing, archive: nothing });
+    const plugins = pluginsOf(fake);
+    const id = await flow.report(plugins);
+    await runFlow(flow.context(plugins), id);
+    expect(fake.calls.map(({ method }) => method)).toEqual(["create", "add", "send", "archive"]);
+    expect(await rowsOf(id)).toMatchObject([{ archivedAt: flow.clock.now() }]);
+  });
+
+  test("that is archived before anybody was welcomed to it is left alone", async () => {
+    using fake = fakeConversation({ create: () => ({}), add: nothing, archive: nothing });
+    fake.answer({ send: [() => Promise.reject(new Error("hunter2"))] });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await close(plugins, id);
+    await runFlow(flow.context(plugins), id);
+    flow.clock.advance(30);
+    await runFlow(flow.context(plugins), id);
+    expect(fake.calls.map(({ method }) => method)).toEqual(["create", "add", "send", "archive"]);
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 2 });
+  });
+
   test("is not archived when the incident was reopened meanwhile", async () => {
     using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
     const plugins = pluginsOf(fake);

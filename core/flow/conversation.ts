@@ -1,18 +1,23 @@
-import { and, eq, exists, isNull } from "drizzle-orm";
+import { and, eq, exists, isNull, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, incident } from "../../drizzle/schema/index.ts";
 import { tell } from "../event.ts";
 import { incidentFacts } from "../incident/facts.ts";
+import type { IncidentStatus } from "../incident/transition.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
 import type { ResourceFacts } from "../plugin/facts.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "./lease.ts";
 import { peopleOf } from "./people.ts";
+import { planSteps } from "./plan.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 import { welcomeMessage } from "./welcome.ts";
 
-/** Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about. */
+/**
+ * Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about; nothing of that
+ * in one that was archived since an earlier attempt.
+ */
 export async function openConversation(run: StepRun, slug: string): Promise<string> {
   const plugin = chosen(run, "conversation", slug);
   if (!(await find(run, slug))) {
@@ -24,10 +29,11 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
   const facts = await incidentFacts(run.context, run.incident.id);
   const row = await find(run, slug);
   if (!facts || !row) throw new LeaseLost();
-  await addEverybody(run, plugin, resourceFacts(facts, row));
-  const message = welcomeMessage(facts);
-  const call = { conversation: resourceFacts(facts, row), message };
-  await ask(run, plugin, "send", call, keyFor(run, "conversation-welcome"));
+  if (row.archivedAt === null) {
+    await addEverybody(run, plugin, resourceFacts(facts, row));
+    const call = { conversation: resourceFacts(facts, row), message: welcomeMessage(facts) };
+    await ask(run, plugin, "send", call, keyFor(run, "conversation-welcome"));
+  }
   return "Conversation opened";
 }
 
@@ -79,6 +85,7 @@ async function find({ context, incident: { id } }: StepRun, slug: string) {
   return row;
 }
 
+/** With the incident locked. Who closed it before there was a conversation has found none to archive. */
 async function keep(
   tx: Transaction,
   { context, incident: { id: incidentId } }: StepRun,
@@ -89,11 +96,17 @@ async function keep(
   const [made] = await tx
     .insert(conversation)
     .values({ incidentId, pluginSlug, externalId, weblink, createdAt: at })
-    .returning({ id: conversation.id });
+    .returning({ id: conversation.id, status: statusOf(incidentId) });
   await tell(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "conversation.created" },
     ...{ description: `Conversation: ${weblink ?? pluginSlug}`, data: { conversation_id: made!.id } },
   });
+  if (made!.status === "Closed")
+    await planSteps(tx, { incidentId, at }, [`closed:conversation:${pluginSlug}`]);
+}
+
+function statusOf(id: number): SQL<IncidentStatus> {
+  return sql`(select ${incident.status} from ${incident} where ${eq(incident.id, id)})`;
 }
 
 async function addEverybody(

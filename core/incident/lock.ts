@@ -2,7 +2,7 @@ import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
 import { incident } from "../../drizzle/schema/index.ts";
-import { NotFound } from "../errors.ts";
+import { InvalidInput, NotFound } from "../errors.ts";
 import { mayReadIncident, type Reader } from "./visibility.ts";
 
 /** For what is not there and for what the actor may not read, alike. */
@@ -38,6 +38,22 @@ export async function lockIncident(
     if (!still) throw noSuchIncident();
   }
   return locked;
+}
+
+/**
+ * The same for an incident that the body of a request names.
+ *
+ * @throws InvalidInput
+ */
+export async function lockNamedIncident(
+  tx: Transaction,
+  by: Reader,
+  id: number,
+): ReturnType<typeof lockIncident> {
+  return lockIncident(tx, by, id).catch((error: unknown) => {
+    if (error instanceof NotFound) throw new InvalidInput("incident_id", "There is no such incident");
+    throw error;
+  });
 }
 
 /**

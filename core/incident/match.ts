@@ -24,9 +24,14 @@ export interface Match {
 /** What a plugin may answer of reasons (core/plugin/methods.ts). */
 const mostReasons = 50;
 
+/** Links that are compared, shared evenly by what the incident has: a link of more records tells none of them apart. */
+const mostLinks = 20_000;
+
 /**
  * The records that are linked to the incident's type, its priority or terms of it, those with most reasons first, then
- * the oldest; at most `limit` of those that `where` takes, a condition on `owner`.
+ * the oldest; at most `limit` of those that `where` takes, a condition on `owner`. However many it takes, the oldest of each
+ * link are compared: a record is passed over when each of its links has thousands that are older. Those that it does not
+ * take are no part of these: there may be more of them than of the others, and all of them older.
  */
 export async function matchIncident(
   { db }: Context,
@@ -39,27 +44,35 @@ export async function matchIncident(
     ["incident_priority", links.priority, [priority.id]],
     ["term", links.term, terms.map(({ id }) => id)],
   ] as const;
-  const linked = (of: (owner: SQL) => SQL) =>
+  const ofEach = Math.max(1, Math.floor(mostLinks / (2 + terms.length)));
+  const oldest = kinds.map(
+    ([, { owner, to }, ids]) => sql`
+      select link.owner from unnest(${sql.param(ids)}::bigint[]) as wanted (id) cross join lateral (
+        select ${owner} as owner from ${owner.table} where ${to} = wanted.id and ${where(sql`${owner}`)}
+        order by ${owner} limit ${ofEach}) as link`,
+  );
+  const linkedTo = (record: SQL) =>
     sql.join(
       kinds.map(
         ([kind, { owner, to }, ids]) => sql`
           select ${owner} as owner, ${kind}::text as kind, ${to} as id from ${owner.table}
-          where ${to} = any(${sql.param(ids)}::bigint[]) and ${of(sql`${owner}`)}`,
+          where ${to} = any(${sql.param(ids)}::bigint[]) and ${owner} = ${record}`,
       ),
       sql` union all `,
     );
-  // What `where` takes may be few of many that are linked, or many of few: said of each kind of link, PostgreSQL begins
-  // with the fewer. And why the best are proposed is read of those alone.
+  // What `where` takes may be few of many that are linked, or many of few: said of each link, PostgreSQL begins with the
+  // fewer. And why the best are proposed is read of those alone.
   const rows = await db.execute<{
     owner: string;
     kind: "incident_type" | "incident_priority" | "term";
     id: string;
   }>(sql`
-    with best as materialized (
-      select owner, count(*) as reasons from (${linked(where)}) as link
-      group by owner order by reasons desc, owner limit ${limit}
+    with found as materialized (${sql.join(oldest, sql` union `)}),
+    best as materialized (
+      select found.owner, count(*) as reasons from found cross join lateral (${linkedTo(sql`found.owner`)}) as link
+      group by found.owner order by reasons desc, owner limit ${limit}
     )
-    select link.* from best cross join lateral (${linked((owner) => sql`${owner} = best.owner`)}) as link
+    select link.* from best cross join lateral (${linkedTo(sql`best.owner`)}) as link
     order by best.reasons desc, owner, array_position(array['incident_type', 'incident_priority'], kind), id`);
   const names = {
     incident_type: new Map([[type.id, type.name]]),

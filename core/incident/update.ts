@@ -60,13 +60,17 @@ export async function updateIncident(
     if (!updated) throw changedSince(await findIncident(tx, actor, id));
     const after = await findIncident(tx, actor, id);
     // Read after the UPDATE, which keeps everybody from leaving until we are done.
-    if (!after) throw new Conflict("Take part in this incident before you make it Restricted");
+    if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
     await tellOfFields(tx, actor, before, after);
     for (const kind of step?.kinds ?? []) await tellOfStatus(tx, actor, before, { at, kind });
     if (step?.status === "Active") await reopenChannel(tx, id);
     if (step?.status === "Closed") await planClosed(tx, { incidentId: id, at, plugins });
     return after;
   });
+}
+
+function takePartFirst(): Conflict {
+  return new Conflict("Take part in this incident before you make it Restricted");
 }
 
 function changedSince(now: Incident | undefined) {

@@ -13,7 +13,13 @@ export async function individualOf(
   { user, name = nameByAddress(user) }: Pick<Identity, "user"> & { name?: string },
   at: Date,
 ): Promise<number> {
-  const known = () => db.select({ id: individual.id }).from(individual).where(eq(individual.email, user));
+  const known = () =>
+    db
+      .select({ id: individual.id })
+      .from(individual)
+      .where(eq(individual.email, user))
+      // Not gone before they are named.
+      .for("key share");
   const [found] = await known();
   if (found) return found.id;
   const values = { name, email: user, createdAt: at, updatedAt: at };

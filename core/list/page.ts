@@ -29,11 +29,12 @@ const newestRecords = 1000;
 const newerRecords = 20_000;
 const frequent = 400_000_000;
 /**
- * Of a word that is not, so many matches are read at once, 1 µs each. Where more are to be expected, the index of words
- * still lists all of them, but those are read whose ids are near: as near as it takes for so many times the window, if
- * they lie as densely there as among those that it has walked through.
+ * Of a word that is not, so many matches are read at once, up to 4 µs each: most lie on a page of their own. Where more are
+ * to be expected, the index of words still lists all of them, but those are read whose ids are near: as near as it takes
+ * for so many times the window, if they lie as densely there as among those that it has walked through. Which pages these
+ * are on, a BRIN index of the ids tells at once.
  */
-const readMatches = 5000;
+const readMatches = 1500;
 const nearWindows = 2;
 /**
  * Matches that are read when these were not enough. More has only a word that was common once and is rare now: of these,

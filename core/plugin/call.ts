@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { describeFault, framesOf, shown } from "./mask.ts";
+import { describeFault, framesOf, saysPermanent, shown } from "./mask.ts";
 import {
   type MethodAnswer,
   type MethodInput,
@@ -36,6 +36,8 @@ export type FailureReason = "missing" | "failed" | "timeout" | "aborted" | "nons
 export interface Failure {
   ok: false;
   reason: FailureReason;
+  /** Whether the plugin says that it would fail each time. */
+  permanent: boolean;
   /** For people, and fit to be kept: which plugin and what happened, never a secret or a message of a library. */
   detail: string;
   /** For the log: where in its code it happened. */
@@ -67,6 +69,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   const failure = (reason: FailureReason, what: string, error?: unknown): Failure => ({
     ok: false,
     reason,
+    permanent: saysPermanent(error),
     detail: `${plugin.slug} ${what}`,
     frames: framesOf(error, plugin.secrets),
   });

@@ -1,11 +1,14 @@
 /** The text without these secrets, as they are and as they stand in an address. */
 export function mask(text: string, secrets: readonly string[]): string {
-  const spellings = secrets
+  return spellingsOf(secrets).reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
+}
+
+/** The longest first: it may hold a shorter one. */
+function spellingsOf(secrets: readonly string[]): string[] {
+  return secrets
     .filter((secret) => secret !== "")
     .flatMap((secret) => [secret, encoded(secret)])
-    // A longer one may hold a shorter one.
     .sort((a, b) => b.length - a.length);
-  return spellings.reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
 }
 
 function encoded(secret: string): string {
@@ -16,13 +19,24 @@ function encoded(secret: string): string {
   }
 }
 
+/** Of a text that is longer nothing else is looked at: a plugin may hand us hundreds of megabytes. */
+const longest = 10_000;
+
 /** One line that is fit for a log and a terminal: no control or invisible characters, no secret, not endless. */
 export function shown(text: string, secrets: readonly string[] = [], limit = 300): string {
-  const line = mask(text, secrets)
+  const line = beginning(text, secrets)
     .replace(/\s+/gu, " ")
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, "\uFFFD")
     .trim();
   return line.length > limit ? `${line.slice(0, limit)}…` : line;
+}
+
+/** The masked beginning of a text; a secret that its end has cut in two is no part of it. */
+function beginning(text: string, secrets: readonly string[]): string {
+  if (text.length <= longest) return mask(text, secrets);
+  const most = Math.max(0, ...spellingsOf(secrets).map(({ length }) => length));
+  const masked = mask(text.slice(0, longest), secrets);
+  return masked.slice(0, Math.max(0, masked.length - most));
 }
 
 /**
@@ -31,13 +45,31 @@ export function shown(text: string, secrets: readonly string[] = [], limit = 300
  */
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {
   try {
-    const { detail, name, code } = Object(error) as Record<string, unknown>;
-    if (typeof detail === "string" && detail.trim() !== "") return shown(detail, secrets);
-    const kind = typeof name === "string" && /^\w{1,60}$/.test(name) ? name : typeof error;
-    const words = typeof code === "string" && /^\w{1,60}$/.test(code) ? `${kind}, ${code}` : kind;
-    return shown(words, secrets);
+    const { detail } = Object(error) as Record<string, unknown>;
+    return shown(typeof detail === "string" && detail.trim() !== "" ? detail : kindOfFault(error), secrets);
   } catch {
     return "unknown"; // a getter threw
+  }
+}
+
+/** Its name and code, where they are words. */
+export function kindOfFault(error: unknown): string {
+  try {
+    const { name, code } = Object(error) as Record<string, unknown>;
+    const kind = typeof name === "string" && /^\w{1,60}$/.test(name) ? name : typeof error;
+    return typeof code === "string" && /^\w{1,60}$/.test(code) ? `${kind}, ${code}` : kind;
+  } catch {
+    return "unknown"; // a getter threw
+  }
+}
+
+/** Whether a plugin has told people by its error that to try it again is of no use; a library's errors tell us nothing. */
+export function saysPermanent(error: unknown): boolean {
+  try {
+    const { detail, permanent } = Object(error) as Record<string, unknown>;
+    return typeof detail === "string" && permanent === true;
+  } catch {
+    return false; // a getter threw
   }
 }
 

@@ -272,3 +272,11 @@ test("lines that end as on Windows make no other revision", async () => {
   }
   expect((await readRevisionsFrom(directory))[0]!.checksum).toBe(before!.checksum);
 });
+
+test("a mark of byte order that an editor leaves at the beginning is no part of a file", async () => {
+  const [before] = await readRevisionsFrom(directory);
+  for (const name of ["up.sql", "down.sql", "manifest.json"]) {
+    await writeFile(join(directory, before!.id, name), `\uFEFF${await file(before!.id, name)}`);
+  }
+  expect((await readRevisionsFrom(directory))[0]).toEqual(before!);
+});

@@ -5,6 +5,7 @@ import { testRevision } from "../../tests/support/revision.ts";
 import { downgrade } from "./downgrade.ts";
 import { lockKey } from "./lock.ts";
 import { downgradeScript } from "./script.ts";
+import { findFaults, repair } from "./stamp.ts";
 import { createRevisionTable, readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
@@ -48,6 +49,32 @@ test("goes back one revision, by the SQL of the database and not of the release"
   expect(await appliedIds(db.sql)).toEqual(["1"]);
   expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["1"], head: "base" });
   expect(downgrade({ url: db.url, revisions: [first] })).rejects.toThrow("nothing to take back");
+  expect(downgrade({ url: db.url, revisions: [first], target: "-0" })).rejects.toThrow("-0 is no step back");
+});
+
+describe("a way back that was changed in the database", () => {
+  async function overwritten() {
+    const db = await at(first, second);
+    await db.sql`update revision set down_sql = 'alter table a drop column b' where id = '2'`;
+    return db;
+  }
+  const revisions = [first, second];
+
+  test("is not gone: the files vouch for another one", async () => {
+    await using db = await overwritten();
+    const refusal = "The way back of revision 2 was changed in the database";
+    expect(downgrade({ url: db.url, revisions })).rejects.toThrow(refusal);
+    expect(downgradeScript({ url: db.url, revisions })).rejects.toThrow(refusal);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
+  test("is found and mended by repair", async () => {
+    await using db = await overwritten();
+    expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);
+    expect(await repair({ url: db.url, revisions, decision: "accept" })).toEqual(["2"]);
+    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
+    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
+  });
 });
 
 test("up, down and up again is where it was", async () => {

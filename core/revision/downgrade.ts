@@ -4,8 +4,8 @@ import { type After, applyDown } from "./apply.ts";
 import { fold, literal } from "./sql_text.ts";
 import { withLock } from "./lock.ts";
 import { type Loss, readMarks } from "./marks.ts";
-import { planDowngrade } from "./plan.ts";
-import { readRevisions } from "./read.ts";
+import { isOverwritten, planDowngrade } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
 import type { Applied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
 import {
@@ -32,8 +32,8 @@ export async function downgrade(
   return withLock(lockOptions(options, "svc database downgrade"), async (sql) => {
     const { applied, finished } = await readyRevisions(sql, known);
     const target = countedDown(options.target ?? "-1", "-", finished.length);
-    const plan = target === "-0" ? [] : planDowngrade(known, applied, target);
-    for (const row of plan) refuseIrreversible(row);
+    const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
+    for (const row of plan) refuseNoWay(row, known);
     if (!options.allowDataLoss) await refuseLoss(sql, plan);
     let left = applied;
     for (const row of plan) {
@@ -50,8 +50,14 @@ export async function downgrade(
   });
 }
 
-/** @throws Conflict */
-export function refuseIrreversible({ id, down, manifest }: Applied): void {
+/** @throws Conflict where there is no way back, or none that the files vouch for */
+export function refuseNoWay(row: Applied, known: readonly Revision[]): void {
+  const { id, down, manifest } = row;
+  if (isOverwritten(row, known)) {
+    throw new Conflict(
+      `The way back of revision ${id} was changed in the database: to take that of its files, svc database repair ${id} --accept`,
+    );
+  }
   const { irreversible } = readMarks(down);
   if (irreversible === undefined && !manifest.irreversible) return;
   const reason = irreversible ? `: ${irreversible}` : "";

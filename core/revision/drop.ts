@@ -40,8 +40,8 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
 }
 
 /** Drops everything in the schemas that are ours but what extensions own. @returns how many tables there were */
-export async function dropAll(url: string): Promise<number> {
-  return withLock({ url, purpose: "svc database drop" }, async (sql) => {
+export async function dropAll(url: string, patience?: number): Promise<number> {
+  return withLock({ url, patience, purpose: "svc database drop" }, async (sql) => {
     let tables = 0;
     await whenFree("drop", undefined, () =>
       sql.begin(async (transaction) => {

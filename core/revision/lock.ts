@@ -62,11 +62,14 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
 
 /**
  * Whatever the role or the database presets, and whatever a revision before has set: a change waits neither for ever nor
- * is it cut short, and is about the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.)
+ * is it cut short, and is about the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.) What a killed
+ * process had begun ends too, instead of keeping its locks and being done behind somebody's back; on Windows PostgreSQL
+ * cannot look.
  */
 export const settings = `reset all; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
 set idle_session_timeout = 0; set lock_timeout = '5s'; set search_path = public; set standard_conforming_strings = on;
 select set_config(name, '0', false) from pg_catalog.pg_settings where name = 'transaction_timeout';
+select set_config('client_connection_check_interval', '1s', false) where pg_catalog.version() !~* 'mingw|visual c|msvc';
 `;
 
 /** Polls: a session that blocks in pg_advisory_lock deadlocks with CREATE INDEX CONCURRENTLY of the holder. */

@@ -44,6 +44,9 @@ describe("upgrade", () => {
     expect(() => up([a, b], [], "nowhere")).toThrow("There is no revision nowhere");
     expect(() => up([a, b], [], "+3")).toThrow("2 revisions are not applied");
     expect(() => up([a, b], [], "+0")).toThrow("not possible");
+    for (const target of ["base", "-1"]) {
+      expect(() => up([a, b], applied(a), target)).toThrow("back is svc database downgrade");
+    }
     expect(() => up([testRevision("xa", [], ""), testRevision("xb", ["xa"], "")], [], "x")).toThrow("xa, xb");
   });
 
@@ -92,6 +95,10 @@ describe("downgrade", () => {
     expect(() => down([a], [])).toThrow("no revision is applied");
     expect(() => down([a, b], applied(a), "-2")).toThrow("only 1 applied");
     expect(() => down([a, b], applied(a), "b1")).toThrow("b1 is not applied");
+    expect(() => down([a], applied(a), "-0")).toThrow("-0 is no step back");
+    for (const target of ["head", "+1"]) {
+      expect(() => down([a], applied(a), target)).toThrow("on is svc database upgrade");
+    }
     expect(down([a], [], "base")).toEqual([]);
   });
 });

@@ -33,6 +33,12 @@ export function planUpgrade(
     }
     return pending.slice(0, count);
   }
+  if (target === "base" || /^-\d+$/.test(target)) {
+    throw new InvalidInput(
+      "revision",
+      "An upgrade goes to head, +N or a revision: back is svc database downgrade",
+    );
+  }
   const wanted = withAncestors(known, findRevision(known, target).id);
   return pending.filter(({ id }) => wanted.has(id));
 }
@@ -61,6 +67,12 @@ export function planDowngrade(known: readonly Node[], applied: readonly Applied[
   const newestFirst = [...inOrder(rows)].reverse();
   if (target === "base") return newestFirst;
   if (/^-\d+$/.test(target)) return takeBack(rows, -Number(target));
+  if (target === "head" || /^\+\d+$/.test(target)) {
+    throw new InvalidInput(
+      "revision",
+      "A downgrade goes to base, -N or a revision: on is svc database upgrade",
+    );
+  }
   const stays = findRevision(
     [...known, ...rows.filter(({ id }) => !known.some((revision) => revision.id === id))],
     target,
@@ -90,6 +102,12 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
     left = left.filter((row) => row !== last);
   }
   return plan;
+}
+
+/** Whether somebody has written over the way back in the database: it is not that of the files it was taken from. */
+export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
+  const revision = known.find(({ id }) => id === row.id);
+  return revision !== undefined && revision.checksum === row.checksum && revision.down !== row.down;
 }
 
 /** The rows with their parents, without those that are not applied (somebody stamped). */

@@ -58,8 +58,8 @@ async function readRevision(directory: string, id: string): Promise<Revision> {
     const content = await readFile(join(directory, id, file), "utf8").catch((cause: unknown) => {
       throw new SvcError("configuration", `Revision ${id} has no ${file} that can be read`, { cause });
     });
-    // git may write other ends of lines; they change nothing.
-    return content.replaceAll("\r\n", "\n");
+    // git may write other ends of lines, and an editor a mark of byte order; they change nothing.
+    return content.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
   };
   const [up, down, json] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
   const manifest = parseManifest(id, json, up, down);

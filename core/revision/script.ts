@@ -1,6 +1,6 @@
 import { Conflict } from "../errors.ts";
 import { changesSettings } from "./apply.ts";
-import { refuseIrreversible } from "./downgrade.ts";
+import { refuseNoWay } from "./downgrade.ts";
 import { literal } from "./sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
 import { checkStatements, readMarks } from "./marks.ts";
@@ -43,7 +43,7 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const plan = planDowngrade(known, await readOnly(options.url), options.target);
-  for (const row of plan) refuseIrreversible(row);
+  for (const row of plan) refuseNoWay(row, known);
   const steps = plan.map(({ id, down }) =>
     step(
       id,

@@ -1,12 +1,11 @@
 import { Conflict } from "../errors.ts";
 import { findRevision, inOrder, withAncestors } from "./graph.ts";
-import { withLock } from "./lock.ts";
-import { oneHead } from "./plan.ts";
+import { type LockOptions, withLock } from "./lock.ts";
+import { isOverwritten, oneHead } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
 
-interface Options {
-  url: string;
+interface Options extends Pick<LockOptions, "url" | "patience"> {
   revisions?: readonly Revision[];
 }
 
@@ -14,12 +13,17 @@ interface Options {
  * Notes that the database is at `target` (`head`, `base`, or a revision) without running anything: for a schema that
  * came there by another way. Revisions that this release does not know are left as they are unless it is `base`.
  */
-export async function stamp({ url, target, revisions }: Options & { target: string }): Promise<string[]> {
+export async function stamp({
+  url,
+  patience,
+  target,
+  revisions,
+}: Options & { target: string }): Promise<string[]> {
   const known = revisions ?? (await readRevisions());
   const id =
     target === "head" ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
   const wanted = id === undefined ? new Set<string>() : withAncestors(known, id);
-  return withLock({ url, purpose: "svc database stamp" }, async (sql) => {
+  return withLock({ url, patience, purpose: "svc database stamp" }, async (sql) => {
     await createRevisionTable(sql);
     await sql.begin(async (transaction) => {
       const applied = (await readApplied(transaction as never)) ?? [];
@@ -50,7 +54,8 @@ export interface Fault {
 export async function findFaults(options: Options): Promise<Fault[]> {
   const known = options.revisions ?? (await readRevisions());
   const checksums = new Map(known.map(({ id, checksum }) => [id, checksum]));
-  return withLock({ url: options.url, purpose: "svc database repair" }, async (sql) => {
+  const { url, patience } = options;
+  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
     const faults: Fault[] = [];
     for (const row of (await readApplied(sql)) ?? []) {
       const { id, state } = row;
@@ -64,6 +69,9 @@ export async function findFaults(options: Options): Promise<Fault[]> {
         faults.push({ id, kind: "unknown", text });
       } else if (checksums.get(id) !== row.checksum) {
         const text = `was edited after it had been applied: restore its files, or svc database repair ${id} --accept`;
+        faults.push({ id, kind: "edited", text });
+      } else if (isOverwritten(row, known)) {
+        const text = `has another way back in the database than its files say: svc database repair ${id} --accept takes theirs`;
         faults.push({ id, kind: "edited", text });
       }
     }
@@ -83,15 +91,15 @@ export async function repair(
   options: Options & { id?: string; decision: "accept" | "applied" | "notApplied" },
 ): Promise<string[]> {
   const known = options.revisions ?? (await readRevisions());
-  const { decision } = options;
-  return withLock({ url: options.url, purpose: "svc database repair" }, async (sql) => {
+  const { url, patience, decision } = options;
+  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
     const applied = (await readApplied(sql)) ?? [];
     const rows = options.id === undefined ? applied : [findRevision(applied, options.id)];
     const mended: string[] = [];
     for (const row of rows) {
       const revision = known.find(({ id }) => id === row.id);
-      if (decision === "accept" && revision && revision.checksum !== row.checksum)
-        await accept(sql, revision);
+      const isEdited = revision?.checksum !== row.checksum || isOverwritten(row, known);
+      if (decision === "accept" && revision && isEdited) await accept(sql, revision);
       else if (decision === "applied" && row.state === "applying") await setState(sql, row.id, "applied");
       else if (decision === "applied" && row.state === "reverting") await forget(sql, row.id);
       else if (decision === "notApplied" && row.state === "applying") await forget(sql, row.id);

@@ -99,6 +99,15 @@ describe("a slot", () => {
     ]);
   });
 
+  test("of a daily task is recorded however many there are", async () => {
+    const summary = daily("summary", "18:00:00");
+    await claim(summary);
+    const days = 12_000;
+    hours(24 * days + 8);
+    await finish(await claimed(summary));
+    expect(await client.db.$count(run, eq(run.state, "Missed"))).toBe(days);
+  });
+
   test("does not come back with a clock that goes back", async () => {
     await claim(hourly);
     hours(2);

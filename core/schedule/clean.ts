@@ -1,30 +1,44 @@
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { lt, sql } from "drizzle-orm";
 import { idempotencyKey, run, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
 
+type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
+
 const runDays = 30;
 const workerHours = 24;
+/** So many runs go at once, so that nobody waits long for them. */
+const batch = 1000;
 
 /**
  * Deletes what nobody asks for any more: runs of more than 30 days ago, but for the last of each task, which says where
  * its slots go on; workers that are gone since yesterday; answers to repeated writes that have expired.
  */
-export async function cleanUp({
-  db,
-  databaseClock,
-}: Pick<ScheduleContext, "db" | "databaseClock">): Promise<void> {
-  const last = db
-    .select({ slot: run.slot })
-    .from(run)
-    .where(and(eq(run.task, scheduledTask.name), eq(run.trigger, "schedule")))
-    .orderBy(desc(run.slot))
-    .limit(1);
-  const old = behindNow(databaseClock, -runDays * 24 * 3600);
-  await db.execute(sql`
-    delete from ${run} using ${scheduledTask}
-    where ${run.task} = ${scheduledTask.name} and ${run.state} <> 'Running' and ${run.slot} < ${old}
-      and (${run.trigger} = 'eager' or ${run.slot} < (${last}))`);
+export async function cleanUp(context: CleanContext): Promise<void> {
+  const { db, databaseClock } = context;
+  while ((await deleteRuns(context)) === batch);
   await db.delete(worker).where(lt(worker.seenAt, behindNow(databaseClock, -workerHours * 3600)));
   await db.delete(idempotencyKey).where(lt(idempotencyKey.expiresAt, databaseClock.now()));
+}
+
+/**
+ * Deletes a batch of old runs. Each task's are walked from the oldest one on, by the primary key, as far as they are old:
+ * what it costs depends on how many go, and not on how many stay.
+ *
+ * @returns how many there were
+ */
+async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> {
+  const deleted = await db.execute(sql`
+    with limits as (select ${behindNow(databaseClock, -runDays * 24 * 3600)} as old)
+    delete from ${run} where ctid = any (array(
+      select found.row from limits cross join ${scheduledTask} as known cross join lateral (
+        select run.ctid as row from ${run} as run
+        where run.task = known.name and run.slot < limits.old and run.state <> 'Running'
+          and (run.trigger = 'eager' or run.slot < (
+            select slot from ${run} where task = known.name and trigger = 'schedule' order by slot desc limit 1
+          ))
+        order by run.slot limit ${batch}
+      ) as found limit ${batch}
+    )) returning true`);
+  return deleted.length;
 }

@@ -10,6 +10,8 @@ import { takeOver } from "./take_over.ts";
 import type { TaskDefinition } from "./tasks.ts";
 import { resultOf } from "./wanted.ts";
 
+const missedAtOnce = 1000;
+
 /** Claims what is due, whatever it is that has to be done for that, while nobody else can claim the task or pause it. */
 export async function claimLocked(context: ScheduleContext, task: TaskDefinition): Promise<Claimed> {
   const { config } = context;
@@ -94,11 +96,14 @@ async function recordMissed(
   task: TaskDefinition,
   missed: readonly Date[],
 ): Promise<void> {
-  if (missed.length === 0) return;
   const finishedAt: SQL<Date> = databaseClock.now();
   const common = { task: task.name, state: "Missed", trigger: "schedule", owner, finishedAt } as const;
-  await tx
-    .insert(run)
-    .values(missed.map((slot) => ({ ...common, slot })))
-    .onConflictDoNothing();
+  // Of one statement PostgreSQL takes so many values and no more: a clock that was wrong may leave decades to be noted.
+  for (let from = 0; from < missed.length; from += missedAtOnce) {
+    const slots = missed.slice(from, from + missedAtOnce);
+    await tx
+      .insert(run)
+      .values(slots.map((slot) => ({ ...common, slot })))
+      .onConflictDoNothing();
+  }
 }

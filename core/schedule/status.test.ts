@@ -80,6 +80,22 @@ test("the schedule keeps up while a worker lives and nothing is over a minute la
   expect(await client.db.$count(worker)).toBe(0);
 });
 
+test("a task that was run for a time to come does not pass for one that keeps up", async () => {
+  const laggardsNow = async () => laggards(await scheduleStatus(as()));
+  await beat(as(), here);
+  await claimDue(as(), sync);
+  clock.advance(86_400);
+  await finishRun(as(), await claimed(), { faults: [] });
+  clock.advance(-80_000);
+  await beat(as(), here);
+  expect(await laggardsNow()).toEqual([
+    "term-sync was run for a time to come: the database's clock has been set back",
+  ]);
+  clock.advance(80_000 - 60);
+  await beat(as(), here);
+  expect(await laggardsNow()).toEqual([]);
+});
+
 test("failed and missed runs count for a day; faults are told with the run", async () => {
   const failed = await claimNow(as(), sync);
   const faults = [{ item: "term 7", reason: "glossary did not answer" }];

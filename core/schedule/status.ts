@@ -1,7 +1,8 @@
-import { and, desc, eq, gt, inArray } from "drizzle-orm";
+import { and, desc, eq, gt, sql } from "drizzle-orm";
 import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { after } from "../clock.ts";
 import type { ScheduleContext } from "./claim.ts";
-import { behindNow, databaseNow } from "./database_clock.ts";
+import { databaseNow } from "./database_clock.ts";
 import { dueSlots } from "./due.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { nextSlot } from "./slot.ts";
@@ -62,11 +63,14 @@ export async function scheduleStatus(context: StatusContext): Promise<ScheduleSt
 }
 
 /** What is wrong with the schedule, in words; empty when it keeps up. */
-export function laggards({ tasks, workers }: ScheduleStatus): string[] {
+export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   const late = tasks.filter(({ lagSeconds }) => lagSeconds > mostLagSeconds);
+  // Slots do not come back: until that time is there again, nothing of it is due, and so nothing is late.
+  const ahead = tasks.filter(({ last }) => last && last.slot > after(now, mostLagSeconds));
   return [
     ...(workers.some(({ alive }) => alive) ? [] : [`no worker was seen in the last ${goneSeconds} s`]),
     ...late.map(({ name, lagSeconds }) => `${name} is ${Math.floor(lagSeconds)} s late`),
+    ...ahead.map(({ name }) => `${name} was run for a time to come: the database's clock has been set back`),
   ];
 }
 
@@ -85,7 +89,7 @@ export async function faultsOf(
 }
 
 async function taskStatus(
-  { db, databaseClock, config }: StatusContext,
+  { db, config }: Pick<StatusContext, "db" | "config">,
   task: (typeof scheduledTasks)[number],
   known: typeof scheduledTask.$inferSelect | undefined,
   now: Date,
@@ -109,8 +113,9 @@ async function taskStatus(
       run,
       and(
         ofTask,
-        inArray(run.state, ["Failed", "Missed"]),
-        gt(run.finishedAt, behindNow(databaseClock, -failureDays * 24 * 3600)),
+        // As the index of these runs has it, and a time that PostgreSQL knows when it plans: it would guess a third of all.
+        sql`${run.state} in ('Failed', 'Missed')`,
+        gt(run.finishedAt, new Date(now.getTime() - failureDays * 24 * 3_600_000)),
       ),
     ),
   ]);

@@ -3,8 +3,8 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { document } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { Actor, Context } from "../context.ts";
-import { InvalidInput, NotFound } from "../errors.ts";
-import { lockIncident } from "../incident/lock.ts";
+import { InvalidInput } from "../errors.ts";
+import { lockNamedIncident } from "../incident/lock.ts";
 import { getTask } from "./get.ts";
 import { parseTask, type Task, type TaskFields } from "./task.ts";
 import { insertTask } from "./write.ts";
@@ -35,10 +35,7 @@ export async function createTask(context: Context, actor: Actor, wanted: NewTask
   const fields = parseTask(wanted, config.domain);
   const at = clock.now();
   return db.transaction(async (tx) => {
-    await lockIncident(tx, actor, incidentId).catch((error: unknown) => {
-      if (error instanceof NotFound) throw new InvalidInput("incident_id", "There is no such incident");
-      throw error;
-    });
+    await lockNamedIncident(tx, actor, incidentId);
     const resourceType = documentId === null ? undefined : await typeOf(tx, documentId, incidentId);
     const resolveBy = wanted.resolveBy ?? defaultResolveBy(at, resourceType);
     const made = { incidentId, documentId, externalId: null, creator: actor.user, status: "Open" as const };

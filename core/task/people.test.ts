@@ -1,8 +1,14 @@
 import { expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { individual } from "../../drizzle/schema/index.ts";
+import { inTheWay } from "../../tests/support/blocked.ts";
 import { useDatabase } from "../../tests/support/database.ts";
+import { individualOf } from "../individual/of_actor.ts";
 import { individualsOf } from "./people.ts";
 
 const at = new Date("2026-12-01T12:00:00Z");
+const eve = "eve@example.com";
 
 const client = useDatabase(8);
 
@@ -36,4 +42,20 @@ test("two that make the same people in another order do not wait for each other 
 
 test("nobody is nobody", async () => {
   expect(await idsOf([])).toEqual(new Map());
+});
+
+test.each([
+  ["individualsOf", async (tx: Transaction) => (await individualsOf(tx, [eve], at)).get(eve)!],
+  ["individualOf", (tx: Transaction) => individualOf(tx, { user: eve }, at)],
+])("%s: who is just deleted is somebody new", async (_, find) => {
+  const { db } = client;
+  const before = await db.transaction(find);
+  const [named] = await inTheWay(
+    db,
+    (tx) => tx.delete(individual).where(eq(individual.id, before)),
+    () => db.transaction(find),
+  );
+  const rows = await db.select().from(individual).where(eq(individual.email, eve));
+  expect(rows.map(({ id }) => id)).not.toContain(before);
+  expect(named).toEqual({ status: "fulfilled", value: rows[0]!.id });
 });

@@ -1,4 +1,4 @@
-import { inArray } from "drizzle-orm";
+import { asc, inArray } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual, taskAssignee } from "../../drizzle/schema/index.ts";
 import { nameByAddress } from "../individual/person.ts";
@@ -18,7 +18,10 @@ export async function individualsOf(
     tx
       .select({ email: individual.email, id: individual.id })
       .from(individual)
-      .where(inArray(individual.email, wanted));
+      .where(inArray(individual.email, wanted))
+      .orderBy(asc(individual.email))
+      // Not gone before they are named.
+      .for("key share");
   const found = await known();
   const ids = new Map(found.map(({ email, id }) => [email, id]));
   const unknown = wanted.filter((email) => !ids.has(email));

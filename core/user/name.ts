@@ -5,6 +5,9 @@ const local = /^[\p{L}\p{M}\p{N}!#$&'*+=?^_`{|}~-]+(\.[\p{L}\p{M}\p{N}!#$&'*+=?^
 const domainName =
   /^(?=.{1,253}$)[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?(\.[\p{L}\p{M}\p{N}]([\p{L}\p{M}\p{N}-]*[\p{L}\p{M}\p{N}])?)*$/u;
 
+/** Letters that are fillers, and accents that would stand on the dot or the @ before them. */
+const leavesNoMark = /\p{Default_Ignorable_Code_Point}|(?:^|[.@])\p{M}/u;
+
 /**
  * The one spelling of a user name: local@domain in NFC and lower case; a bare name is completed with `domain`.
  * Two names are the same user exactly when this returns the same text.
@@ -18,6 +21,8 @@ export function canonicalUserName(name: string, domain?: string): string {
   if (name.trim() === "") throw new InvalidInput("user", "The user name is empty");
   if (name.length > longest)
     throw new InvalidInput("user", `The user name is longer than ${longest} characters`);
+  if (leavesNoMark.test(name))
+    throw new InvalidInput("user", "The user name has characters that are not seen, or an accent on nothing");
   // Before NFC, which itself turns the Kelvin sign into a K.
   if (foldsToAscii(name))
     throw new InvalidInput("user", "The user name has characters that only look like others");

@@ -40,6 +40,8 @@ export const document = pgTable(
     // What a plugin proposes by its link. A hash, for a link may be longer than what any other index takes.
     index("document_weblink_idx").using("hash", table.weblink),
     index("document_search_idx").using("gin", table.search),
+    // Which pages the newest are on: a search for a word of thousands reads no others.
+    index("document_id_brin").using("brin", table.id).with({ autosummarize: true }),
     // document-term-sync: read for the first time, or changed since.
     index("document_term_due_idx")
       .on(table.id)

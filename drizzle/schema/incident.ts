@@ -64,6 +64,7 @@ export const incident = pgTable(
       .on(table.id)
       .where(sql`status = 'Active' or costed_basis <> cost_basis`),
     index("incident_search_idx").using("gin", table.search),
+    index("incident_id_brin").using("brin", table.id).with({ autosummarize: true }),
     check("incident_status_known", oneOf("status", incidentStatuses)),
     check("incident_visibility_known", oneOf("visibility", visibilities)),
     check("incident_stable_at_of_status", sql`(status = 'Active') = (stable_at is null)`),

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import {
   check,
   foreignKey,
+  index,
   integer,
   jsonb,
   pgTable,
@@ -60,6 +61,10 @@ export const run = pgTable(
     uniqueIndex("run_one_running_idx")
       .on(table.task)
       .where(sql`state = 'Running'`),
+    // Failures are counted again and again, among many runs that have none.
+    index("run_failed_idx")
+      .on(table.task, table.finishedAt)
+      .where(sql`state in ('Failed', 'Missed')`),
     check("run_state_known", oneOf("state", runStates)),
     check("run_trigger_known", oneOf("trigger", runTriggers)),
     check("run_attempt", sql`attempt > 0`),

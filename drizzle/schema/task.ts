@@ -49,6 +49,7 @@ export const task = pgTable(
       .on(table.resolveBy, table.id)
       .where(sql`status = 'Open' and reminders and deleted_at is null`),
     index("task_search_idx").using("gin", table.search),
+    index("task_id_brin").using("brin", table.id).with({ autosummarize: true }),
     check("task_status_known", oneOf("status", taskStatuses)),
     check("task_resolved_at_of_status", sql`(status = 'Resolved') = (resolved_at is not null)`),
     check("task_external_id_of_a_document", sql`external_id is null or document_id is not null`),

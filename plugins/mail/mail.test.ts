@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { eq } from "drizzle-orm";
+import { literally } from "../../core/markdown.ts";
 import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import {
@@ -13,7 +14,7 @@ import {
 import { until } from "../../tests/support/e2e_until.ts";
 import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
-import { startMailServer, type TestMailServer } from "../../tests/support/smtp.ts";
+import { startMailServer, type TestMailServer, textOf } from "../../tests/support/smtp.ts";
 import { createPost } from "./post.ts";
 import { mailServerOf } from "./server.ts";
 
@@ -21,8 +22,8 @@ let its: PluginTest;
 let ids: IncidentIds;
 let facts: IncidentFacts;
 let server: TestMailServer;
-/** Recipients whom the server refuses. */
-const refused = new Set<string>();
+/** Recipients whom the server refuses, with this answer. */
+const refused = new Map<string, number>();
 
 beforeAll(async () => {
   its = await startPluginTest();
@@ -40,8 +41,10 @@ beforeAll(async () => {
   const member = { participantGroupId: list!.id, teamId: ids.teamId, addedAt: clock.now() };
   await db.insert(participantGroupMember).values(member);
   server = await startMailServer({
-    onRcptTo: ({ address }, _session, done) =>
-      refused.has(address) ? done(Object.assign(new Error(`no ${address}`), { responseCode: 550 })) : done(),
+    onRcptTo: ({ address }, _session, done) => {
+      const responseCode = refused.get(address);
+      done(responseCode ? Object.assign(new Error(`no ${address}`), { responseCode }) : undefined);
+    },
     onAuth: ({ username, password }, _session, done) =>
       password === "p@ss" ? done(null, { user: username }) : done(new Error("no")),
   });
@@ -145,9 +148,9 @@ describe("of a Restricted incident", () => {
 
 test("one that is refused is told in numbers; tried again, the others get no second", async () => {
   const plugin = await open();
-  refused.add("bob@example.com");
+  refused.set("bob@example.com", 451);
   const first = await send(plugin, "again");
-  expect(first).toMatchObject({ ok: false, detail: "mail failed: 1 of 3 mails were not sent (550)" });
+  expect(first).toMatchObject({ ok: false, detail: "mail failed: 1 of 3 mails were not sent (451)" });
   expect(JSON.stringify([first, its.logged])).not.toContain("bob@example.com");
   expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
   refused.clear();
@@ -158,6 +161,72 @@ test("one that is refused is told in numbers; tried again, the others get no sec
   server.received.length = 0;
   await send(await open(), "again");
   expect(new Map(server.received.map(({ to, headers }) => [to[0], headers["message-id"]]))).toEqual(before);
+});
+
+describe("a refusal", () => {
+  const failing = async (key: string, to: Record<string, number>, plugin = open()) => {
+    refused.clear();
+    for (const [name, code] of Object.entries(to)) refused.set(`${name}@example.com`, code);
+    const outcome = await send(await plugin, key);
+    return outcome.ok ? outcome : { detail: outcome.detail, permanent: outcome.permanent };
+  };
+
+  test("of a recipient is for good, and the others have theirs", async () => {
+    expect(await failing("one", { bob: 550 })).toEqual({
+      ...{ detail: "mail failed: 1 of 3 mails were not sent (550)", permanent: true },
+    });
+    expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
+  });
+
+  test("is not for good while somebody else may still be sent theirs", async () => {
+    const plugin = open();
+    expect(await failing("two", { alice: 450, bob: 550 }, plugin)).toEqual({
+      ...{ detail: "mail failed: 2 of 3 mails were not sent (450, 550)", permanent: false },
+    });
+    expect(await failing("two", { bob: 550 }, plugin)).toMatchObject({ permanent: true });
+    expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
+  });
+
+  test.each([[421], [451], [500], [504], [530], [552]])("of %i may pass", async (code) => {
+    expect(await failing(`code ${code}`, { bob: code })).toMatchObject({ permanent: false });
+  });
+
+  test.each([[550], [553], [554]])(
+    "of the sender by %i is mended by whoever runs svc",
+    async (responseCode) => {
+      await using strict = await startMailServer({
+        onMailFrom: (_, _session, done) => done(Object.assign(new Error("not you"), { responseCode })),
+      });
+      const plugin = open(`smtp://127.0.0.1:${strict.port}`);
+      expect(await failing(`sender ${responseCode}`, {}, plugin)).toMatchObject({
+        ...{ detail: `mail failed: 3 of 3 mails were not sent (${responseCode})`, permanent: false },
+      });
+    },
+  );
+
+  test("to let us in is mended by whoever runs svc", async () => {
+    const stranger = open(`smtp://svc:hunter2@127.0.0.1:${server.port}`);
+    expect(await failing("auth", {}, stranger)).toMatchObject({ permanent: false });
+  });
+
+  test("of a text is for good; of an address that can be none it looks as if we spoke wrongly", async () => {
+    await using strict = await startMailServer({}, () =>
+      Object.assign(new Error("spam"), { responseCode: 554 }),
+    );
+    const plugin = open(`smtp://127.0.0.1:${strict.port}`);
+    expect(await failing("text", {}, plugin)).toMatchObject({ permanent: true });
+    const nobody = { ...person("eve", 1), email: "e\rve@example.com" };
+    const call = callPlugin(await open(), "direct", { person: nobody, message });
+    const detail = "mail failed: 1 of 1 mails were not sent (501)";
+    expect(await call).toMatchObject({ ok: false, detail, permanent: false });
+  });
+});
+
+test("words are read as they were written, whatever they look like", async () => {
+  const title = String.raw`disk_full *now* [see](x) a\_b <b> \`rm -rf\` C:\temp ~2|3~`;
+  const text = `- ${literally(title)}\n  https://svc.example.com/incidents/1`;
+  await callPlugin(await open(), "direct", { person: person("dave", 1), message: { subject: "s", text } });
+  expect(textOf(server.received[0]!)).toBe(`- ${title}\n  https://svc.example.com/incidents/1`);
 });
 
 test("no header can be slipped in", async () => {

@@ -1,5 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Conflict } from "../../core/errors.ts";
+import { unescaped } from "../../core/markdown.ts";
 import { addressesOf, mayBeTold } from "../../core/participant/addresses.ts";
 import { type CallContext, defineBuiltin, type IncidentFacts, type Message } from "../../core/plugin.ts";
 import { createPost, type Mail } from "./post.ts";
@@ -67,6 +68,6 @@ function mailOf(
     messageId: `<${hash.slice(0, 32)}@${domain}>`,
     // Subjects stand in notifications and on locked screens.
     subject: incident?.visibility === "Restricted" ? incident.name : message.subject,
-    text: message.text,
+    text: unescaped(message.text),
   };
 }

@@ -1,5 +1,5 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
-import { Unavailable } from "../../core/errors.ts";
+import { Refused, Unavailable } from "../../core/errors.ts";
 import type { MailServer } from "./server.ts";
 
 const connections = 4;
@@ -31,7 +31,7 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
   /** By Message-ID, being sent or sent; the oldest first. */
   const sent = new Map<string, Promise<unknown>>();
 
-  /** @throws Unavailable with counts and the server's codes, never with an address */
+  /** @throws Unavailable with counts and the server's codes, never with an address; Refused when only such are left */
   return async function post(mails: readonly Mail[], { signal, at }: { signal: AbortSignal; at: Date }) {
     const waits = {
       connectionTimeout: milliseconds,
@@ -61,7 +61,9 @@ export function createPost({ server, from, replyTo, milliseconds = 10_000 }: Pos
       const faults = results.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
       if (faults.length === 0) return;
       const codes = [...new Set(faults.map(codeOf))].sort().join(", ");
-      throw new Unavailable(`${faults.length} of ${mails.length} mails were not sent (${codes})`, {
+      // As long as one of them may still be taken, it is tried again, and the others with it.
+      const Fault = faults.every(isRefusal) ? Refused : Unavailable;
+      throw new Fault(`${faults.length} of ${mails.length} mails were not sent (${codes})`, {
         cause: faults[0],
       });
     } finally {
@@ -81,6 +83,20 @@ function partsOf({ to, messageId, subject, text }: Mail): SendMailOptions {
     // RFC 3834: so that no absence note answers.
     headers: { "Auto-Submitted": "auto-generated" },
   };
+}
+
+/**
+ * Answers of the fives that are not about the mail, and so not for good: that the server does not speak like that (500 to
+ * 504), that somebody must sign in (530, RFC 4954), and that a mailbox is full (552, which RFC 5321 wants to be read as
+ * 452).
+ */
+const passingCodes = new Set([500, 501, 502, 503, 504, 530, 552]);
+
+/** Whether the server has refused this recipient or text for good. To refuse the sender is a fault of the setup. */
+function isRefusal(error: unknown): boolean {
+  const { code, command, responseCode } = Object(error) as Record<string, unknown>;
+  if (command !== "RCPT TO" && code !== "EMESSAGE") return false;
+  return typeof responseCode === "number" && responseCode >= 500 && !passingCodes.has(responseCode);
 }
 
 /** The server's answer (550), or what happened to the connection (ETIMEDOUT); its words may hold an address. */

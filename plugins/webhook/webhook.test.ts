@@ -187,6 +187,78 @@ describe("the receiver's answer", () => {
   }
 });
 
+describe("an answer without end is not read to it", () => {
+  const type = { "content-type": "application/json" };
+  const endless = (init: ResponseInit, piece: string) => {
+    const ended = Promise.withResolvers<void>();
+    const body = new ReadableStream({
+      // As fast as it is read; where it says nothing, nothing more comes.
+      pull: (controller) => (piece === "" ? new Promise(() => {}) : controller.enqueue(Buffer.from(piece))),
+      cancel: () => ended.resolve(),
+    });
+    answer = () => new Response(body, init);
+    return ended.promise;
+  };
+
+  test.each([
+    ["of a receiver that took it", 200, true],
+    ["of one that refuses it", 500, false],
+  ])("%s", async (_, status, ok) => {
+    const cancelled = endless({ status }, "x".repeat(100_000));
+    expect(await callPlugin(await open(), "send", { conversation: { incident }, message })).toMatchObject({
+      ok,
+    });
+    await cancelled;
+  });
+
+  test.each([
+    ["that is large", `"${"x".repeat(100_000)}`, 60_000, "the receiver's answer is larger than 64 KB"],
+    ["that does not go on", "", 200, "did not answer within 0.2 s"],
+  ])("%s", async (_, piece, timeoutMilliseconds, detail) => {
+    const cancelled = endless({ headers: type }, piece);
+    const outcome = await callPlugin(await open(), "create", { incident }, { timeoutMilliseconds });
+    expect(outcome).toMatchObject({ ok: false, detail: expect.stringContaining(detail) });
+    await cancelled;
+  });
+});
+
+test("what is not ASCII, or looks like a header, is sent and signed as it is", async () => {
+  received.length = 0;
+  answer = () => new Response();
+  const evil = { subject: "x\r\nwebhook-id: msg_1\r\n\r\n\u{1F600}\u2028", text: "\0 \u00e9" };
+  const key = "a/b\r\nwebhook-signature: v1,x";
+  const call = callPlugin(await open(), "send", { conversation: { incident }, message: evil }, { key });
+  expect(await call).toMatchObject({ ok: true });
+  const [{ headers, body }] = received as [(typeof received)[0]];
+  expect(JSON.parse(body).data.message).toEqual(evil);
+  expect(headers.get("webhook-id")).toMatch(/^msg_[0-9a-f]{32}$/);
+  const signed = createHmac("sha256", Buffer.alloc(32, 7));
+  signed.update(`${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`);
+  expect(headers.get("webhook-signature")).toBe(`v1,${signed.digest("base64")}`);
+});
+
+test.each([
+  [400, true],
+  [401, false],
+  [403, false],
+  [404, false],
+  [408, false],
+  [409, false],
+  [410, true],
+  [413, true],
+  [422, true],
+  [423, false],
+  [425, false],
+  [429, false],
+  [307, false],
+  [500, false],
+  [503, false],
+])("an answer of %i is for good: %p", async (status, permanent) => {
+  answer = () => new Response("no", { status });
+  const call = callPlugin(await open(), "send", { conversation: { incident }, message });
+  expect(await call).toMatchObject({ ok: false, permanent });
+});
+
 test("a receiver that is not there, or does not answer, is told without its address", async () => {
   const call = async (url: string) =>
     await callPlugin(

@@ -1,11 +1,16 @@
 import { Type } from "@sinclair/typebox";
-import { SvcError, Unavailable } from "../../core/errors.ts";
+import { Refused, SvcError, Unavailable } from "../../core/errors.ts";
 import { type CallContext, definePlugin, type IncidentFacts, type PluginDeps } from "../../core/plugin.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 
 const milliseconds = 10_000;
 /** Of the answer to `conversation.create`: an id and a link. */
 const answerBytes = 64 * 1024;
+/**
+ * Bad Request, Gone, Content Too Large, Unprocessable Content: said of the message, or by who wants no more. Any other may
+ * pass: a receiver that is being deployed is not found, and one whose secret is being changed lets nobody in.
+ */
+const finalStatuses = new Set([400, 410, 413, 422]);
 
 export default definePlugin({
   title: "Signed webhook",
@@ -98,12 +103,13 @@ async function send(
   }
   if (response.ok) return response;
   await response.body?.cancel();
-  const { status } = response;
-  throw new Unavailable(
-    status >= 300 && status < 400
-      ? `the receiver redirects (${status}), which is not followed`
-      : `the receiver answers ${status}`,
-  );
+  throw faultOf(response.status);
+}
+
+function faultOf(status: number): Unavailable {
+  if (status >= 300 && status < 400)
+    return new Unavailable(`the receiver redirects (${status}), which is not followed`);
+  return new (finalStatuses.has(status) ? Refused : Unavailable)(`the receiver answers ${status}`);
 }
 
 /** What it calls the conversation, if it says so. */

@@ -175,6 +175,12 @@ describe("a term of a source", () => {
     expect((await remove(id)).http).toBe(204);
     expect((await admin.call("GET", `/definitions/${alone}`)).http).toBe(404);
     expect(await termsOf(shared)).toEqual([other]);
+    const told = await server.db.select().from(schema.auditLog).orderBy(asc(schema.auditLog.id));
+    const by = { actor: "root@example.com", address: "127.0.0.1", at: server.clock.now() };
+    expect(told.slice(-2)).toMatchObject([
+      { action: "definition.deleted", subject: String(alone), ...by },
+      { action: "term.deleted", subject: String(id), ...by },
+    ]);
   });
 
   test("that people define is not, and all is as it was", async () => {

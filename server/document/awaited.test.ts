@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { keyOfText } from "../../core/flow/make_documents.ts";
-import { document, event, flowStep } from "../../drizzle/schema/index.ts";
+import { document, event, flowStep, incident } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { until } from "../../tests/support/e2e_until.ts";
@@ -89,6 +89,36 @@ test("one that has got a text meanwhile keeps it", async () => {
   });
   expect(await put()).toMatchObject({ http: 409 });
   expect((await rowOf())?.resourceId).toBe("theirs");
+  expect(await told()).toEqual([]);
+});
+
+test("one that is deleted before its plugin could make the text is answered as what is not there", async () => {
+  fake.answer({
+    create: async () => {
+      await server.db.delete(document).where(eq(document.id, id));
+      throw new Error("no such row");
+    },
+  });
+  expect(await put()).toMatchObject({ http: 404, body: { detail: "There is no such document" } });
+});
+
+test.each([
+  ["deleted", () => server.db.delete(document).where(eq(document.id, id))],
+  [
+    "made one that is not theirs to read",
+    () => server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId)),
+  ],
+])("one that is %s meanwhile is answered as what is not there", async (_, change) => {
+  fake.answer({
+    create: async () => {
+      await change();
+      return { resourceId: `ours ${id}` };
+    },
+  });
+  expect(await put()).toMatchObject({
+    ...{ http: 404, body: { code: "not_found", detail: "There is no such document" } },
+  });
+  expect((await rowOf())?.resourceId ?? null).toBeNull();
   expect(await told()).toEqual([]);
 });
 

@@ -19,7 +19,7 @@ test.each([
   "$1 $$ %s {0} $(id) {{7*7}}",
   '<script>alert(1)</script><img src=x onerror="alert(1)">',
   "# H\n\n- [ ] task @alice\n\n[x](javascript:alert(1)) ![](//evil.example/x)\n\n```sh\nrm -rf /\n```",
-  "\\x00 \\u0000 \u202e\u0301\u{10ffff}\ufeff",
+  "\\x00 \\u0000 \u200f\u0301\u{10ffff}\ufeff",
   '","incident_id":1,"name":"',
   "=cmd|' /C calc'!A0",
 ])("%p is text like any other", async (text) => {

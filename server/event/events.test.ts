@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
 import { tell } from "../../core/event.ts";
+import { document, incident } from "../../drizzle/schema/index.ts";
+import { insertRow } from "../../tests/support/catalog.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { timelineOf } from "../../tests/support/participants.ts";
+import { insertEmptyIncident, timelineOf } from "../../tests/support/participants.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("events", (given) => {
@@ -111,4 +114,46 @@ test("with one Idempotency-Key, it is noted once", async () => {
   const first = await note("once", headers);
   expect(await note("once", headers)).toMatchObject({ http: 201, body: first.body });
   expect(await descriptions("")).toBe("once");
+});
+
+test("a line that was written earlier names no document of another incident, nor one that is gone", async () => {
+  const { db } = server;
+  const [kind] = await db.select().from(incident).where(eq(incident.id, incidentId));
+  const other = await insertEmptyIncident(db, kind!, server.clock.now(), "Restricted");
+  const propose = async (name: string, of: number | null, gone = false) => {
+    const id = await insertRow(db, document, { name, resourceType: "reference", incidentId: of });
+    await tell(db, {
+      ...{
+        incidentId,
+        at: server.clock.now(),
+        actor: "system",
+        source: "resolver",
+        kind: "document.proposed",
+      },
+      ...{ description: `Document proposed: ${name}`, data: { document_id: id } },
+    });
+    if (gone) await db.delete(document).where(eq(document.id, id));
+    server.clock.advance(1);
+    return id;
+  };
+  const ids = [
+    await propose("Runbook", null),
+    await propose("Its own", incidentId),
+    await propose("Acquisition of Initech", other),
+    await propose("Layoffs", other, true),
+  ];
+  const { items } = (await member.call("GET", `${path}/?sort=at`)).body;
+  expect(items.map(({ description }: { description: string }) => description)).toEqual([
+    "Document proposed: Runbook",
+    "Document proposed: Its own",
+    "Document proposed: one that is gone",
+    "Document proposed: one that is gone",
+  ]);
+  const [runbook, own] = ids;
+  expect(items.map(({ data }: { data: object }) => data)).toEqual([
+    { document_id: runbook },
+    { document_id: own },
+    {},
+    {},
+  ]);
 });

@@ -3,6 +3,7 @@ import { reasonOf } from "../../core/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../core/revision/status.ts";
 import type { Deps } from "../deps.ts";
 import { oneOf } from "../schema.ts";
+import { shared } from "./shared.ts";
 
 const health = t.Object({
   status: oneOf(["ok", "unavailable", "leaving"]),
@@ -15,13 +16,15 @@ const health = t.Object({
 });
 
 const patienceSeconds = 3;
+/** Nobody needs to sign in to ask, so it must not keep the database busy. */
+const goodMilliseconds = 100;
 
 /**
  * Whether this process can serve: the database answers, and its schema is one that we can work on. One that is about to
  * stop still can, and says 503 so that balancers look elsewhere in time.
  */
 export const healthRoutes = (deps: Deps, presence: { readonly leaving: boolean }) => {
-  const schemaNow = joined(() => currentSchema(deps));
+  const schemaNow = shared(() => currentSchema(deps), { goodFor: goodMilliseconds, isGood });
   return new Elysia({ name: "health" }).get(
     "/healthcheck",
     async ({ set }) => {
@@ -33,7 +36,7 @@ export const healthRoutes = (deps: Deps, presence: { readonly leaving: boolean }
       }
       const { state, current, head } = schema;
       const revision = { status: state, current, head };
-      if (state !== "ok" && state !== "ahead")
+      if (!isGood(schema))
         return status(503, { status: "unavailable" as const, database: "ok" as const, revision });
       if (presence.leaving)
         return status(503, { status: "leaving" as const, database: "ok" as const, revision });
@@ -43,19 +46,7 @@ export const healthRoutes = (deps: Deps, presence: { readonly leaving: boolean }
   );
 };
 
-/**
- * Whoever asks while an answer is on its way gets that one: nobody needs to sign in to ask, and yet the database is asked
- * one question at a time.
- */
-function joined<T>(ask: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
-  return () => {
-    answer ??= ask().finally(() => {
-      answer = undefined;
-    });
-    return answer;
-  };
-}
+const isGood = (schema: SchemaStatus | undefined) => schema?.state === "ok" || schema?.state === "ahead";
 
 async function currentSchema({ db, log }: Deps): Promise<SchemaStatus | undefined> {
   const late = Bun.sleep(patienceSeconds * 1000).then(() => undefined);

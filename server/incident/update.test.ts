@@ -234,6 +234,20 @@ describe("an incident that a member makes Restricted", () => {
     expect(await rowOf(id)).toMatchObject({ visibility: "Open", version: 1 });
   });
 
+  test("is hidden from one who is taken out of it while they wait to change it", async () => {
+    const id = await reported();
+    await put(id, { visibility: "Restricted" });
+    let answer: Promise<ApiAnswer> | undefined;
+    await server.db.transaction(async (tx) => {
+      await lockIncident(tx, "worker", id);
+      answer = put(id, { visibility: "Restricted", title: "Disk fuller", version: 2 });
+      await somebodyWaits(server.db);
+      await tx.update(participant).set({ leftAt: server.clock.now() }).where(eq(participant.incidentId, id));
+    });
+    expect(await answer).toMatchObject({ http: 404, body: { detail: "There is no such incident" } });
+    expect(await rowOf(id)).toMatchObject({ title: "Disk full", version: 2 });
+  });
+
   test("is hidden from one who leaves before it is changed", async () => {
     const id = await reported();
     await put(id, { visibility: "Restricted" });

@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync } from "node:fs";
+import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
 import { Gate } from "./gate.ts";
@@ -6,6 +6,7 @@ import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
 import { placeOf, type StartOptions } from "./options.ts";
 import { localAddress, relay } from "./relay.ts";
 import { ignoreNewConnections, setBacklog } from "./socket.ts";
+import { tlsOf } from "./tls.ts";
 import { takeOver } from "./unix_socket.ts";
 
 /** How long no request must have come before a process that shares its port goes, and the longest wait for that. */
@@ -107,26 +108,6 @@ function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcErr
 
 function onThisMachine(): SocketAddress {
   return localAddress;
-}
-
-function tlsOf({ sslKeyfile, sslCertfile, sslCaCerts }: StartOptions): Bun.TLSOptions | undefined {
-  if (sslKeyfile === undefined || sslCertfile === undefined) return undefined;
-  return {
-    key: read("--ssl-keyfile", sslKeyfile),
-    cert: read("--ssl-certfile", sslCertfile),
-    // Whoever names authorities wants clients that they vouch for.
-    ...(sslCaCerts === undefined
-      ? {}
-      : { ca: read("--ssl-ca-certs", sslCaCerts), requestCert: true, rejectUnauthorized: true }),
-  };
-}
-
-function read(option: string, file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (cause) {
-    throw new ConfigurationError([`${option}: cannot read ${file}`], { cause });
-  }
 }
 
 function parseHeader(text: string): [string, string] {

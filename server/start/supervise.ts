@@ -1,4 +1,4 @@
-import { SvcError } from "../../core/errors.ts";
+import { stopSignal } from "../../core/stop_signal.ts";
 import { type MetricsPlace, serveMetrics } from "../../core/telemetry/endpoint.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { watchFiles } from "./watch.ts";
@@ -30,22 +30,20 @@ export async function supervise({
   const supervisor = new Supervisor({ ...options, say });
   const endpoint = metrics && serveMetrics(metrics, () => supervisor.metrics());
   process.on("SIGUSR2", () => supervisor.toggleVerbosity());
-  const stop = Promise.withResolvers<void>();
-  process.once("SIGINT", () => stop.resolve());
-  process.once("SIGTERM", () => stop.resolve());
-  const stopped = stop.promise.then(() => "stopped" as const);
-  const up = await Promise.race([supervisor.start(), stopped]);
-  if (up === false) {
-    throw new SvcError("configuration", "The first worker did not come up: its own words are above");
-  }
-  const again = onceMore(() => supervisor.roll());
+  const stop = stopSignal();
+  const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+  const again = onceMore(
+    () => begun.then(() => supervisor.roll()),
+    () => say("the workers cannot be replaced; those that run go on"),
+  );
   process.on("SIGHUP", again);
+  const up = await Promise.race([supervisor.start().then(() => true), stop.then(() => false)]);
+  if (up) begin();
   using _watch = reload.length === 0 ? undefined : watchFiles(reload, again);
-  if (up === true)
-    say(`listening on ${address} with ${options.count} worker${options.count === 1 ? "" : "s"}`);
+  if (up) say(`listening on ${address} with ${options.count} worker${options.count === 1 ? "" : "s"}`);
   if (endpoint) say(`metrics at ${endpoint.address}`);
-  await stop.promise;
-  if (up === true && drainSeconds > 0) {
+  await stop;
+  if (up && drainSeconds > 0) {
     supervisor.leave();
     await Bun.sleep(drainSeconds * 1000);
   }
@@ -53,13 +51,16 @@ export async function supervise({
   await endpoint?.stop();
 }
 
-/** Runs `work`, and once more if it was asked for meanwhile: not once for each of a hundred files that a checkout changes. */
-export function onceMore(work: () => Promise<unknown>): () => void {
+/**
+ * Runs `work`, and once more if it was asked for meanwhile: not once for each of a hundred files that a checkout changes.
+ * Work that throws is told to `failed`, and may be asked for again.
+ */
+export function onceMore(work: () => Promise<unknown>, failed: (cause: unknown) => void): () => void {
   let state: "idle" | "running" | "again" = "idle";
   const run = async () => {
     do {
       state = "running";
-      await work();
+      await work().catch(failed);
     } while (state === ("again" as string));
     state = "idle";
   };

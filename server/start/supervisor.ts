@@ -1,12 +1,14 @@
+import { SvcError } from "../../core/errors.ts";
 import { joinMetrics } from "../metrics/join.ts";
+import { killMilliseconds } from "./supervised.ts";
 import { Worker, type WorkerOptions } from "./worker.ts";
 
 /** A worker that has lived so long was well: its end says nothing about the next one. */
 const steadyMilliseconds = 10_000;
 const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 10_000;
-/** Beside the grace time of a worker: it waits for quiet before, and sends what telemetry is left behind it. */
-const killMilliseconds = 6000;
+/** Between the first and the last process of a group to get a signal. */
+const groupMilliseconds = 500;
 /** For its metrics; whoever collects them waits for 10 s, as a rule. */
 const metricsMilliseconds = 2000;
 
@@ -31,22 +33,27 @@ export class Supervisor {
 
   constructor(private readonly options: SupervisorOptions) {}
 
-  /** Starts the first worker, then the others. @returns whether they came up; if not, nothing is left running */
-  async start(): Promise<boolean> {
+  /** Starts the first worker, then the others. @throws SvcError if one does not come up; nothing is left running then */
+  async start(): Promise<void> {
     for (let slot = 0; slot < this.options.count && !this.#stopping; slot++) {
       // What is wrong with the first is wrong with all of them, and is said once.
       const [first] = this.#workers;
-      if (slot === 1 && !(await first?.ready)) break;
+      if (slot === 1 && (!(await first?.ready) || this.#stopping)) break;
       this.#workers[slot] = this.#spawn(slot);
     }
     const ready = await Promise.all(this.#workers.map((worker) => worker.ready));
-    if (this.#stopping) return true;
-    if (ready.includes(false)) {
+    if (this.#stopping) return;
+    const lost = this.#workers[ready.indexOf(false)];
+    if (lost) {
+      const how = await lost.ended;
+      // The signal may have been the whole group's, and be about to reach us.
+      if (lost.wasKilled) await Promise.race([Bun.sleep(groupMilliseconds), this.#stop.promise]);
+      if (this.#stopping) return;
       await this.stop();
-      return false;
+      const sentence = `A worker did not come up, but ${how}`;
+      throw new SvcError("configuration", lost.wasKilled ? sentence : `${sentence}: what it said is above`);
     }
     this.#workers.forEach((_, slot) => void this.#tended.push(this.#tend(slot)));
-    return true;
   }
 
   /**
@@ -82,8 +89,7 @@ export class Supervisor {
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#stop.resolve();
-    await this.#replacing.catch(() => {});
-    await Promise.all(this.#workers.map((worker) => this.#end(worker)));
+    await Promise.all([this.#replacing, ...this.#workers.map((worker) => this.#end(worker))]);
     await Promise.all(this.#tended);
   }
 
@@ -117,8 +123,9 @@ export class Supervisor {
     const old = this.#workers[slot];
     const next = this.#spawn(slot, true);
     const ready = await Promise.race([next.ready, this.#stop.promise.then(() => false)]);
-    if (!ready) {
-      await this.#end(next);
+    if (!ready || this.#stopping) {
+      // It has hardly begun to answer anybody.
+      await next.stop(this.options.graceSeconds * 1000);
       if (!this.#stopping) this.options.say("the new worker did not come up; the old one goes on");
       return false;
     }

@@ -1,10 +1,29 @@
-import { expect, test } from "bun:test";
+import { afterAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { startCollector } from "../../tests/support/collector.ts";
 import { createTestDatabase } from "../../tests/support/database.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { appFolder } from "../../tests/support/serving.ts";
 import { Worker } from "./worker.ts";
 
 const hour = 3_600_000;
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+/** A module of this content, as arguments that have a worker serve it. */
+function serving(name: string, content: string): string[] {
+  writeFileSync(join(folder.path, `${name}.ts`), content);
+  return [
+    "server",
+    "start",
+    `${join(folder.path, name)}:app`,
+    "--uds",
+    join(folder.path, name),
+    "--supervised",
+  ];
+}
 
 test("a worker that has ended is not waited for", async () => {
   const worker = new Worker({ args: ["--version"] });
@@ -39,4 +58,20 @@ test("a worker that is asked for its metrics until its very end ends in order", 
   await stopped;
   expect(await worker.ended).toBe("ended with exit code 0");
   expect(words.filter((line) => line.includes("rror"))).toEqual([]);
+});
+
+test("a worker that has closed its channel and goes on is told nothing more, and ended by force", async () => {
+  const content = `
+    process.removeAllListeners("disconnect");
+    process.disconnect();
+    console.log("deaf");
+    await new Promise(() => setInterval(() => {}, 1000));
+  `;
+  const words: string[] = [];
+  const worker = new Worker({ args: serving("deaf", content), onLine: (line) => words.push(line) });
+  await until("it to be deaf", () => words.includes("deaf"));
+  worker.tell("leave");
+  expect(await worker.metrics(1)).toBeUndefined();
+  await worker.stop(10);
+  expect(await worker.ended).toBe("was killed by SIGKILL");
 });

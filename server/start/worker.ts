@@ -46,12 +46,17 @@ export class Worker {
     this.ended = Promise.all([this.#child.exited, ...read]).then(() => {
       this.#ready.resolve(false);
       const { exitCode, signalCode } = this.#child;
-      return signalCode ? `was killed by ${signalCode}` : `ended with exit code ${exitCode}`;
+      return this.wasKilled ? `was killed by ${signalCode}` : `ended with exit code ${exitCode}`;
     });
   }
 
   get pid(): number {
     return this.#child.pid;
+  }
+
+  /** Whether a signal has ended it. */
+  get wasKilled(): boolean {
+    return this.#child.signalCode !== null;
   }
 
   /** Whether it came to answer requests, known as soon as it does or has ended. */
@@ -79,15 +84,19 @@ export class Worker {
     }
   }
 
-  /** Says so, unless it has ended. */
+  /** Says so to one that hears it: whose channel is closed has gone, or stops by that itself. */
   tell(order: Order): void {
-    if (!this.#child.killed) this.#child.send(order);
+    try {
+      this.#child.send(order);
+    } catch (cause) {
+      if ((cause as { code?: string }).code !== "ERR_IPC_CHANNEL_CLOSED") throw cause;
+    }
   }
 
   /** Ends it in order, and by force when the time is over. */
   async stop(milliseconds: number): Promise<void> {
-    this.#child.kill("SIGTERM");
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), milliseconds);
+    this.tell("stop");
     await this.ended;
     clearTimeout(timer);
   }

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { isNamedByContent, isUnchanged } from "./caching.ts";
+import { join } from "node:path";
+import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
 
 test.each([
   ...["assets/index-BkH3xT1a.js", "assets/index-DiwRgTda.css", "main.3f2a1b4c.js", "a/chunk-7f3k2q1z.js"],
@@ -26,8 +27,53 @@ test.each([
   [{ "if-none-match": "" }, false],
   [{ "if-modified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, true],
   [{ "if-modified-since": "Sun, 01 Mar 2026 11:59:59 GMT" }, false],
+  [{ "if-modified-since": "Sunday, 01-Mar-26 12:00:00 GMT" }, true],
+  [{ "if-modified-since": "Sun Mar  1 12:00:00 2026" }, true],
+  [{ "if-modified-since": "Thu, 01 Jan 2099 00:00:00 GMT" }, true],
   [{ "if-modified-since": "yesterday" }, false],
+  // A date for JavaScript, and none for HTTP.
+  [{ "if-modified-since": "2099" }, false],
+  [{ "if-modified-since": "2099-01-01T00:00:00Z" }, false],
+  [{ "if-modified-since": "Monkey 2099" }, false],
+  [{ "if-modified-since": "Thu, 01 Jan 2099" }, false],
+  [{ "if-modified-since": "Thu, 01 Jan 2099 00:00:00 EST" }, false],
+  [{ "if-modified-since": "Thu, 99 Jan 2099 00:00:00 GMT" }, false],
   // RFC 9110, 13.1.3: where there is a tag, the date is not looked at.
   [{ "if-none-match": '"a-2"', "if-modified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, false],
   [{}, false],
 ])("%p: %p", (headers, answer) => expect(unchanged(headers as Record<string, string>)).toBe(answer));
+
+const unwanted = (headers: Record<string, string>, etag = '"a-1"') =>
+  isUnwanted(new Headers(headers), etag, modified);
+
+test.each([
+  [{ "if-match": '"a-1"' }, false],
+  [{ "if-match": '"x" , "a-1"' }, false],
+  [{ "if-match": "*" }, false],
+  [{ "if-match": '"a-2"' }, true],
+  [{ "if-match": 'W/"a-1"' }, true],
+  [{ "if-unmodified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, false],
+  [{ "if-unmodified-since": "Sun, 01 Mar 2026 11:59:59 GMT" }, true],
+  [{ "if-unmodified-since": "1999" }, false],
+  [{ "if-match": '"a-1"', "if-unmodified-since": "Sun, 01 Mar 2026 11:59:59 GMT" }, false],
+  [{}, false],
+])("%p: unwanted %p", (headers, answer) => expect(unwanted(headers as Record<string, string>)).toBe(answer));
+
+test("a weak tag is never what If-Match wants", () => {
+  expect(unwanted({ "if-match": 'W/"a-1"' }, 'W/"a-1"')).toBe(true);
+  expect(unwanted({ "if-match": "*" }, 'W/"a-1"')).toBe(false);
+});
+
+test("a date of any form is of GMT, wherever the server stands", () => {
+  const code = `
+    import { isUnchanged } from ${JSON.stringify(join(import.meta.dir, "caching.ts"))};
+    const noon = new Date("2026-03-01T12:00:00Z");
+    const since = (date) => isUnchanged(new Headers({ "if-modified-since": date }), '"a"', noon);
+    for (const date of ["Sun, 01 Mar 2026 X GMT", "Sunday, 01-Mar-26 X GMT", "Sun Mar  1 X 2026"])
+      console.log(since(date.replace("X", "11:59:59")), since(date.replace("X", "12:00:00")));
+  `;
+  for (const TZ of ["America/New_York", "Asia/Tokyo"]) {
+    const { stdout } = Bun.spawnSync([process.execPath, "-e", code], { env: { TZ } });
+    expect(stdout.toString()).toBe("false true\n".repeat(3));
+  }
+});

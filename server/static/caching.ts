@@ -19,11 +19,44 @@ export function isNamedByContent(path: string): boolean {
 /** Whether the client has this version already (RFC 9110, 13.2.2): If-None-Match goes before If-Modified-Since. */
 export function isUnchanged(headers: Headers, etag: string, modified: Date): boolean {
   const tags = headers.get("if-none-match");
-  if (tags !== null) {
-    const opaque = (tag: string) => tag.trim().replace(/^W\//, "");
-    return tags.trim() === "*" || tags.split(",").some((tag) => opaque(tag) === opaque(etag));
-  }
-  const since = Date.parse(headers.get("if-modified-since") ?? "");
-  // An HTTP date has no fractions of a second.
-  return Math.floor(modified.getTime() / 1000) * 1000 <= since;
+  if (tags !== null) return names(tags, opaque(etag), opaque);
+  return secondOf(modified) <= timeOf(headers.get("if-modified-since"));
+}
+
+/** Whether the client wants another version than this one, or nothing (RFC 9110, 13.2.2): If-Match goes first. */
+export function isUnwanted(headers: Headers, etag: string, modified: Date): boolean {
+  const tags = headers.get("if-match");
+  // A weak tag vouches for no byte of it (RFC 9110, 8.8.3.2).
+  if (tags !== null) return !names(tags, etag.startsWith('"') ? etag : undefined);
+  return secondOf(modified) > timeOf(headers.get("if-unmodified-since"));
+}
+
+function names(tags: string, etag: string | undefined, part = (tag: string) => tag): boolean {
+  return tags.trim() === "*" || tags.split(",").some((tag) => part(tag.trim()) === etag);
+}
+
+function opaque(etag: string): string {
+  return etag.replace(/^W\//, "");
+}
+
+const [day, month] = ["(Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"];
+const time = String.raw`\d\d:\d\d:\d\d`;
+/** RFC 9110, 5.6.7: the form that all should send, and the two that are to be understood. */
+const dates = [
+  new RegExp(String.raw`^${day}, \d\d ${month} \d{4} ${time} GMT$`),
+  new RegExp(String.raw`^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \d\d-${month}-\d\d ${time} GMT$`),
+];
+const dateOfC = new RegExp(String.raw`^${day} ${month} [ \d]\d ${time} \d{4}$`);
+
+/** Not a number, which is neither before nor after any other, for what is no date of HTTP: `2035` is one of JavaScript's only. */
+function timeOf(date: string | null): number {
+  if (date === null) return Number.NaN;
+  // It is of GMT, and does not say so.
+  if (dateOfC.test(date)) return Date.parse(`${date} GMT`);
+  return dates.some((form) => form.test(date)) ? Date.parse(date) : Number.NaN;
+}
+
+/** An HTTP date has no fractions of a second. */
+function secondOf(date: Date): number {
+  return Math.floor(date.getTime() / 1000) * 1000;
 }

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { isNamedByContent, isUnchanged } from "./caching.ts";
+import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
 import { Compressed } from "./compressed.ts";
 import { acceptedCodings, type Coding, suffixes } from "./encoding.ts";
 import { filePath } from "./file_path.ts";
@@ -26,34 +26,50 @@ interface Variant {
   etag: string;
 }
 
+/** A file for a path, and the headers that it was found by. */
+interface Found {
+  file: StaticFile;
+  vary: string;
+}
+
 /** Answers requests with the files of a folder. */
 export class StaticFiles {
   readonly #compressed = new Compressed();
 
   constructor(private readonly folder: Folder) {}
 
+  /** The answer to a GET or HEAD, if there is a file for it. */
+  async answer(request: Request): Promise<Response | undefined> {
+    const found = await this.#find(request);
+    if (found !== "in a folder") return found && (await this.#send(found.file, request.headers, found.vary));
+    const { pathname, search } = new URL(request.url);
+    // Relative, since a proxy may serve us under a path of its own.
+    const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
+    return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
+  }
+
+  /** Whether a GET in the place of this request would have an answer. */
+  async has(request: Request): Promise<boolean> {
+    return (await this.#find(request)) !== undefined;
+  }
+
   /**
-   * The answer to a GET or HEAD, if there is a file for it. Whoever navigates to what is no file gets the front end's
-   * index, whose router knows what to show: that is a browser's Accept, and a path that ends in no file's extension.
+   * Whoever navigates to what is no file gets the front end's index, whose router knows what to show: that is a browser's
+   * Accept, and a path that ends in no file's extension.
    */
-  async answer({ url, headers }: Request): Promise<Response | undefined> {
-    const { pathname, search } = new URL(url);
-    const path = filePath(pathname);
+  async #find({ url, headers }: Request): Promise<Found | "in a folder" | undefined> {
+    const path = filePath(new URL(url).pathname);
     if (path === undefined) return undefined;
     const named = path === "" || path.endsWith("/") ? path + index : path;
     const file = await this.folder.file(named);
-    if (file) return await this.#send(file, headers);
+    if (file) return { file, vary: "accept-encoding" };
+    if (!path.endsWith("/") && (await this.folder.file(`${path}/${index}`))) return "in a folder";
     const navigates = /\btext\/html\b/i.test(headers.get("accept") ?? "") && !basename(path).includes(".");
-    if (!path.endsWith("/") && (await this.folder.file(`${path}/${index}`))) {
-      // Relative, since a proxy may serve us under a path of its own.
-      const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
-      return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
-    }
     const home = navigates ? await this.folder.file(index) : undefined;
-    return home && (await this.#send(home, headers, "accept, accept-encoding"));
+    return home && { file: home, vary: "accept, accept-encoding" };
   }
 
-  async #send(file: StaticFile, asked: Headers, vary = "accept-encoding"): Promise<Response> {
+  async #send(file: StaticFile, asked: Headers, vary: string): Promise<Response> {
     const { type } = Bun.file(file.path);
     const { body, coding, etag } = await this.#variant(file, type, asked);
     const headers: Record<string, string> = {
@@ -65,9 +81,9 @@ export class StaticFiles {
       "content-security-policy": policy,
       "referrer-policy": "strict-origin-when-cross-origin",
       ...(coding === undefined ? {} : { "content-encoding": coding }),
-      // Bun answers a Range of what lies on the disk.
-      ...(body instanceof Blob ? { "accept-ranges": "bytes" } : {}),
+      ...(body instanceof Blob ? ofDisk(asked) : {}),
     };
+    if (isUnwanted(asked, etag, file.modified)) return new Response(null, { status: 412 });
     if (isUnchanged(asked, etag, file.modified)) {
       const { "content-type": _, "content-encoding": _coding, ...kept } = headers;
       return new Response(null, { status: 304, headers: kept });
@@ -90,6 +106,12 @@ export class StaticFiles {
     }
     return { body: Bun.file(file.path), etag: `"${versionOf(file)}"` };
   }
+}
+
+/** Bun answers a Range of what lies on the disk, and says then that it does; otherwise it tells what the file is called there. */
+function ofDisk(asked: Headers): Record<string, string> {
+  const ranges: Record<string, string> = asked.has("range") ? {} : { "accept-ranges": "bytes" };
+  return { ...ranges, "content-disposition": "inline" };
 }
 
 function versionOf({ changed, size }: StaticFile): string {

@@ -1,10 +1,14 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { NotFound } from "../../core/errors.ts";
+import { WrongMethod } from "../error.ts";
+import { filePath } from "./file_path.ts";
 import { StaticFiles } from "./files.ts";
 import { Folder } from "./folder.ts";
 
 /** Well-known addresses are ours and the front end's: only those that a route has are taken. */
 const shared = ".well-known";
+/** What a file takes. */
+const allowed = "GET, HEAD, OPTIONS";
 
 /**
  * `STATIC_DIR`: the files of a front end, for everyone, at each address that is not the API's. A path whose first name is
@@ -17,17 +21,32 @@ export function staticRoutes(folder: string | undefined, app: () => AnyElysia) {
   if (folder === undefined) return routes;
   const files = new StaticFiles(Folder.open(folder));
   let isOwn: ((name: string) => boolean) | undefined;
-  routes.get(
-    "/*",
-    async ({ request, path }) => {
-      isOwn ??= ownNames(app());
-      const answer = isOwn(firstName(path)) ? undefined : await files.answer(request);
-      if (!answer) throw new NotFound("There is nothing at this address");
-      return answer;
-    },
-    { detail: { hide: true } },
-  );
-  return routes;
+  const isApi = (path: string) => {
+    isOwn ??= ownNames(app());
+    // However it is spelled: a proxy may spell it otherwise.
+    return isOwn(firstName(`/${filePath(path) ?? ""}`));
+  };
+  const nothing = () => new NotFound("There is nothing at this address");
+  const options = { parse: "none", detail: { hide: true } } as const;
+  return routes
+    .get(
+      "/*",
+      async ({ request, path }) => {
+        const answer = isApi(path) ? undefined : await files.answer(request);
+        if (!answer) throw nothing();
+        return answer;
+      },
+      options,
+    )
+    .all(
+      "/*",
+      async ({ request, path }) => {
+        if (isApi(path) || !(await files.has(request))) throw nothing();
+        if (request.method !== "OPTIONS") throw new WrongMethod(allowed);
+        return new Response(null, { status: 204, headers: { allow: allowed } });
+      },
+      options,
+    );
 }
 
 /** Of a name with a parameter in it (`challenge:validator`), what stands before the parameter. */

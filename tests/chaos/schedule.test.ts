@@ -160,3 +160,18 @@ test("connections on which nobody answers any more are replaced", async () => {
   await until("a run behind it", async () => (await runs()).some(({ slot }) => slot > cut), 40);
   way.close();
 });
+
+test("a worker that a failover has left with a database that is only read finds the new primary", async () => {
+  const way = await openSpoiltWay(database.url);
+  const { pid, says } = start({ url: way.url });
+  await begunBy(pid);
+  const name = new URL(database.url).pathname.slice(1);
+  // For new connections alone: those that are made meanwhile stay as they are.
+  await sql`alter database ${sql(name)} set default_transaction_read_only = on`;
+  way.cut();
+  await says("run this against the primary");
+  await sql`alter database ${sql(name)} set default_transaction_read_only = off`;
+  const back = new Date();
+  await until("a run behind it", async () => (await runs()).some(({ slot }) => slot > back), 40);
+  way.close();
+});

@@ -34,6 +34,9 @@ const weeks = [
   ["America/New_York", "2026-10-29"],
   ["Australia/Lord_Howe", "2026-04-02"],
   ["Australia/Lord_Howe", "2026-10-01"],
+  // Two hours.
+  ["Antarctica/Troll", "2026-03-26"],
+  ["Antarctica/Troll", "2026-10-22"],
   // There it goes from midnight to one o'clock: that midnight does not come.
   ["Africa/Cairo", "2026-04-21"],
 ] as const;

@@ -14,7 +14,7 @@ const margin = 4;
 let image: Awaited<ReturnType<typeof buildImage>>;
 beforeAll(async () => {
   image = await buildImage();
-}, 600_000);
+}, 1_200_000);
 afterAll(() => image?.[Symbol.dispose]());
 
 /** As strictly as compose.yaml runs it. */
@@ -67,6 +67,21 @@ test("runs as a user who is not root and may write nothing of it, read-only or n
       expect([command.length, attempt, code]).toEqual([command.length, attempt, 1]);
     }
   }
+});
+
+test("lets nobody become somebody else, and runs as anybody", async () => {
+  const find = ["find", "/", "-xdev", "-type", "f", "-perm", "/6000"];
+  expect(await docker("run", "--rm", "--user", "0", testImage, ...find)).toBe("");
+  const said = await docker(...strict, "--user", "12345:12345", testImage, "svc", "--version");
+  expect(said).toBe(`${version}\n`);
+});
+
+test("holds no secret in its layers or its environment", async () => {
+  const history = await docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", testImage);
+  const { Env } = JSON.parse(await docker("image", "inspect", "-f", "{{json .Config}}", testImage));
+  expect(history).toContain("HEALTHCHECK");
+  expect(Env.filter((one: string) => /^(SVC_|POSTGRES_)|SECRET|PASSWORD|TOKEN|KEY/.test(one))).toEqual([]);
+  expect(history).not.toMatch(/secret|password|token/i);
 });
 
 test("has svc as its command, wherever one stands; a file there has no say", async () => {

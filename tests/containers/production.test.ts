@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { productionIn, secrets } from "../support/container_production.ts";
-import { buildImage, type Compose, docker } from "../support/containers.ts";
+import { buildImage, type Compose, docker, runName } from "../support/containers.ts";
 import { until } from "../support/e2e_until.ts";
 
 /** An installation as compose.production.yaml makes it. */
 
-setDefaultTimeout(180_000);
+setDefaultTimeout(600_000);
 
 let image: Awaited<ReturnType<typeof buildImage>>;
 let compose: Compose;
@@ -14,7 +14,7 @@ beforeAll(async () => {
   compose = await productionIn(image.directory);
   await compose.done("up", "--detach", "--scale", "server=2");
   await compose.healthy(["server"]);
-}, 600_000);
+}, 1_200_000);
 afterAll(async () => {
   await compose?.[Symbol.asyncDispose]();
   image?.[Symbol.dispose]();
@@ -27,7 +27,7 @@ async function status(): Promise<number> {
 }
 
 test("the servers are behind TLS, and plain HTTP leads there", async () => {
-  expect(await until("an answer", () => status().catch(() => undefined))).toBe(200);
+  expect(await until("an answer", () => status().catch(() => undefined), 180)).toBe(200);
   const response = await fetch(`http://localhost:${compose.env.HTTP_PORT}/`, { redirect: "manual" });
   expect([response.status, response.headers.get("location")]).toEqual([308, "https://localhost/"]);
 });
@@ -35,7 +35,7 @@ test("the servers are behind TLS, and plain HTTP leads there", async () => {
 test("a server that is stopped and started is passed over: every request is answered", async () => {
   const [container] = await compose.containers("server");
   let over = false;
-  const restart = docker("restart", container!).finally(() => (over = true));
+  const restart = docker("restart", "--time", "60", container!).finally(() => (over = true));
   const answers = new Map<number, number>();
   while (!over) {
     const answer = await status();
@@ -63,6 +63,16 @@ test("the trial's parts are left out, and only the proxy is published", async ()
   }
 });
 
+test("every volume has a name: none is left when the project is gone", async () => {
+  const names: string[] = [];
+  for (const container of (await compose.done("ps", "--all", "--quiet")).split("\n").filter(Boolean)) {
+    const mounts = JSON.parse(await docker("inspect", "-f", "{{json .Mounts}}", container));
+    for (const { Type, Name } of mounts) if (Type === "volume") names.push(Name);
+  }
+  expect(names.length).toBeGreaterThan(2);
+  expect(names.filter((name) => !name.startsWith(runName))).toEqual([]);
+});
+
 test("no secret stands in an environment, an argument or a log", async () => {
   for (const service of ["migrate", "server", "worker", "backup"]) {
     for (const container of await compose.containers(service)) {
@@ -75,7 +85,7 @@ test("no secret stands in an environment, an argument or a log", async () => {
 
 test("a dump is made at the start, by pg_dump, and only its owner may read it", async () => {
   const list = () => compose.exec("backup", "sh", "-c", "stat -c '%a %u %n' svc-*.dump");
-  const line = await until("a dump", () => list().catch(() => undefined), 60);
+  const line = await until("a dump", () => list().catch(() => undefined), 120);
   expect(line).toMatch(/^600 1000 svc-\d{4}-\d\d-\d\dT\d{6}Z\.dump\n$/);
   expect(await compose.logs("backup")).toContain("custom format");
 });

@@ -8,16 +8,16 @@ import { accountOf } from "../support/container_account.ts";
 import { Load } from "../support/container_load.ts";
 import { writeLoadFile } from "../support/container_load_file.ts";
 import { productionIn, secrets } from "../support/container_production.ts";
-import { type Compose, docker, done, makeClone } from "../support/containers.ts";
+import { type Compose, docker, done, makeClone, runName } from "../support/containers.ts";
 import { until } from "../support/e2e_until.ts";
 import { testRevision } from "../support/revision.ts";
 
 /** docs/release.md, typed as it stands there while people work; each test goes on where the one before has ended. */
 
-setDefaultTimeout(600_000);
+setDefaultTimeout(1_200_000);
 
 const page = readFileSync(join(import.meta.dir, "../../docs/release.md"), "utf8");
-const [older, newer] = ["test-older", "test-newer"];
+const [older, newer] = [`${runName}-older`, `${runName}-newer`];
 /** Instead of the page's own example, and the only line that is not as it stands there. */
 const releases = `from=${older} to=${newer}\n`;
 
@@ -43,8 +43,10 @@ beforeAll(async () => {
   for (const block of blocksOf("The first one")) await type(block);
   await compose.healthy(["server", "worker"]);
   const url = `https://localhost:${compose.env.HTTPS_PORT}`;
-  await until("Caddy's certificate", () =>
-    fetch(url, { tls: { rejectUnauthorized: false } }).catch(() => undefined),
+  await until(
+    "Caddy's certificate",
+    () => fetch(url, { tls: { rejectUnauthorized: false } }).catch(() => undefined),
+    180,
   );
   const databaseUrl = `postgres://svc:${secrets.database_password}@127.0.0.1:${databasePort}/svc`;
   const [token] = await issueTokens(

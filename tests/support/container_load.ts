@@ -14,7 +14,7 @@ const reportMilliseconds = 700;
 const noteMilliseconds = 20;
 const againMilliseconds = 150;
 const deliverProgram = join(import.meta.dir, "container_deliver_program.ts");
-/** How long a client that does not give up tries the same request. */
+/** How long a client waits for an answer, and how long one that does not give up tries the same request. */
 const patienceSeconds = 120;
 
 export interface Target {
@@ -64,11 +64,12 @@ export class Load implements AsyncDisposable {
     const { body: reported } = await ask(target, "/incidents/", { body });
     const load = new Load(target, kind, (reported as { id: number }).id);
     const { db, close } = openDatabase(target.databaseUrl, 1);
-    await until("its conversations", async () => {
+    const opened = async () => {
       const { incidentId } = load;
       const open = await db.select().from(conversation).where(eq(conversation.incidentId, incidentId));
       return open.length === conversations.length;
-    });
+    };
+    await until("its conversations", opened, patienceSeconds);
     await close();
     load.#work.push(load.#deliver(), ...Array.from({ length: clients }, (_, at) => load.#client(at)));
     return load;
@@ -82,7 +83,7 @@ export class Load implements AsyncDisposable {
   /** Waits until so many more requests were answered. */
   async more(answers: number): Promise<void> {
     const before = this.answered;
-    await until(`${answers} more answers`, () => this.answered >= before + answers, 120);
+    await until(`${answers} more answers`, () => this.answered >= before + answers, 2 * patienceSeconds);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -155,7 +156,7 @@ async function ask({ url, token }: Target, path: string, { body, keepalive = fal
       ...(key ? { "idempotency-key": key } : {}),
     },
     ...(body ? { body: JSON.stringify(body) } : {}),
-    ...{ keepalive, tls: { rejectUnauthorized: false }, signal: AbortSignal.timeout(30_000) },
+    ...{ keepalive, tls: { rejectUnauthorized: false }, signal: AbortSignal.timeout(patienceSeconds * 1000) },
   });
   return { status: response.status, body: (await response.json()) as unknown };
 }

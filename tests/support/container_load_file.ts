@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { conversations } from "./container_load.ts";
-import { freePort } from "./e2e_stack.ts";
+import { publishedPort } from "./container_network.ts";
 
 /** Answers everything, and logs the ids of what it was sent. */
 const receiver = `Bun.serve({
@@ -24,7 +24,7 @@ export async function writeLoadFile(
   directory: string,
   image: string,
 ): Promise<{ files: string[]; databasePort: number }> {
-  const databasePort = await freePort();
+  const databasePort = await publishedPort();
   const services = {
     db: { ports: [`127.0.0.1:${databasePort}:5432`] },
     server: { environment: pluginVariables },

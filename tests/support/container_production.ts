@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Compose, say } from "./containers.ts";
-import { freePort } from "./e2e_stack.ts";
+import { frontSubnet, publishedPort } from "./container_network.ts";
+import { Compose, say, testImage } from "./containers.ts";
 
 /** compose.production.yaml as it stands, but for its name: this machine, whose certificate Caddy signs by itself. */
 
@@ -29,8 +29,9 @@ export async function productionIn(
     PUBLIC_HOST: "localhost",
     SVC_DOMAIN: "example.com",
     SVC_OIDC_ISSUER: "https://id.example.com",
-    HTTP_PORT: String(await freePort()),
-    HTTPS_PORT: String(await freePort()),
+    FRONT_SUBNET: frontSubnet(),
+    HTTP_PORT: String(await publishedPort()),
+    HTTPS_PORT: String(await publishedPort()),
     ...env,
   });
 }
@@ -46,7 +47,7 @@ async function standIns(directory: string): Promise<string[]> {
   writeFileSync(
     join(directory, "caddy/Dockerfile"),
     `FROM ${bun}
-RUN apt-get update && apt-get install -y --no-install-recommends caddy && mkdir -p /data /config
+RUN apt-get update -o Acquire::Retries=5 && apt-get install -y -o Acquire::Retries=5 --no-install-recommends caddy && mkdir -p /data /config
 ENV XDG_DATA_HOME=/data XDG_CONFIG_HOME=/config
 CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]
 `,
@@ -55,7 +56,7 @@ CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile
     join(directory, "compose.stand_ins.yaml"),
     `services:
   db: {environment: {POSTGRES_PASSWORD: "${password}", POSTGRES_PASSWORD_FILE: ""}}
-  proxy: {image: svc-test-caddy, build: ./caddy}
+  proxy: {image: ${testImage}-caddy, build: ./caddy}
 `,
   );
   return ["compose.stand_ins.yaml"];

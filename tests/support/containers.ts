@@ -3,13 +3,17 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { withLock } from "../../scripts/bootstrap/lock.mjs";
 import { composeProgram } from "../../scripts/engine.ts";
-import { freePort } from "./e2e_stack.ts";
+import { nameOfRun } from "../../scripts/engine_leftovers.ts";
+import { publishedPort } from "./container_network.ts";
 import { until } from "./e2e_until.ts";
 
 const root = join(import.meta.dir, "../..");
 
-/** Of all images that the tests build. */
-export const testImage = "svc-test";
+/** In the name of all that these tests have in an engine: others may be at it, or have left something there. */
+export const runName = process.env.SVC_TEST_RUN ?? nameOfRun();
+
+/** The one that is built first, and that the others stand on. */
+export const testImage = runName;
 
 export interface Said {
   code: number;
@@ -75,7 +79,7 @@ export async function makeClone(): Promise<string> {
 /** A clone, and the image that `docker compose` builds there; test files that run side by side build one at a time. */
 export async function buildImage(): Promise<{ directory: string } & Disposable> {
   const directory = await makeClone();
-  const lock = join(tmpdir(), "svc-test-image.lock");
+  const lock = join(tmpdir(), `${testImage}.lock`);
   await withLock(
     lock,
     () => {},
@@ -86,7 +90,7 @@ export async function buildImage(): Promise<{ directory: string } & Disposable> 
 
 /** A project of `docker compose` with ports and volumes of its own; gone at the end, with its data. */
 export class Compose implements AsyncDisposable {
-  readonly #project = `svc-test-${crypto.randomUUID().slice(0, 8)}`;
+  readonly #project = `${runName}-${crypto.randomUUID().slice(0, 8)}`;
   readonly #program = composeProgram();
 
   private constructor(
@@ -100,7 +104,7 @@ export class Compose implements AsyncDisposable {
     files: string[] = [],
     env: Record<string, string | undefined> = {},
   ): Promise<Compose> {
-    const [port, idpPort] = [await freePort(), await freePort()];
+    const [port, idpPort] = [await publishedPort(), await publishedPort()];
     const ports = { TRIAL_PORT: String(port), TRIAL_IDP_PORT: String(idpPort) };
     return new Compose(directory, { ...ports, RELEASE_IMAGE: testImage, ...env }, files);
   }
@@ -169,7 +173,7 @@ exec ${Bun.which("docker")} "$@"
   }
 
   /** Waits until the health checks of every container of these services are content. */
-  async healthy(services: string[], seconds = 180): Promise<void> {
+  async healthy(services: string[], seconds = 300): Promise<void> {
     for (const service of services) {
       for (const container of await this.containers(service)) {
         await until(

@@ -81,6 +81,7 @@ export interface Started {
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** What the application answers, a new connection each time. */
   ask(path?: string): Promise<{ pid: number; pathname: string; address?: string; length?: number }>;
+  finished: Promise<Finished>;
   /** Sends the signal, and waits for the end. */
   end(signal?: NodeJS.Signals): Promise<Finished>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -90,7 +91,7 @@ export interface Started {
 export async function startServing(
   folder: string,
   args: readonly string[],
-  { app = "mine:plain", env = {} as Record<string, string>, port = true } = {},
+  { app = "mine:plain", env = {} as Record<string, string>, port = true, detached = false } = {},
 ): Promise<Started> {
   const chosen = await chooseFreePort("127.0.0.1");
   const place = port ? ["--port", String(chosen)] : [];
@@ -99,6 +100,7 @@ export async function startServing(
     env,
     undefined,
     folder,
+    detached,
   );
   const early = await Promise.race([says("listening on"), finished]);
   if (early) throw new Error(`svc server start ended: ${early.code} ${early.stderr}`);
@@ -109,7 +111,7 @@ export async function startServing(
     return await finished;
   };
   return {
-    ...{ port: chosen, pid: child.pid, said, says, fetch: ask, end },
+    ...{ port: chosen, pid: child.pid, said, says, fetch: ask, finished, end },
     ask: async (path = "/") => await (await ask(path, { headers: { connection: "close" } })).json(),
     [Symbol.asyncDispose]: async () => void (await end("SIGKILL")),
   };

@@ -27,6 +27,23 @@ export function noteAsked(db: Database): Asked[] {
   return asked;
 }
 
+/** Rows that the steps of its plan give or take in vain when it is asked once more. */
+export async function rowsRead(db: Database, { text, values }: Asked): Promise<number> {
+  const { $client } = db as Database & { $client: Sql };
+  return rowsIn(
+    await $client.unsafe(`explain (analyze, timing off, format json) ${text}`, values as string[]),
+  );
+}
+
+function rowsIn(plan: unknown): number {
+  if (typeof plan !== "object" || plan === null) return 0;
+  const own = Object.entries(plan)
+    .filter(([name]) => name === "Actual Rows" || name.startsWith("Rows Removed"))
+    .reduce((sum, [, rows]) => sum + Number(rows), 0);
+  const loops = "Actual Loops" in plan ? Number(plan["Actual Loops"]) : 1;
+  return Object.values(plan).reduce<number>((sum, part) => sum + rowsIn(part), own * loops);
+}
+
 function listenTo(db: Database, note: (asked: Asked) => void): void {
   const { $client } = db as Database & { $client: Sql };
   const listen = (client: Ask) => {

@@ -8,12 +8,13 @@ export default defineCommand({
       description:
         "Compare the database with what its revisions make, in a second one beside it that is dropped again",
     },
+    json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc database check", "svc database check --drift"],
   notes: [
     "For CI: exits 1 when drizzle/schema has changes that no revision makes, when there are several heads, or when a revision cannot be run. With --drift also when somebody changed the database by hand.",
   ],
-  async run({ drift }, io) {
+  async run({ drift, json }, io) {
     const [{ checkRevisions, findDrift }, { Conflict }] = await Promise.all([
       import("../../../core/revision/check.ts"),
       import("../../../core/errors.ts"),
@@ -24,13 +25,14 @@ export default defineCommand({
       if (lines.length > 0)
         findings.push({ text: "The database is not what its revisions make:", details: lines });
     }
-    for (const { text, details } of findings) {
+    if (json) io.stdout.write(`${JSON.stringify(findings)}\n`);
+    for (const { text, details } of json ? [] : findings) {
       io.stdout.write(`${text}\n${details.map((line) => `  ${line}\n`).join("")}`);
     }
     if (findings.length > 0)
       throw new Conflict(
         `${findings.length} ${findings.length === 1 ? "thing needs" : "things need"} attention`,
       );
-    io.stdout.write(`No changes without a revision${drift ? ", and no drift" : ""}\n`);
+    if (!json) io.stdout.write(`No changes without a revision${drift ? ", and no drift" : ""}\n`);
   },
 });

@@ -41,6 +41,9 @@ test("a release forward and back, step by step", async () => {
   expect(await run("upgrade", "nowhere")).toEqual(
     failed("There is no revision nowhere: svc database history lists them"),
   );
+  expect(await run("upgrade", "-1")).toEqual(
+    failed("An upgrade goes to head, +N or a revision: back is svc database downgrade"),
+  );
 });
 
 test("what a downgrade would lose is named, and lost only when that is allowed", async () => {
@@ -161,8 +164,20 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   await sql`create index by_hand on team (email)`;
   const { stdout } = await run("check", "--drift");
   expect(stdout).toMatch(/\n {2}\+ .*by_hand.*\n$/);
+  const json = await run("check", "--drift", "--json");
+  expect(json).toMatchObject({ code: 1, stderr: "svc: 1 thing needs attention\n" });
+  expect(JSON.parse(json.stdout)).toEqual([
+    {
+      text: "The database is not what its revisions make:",
+      details: [expect.stringMatching(/^\+ .*by_hand/)],
+    },
+  ]);
   await sql`update revision set checksum = 'other' where id = ${head}`;
   await sql.end();
+  const faults = await run("repair", "--json");
+  expect(faults).toMatchObject({ code: 1, stderr: "svc: 1 revision needs a decision\n" });
+  expect(JSON.parse(faults.stdout)).toMatchObject([{ id: head, kind: "edited" }]);
+  expect((await run("repair", "--accept", "--json")).code).toBe(2);
   expect(await run("repair")).toEqual(
     failed(
       "1 revision needs a decision",
@@ -172,6 +187,8 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   expect((await run("upgrade")).stderr).toContain(`svc database repair --accept ${head}`);
   expect(await run("repair", "--accept", head)).toEqual(ok(`Repaired ${head}\n`));
   expect((await run("upgrade")).code).toBe(0);
+  expect(await run("repair", "--json")).toEqual(ok("[]\n"));
+  expect(await run("check", "--json")).toEqual(ok("[]\n"));
   expect((await run("repair", "--accept", "--applied", head)).code).toBe(2);
 });
 

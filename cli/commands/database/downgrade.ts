@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
@@ -11,6 +12,7 @@ export default defineCommand({
     },
     allowDataLoss: { type: "boolean", description: "Go on although rows or values are lost" },
     sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+    lockTimeout,
   },
   examples: [
     "svc database downgrade",
@@ -21,7 +23,7 @@ export default defineCommand({
     "Goes back exactly one revision, or as far as is said, by the SQL that the database keeps of each revision: an older release can take back what only a newer one knows. Stop the newer servers and workers first, and start the older ones behind it.",
     "What would be lost is looked for before anything is changed, and named: an empty table or a column without values is no loss. `svc database dump` makes a backup.",
   ],
-  async run({ revision, allowDataLoss, sql }, io) {
+  async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
     const url = await databaseUrl(io);
     if (sql) {
@@ -34,7 +36,7 @@ export default defineCommand({
       import("../../revisions.ts"),
     ]);
     const { reverted, head } = await follow(io, "Taking back", "Took back", (progress) =>
-      downgrade({ url, target, allowDataLoss, ...progress }),
+      downgrade({ url, target, allowDataLoss, patience, ...progress }),
     );
     if (reverted.length === 0) io.stdout.write(`Nothing to do: the schema is at ${head}\n`);
   },

@@ -1,14 +1,15 @@
 import { confirmByName } from "../../confirm.ts";
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
-  args: { yes: { type: "boolean", short: "y", description: "Do not ask" } },
+  args: { yes: { type: "boolean", short: "y", description: "Do not ask" }, lockTimeout },
   examples: ["svc database drop", "svc database drop --yes"],
   notes: [
     "Removes every table, and all data with it; the empty database stays. On a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. `svc database init` begins anew, `svc database restore` brings a backup back.",
   ],
-  async run({ yes }, io) {
+  async run({ yes, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { describeDatabase, dropAll } = await import("../../../core/revision/drop.ts");
     const { name, where, tables, objects } = await describeDatabase(url);
@@ -20,7 +21,7 @@ export default defineCommand({
         yes,
       );
     }
-    const dropped = await dropAll(url);
+    const dropped = await dropAll(url, patience);
     io.stdout.write(
       objects === 0
         ? `Nothing to do: ${name} is empty

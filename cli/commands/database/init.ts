@@ -1,20 +1,21 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
-  args: {},
+  args: { lockTimeout },
   examples: ["SVC_DATABASE_URL=postgres://svc@localhost/svc svc database init"],
   notes: [
     "Creates the database if it is missing (the user then needs the right to), brings the schema to the newest revision, installs the triggers and writes the defaults of `svc database populate`. On a ready database there is nothing to do; several at once are safe.",
   ],
-  async run(_options, io) {
+  async run({ lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const [{ init }, { createdLines, follow }] = await Promise.all([
       import("../../../core/populate/init.ts"),
       import("../../revisions.ts"),
     ]);
     const { database, applied, created, head } = await follow(io, "Applying", "Applied", (progress) =>
-      init({ url, ...progress }),
+      init({ url, patience, ...progress }),
     );
     if (database !== undefined) io.stdout.write(`Created database ${database}\n`);
     for (const line of createdLines(created)) io.stdout.write(`${line}\n`);

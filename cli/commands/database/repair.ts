@@ -1,6 +1,7 @@
 import { UsageError } from "../../errors.ts";
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
   args: {
@@ -12,6 +13,8 @@ export default defineCommand({
     accept: { type: "boolean", description: "Its files were edited, and the database is as they say" },
     applied: { type: "boolean", description: "It was interrupted, and its statement took effect" },
     notApplied: { type: "boolean", description: "It was interrupted, and its statement had no effect" },
+    json: { type: "boolean", description: "Print what needs a decision as JSON" },
+    lockTimeout,
   },
   examples: [
     "svc database repair",
@@ -21,29 +24,31 @@ export default defineCommand({
   notes: [
     "Without an option it tells what is wrong between the files and the database, and exits 1 if something is. With one it writes down your decision; the schema itself is never changed.",
   ],
-  async run({ revision: id, accept, applied, notApplied }, io) {
+  async run({ revision: id, accept, applied, notApplied, json, lockTimeout: patience }, io) {
     const chosen = Object.entries({ accept, applied, notApplied }).filter(([, on]) => on);
     if (chosen.length > 1) throw new UsageError("--accept, --applied and --not-applied exclude each other");
     const decision = chosen[0]?.[0] as "accept" | "applied" | "notApplied" | undefined;
     if (decision && decision !== "accept" && id === undefined)
       throw new UsageError("missing argument: REVISION");
+    if (decision && json) throw new UsageError("--json goes with the list, not with a decision");
     const url = await databaseUrl(io);
     const [{ findFaults, repair }, { Conflict }] = await Promise.all([
       import("../../../core/revision/stamp.ts"),
       import("../../../core/errors.ts"),
     ]);
     if (decision) {
-      const mended = await repair({ url, id, decision });
+      const mended = await repair({ url, id, decision, patience });
       for (const one of mended) io.stdout.write(`Repaired ${one}\n`);
       if (mended.length === 0) io.stdout.write("Nothing to do: no applied revision was edited\n");
       return;
     }
-    const faults = await findFaults({ url });
-    for (const { id: name, text } of faults) io.stdout.write(`${name} ${text}\n`);
+    const faults = await findFaults({ url, patience });
+    if (json) io.stdout.write(`${JSON.stringify(faults)}\n`);
+    for (const { id: name, text } of json ? [] : faults) io.stdout.write(`${name} ${text}\n`);
     if (faults.length > 0)
       throw new Conflict(
         `${faults.length} ${faults.length === 1 ? "revision needs" : "revisions need"} a decision`,
       );
-    io.stdout.write("Nothing to do: files and database agree\n");
+    if (!json) io.stdout.write("Nothing to do: files and database agree\n");
   },
 });

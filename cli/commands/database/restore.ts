@@ -2,11 +2,13 @@ import { backupFile, backupText, progressLine, stoppable } from "../../backup.ts
 import { defineCommand } from "../../command.ts";
 import { confirmByName } from "../../confirm.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
   args: {
     yes: { type: "boolean", short: "y", description: "Do not ask before what is there is replaced" },
     example: { type: "boolean", description: "Load the example data instead of a backup" },
+    lockTimeout,
   },
   examples: ["svc database restore", "svc database restore --yes", "svc database restore --example"],
   notes: [
@@ -15,7 +17,7 @@ export default defineCommand({
     "A backup of the custom format needs the pg_restore of the server's version.",
     "With --example no file is read: the database then holds three months of an imaginary company's incidents, which end now.",
   ],
-  async run({ yes, example }, io) {
+  async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const [{ restore }, { resolve }] = await Promise.all([
       import("../../../core/backup/restore.ts"),
@@ -34,7 +36,7 @@ export default defineCommand({
       if (example) {
         const { restoreExample } = await import("../../../core/example/restore.ts");
         const { incidents, documents, people, head } = await stoppable(io, (signal) =>
-          restoreExample({ url, confirm, signal, progress, notice }),
+          restoreExample({ url, confirm, patience, signal, progress, notice }),
         );
         clear();
         io.stdout.write(
@@ -43,7 +45,7 @@ export default defineCommand({
         return;
       }
       const restored = await stoppable(io, (signal) =>
-        restore({ url, path, env: io.env, confirm, signal, progress, notice }),
+        restore({ url, path, env: io.env, confirm, patience, signal, progress, notice }),
       );
       clear();
       const upgraded =

@@ -1,16 +1,17 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
-  args: { revision: { type: "positional", description: "head, base, or a revision" } },
+  args: { revision: { type: "positional", description: "head, base, or a revision" }, lockTimeout },
   examples: ["svc database stamp head"],
   notes: [
     "Notes that the database is at that revision, and runs nothing: for a schema that came there by another way. `svc database check --drift` tells whether it is true.",
   ],
-  async run({ revision }, io) {
+  async run({ revision, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const { stamp } = await import("../../../core/revision/stamp.ts");
-    const heads = await stamp({ url, target: revision });
+    const heads = await stamp({ url, target: revision, patience });
     io.stdout.write(`Stamped: the schema is at ${heads.join(", ") || "base"}\n`);
   },
 });

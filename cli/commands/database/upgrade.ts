@@ -1,5 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { lockTimeout } from "../../lock_timeout.ts";
+import { minusSign } from "../../text.ts";
 
 export default defineCommand({
   args: {
@@ -9,12 +11,14 @@ export default defineCommand({
       description: "Where to: head (if left out), +N revisions further, or a revision",
     },
     sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+    lockTimeout,
   },
   examples: ["svc database upgrade", "svc database upgrade +1", "svc database upgrade --sql > upgrade.sql"],
   notes: [
     "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Each revision has a transaction of its own: one that fails leaves nothing behind, and those before it stay. Several upgrades at once are safe: one works, the others wait.",
   ],
-  async run({ revision: target, sql }, io) {
+  async run({ revision, sql, lockTimeout: patience }, io) {
+    const target = revision?.replace(minusSign, "-");
     const url = await databaseUrl(io);
     if (sql) {
       const { upgradeScript } = await import("../../../core/revision/script.ts");
@@ -26,7 +30,7 @@ export default defineCommand({
       import("../../revisions.ts"),
     ]);
     const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>
-      upgrade({ url, target, ...progress }),
+      upgrade({ url, target, patience, ...progress }),
     );
     // That a new schema has new triggers is no news.
     for (const line of triggerLines({ ...triggers, created: [] })) io.stderr.write(`${line}\n`);

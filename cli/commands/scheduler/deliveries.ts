@@ -27,7 +27,7 @@ export default defineCommand({
     "svc scheduler deliveries --all-dead",
   ],
   notes: [
-    `Mail, chat messages and webhooks, the newest ${shown}. One that fails is tried again for about three hours; then it is Dead, and waits for --resend.`,
+    `Mail, chat messages and webhooks, the newest ${shown}. One that fails is tried again for about three hours; then, or once it is refused for good, it is Dead and waits for --resend.`,
     "What waited in a backup that was restored is Dead, too: it may have been sent since.",
   ],
   async run({ state, json, resend, allDead }, io) {

@@ -108,6 +108,26 @@ describe("start", () => {
     });
   });
 
+  test("SIGINT again ends it at once, whatever is under way", async () => {
+    const worker = spawnSvc(["scheduler", "start", "calculate-incident-cost", "--eager"], {
+      SVC_DATABASE_URL: database.url,
+    });
+    const { killedBy } = await sql.begin(async (tx) => {
+      await tx`lock table incident`;
+      const waiting = () => tx`
+        select from pg_locks join pg_database on pg_database.oid = database
+        where datname = current_database() and not granted`;
+      await until("the task to wait for us", async () => (await waiting()).length > 0);
+      // Half a second is for the echo of the first.
+      await until("its end", () => {
+        worker.child.kill("SIGINT");
+        return worker.child.exitCode !== null || worker.child.signalCode !== null;
+      });
+      return { killedBy: worker.child.signalCode };
+    });
+    expect(killedBy).toBe("SIGINT");
+  });
+
   test("refuses a schema that it was not made for, and names the command that mends it", async () => {
     await using empty = await createEmptyTestDatabase();
     for (const args of [[], ["calculate-incident-cost", "--eager"]]) {

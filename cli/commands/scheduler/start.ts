@@ -30,7 +30,7 @@ export default defineCommand({
   examples: ["svc scheduler start", "svc scheduler start calculate-incident-cost --eager"],
   notes: [
     "Any number of workers may run on one database: each slot is claimed by one of them, and one that dies is taken over by another within half a minute.",
-    "Ctrl-C (or SIGTERM) claims no more slots and waits up to 20 s for what is under way; what is left, another worker does.",
+    "Ctrl-C (or SIGTERM) claims no more slots and waits up to 20 s for what is under way; what is left, another worker does. The same signal again, half a second later, ends it at once.",
     "SIGUSR2 has it log at debug, and a second one as configured.",
   ],
   async run({ task, eager = false, keep = false, ...rest }, io) {

@@ -67,6 +67,31 @@ test("no secret is shown, whether it is valid or not, also as JSON", async () =>
   }
 });
 
+test("nor the password in an address that should have none, whatever the variable is for", async () => {
+  const env = {
+    SVC_OIDC_ISSUER: "https://svc:hunter2@issuer.example/a",
+    STATIC_DIR: "x://:hunter2@hunter2@/",
+  };
+  for (const args of [["--verbose"], ["--json"]]) {
+    const { stdout } = await config(env, ...args);
+    expect(stdout).not.toContain("hunter2");
+    expect(stdout).toContain("https://svc:********@issuer.example/a");
+    expect(stdout).toContain("x://:********@/");
+  }
+});
+
+test("a value leaves the terminal and the table alone", async () => {
+  const hostile = {
+    SVC_DOMAIN: "a\nSVC_SSO  proxy",
+    STATIC_DIR: "\x1b[31mred\u202e",
+    SVC_ADMIN_GROUP: "ops",
+  };
+  const { stdout } = await config(hostile, "--verbose");
+  expect(stdout).toMatch(/^SVC_DOMAIN +a\uFFFDSVC_SSO {2}proxy +environment$/m);
+  expect(stdout).toMatch(/^STATIC_DIR +\uFFFD\[31mred\uFFFD +environment$/m);
+  expect(rowOf(stdout, "SVC_ADMIN_GROUP")).toEqual(["ops", "environment"]);
+});
+
 test("--json: a list of what the table shows", async () => {
   const { stdout } = await config({}, "--json");
   expect(JSON.parse(stdout)).toContainEqual({ key: "SVC_DOMAIN", value: "file.example", source: ".env" });

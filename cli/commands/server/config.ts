@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
+import { printable } from "../../text.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
 
 export default defineCommand({
@@ -28,7 +29,12 @@ export default defineCommand({
       io.stdout.write(`${JSON.stringify(rows)}\n`);
     } else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
-      const cells = rows.map(({ key, value, source }) => (verbose ? [key, value, source] : [key, value]));
+      // A `.env` is whoever's folder it lies in.
+      const cells = rows.map(({ key, value, source }) => [
+        key,
+        printable(value),
+        ...(verbose ? [source] : []),
+      ]);
       io.stdout.write(table(header, cells));
     }
     if (faults.length > 0) throw new ConfigurationError(faults);

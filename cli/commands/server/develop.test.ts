@@ -31,11 +31,12 @@ import { openApp } from "./open.ts";
 export const app = (await openApp()).get("/edit", () => "${answer}");
 `;
 
-async function develop(...args: string[]) {
+async function develop(args: readonly string[] = [], variables: Record<string, string> = {}) {
   const port = await chooseFreePort("127.0.0.1");
   const env = {
     ...{ PATH: process.env.PATH, SVC_DATABASE_URL: database.url, SVC_OIDC_ISSUER: "http://127.0.0.1:1" },
     SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
+    ...variables,
   };
   const command = [process.execPath, "--no-env-file", join(tree, "cli/main.ts"), "server", "develop"];
   const child = Bun.spawn([...command, "--port", `${port}`, ...args], {
@@ -75,7 +76,7 @@ async function develop(...args: string[]) {
 
 test("50 edits: each is served, the port never closes, and nothing piles up", async () => {
   writeFileSync(main, source("0"));
-  await using server = await develop("--log-level", "debug");
+  await using server = await develop(["--log-level", "debug"]);
   await server.answers("0");
   const failures: string[] = [];
   let stopped = false;
@@ -128,7 +129,7 @@ test("what does not compile is shown on the port and in the log, until it does; 
 
 test("a new process that hangs is given up, and the next change starts another", async () => {
   writeFileSync(main, source("good"));
-  await using server = await develop("--timeout-start", "10");
+  await using server = await develop(["--timeout-start", "10"]);
   await server.answers("good");
   writeFileSync(main, "setInterval(() => {}, 1000);\nexport const app = await new Promise(() => {});");
   const { text } = await server.answers("<h1>The server did not answer within 10 s</h1>", 60);
@@ -137,6 +138,15 @@ test("a new process that hangs is given up, and the next change starts another",
   writeFileSync(main, source("mended"));
   await server.answers("mended", 60);
 }, 150_000);
+
+test("who wants /metrics is told that it is served elsewhere", async () => {
+  writeFileSync(main, source("good"));
+  await using server = await develop([], { METRIC_PROVIDERS: "otlp,prometheus" });
+  await server.answers("good");
+  expect(server.words()).toContain(
+    "svc: /metrics is not served here; svc server start and svc up serve it\n",
+  );
+}, 60_000);
 
 test("a configuration that is not valid is shown, too, at the first start", async () => {
   writeFileSync(main, source("configured"));

@@ -32,11 +32,15 @@ export default defineCommand({
     "It needs the variables that `svc server start` needs, SVC_DATABASE_URL among them.",
   ],
   async run({ host, port, logLevel, timeoutStart }, io) {
-    const [{ assertSourceTree }, { develop }] = await Promise.all([
+    const [{ assertSourceTree }, { develop }, { readEnvironment }, { providersOf }] = await Promise.all([
       import("../../up/source_tree.ts"),
       import("../../../server/develop.ts"),
+      import("../../../core/environment.ts"),
+      import("../../../core/telemetry/providers.ts"),
     ]);
     assertSourceTree("svc server develop");
+    if (providersOf(readEnvironment(io.env).METRIC_PROVIDERS ?? "").has("prometheus"))
+      io.stderr.write("svc: /metrics is not served here; svc server start and svc up serve it\n");
     await assertFree(host, port, "the server", "--port");
     const chosen = port || (await chooseFreePort(host));
     const level = logLevel === undefined ? [] : ["--log-level", logLevel];

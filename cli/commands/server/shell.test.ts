@@ -86,6 +86,24 @@ test("on a terminal: a banner, await, lines that go on, errors that do not end i
   await type("three() * 3", /\n9\r?\n/);
   await type("nope.nope", /ReferenceError: nope is not defined/);
   await type("three() * 4", /\n12\r?\n/);
+  // Each of them goes on; a text in quotes never does.
+  for (const [line, next, answer] of [
+    ["class Four {", "four = 4 }", /\[class Four\]/],
+    ["`one", "two`", /'one\\ntwo'/],
+    ["/* five", "*/ 555", /\n555\r?\n/],
+    ["clock.", "now() instanceof Date && 666", /\n666\r?\n/],
+  ] as const) {
+    const seen = terminal.output().length;
+    terminal.press(`${line}\r`);
+    await terminal.shows(new RegExp(`^[\\s\\S]{${seen}}[\\s\\S]*\\n\\S*\\| `));
+    await type(next, answer);
+  }
+  await type("'of seven", /SyntaxError: Unterminated string literal/);
+  await type('1 "end of file"', /SyntaxError: Expected ";" but found/);
+  await type("1 'to terminate multi-line comment'", /found "'to terminate multi-line comment'"/);
+  await type("throw new Error('Unexpected end of file')", /Uncaught Error: Unexpected end of file/);
+  await type("throw null", /Error: null was thrown/);
+  await type("'on with ' + 8", /'on with 8'/);
   terminal.press(".exit\r");
   expect(await terminal.exitCode()).toBe(0);
   const file = join(env.XDG_STATE_HOME!, "svc/shell_history");

@@ -187,6 +187,28 @@ test("and so is one that stands in an --env-file", async () => {
   );
 });
 
+test("what is wrong with a certificate is said once, whoever serves; one that has expired is told", async () => {
+  const openssl = (...args: string[]) =>
+    expect(Bun.spawnSync(["openssl", ...args], { cwd: folder.path }).exitCode).toBe(0);
+  const make = (name: string, days: number) => {
+    const key = `${name}.key`;
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", key, "-out", "csr");
+    openssl("x509", "-req", "-in", "csr", "-signkey", key, "-days", String(days), "-out", `${name}.pem`);
+  };
+  make("good", 2);
+  make("old", -1);
+  const workers = ["--workers", "2", "--ssl-certfile", "old.pem", "--ssl-keyfile"];
+  const args = ["server", "start", "mine:plain", "--port", "0", ...workers, "good.key"];
+  expect(await svc(args, { SVC_PUBLIC_URL: "http://a" }, folder.path)).toEqual({
+    ...{ code: 1, stdout: "" },
+    stderr: "svc: --ssl-keyfile: good.key is not the key of the first certificate in old.pem\n",
+  });
+  await using server = await start([...workers, "old.key"]);
+  expect(server.said().replace(/\S+Z:/, "...Z:")).toBe(
+    `svc: --ssl-certfile: old.pem has expired at ...Z: clients will refuse it\nsvc: listening on https://127.0.0.1:${server.port} with 2 workers\n`,
+  );
+});
+
 test("a port of 0 is a free one", async () => {
   const { child, says, finished } = spawnSvc(
     ["server", "start", "mine:plain", "--port", "0"],

@@ -175,7 +175,7 @@ export default defineCommand({
   ],
   notes: [
     "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
-    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0. With --workers, SIGHUP replaces the workers one by one, and no connection is refused.",
+    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0; the same signal again, half a second later, ends it at once. With --workers, SIGHUP replaces the workers one by one, and no connection is refused.",
     "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
     "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
   ],
@@ -189,12 +189,16 @@ export default defineCommand({
       { supervise },
       { readEnvironment },
       { knownVariables },
+      { certificateWarning },
+      { systemClock },
     ] = await Promise.all([
       import("../../../server/start.ts"),
       import("../../../server/start/options.ts"),
       import("../../../server/start/supervise.ts"),
       import("../../../core/environment.ts"),
       import("../../../server/known_variables.ts"),
+      import("../../../server/start/tls.ts"),
+      import("../../../core/clock.ts"),
     ]);
     if (app.startsWith("server/main:") && !supervised) {
       const own = given.envFile === undefined ? {} : readEnvironment(io.env, given.envFile);
@@ -206,6 +210,11 @@ export default defineCommand({
     // Chosen before the application is loaded: its public address holds the port.
     const port = (given.port ?? defaultPort) || (hasPort ? await chooseFreePort(host) : 0);
     const options = { ...given, app, host, port, proxyHeaders, header, supervised, takesOver };
+    if (!supervised) {
+      // Before any worker, so that it is said once; so is what is wrong with the files.
+      const warning = certificateWarning(options, systemClock.now());
+      if (warning !== undefined) io.stderr.write(`svc: ${warning}\n`);
+    }
     if (supervised || (!reload && workers === undefined)) {
       await startServer(options, io.env);
       return;

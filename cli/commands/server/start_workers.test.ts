@@ -161,7 +161,7 @@ test("a worker that cannot start: said once, and nothing is left", async () => {
   );
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `svc: Module mine has no "nothing"\nsvc: The first worker did not come up: its own words are above\n`,
+    stderr: `svc: Module mine has no "nothing"\nsvc: A worker did not come up, but ended with exit code 1: what it said is above\n`,
   });
 });
 

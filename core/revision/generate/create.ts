@@ -52,6 +52,8 @@ async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statem
   const { after } = plan;
   const statements: Statement[] = [];
   const place = shown(table);
+  // A generated column has other values than before, which nothing has held to a key yet.
+  const isRemade = (columns: readonly string[]) => columns.some((name) => changes.remade.includes(name));
   if (changes.madePrimaryKey) {
     const { name, columns } = changes.madePrimaryKey;
     const look = [`fails while two rows of ${place} have the same ${columns.join(", ")}, or one has none`];
@@ -62,7 +64,8 @@ async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statem
   }
   for (const name of changes.madeUniques) {
     const unique = table.uniqueConstraints[name]!;
-    const isNew = JSON.stringify(before.uniqueConstraints[name]) !== JSON.stringify(unique);
+    const isNew =
+      JSON.stringify(before.uniqueConstraints[name]) !== JSON.stringify(unique) || isRemade(unique.columns);
     const look = isNew ? [`fails while two rows of ${place} have the same ${unique.columns.join(", ")}`] : [];
     statements.push(
       statement(await addToTable(after, table, { uniqueConstraints: { [name]: unique } }), { look }),
@@ -77,7 +80,8 @@ async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statem
     );
   }
   for (const index of changes.madeIndexes) {
-    const isNew = !before.indexes[index.name]?.isUnique;
+    const isNew =
+      !before.indexes[index.name]?.isUnique || isRemade(index.columns.map(({ expression }) => expression));
     const look =
       index.isUnique && isNew ? [`fails while two rows of ${place} are the same in this index`] : [];
     // One that is only built again, because its column changed, is no longer in anyone's way.
@@ -111,7 +115,11 @@ async function addForeignKey(plan: Plan, table: Table, key: ForeignKey): Promise
       statement(validateIfPossible(table, key.name)),
     ];
   }
-  const isNew = JSON.stringify(before.tables[tableKey(table)]?.foreignKeys[key.name]) !== JSON.stringify(key);
+  const isRemade =
+    key.columnsFrom.some((name) => own.remade.includes(name)) ||
+    key.columnsTo.some((name) => target?.remade.includes(name));
+  const isNew =
+    isRemade || JSON.stringify(before.tables[tableKey(table)]?.foreignKeys[key.name]) !== JSON.stringify(key);
   return [
     statement(sql, {
       look: isNew || isEmptied ? [`fails while a row of ${from} refers to nothing in ${to}`] : [],

@@ -1,0 +1,60 @@
+import { expect, test } from "bun:test";
+import { openSql } from "../../../drizzle/sql.ts";
+import { createTestDatabase } from "../../../tests/support/database.ts";
+import { failed, head, ok, on } from "../../testing/database.ts";
+
+test("what libpq alone knows of an address does no harm", async () => {
+  await using database = await createTestDatabase();
+  const parameters =
+    "sslmode=prefer&channel_binding=prefer&gssencmode=disable&target_session_attrs=any&keepalives=1&keepalives_idle=30&connect_timeout=5&application_name=release&options=-c%20work_mem%3D8MB";
+  const url = `${database.url}?${parameters}`;
+  expect(await on(url)("current")).toEqual(ok(`${head} (head)\n`));
+  const sql = openSql(url, { max: 1 });
+  expect(
+    await sql`select current_setting('application_name') as name, current_setting('work_mem') as memory`,
+  ).toMatchObject([{ name: "release", memory: "8MB" }]);
+  expect(sql.options.connect_timeout).toBe(5);
+  await sql.end();
+});
+
+test("what cannot be had is one line that names the parameter and nothing else of the address", async () => {
+  await using database = await createTestDatabase();
+  const refusals: [string, string][] = [
+    [
+      "channel_binding=require",
+      "asks for a channel_binding that svc does not have: it may be disable, prefer",
+    ],
+    ["gssencmode=require", "asks for a gssencmode that svc does not have: it may be disable, prefer"],
+    [
+      "target_session_attrs=hunter2",
+      "asks for a target_session_attrs that svc does not have: it may be any, read-write, read-only, primary, standby, prefer-standby",
+    ],
+    [
+      "sslmode=hunter2",
+      "asks for a sslmode that svc does not have: it may be disable, allow, prefer, require, verify-ca, verify-full",
+    ],
+    ["sslmode=verify-ca&sslrootcert=/hunter2", "names a file by sslrootcert that cannot be read"],
+  ];
+  for (const [parameters, refusal] of refusals) {
+    expect(await on(`${database.url}?${parameters}`)("current")).toEqual(
+      failed(`SVC_DATABASE_URL: this value ${refusal}`),
+    );
+  }
+  for (const [parameter, which] of [
+    ["passfile=hunter2", "the parameter passfile"],
+    ["work_mem=hunter2", "the parameter work_mem"],
+    ["hunter2=1", "a parameter"],
+  ]) {
+    expect(await on(`${database.url}?${parameter}`)("current")).toEqual(
+      failed(`PostgreSQL refuses ${which} of SVC_DATABASE_URL: correct it, or leave it out`),
+    );
+  }
+});
+
+test("a limit of time that the address sets is named when it cuts a statement short", async () => {
+  await using database = await createTestDatabase();
+  expect(await on(`${database.url}?options=-c%20statement_timeout%3D1`)("check", "--drift")).toMatchObject({
+    code: 1,
+    stderr: "svc: PostgreSQL cut a statement short (statement_timeout?): run it again\n",
+  });
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "bun:test";
+import { openSql } from "../../../drizzle/client.ts";
+import { temporaryDirectory } from "../../../tests/support/backup.ts";
+import { createTestDatabase } from "../../../tests/support/database.ts";
+import { ids } from "../../testing/database.ts";
+import { svc } from "../../testing/process.ts";
+
+test("whoever does not want to wait for another schema change is told at once who is at it", async () => {
+  await using database = await createTestDatabase();
+  await using directory = await temporaryDirectory();
+  const run = (...args: string[]) =>
+    svc(["database", ...args], { SVC_DATABASE_URL: database.url }, directory.path);
+  expect((await run("downgrade")).code).toBe(0);
+  expect((await run("dump", "--format", "portable")).code).toBe(0);
+  const holder = openSql(database.url, { max: 1, connection: { application_name: "somebody else" } });
+  await holder`select pg_advisory_lock(7798563)`;
+  const commands = [
+    ["init"],
+    ["upgrade"],
+    ["downgrade"],
+    ["stamp", ids[0]!],
+    ["repair"],
+    ["repair", "--accept"],
+    ["sync-triggers"],
+    ["restore", "--yes"],
+    ["restore", "--example", "--yes"],
+    ["drop", "--yes"],
+  ];
+  for (const command of commands) {
+    const { code, stdout, stderr } = await run(...command, "--lock-timeout", "0");
+    expect({ command, code, stdout }).toEqual({ command, code: 1, stdout: "" });
+    expect(stderr).toMatch(
+      /^svc: Another schema change has been running for over 0 s: somebody else, backend \d+ from 127\.0\.0\.1\n$/,
+    );
+  }
+  await holder.end();
+  expect((await run("upgrade", "--lock-timeout", "0")).code).toBe(0);
+  for (const seconds of ["soon", "-1", "1.5"]) {
+    expect((await run("upgrade", `--lock-timeout=${seconds}`)).code).toBe(2);
+  }
+});

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmod, chown } from "node:fs/promises";
+import { join } from "node:path";
+import { PgBoss } from "pg-boss";
+import { bossOptions } from "../../../core/delivery/job.ts";
+import { addressForPg } from "../../../drizzle/address_pg.ts";
+import { chooseAccount } from "../../../drizzle/embedded/account.ts";
+import { openSql, type Sql } from "../../../drizzle/sql.ts";
+import { temporaryDirectory } from "../../../tests/support/backup.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
+import { failed } from "../../testing/database.ts";
+import { svc } from "../../testing/process.ts";
+
+let debian: DebianServer;
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+const at = (name: string) => join(directory.path, name);
+
+/** A certificate that proves itself, and so is its own authority; its name is that of the user, and of no host. */
+async function certificate(name: string): Promise<void> {
+  const { success, stderr } = Bun.spawnSync(
+    [
+      ...["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
+      ...["-days", "2", "-subj", "/CN=svc", "-keyout", at(`${name}.key`), "-out", at(`${name}.crt`)],
+    ],
+    { stderr: "pipe" },
+  );
+  if (!success) throw new Error(stderr.toString());
+  const { owner } = chooseAccount();
+  await chmod(at(`${name}.key`), 0o600);
+  if (owner) await chown(at(`${name}.key`), owner.uid, owner.gid);
+}
+
+/** Has the server read its settings again, until a new connection meets them. */
+async function settle(sql: Sql, setting: string, value: string): Promise<void> {
+  await sql`select pg_reload_conf()`;
+  for (;;) {
+    const fresh = openSql(sqlUrl(), { max: 1 });
+    const [row] = await fresh`select current_setting(${setting}) as value`.finally(() => fresh.end());
+    if (row?.value === value) return;
+    await Bun.sleep(20);
+  }
+}
+
+/** The server's address with these parameters. */
+function sqlUrl(parameters: Record<string, string> = {}): string {
+  const url = new URL(debian.url);
+  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+function run(parameters: Record<string, string>, command = "current") {
+  const env = { SVC_DATABASE_URL: sqlUrl(parameters), PATH: debian.tools };
+  return svc(["database", command], env, directory.path);
+}
+
+/** Whether jobs of messages can be had there: by the client of pg-boss, which reads addresses in its own way. */
+async function reachesJobs(parameters: Record<string, string>): Promise<boolean> {
+  const boss = new PgBoss({ ...bossOptions, ...(await addressForPg(sqlUrl(parameters))), supervise: false });
+  boss.on("error", () => {});
+  const reached = await boss.start().then(
+    () => true,
+    () => false,
+  );
+  await boss.stop({ graceful: false });
+  return reached;
+}
+
+beforeAll(async () => {
+  [debian, directory] = await Promise.all([startDebianPostgres(), temporaryDirectory()]);
+  // The server has to reach its own files.
+  await chmod(directory.path, 0o755);
+  expect((await run({}, "upgrade")).code).toBe(0);
+});
+afterAll(async () => {
+  await debian.stop();
+  await directory[Symbol.asyncDispose]();
+});
+
+test("TLS as the parameters of libpq say it", async () => {
+  expect(await run({ sslmode: "require" })).toEqual(
+    failed("PostgreSQL offers no TLS, and sslmode in SVC_DATABASE_URL asks for it"),
+  );
+  for (const [sslmode, reached] of [
+    ["disable", true],
+    ["prefer", true],
+    ["require", false],
+  ] as const)
+    expect([sslmode, await reachesJobs({ sslmode })]).toEqual([sslmode, reached]);
+  await Promise.all([certificate("server"), certificate("other")]);
+  const sql = openSql(debian.url, { max: 1 });
+  for (const [setting, value] of Object.entries({
+    ssl_cert_file: at("server.crt"),
+    ssl_key_file: at("server.key"),
+    ssl_ca_file: at("server.crt"),
+    ssl: "on",
+  }))
+    await sql.unsafe(`alter system set ${setting} = '${value}'`);
+  await settle(sql, "ssl", "on");
+  const [hba] = await sql`show hba_file`;
+  await Bun.write(
+    String(hba!.hba_file),
+    "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n",
+  );
+  await sql`select pg_reload_conf()`;
+  await sql.end();
+
+  const own = { sslcert: at("server.crt"), sslkey: at("server.key") };
+  const untrusted = failed(
+    "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
+  );
+  let plain = await run({});
+  while (plain.code === 0) plain = await run({});
+  expect(plain).toEqual(failed("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL"));
+  expect((await run({ sslmode: "require" })).code).toBe(1);
+  expect((await run({ ...own, sslmode: "require" })).code).toBe(0);
+  expect(await reachesJobs({})).toBe(false);
+  expect(await reachesJobs({ ...own, sslmode: "require" })).toBe(true);
+  expect(await run({ ...own, sslmode: "verify-ca", sslrootcert: at("other.crt") })).toEqual(untrusted);
+  expect(await run({ ...own, sslmode: "require", sslrootcert: at("other.crt") })).toEqual(untrusted);
+  const trusted = { ...own, sslmode: "verify-ca", sslrootcert: at("server.crt") };
+  expect((await run(trusted)).code).toBe(0);
+  expect(await reachesJobs(trusted)).toBe(true);
+  expect(await reachesJobs({ ...trusted, sslrootcert: at("other.crt") })).toBe(false);
+  // The name of the host is none of the certificate's.
+  expect(await run({ ...trusted, sslmode: "verify-full" })).toEqual(untrusted);
+  expect((await run(trusted, "dump")).stdout).toStartWith("Wrote svc-backup.dump (custom format");
+});

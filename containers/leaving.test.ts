@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { askWhoLeaves, inOrder } from "./leaving.ts";
+
+test("who is about to go is known while it says so, and forgotten when it is another or gone", async () => {
+  let status = "ok";
+  using server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    routes: { "/health": () => Response.json({ status }, { status: status === "ok" ? 200 : 503 }) },
+    fetch: () => new Response("no JSON"),
+  });
+  const leaving = new Set<string>();
+  const ask = async (said: string, path = "/health", addresses = ["127.0.0.1"]) => {
+    status = said;
+    await askWhoLeaves(addresses, { port: server.port!, path }, leaving);
+    return [...leaving];
+  };
+  expect(await ask("ok")).toEqual([]);
+  expect(await ask("leaving")).toEqual(["127.0.0.1"]);
+  // That nobody understands it says nothing new.
+  expect(await ask("leaving", "/elsewhere")).toEqual(["127.0.0.1"]);
+  expect(await ask("unavailable")).toEqual([]);
+  expect(await ask("leaving")).toEqual(["127.0.0.1"]);
+  expect(await ask("leaving", "/health", [])).toEqual([]);
+});
+
+test("one after the other, and who leaves behind all others", () => {
+  const addresses = ["a", "b", "c"];
+  const orders = (leaving: string[]) =>
+    [0, 1, 2, 3].map((n) => inOrder(addresses, new Set(leaving), n).join(""));
+  expect(orders([])).toEqual(["abc", "bca", "cab", "abc"]);
+  expect(orders(["a"])).toEqual(["bca", "cba", "bca", "cba"]);
+  expect(orders(["a", "b", "c"])).toEqual(["abc", "bca", "cab", "abc"]);
+  expect(inOrder([], new Set(["a"]), 5)).toEqual([]);
+});

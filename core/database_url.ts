@@ -1,0 +1,46 @@
+import { accessSync, constants } from "node:fs";
+import { databaseUrlPattern } from "./variable.ts";
+
+/** Parameters of libpq of which not every value can be had here. What another value asks for must not be passed over. */
+const possible: Record<string, readonly string[]> = {
+  sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
+  channel_binding: ["disable", "prefer"],
+  gssencmode: ["disable", "prefer"],
+  target_session_attrs: ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"],
+};
+
+/** What is wrong with PostgreSQL's address, as the rest of a sentence that holds nothing of it: the password is in it. */
+export function databaseUrlFault(text: string): string | undefined {
+  if (!new RegExp(databaseUrlPattern).test(text)) return `does not look like ${databaseUrlPattern}`;
+  let url: URL;
+  try {
+    url = new URL(text);
+    for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
+  } catch {
+    return "is no address of one host: write special characters of user and password as %40 for @, %25 for %";
+  }
+  const { searchParams } = url;
+  for (const [name, values] of Object.entries(possible)) {
+    const value = searchParams.get(name);
+    if (value === null || values.includes(value)) continue;
+    return `asks for a ${name} that svc does not have: it may be ${values.join(", ")}`;
+  }
+  for (const name of ["sslrootcert", "sslcert", "sslkey"]) {
+    const file = searchParams.get(name);
+    if (file !== null && file !== "system" && !isReadable(file))
+      return `names a file by ${name} that cannot be read`;
+  }
+  if (/search_path/.test(searchParams.get("options") ?? "")) {
+    return "sets search_path: svc keeps its tables in the schema public, so leave that out of it";
+  }
+  return undefined;
+}
+
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,33 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { literally, unescaped } from "./markdown.ts";
+
+const marks = [..."\\`*_[]<>~|"];
+const hostile = fc
+  .array(fc.oneof(fc.constantFrom(...marks, "\\_", "``", "&lt;", "!", "(", "#"), fc.string()), {
+    maxLength: 12,
+  })
+  .map((parts) => parts.join(""));
+
+test("what was escaped, whatever it is, reads again as it was written", () => {
+  fc.assert(
+    fc.property(fc.array(hostile, { maxLength: 4 }), (titles) => {
+      const text = titles.map((title) => `- **${literally(title)}** (2 h)`).join("\n");
+      expect(unescaped(text)).toBe(titles.map((title) => `- **${title}** (2 h)`).join("\n"));
+    }),
+  );
+});
+
+describe("without escapes", () => {
+  test.each([
+    ["a name", String.raw`INC\-7: a\_b\*c`, "INC-7: a_b*c"],
+    ["a backslash itself", String.raw`C:\\temp`, String.raw`C:\temp`],
+    ["a backslash that escapes nothing", String.raw`C:\temp`, String.raw`C:\temp`],
+    ["code", "run `grep '\\[x\\]'` on a\\_b", "run `grep '\\[x\\]'` on a_b"],
+    ["a fence", "```\nsed 's/\\*//'\n```\n\\*", "```\nsed 's/\\*//'\n```\n*"],
+    ["a backtick that begins no code", "\\`a\\_b` c\\_d", "`a_b` c_d"],
+    ["one that does not end", "`a\\_b", "`a_b"],
+  ])("%s", (_, markdown, plain) => {
+    expect(unescaped(markdown)).toBe(plain);
+  });
+});

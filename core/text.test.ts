@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import { parseName, parseProse } from "./text.ts";
+
+const refusal = (parse: () => string) => {
+  try {
+    return parse();
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+describe("a name or a text of which nothing is seen is empty", () => {
+  test.each([
+    ["nothing", ""],
+    ["space", " \u00a0\u3000"],
+    ["lines", "\u2028\u2029\u0085"],
+    ["joiners", "\u200b\u200c\u200d\u2060"],
+    ["a mark of the order of bytes", "\ufeff"],
+    ["a soft hyphen", "\u00ad"],
+    ["fillers", "\u3164\u115f\u1160\uffa0"],
+    ["directions", "\u202e\u200f"],
+    ["variation selectors", "\ufe0f\u{e0100}"],
+    ["some of each", " \u200b \u3164\u00ad "],
+  ])("%s", (_, text) => {
+    for (const parse of [parseName, parseProse])
+      expect(refusal(() => parse("title", text))).toBe("The field title is empty");
+  });
+
+  test.each(["a", "0", "-", "\u{1f600}", "\u2800", "\u0301", "\u05d0\u200f", "\u{10ffff}", "\ue000"])(
+    "%p is not",
+    (text) => {
+      expect([parseName("title", text), parseProse("title", text)]).toEqual([text, text]);
+    },
+  );
+});
+
+describe("a name is one line", () => {
+  test.each(["\n", "\r", "\v", "\u0085", "\u2028", "\u2029", "\u001b"])("without %p", (between) => {
+    expect(refusal(() => parseName("title", `a${between}b`))).toBe("The field title is not one line of text");
+    expect(parseProse("title", `a${between}b`)).toBe(`a${between}b`);
+  });
+
+  test("whose parts may be joined", () => {
+    for (const text of ["\u{1f468}\u200d\u{1f680}", "co\u00adoperate", "\u0646\u200c\u0647"])
+      expect(parseName("title", text)).toBe(text);
+  });
+
+  test.each(["\u202a", "\u202d", "\u202e", "\u2066", "\u2068"])("that %p does not turn around", (turn) => {
+    expect(refusal(() => parseName("title", `a${turn}b`))).toBe(
+      "The field title has a character that turns the direction of what follows",
+    );
+    expect(parseProse("title", `a${turn}b`)).toBe(`a${turn}b`);
+    expect(parseName("title", "\u05e9\u05dc\u05d5\u05dd\u200f!")).toBe("\u05e9\u05dc\u05d5\u05dd\u200f!");
+  });
+});

@@ -1,0 +1,77 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Encryption, readAddress } from "./address.ts";
+import { addressForPg } from "./address_pg.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "svc-address-"));
+const file = join(directory, "root.crt");
+writeFileSync(file, "the authority");
+afterAll(() => rmSync(directory, { recursive: true }));
+
+const plain = "postgres://u:p%40@h:5/n%20m";
+const read = (parameters: string) => readAddress(`${plain}?${parameters}`);
+const encryption = (parameters: string) => read(parameters).ssl as Encryption | undefined;
+
+test("an address without parameters stays as it is", () => {
+  expect(readAddress(plain)).toEqual({ url: plain, ssl: undefined, hasTimeout: false });
+});
+
+test("what PostgreSQL does not take is left out, and what it does take stays", () => {
+  expect(read("channel_binding=prefer&sslmode=require&keepalives=0").url).toBe(`${plain}?sslmode=require`);
+  expect(read("target_session_attrs=any&work_mem=1MB").url).toBe(`${plain}?work_mem=1MB`);
+  expect(read("target_session_attrs=primary").url).toBe(`${plain}?target_session_attrs=primary`);
+  expect(read("connect_timeout=3")).toMatchObject({ url: `${plain}?connect_timeout=3`, hasTimeout: true });
+});
+
+describe("certificates", () => {
+  test("are verified with an authority, by the host's name only where that is asked for", () => {
+    expect(encryption(`sslmode=verify-full&sslrootcert=${file}`)).toEqual({
+      ca: Buffer.from("the authority"),
+      variables: { PGSSLMODE: "verify-full", PGSSLROOTCERT: file },
+    });
+    for (const mode of ["sslmode=verify-ca&", "sslmode=require&", ""]) {
+      const found = encryption(`${mode}sslrootcert=${file}`);
+      expect(found).toMatchObject({ variables: { PGSSLMODE: "verify-ca", PGSSLROOTCERT: file } });
+      expect(found?.checkServerIdentity).toBeFunction();
+      expect(found?.rejectUnauthorized).toBeUndefined();
+    }
+    expect(encryption("sslrootcert=system")).toBe("verify-full" as never);
+  });
+
+  test("are not asked for where encryption is not", () => {
+    for (const mode of ["disable", "allow", "prefer"]) {
+      expect(read(`sslmode=${mode}&sslrootcert=${file}`)).toMatchObject({
+        ssl: undefined,
+        url: `${plain}?sslmode=${mode}`,
+      });
+    }
+    expect(encryption("sslmode=require")).toBeUndefined();
+  });
+
+  test("of our own are shown, and by themselves prove nothing of the server", () => {
+    expect(encryption(`sslmode=require&sslcert=${file}&sslkey=${file}`)).toEqual({
+      cert: Buffer.from("the authority"),
+      key: Buffer.from("the authority"),
+      rejectUnauthorized: false,
+      variables: { PGSSLMODE: "require", PGSSLCERT: file, PGSSLKEY: file },
+    });
+    const verified = encryption(`sslmode=verify-full&sslcert=${file}`);
+    expect(verified?.rejectUnauthorized).toBeUndefined();
+    expect(verified?.variables.PGSSLMODE).toBe("require");
+  });
+
+  test("of our own are shown to a server that the system's authorities vouch for, too", async () => {
+    const parameters = `sslrootcert=system&sslcert=${file}&sslkey=${file}`;
+    const [cert, key] = [Buffer.from("the authority"), Buffer.from("the authority")];
+    expect(read(parameters)).toEqual({
+      ...{ url: plain, hasTimeout: false },
+      ssl: { cert, key, variables: { PGSSLMODE: "require", PGSSLCERT: file, PGSSLKEY: file } },
+    });
+    expect(await addressForPg(`${plain}?${parameters}`)).toEqual({
+      connectionString: plain,
+      ssl: { cert, key },
+    });
+  });
+});

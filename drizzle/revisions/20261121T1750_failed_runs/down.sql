@@ -1,0 +1,3 @@
+-- Takes back: failed runs
+
+DROP INDEX "run_failed_idx";

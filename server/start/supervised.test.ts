@@ -1,0 +1,74 @@
+import { afterAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "../../tests/support/e2e_until.ts";
+import { appFolder } from "../../tests/support/serving.ts";
+import { spawnSvc } from "../../cli/testing/process.ts";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+/** A process that serves, whose supervisor we are; it has none of the settings that end it with us. */
+function supervised(app: string, ...args: string[]) {
+  const main = join(import.meta.dir, "../../cli/main.ts");
+  const { promise: ready, resolve } = Promise.withResolvers<void>();
+  const child = Bun.spawn(
+    [
+      process.execPath,
+      main,
+      "server",
+      "start",
+      app,
+      "--supervised",
+      "--timeout-graceful-shutdown=0",
+      ...args,
+    ],
+    {
+      ...{ cwd: folder.path, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "ignore"] },
+      ...{ serialization: "json", ipc: () => resolve() },
+    },
+  );
+  return { child, ready, [Symbol.dispose]: () => child.kill("SIGKILL") };
+}
+
+const forever = "new Promise(() => setInterval(() => {}, 1000))";
+
+test("a process that hangs when it starts ends behind its supervisor", async () => {
+  writeFileSync(join(folder.path, "hangs.ts"), `process.send("hangs"); await ${forever};`);
+  using hanging = supervised("hangs:app", "--uds", "hangs.sock");
+  await hanging.ready;
+  hanging.child.disconnect();
+  expect(await hanging.child.exited).toBe(1);
+});
+
+test("a process that hangs when it stops ends behind its supervisor", async () => {
+  const elysia = JSON.stringify(join(import.meta.dir, "../../node_modules/elysia"));
+  writeFileSync(
+    join(folder.path, "drains.ts"),
+    `import { Elysia } from ${elysia}; export const app = new Elysia().decorate("drain", () => ${forever});`,
+  );
+  using hanging = supervised("drains:app", "--uds", "drains.sock");
+  await hanging.ready;
+  hanging.child.disconnect();
+  expect(await hanging.child.exited).toBe(1);
+});
+
+test("one that nobody supervises ends in order at a signal", async () => {
+  const port = await chooseFreePort("127.0.0.1");
+  const place = ["--port", String(port), "--supervised"];
+  const { child, finished } = spawnSvc(
+    ["server", "start", "mine:plain", ...place],
+    {},
+    undefined,
+    folder.path,
+  );
+  await until("an answer", () =>
+    fetch(`http://127.0.0.1:${port}/`).then(
+      () => true,
+      () => false,
+    ),
+  );
+  child.kill("SIGTERM");
+  expect(await finished).toEqual({ code: 0, stdout: "", stderr: "" });
+});

@@ -1,0 +1,69 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { certificateWarning, tlsOf } from "./tls.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "svc-tls-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const at = (name: string) => join(folder, name);
+
+function openssl(...args: string[]): void {
+  const { success, stderr } = Bun.spawnSync(["openssl", ...args], { cwd: folder });
+  if (!success) throw new Error(stderr.toString());
+}
+for (const name of ["one", "two"]) {
+  const place = ["-keyout", `${name}.key`, "-out", `${name}.pem`];
+  openssl(
+    ...["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"],
+    ...place,
+  );
+}
+openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "one.key", "-out", "locked.key");
+writeFileSync(at("noise"), "noise");
+
+const files = (key: string, certificate: string, authorities?: string) => ({
+  ...{ sslKeyfile: at(key), sslCertfile: at(certificate) },
+  sslCaCerts: authorities === undefined ? undefined : at(authorities),
+});
+
+test("a key and its certificate, and authorities for clients", () => {
+  expect(tlsOf({})).toBeUndefined();
+  expect(tlsOf(files("one.key", "one.pem"))).not.toHaveProperty("ca");
+  expect(tlsOf(files("one.key", "one.pem", "two.pem"))).toMatchObject({
+    ...{ requestCert: true, rejectUnauthorized: true },
+  });
+});
+
+test.each([
+  [
+    files("two.key", "one.pem"),
+    `--ssl-keyfile: ${at("two.key")} is not the key of the first certificate in ${at("one.pem")}`,
+  ],
+  [
+    files("locked.key", "one.pem"),
+    `--ssl-keyfile: ${at("locked.key")} is locked by a password, which nobody can type here`,
+  ],
+  [files("noise", "one.pem"), `--ssl-keyfile: ${at("noise")} holds no private key in PEM`],
+  [files("one.pem", "one.pem"), `--ssl-keyfile: ${at("one.pem")} holds no private key in PEM`],
+  [files("one.key", "noise"), `--ssl-certfile: ${at("noise")} does not begin with a certificate in PEM`],
+  [files("one.key", "one.key"), `--ssl-certfile: ${at("one.key")} does not begin with a certificate in PEM`],
+  [
+    files("one.key", "one.pem", "noise"),
+    `--ssl-ca-certs: ${at("noise")} does not begin with a certificate in PEM`,
+  ],
+  [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}`],
+  [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}`],
+  [files("one.key", "one.pem", "nowhere"), `--ssl-ca-certs: cannot read ${at("nowhere")}`],
+])("%p: %s", (options, sentence) => {
+  expect(() => tlsOf(options)).toThrow(new RegExp(`^${RegExp.escape(sentence)}$`));
+});
+
+test("a certificate that clients refuse at this time is told", () => {
+  const days = (count: number) => new Date(Date.now() + count * 86_400_000);
+  const warning = (count: number) => certificateWarning(files("one.key", "one.pem"), days(count));
+  expect(warning(0.5)).toBeUndefined();
+  expect(warning(3)).toMatch(/one\.pem has expired at \S+Z: clients will refuse it$/);
+  expect(warning(-1)).toMatch(/one\.pem is valid from \S+Z on: until then clients will refuse it$/);
+  expect(certificateWarning({}, days(0))).toBeUndefined();
+});

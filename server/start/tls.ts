@@ -1,0 +1,70 @@
+import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { ConfigurationError } from "../../core/errors.ts";
+import type { StartOptions } from "./options.ts";
+
+type TlsFiles = Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts">;
+
+/**
+ * What the options say about TLS; undefined without a certificate.
+ * @throws ConfigurationError that names the file which cannot be used
+ */
+export function tlsOf(files: TlsFiles): Bun.TLSOptions | undefined {
+  return usable(files)?.tls;
+}
+
+/** What clients will say of the certificate at this time, if that keeps them away. @throws as `tlsOf` does */
+export function certificateWarning(files: TlsFiles, now: Date): string | undefined {
+  const { validFromDate, validToDate } = usable(files)?.certificate ?? {};
+  const refused = "clients will refuse it";
+  if (validToDate && now > validToDate)
+    return `--ssl-certfile: ${files.sslCertfile} has expired at ${validToDate.toISOString()}: ${refused}`;
+  if (validFromDate && now < validFromDate)
+    return `--ssl-certfile: ${files.sslCertfile} is valid from ${validFromDate.toISOString()} on: until then ${refused}`;
+  return undefined;
+}
+
+function usable({ sslKeyfile, sslCertfile, sslCaCerts }: TlsFiles) {
+  if (sslKeyfile === undefined || sslCertfile === undefined) return undefined;
+  const key = read("--ssl-keyfile", sslKeyfile);
+  const cert = read("--ssl-certfile", sslCertfile);
+  const certificate = certificateOf("--ssl-certfile", sslCertfile, cert);
+  if (!certificate.checkPrivateKey(keyOf(sslKeyfile, key))) {
+    throw new ConfigurationError([
+      `--ssl-keyfile: ${sslKeyfile} is not the key of the first certificate in ${sslCertfile}`,
+    ]);
+  }
+  if (sslCaCerts === undefined) return { certificate, tls: { key, cert } };
+  const ca = read("--ssl-ca-certs", sslCaCerts);
+  certificateOf("--ssl-ca-certs", sslCaCerts, ca);
+  // Whoever names authorities wants clients that they vouch for.
+  return { certificate, tls: { key, cert, ca, requestCert: true, rejectUnauthorized: true } };
+}
+
+function read(option: string, file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new ConfigurationError([`${option}: cannot read ${file}`], { cause });
+  }
+}
+
+function certificateOf(option: string, file: string, pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    throw new ConfigurationError([`${option}: ${file} does not begin with a certificate in PEM`], { cause });
+  }
+}
+
+function keyOf(file: string, pem: string): KeyObject {
+  try {
+    return createPrivateKey(pem);
+  } catch (cause) {
+    const locked = (cause as { code?: string }).code === "ERR_MISSING_PASSPHRASE";
+    const reason = locked
+      ? "is locked by a password, which nobody can type here"
+      : "holds no private key in PEM";
+    throw new ConfigurationError([`--ssl-keyfile: ${file} ${reason}`], { cause });
+  }
+}

@@ -1,0 +1,25 @@
+import { expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { somebodyWaits } from "../tests/support/blocked.ts";
+import { useDatabase } from "../tests/support/database.ts";
+import { Connections } from "./connections.ts";
+
+const client = useDatabase(2);
+
+test("what the schedule has asked in vain is rejected at once, and a task's work has time to end", async () => {
+  const connections = new Connections(client.url, 1);
+  const lock = sql`select pg_advisory_xact_lock(7)`;
+  const waiting = await client.db.transaction(async (tx) => {
+    await tx.execute(lock);
+    // They are sent when somebody asks for their answers.
+    const asked = Promise.allSettled([connections.schedule.execute(lock)]);
+    const work = Promise.allSettled([connections.tasks.execute(lock)]);
+    await somebodyWaits(client.db, 2);
+    connections.reopen();
+    expect((await asked)[0].status).toBe("rejected");
+    return { work };
+  });
+  expect((await waiting.work)[0].status).toBe("fulfilled");
+  expect(await connections.schedule.execute(sql`select 1 as one`)).toMatchObject([{ one: 1 }]);
+  await connections.close();
+});

@@ -1,0 +1,49 @@
+import { expect, spyOn, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { readConfig } from "../core/config.ts";
+import { createLog } from "../core/log.ts";
+import { TestClock } from "../tests/support/clock.ts";
+import { useDatabase } from "../tests/support/database.ts";
+import { everySeconds, scheduleOf } from "../tests/support/schedule.ts";
+import type { WorkerDeps } from "./deps.ts";
+import { DatabaseTime } from "./time.ts";
+import { workNow } from "./worker.ts";
+
+const client = useDatabase(3);
+const clock = new TestClock();
+
+/** How often connections are replaced when a worker says for the first time that it lives. */
+async function reopened(schedule: WorkerDeps["schedule"]): Promise<number> {
+  let times = 0;
+  const deps: WorkerDeps = {
+    ...{ schedule, db: () => client.db, time: new DatabaseTime(), config: readConfig({}) },
+    ...{ log: createLog("silent"), plugins: { ofType: () => [], find: () => undefined } },
+    reopen: () => {
+      times += 1;
+    },
+  };
+  const work = {
+    definition: everySeconds("tested", 3600, 60),
+    task: { run: () => Promise.reject(new Error()) },
+  };
+  await expect(workNow(deps, work, new AbortController().signal)).rejects.toThrow();
+  return times;
+}
+
+test("connections on which nobody answers are replaced", async () => {
+  await client.db.transaction(async (tx) => {
+    await tx.execute(sql`lock table worker`);
+    expect(await reopened(() => scheduleOf(client.db, clock, "a"))).toBe(1);
+  });
+});
+
+test("those that answer late, because this process stood still, stay", async () => {
+  const now = performance.now.bind(performance);
+  let stoodStill = 0;
+  using _ = spyOn(performance, "now").mockImplementation(() => now() + stoodStill);
+  const refused = () => {
+    stoodStill = 60_000;
+    throw new Error("refused");
+  };
+  expect(await reopened(refused)).toBe(0);
+});
