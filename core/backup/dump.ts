@@ -53,6 +53,9 @@ export interface DumpWork extends Omit<DumpOptions, "format"> {
   major: number;
 }
 
+/** For what was stopped to clean up behind itself. */
+const unwindMilliseconds = 3000;
+
 /**
  * Backs the database up, as it is at one moment, while it is in use.
  *
@@ -62,19 +65,24 @@ export interface DumpWork extends Omit<DumpOptions, "format"> {
 export async function dump(options: DumpOptions): Promise<Backup> {
   const known = options.revisions ?? (await readRevisions());
   let failure: unknown;
+  let working: Promise<unknown> = Promise.resolve();
   try {
     return await withSession(options.url, options.signal, async (sql) => {
       const major = await majorVersion(sql);
       const format = await chooseFormat(sql, major, options);
       return sql.begin("isolation level repeatable read read only", async (transaction) => {
         const work = { ...options, sql, snapshot: transaction, known, major, format };
-        return dumpSnapshot(work).catch((error) => {
+        const backup = dumpSnapshot(work).catch((error) => {
           failure = error;
           throw error;
         });
+        working = backup.catch(() => {});
+        return backup;
       });
     });
   } catch (error) {
+    // A transaction is over when its connection is cut; what it did takes the unfinished file away behind that.
+    await Promise.race([working, Bun.sleep(unwindMilliseconds)]);
     // Where a COPY was left in the middle, postgres.js says only that it cannot roll back.
     options.signal?.throwIfAborted();
     throw operatorsError(readError(failure ?? error));

@@ -266,7 +266,9 @@ describe("a pg_dump that is watched", () => {
     await using directory = await temporaryDirectory();
     await using work = await temporaryDirectory();
     await using database = await debianDatabase();
-    const path = await fakeTool(directory.path, 'echo "pg_dump: working" >&2; exec sleep 600');
+    // It takes its time to end, and is waited for: what it writes to goes behind it.
+    const slowly = "trap 'kill $!; sleep 0.5; exit 1' TERM; sleep 600 & wait";
+    const path = await fakeTool(directory.path, `echo "pg_dump: working" >&2; ${slowly}`);
     await Bun.write(join(work.path, file), "old");
     const { child, finished } = spawnSvc(["database", "dump"], env(database.url, path), undefined, work.path);
     while (
