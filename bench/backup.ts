@@ -7,7 +7,7 @@ import { startDebianPostgres } from "../tests/support/debian_postgres.ts";
 import { freshExecutable } from "./executable.ts";
 import * as support from "./support.ts";
 
-const gigabytes = Number(process.env.SVC_BENCH_GB ?? 1);
+const gigabytes = support.numberFrom("SVC_BENCH_GB", 1);
 const rounds = 3;
 const aim = 1.1;
 

@@ -25,7 +25,7 @@ interface Figures {
 /** Servers of compose.yaml on one PostgreSQL, each asked at a port of its own: what a balancer adds is not measured. */
 export async function benchScale(parts: AsyncDisposableStack): Promise<void> {
   const wrk = support.ensureProgram("wrk");
-  const seconds = Number(process.env.SVC_BENCH_SECONDS ?? 5);
+  const seconds = support.numberFrom("SVC_BENCH_SECONDS", 5);
   const cores = availableParallelism();
   const compose = await prepare(parts);
   await up(compose, 1);

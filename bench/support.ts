@@ -16,6 +16,14 @@ export function describeMachine(): string {
   return `machine  ${availableParallelism()} cores of ${model}, ${memory} GiB, ${process.platform} ${process.arch}`;
 }
 
+/** A number above 0 by which a variable makes a bench shorter or longer. @throws BenchError when it is none */
+export function numberFrom(variable: string, usual: number): number {
+  const text = process.env[variable];
+  const number = text === undefined ? usual : Number(text);
+  if (Number.isFinite(number) && number > 0) return number;
+  throw new BenchError(`${variable} is no number above 0`);
+}
+
 /** Starts a part that is stopped at the end, whatever the end is; also one that is still being started then. */
 export async function keep<T>(
   parts: AsyncDisposableStack,

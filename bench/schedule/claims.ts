@@ -6,7 +6,7 @@ const workers = 3;
 /** Due every 50 ms each: 8,000 slots a second. */
 const tasks = 400;
 const rounds = 3;
-const roundSeconds = Number(process.env.SVC_BENCH_SECONDS ?? 5);
+const roundSeconds = support.numberFrom("SVC_BENCH_SECONDS", 5);
 const aim = 4000;
 
 const ways = [

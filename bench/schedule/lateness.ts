@@ -9,7 +9,7 @@ const workers = 3;
 /** One alone, and as many as the schedule has, all due at the same moment. */
 const loads = [1, 8];
 const rounds = 3;
-const roundSeconds = Number(process.env.SVC_BENCH_SECONDS ?? 15);
+const roundSeconds = support.numberFrom("SVC_BENCH_SECONDS", 15);
 /** Until then our workers have heard of each other, by a heartbeat. */
 const warmUpSeconds = 12;
 const aim = 50;

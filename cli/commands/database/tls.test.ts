@@ -97,20 +97,22 @@ test("TLS as the parameters of libpq say it", async () => {
     await sql.unsafe(`alter system set ${setting} = '${value}'`);
   await settle(sql, "ssl", "on");
   const [hba] = await sql`show hba_file`;
-  await Bun.write(
-    String(hba!.hba_file),
-    "hostssl all all 127.0.0.1/32 scram-sha-256 clientcert=verify-full\n",
-  );
-  await sql`select pg_reload_conf()`;
+  const admit = async (rule: string) => {
+    await Bun.write(String(hba!.hba_file), `hostssl all all 127.0.0.1/32 scram-sha-256 ${rule}\n`);
+    await sql`select pg_reload_conf()`;
+  };
+  await admit("");
+  while (await reachesJobs({ sslmode: "disable" })) await Bun.sleep(20);
+  expect(await reachesJobs({ sslmode: "prefer" })).toBe(true);
+  await admit("clientcert=verify-full");
   await sql.end();
 
   const own = { sslcert: at("server.crt"), sslkey: at("server.key") };
   const untrusted = failed(
     "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
   );
-  let plain = await run({});
-  while (plain.code === 0) plain = await run({});
-  expect(plain).toEqual(failed("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL"));
+  while (await reachesJobs({ sslmode: "require" })) await Bun.sleep(20);
+  expect(await run({})).toEqual(failed("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL"));
   expect((await run({ sslmode: "require" })).code).toBe(1);
   expect((await run({ ...own, sslmode: "require" })).code).toBe(0);
   expect(await reachesJobs({})).toBe(false);
