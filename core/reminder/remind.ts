@@ -43,8 +43,9 @@ export async function remind(
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const now = context.clock.now();
   const due = (await readDue(tx, ids)).flatMap((row) => {
-    const k = dueReminder(row.anchor, row.hours, now);
-    return k > (row.reminded ?? 0) ? [{ ...row, k }] : [];
+    const last = row.reminded ? { k: row.reminded, at: row.remindedAt } : undefined;
+    const k = dueReminder(row.anchor, row.hours, now, last);
+    return k > 0 ? [{ ...row, k }] : [];
   });
   const people = await responsible(
     tx,
@@ -94,17 +95,19 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
   const anchor: SQL<Date> = sql<Date>`coalesce((${lastReport}), ${incident.reportedAt})`.mapWith(
     incident.reportedAt,
   );
-  const { incidentId, anchor: of } = statusReportReminder;
-  const reminded = tx
-    .select({ k: max(statusReportReminder.k) })
-    .from(statusReportReminder)
-    .where(and(eq(incidentId, incident.id), eq(of, anchor)));
+  const { incidentId, anchor: of, k, remindedAt } = statusReportReminder;
+  const last = (column: typeof k | typeof remindedAt) =>
+    tx
+      .select({ last: max(column) })
+      .from(statusReportReminder)
+      .where(and(eq(incidentId, incident.id), eq(of, anchor)));
   return tx
     .select({
       incident: { id: incident.id, name: incident.name, title: incident.title },
       ...{ priority: incidentPriority.name, hours: incidentPriority.reminderHours },
       ...{ anchor, hasReport: sql<boolean>`(${lastReport}) is not null` },
-      reminded: sql<number | null>`(${reminded})`,
+      reminded: sql<number | null>`(${last(k)})`,
+      remindedAt: sql<Date>`(${last(remindedAt)})`.mapWith(remindedAt),
     })
     .from(incident)
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))

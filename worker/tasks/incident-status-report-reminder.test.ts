@@ -7,6 +7,7 @@ import {
   conversation,
   event,
   incident,
+  incidentPriority,
   participant,
   participantRole,
   statusReport,
@@ -39,6 +40,44 @@ describe("which reminder is due", () => {
         const k = dueReminder(at, hours, new Date(at.getTime() + passed));
         expect(k * hours * hour).toBeLessThanOrEqual(passed);
         expect((k + 1) * hours * hour).toBeGreaterThan(passed);
+      }),
+    );
+  });
+});
+
+describe("which one is due when the priority's hours have become others", () => {
+  const after = (hours: number) => new Date(at.getTime() + hours * hour);
+  test.each([
+    // More: what is due next may have a smaller number than what was sent.
+    [3, 6, 6, 11.9, 0],
+    [3, 6, 6, 12, 4],
+    // Fewer: the moment of the last one has another number now.
+    [1, 6, 2, 7.9, 0],
+    [1, 6, 2, 8, 4],
+    // It was sent late.
+    [1, 7, 2, 7.9, 0],
+    [1, 8, 2, 8.5, 0],
+  ])("the %p. was sent after %p h, then every %p h: after %p h the %p.", (lastK, sent, hours, passed, k) => {
+    expect(dueReminder(at, hours, after(passed), { k: lastK, at: after(sent) })).toBe(k);
+  });
+
+  test("each is due once, and none is left out", () => {
+    const step = fc.record({ hours: fc.integer({ min: 1, max: 24 }), slots: fc.nat(30) });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
+        let [now, last] = [0, undefined as { k: number; at: Date } | undefined];
+        for (const { hours, slots } of steps) {
+          for (const end = now + slots; now < end;) {
+            now += 1;
+            const k = dueReminder(at, hours, after(now), last);
+            const isDue =
+              Math.floor(now / hours) * hours > (last ? (last.at.getTime() - at.getTime()) / hour : 0);
+            expect(k > 0).toBe(isDue);
+            if (k === 0) continue;
+            expect(k).toBeGreaterThan(last?.k ?? 0);
+            last = { k, at: after(now) };
+          }
+        }
       }),
     );
   });
@@ -112,6 +151,22 @@ describe("the task", () => {
     outbox.clock.advance(3600);
     expect((await run()).result.done).toBe(1);
     expect((await noted()).map(({ k }) => k)).toEqual([4, 5]);
+  });
+
+  test("goes on by other hours as soon as its priority has them", async () => {
+    const { db, clock } = outbox;
+    const everyHours = (reminderHours: number) => db.update(incidentPriority).set({ reminderHours });
+    clock.advance(10 * 3600);
+    expect((await run()).result.done).toBe(1);
+    await everyHours(6);
+    clock.advance(2 * 3600 - 1);
+    expect((await run()).result.done).toBe(0);
+    clock.advance(1);
+    expect((await run()).result.done).toBe(1);
+    expect((await run()).result.done).toBe(0);
+    expect((await noted()).map(({ k }) => k)).toEqual([5, 6]);
+    expect(await outbox.all()).toHaveLength(2);
+    await everyHours(2);
   });
 
   test("a report begins it anew", async () => {
