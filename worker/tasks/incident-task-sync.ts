@@ -42,7 +42,12 @@ export const incidentTaskSync: ScheduledTask = {
   },
 };
 
-/** Asks for what has changed since the last time, until there is no more. @throws Unavailable */
+/**
+ * Asks for what has changed since the last time, until there is no more. A task of which no sense can be made is told of
+ * once, and looked at again when it changes: to ask for its answer anew would undo what people do to the others meanwhile.
+ *
+ * @throws Unavailable
+ */
 async function syncDocument(
   context: TaskContext,
   asking: Asking,
