@@ -1,21 +1,24 @@
 import { lt, sql } from "drizzle-orm";
-import { idempotencyKey, run, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { idempotencyKey, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
 
 type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
 
 const runDays = 30;
+/** What fails each time does so 2,880 times a day in a task of every 30 s. */
+const faultDays = 1;
 const workerHours = 24;
-/** So many runs go at once, so that nobody waits long for them. */
+/** So many rows go at once, so that nobody waits long for them. */
 const batch = 1000;
 
 /**
- * Deletes what nobody asks for any more: runs of more than 30 days ago, but for the last of each task, which says where
- * its slots go on; workers that are gone since yesterday; answers to repeated writes that have expired.
+ * Deletes what nobody asks for any more: runs of more than 30 days ago, and the items with which they could do nothing after
+ * a day, but for the last of each task, which says where its slots go on and what is wrong; workers that are gone since yesterday; answers to repeated writes that have expired.
  */
 export async function cleanUp(context: CleanContext): Promise<void> {
   const { db, databaseClock } = context;
+  while ((await deleteFaults(context)) === batch);
   while ((await deleteRuns(context)) === batch);
   await db.delete(worker).where(lt(worker.seenAt, behindNow(databaseClock, -workerHours * 3600)));
   await db.delete(idempotencyKey).where(lt(idempotencyKey.expiresAt, databaseClock.now()));
@@ -38,6 +41,22 @@ async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> 
             select slot from ${run} where task = known.name and trigger = 'schedule' order by slot desc limit 1
           ))
         order by run.slot limit ${batch}
+      ) as found limit ${batch}
+    )) returning true`);
+  return deleted.length;
+}
+
+/** Deletes a batch of old faults, oldest first, by the primary key. @returns how many there were */
+async function deleteFaults({ db, databaseClock }: CleanContext): Promise<number> {
+  const deleted = await db.execute(sql`
+    with limits as (select ${behindNow(databaseClock, -faultDays * 24 * 3600)} as old)
+    delete from ${runFault} where ctid = any (array(
+      select found.row from limits cross join ${scheduledTask} as known cross join lateral (
+        select fault.ctid as row from ${runFault} as fault
+        where fault.task = known.name and fault.slot < least(limits.old, (
+          select slot from ${run} where task = known.name and state <> 'Missed' order by slot desc limit 1
+        ))
+        order by fault.slot limit ${batch}
       ) as found limit ${batch}
     )) returning true`);
   return deleted.length;

@@ -1,12 +1,11 @@
 import { catchUpSeconds } from "./due.ts";
-import type { Fault } from "./finish.ts";
-import type { RunView, TaskStatus } from "./status.ts";
+import type { RunView, SeenFault, TaskStatus } from "./status.ts";
 import { findTask, periodText } from "./tasks.ts";
 
 /** What is due of a task and why, line by line. */
 export function explain(
   status: TaskStatus,
-  { now, faults, timezone }: { now: Date; faults: readonly Fault[]; timezone: string },
+  { now, faults, timezone }: { now: Date; faults: readonly SeenFault[]; timezone: string },
   text: (at: Date | null) => string,
 ): string[] {
   const { timing } = findTask(status.name)!;
@@ -14,12 +13,16 @@ export function explain(
     "daily" in timing
       ? `Every day at ${timing.daily} in ${timezone}; what nobody ran is made up for within ${catchUpSeconds / 3600} h`
       : `Every ${periodText(timing)} since the epoch; of slots that nobody ran, the latest one runs`;
+  const isOfLast = ({ slot }: SeenFault) => slot.getTime() === status.last?.slot.getTime();
+  const [ofLast, earlier] = [faults.filter(isOfLast), faults.filter((fault) => !isOfLast(fault))];
   return [
     `${status.name} at ${text(now)}`,
     rule,
     state(status, text),
     ...(status.last ? lastRun(status.last, text) : ["It has not run yet"]),
-    ...faults.map(({ item, reason }) => `  ${item}: ${reason}`),
+    ...ofLast.map(({ item, reason }) => `  ${item}: ${reason}`),
+    ...(earlier.length > 0 ? ["Of other items, in the 24 h before:"] : []),
+    ...earlier.map(({ slot, item, reason }) => `  ${text(slot)} ${item}: ${reason}`),
     `Next slot: ${text(status.next)}`,
   ];
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { idempotencyKey, run, worker } from "../../drizzle/schema/index.ts";
+import { idempotencyKey, run, runFault, worker } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { scheduleOf } from "../../tests/support/schedule.ts";
@@ -10,7 +10,7 @@ import { explain } from "./explain.ts";
 import { finishRun } from "./finish.ts";
 import { beat, signOff } from "./heartbeat.ts";
 import { pauseTask } from "./pause.ts";
-import { faultsOf, laggards, scheduleStatus } from "./status.ts";
+import { laggards, recentFaults, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 
 const client = useDatabase(6);
@@ -96,16 +96,42 @@ test("a task that was run for a time to come does not pass for one that keeps up
   expect(await laggardsNow()).toEqual([]);
 });
 
-test("failed and missed runs count for a day; faults are told with the run", async () => {
-  const failed = await claimNow(as(), sync);
-  const faults = [{ item: "term 7", reason: "glossary did not answer" }];
-  await finishRun(as(), failed, { error: "no source answered", faults });
+test("failed and missed runs count for a day", async () => {
+  await finishRun(as(), await claimNow(as(), sync), { error: "no source answered", faults: [] });
   clock.advance(60);
   await finishRun(as(), await claimNow(as(), sync), { faults: [] });
   expect(await ofSync()).toMatchObject({ failures: 1, last: { state: "Done" } });
-  expect(await faultsOf(as(), "term-sync", failed.slot)).toEqual(faults);
   clock.advance(24 * 3600 - 60);
   expect((await ofSync()).failures).toBe(0);
+});
+
+test("items of which nothing could be made are told for a day, each as it was the last time; of the last run, always", async () => {
+  const runs: Date[] = [];
+  const ran = async (...items: string[]) => {
+    const claim = await claimNow(as(), sync);
+    runs.push(claim.slot);
+    await finishRun(as(), claim, { faults: items.map((item) => ({ item, reason: `no ${runs.length}` })) });
+    clock.advance(3600);
+  };
+  const told = async () =>
+    (await recentFaults(as(), "term-sync", { last: runs.at(-1)!, now: clock.now() })).map(
+      ({ slot, item, reason }) => `${runs.findIndex((one) => +one === +slot) + 1} ${item} ${reason}`,
+    );
+  await ran("c", "b", "a");
+  await ran("a");
+  await ran("d", "b");
+  const all = ["3 b no 3", "3 d no 3", "2 a no 2", "1 c no 1"];
+  expect(await told()).toEqual(all);
+  clock.advance(21 * 3600);
+  expect(await told()).toEqual(all);
+  clock.advance(1);
+  expect(await told()).toEqual(all.slice(0, 3));
+  await cleanUp(as());
+  expect(await client.db.$count(runFault)).toBe(3);
+  clock.advance(20 * 86_400);
+  await cleanUp(as());
+  expect(await told()).toEqual(all.slice(0, 2));
+  expect(await client.db.$count(runFault)).toBe(2);
 });
 
 test("explains what is due, and what the last run did", async () => {
@@ -115,7 +141,10 @@ test("explains what is due, and what the last run did", async () => {
   clock.advance(2);
   const result = { done: 3, skipped: 1, failed: 1 };
   await finishRun(as(), claim, { result, faults: [] });
-  const faults = [{ item: "term 7", reason: "no text" }];
+  const faults = [
+    { slot: claim.slot, item: "term 7", reason: "no text" },
+    { slot: new Date("2026-12-01T11:00:00Z"), item: "term 8", reason: "no text" },
+  ];
   const text = (at: Date | null) => at?.toISOString().slice(11, 19) ?? "-";
   const lines = explain(await ofSync(), { now: clock.now(), faults, timezone: "UTC" }, text);
   expect(lines).toEqual([
@@ -126,8 +155,12 @@ test("explains what is due, and what the last run did", async () => {
     "  3 done, 1 skipped, 1 failed",
     "  It stands for 2 before it that nobody ran, from 13:00:00",
     "  term 7: no text",
+    "Of other items, in the 24 h before:",
+    "  11:00:00 term 8: no text",
     "Next slot: 16:00:00",
   ]);
+  const ofLast = { now: clock.now(), faults: faults.slice(0, 1), timezone: "UTC" };
+  expect(explain(await ofSync(), ofLast, text)).toEqual(lines.toSpliced(7, 2));
 });
 
 test("cleaning up keeps the runs of a month, and the last of each task", async () => {

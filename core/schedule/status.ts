@@ -1,9 +1,10 @@
-import { and, desc, eq, gt, sql } from "drizzle-orm";
+import { and, desc, eq, gt, gte, lte, sql } from "drizzle-orm";
 import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { databaseNow } from "./database_clock.ts";
 import { dueSlots } from "./due.ts";
+import type { Fault } from "./finish.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { nextSlot } from "./slot.ts";
 import { scheduledTasks, type TaskName } from "./tasks.ts";
@@ -14,6 +15,8 @@ type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 const mostLagSeconds = 60;
 const failureDays = 1;
 const shownFaults = 20;
+/** Of those that come again and again. */
+const readFaults = 10_000;
 
 export interface RunView {
   slot: Date;
@@ -74,18 +77,35 @@ export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   ];
 }
 
-/** Items that the run of a slot could do nothing about, as far as they are shown. */
-export async function faultsOf(
+/** An item that a run could do nothing about: the last one of those that could not, by its slot. */
+export interface SeenFault extends Fault {
+  slot: Date;
+}
+
+/**
+ * What the last run could do nothing about, and the others of the 24 h before: some items are looked at again only when
+ * they have changed. The newest, as far as they are shown, each once.
+ */
+export async function recentFaults(
   { db }: Pick<StatusContext, "db">,
   name: TaskName,
-  slot: Date,
-): Promise<{ item: string; reason: string }[]> {
-  return db
-    .select({ item: runFault.item, reason: runFault.reason })
+  { last, now }: { last: Date; now: Date },
+): Promise<SeenFault[]> {
+  const { task, slot, item, reason } = runFault;
+  const since = Math.min(last.getTime(), now.getTime() - failureDays * 24 * 3_600_000);
+  const newest = db
+    .select({ slot, item, reason })
     .from(runFault)
-    .where(and(eq(runFault.task, name), eq(runFault.slot, slot)))
-    .orderBy(runFault.item)
-    .limit(shownFaults);
+    .where(and(eq(task, name), gte(slot, new Date(since)), lte(slot, last)))
+    .orderBy(desc(slot))
+    .limit(readFaults)
+    .as("newest");
+  const once = db
+    .selectDistinctOn([newest.item])
+    .from(newest)
+    .orderBy(newest.item, desc(newest.slot))
+    .as("once");
+  return db.select().from(once).orderBy(desc(once.slot), once.item).limit(shownFaults);
 }
 
 async function taskStatus(

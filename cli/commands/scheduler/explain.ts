@@ -6,18 +6,18 @@ export default defineCommand({
   args: { task: taskArgument },
   examples: ["svc scheduler explain incident-daily-summary"],
   notes: [
-    "When the task is due and why, what its last run did, and the items that it could do nothing about.",
+    "When the task is due and why, what its last run did, and the items that it and those of the 24 h before could do nothing about.",
   ],
   async run({ task }, io) {
     const name = await taskNamed(task);
-    const [{ explain }, { faultsOf, scheduleStatus }] = await Promise.all([
+    const [{ explain }, { recentFaults, scheduleStatus }] = await Promise.all([
       import("../../../core/schedule/explain.ts"),
       import("../../../core/schedule/status.ts"),
     ]);
     const lines = await onSchedule(io, async (context) => {
       const { now, tasks } = await scheduleStatus(context);
       const status = tasks.find((one) => one.name === name)!;
-      const faults = status.last ? await faultsOf(context, name, status.last.slot) : [];
+      const faults = status.last ? await recentFaults(context, name, { last: status.last.slot, now }) : [];
       return explain(status, { now, faults, timezone: context.config.timezone }, instantText);
     });
     for (const line of lines) io.stdout.write(`${printable(line)}\n`);
