@@ -8,7 +8,7 @@ import { issueTokens } from "./api/tokens.ts";
 import * as support from "./support.ts";
 import { type Load, prepareLoad, type Round, wrkVersion } from "./wrk.ts";
 
-const incidents = support.numberFrom("SVC_BENCH_INCIDENTS", 100_000);
+const incidents = support.countFrom("SVC_BENCH_INCIDENTS", 100_000);
 const size = { incidents, documents: incidents * 10 };
 const clients = 50;
 const poolSize = 10;

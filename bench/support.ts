@@ -24,6 +24,13 @@ export function numberFrom(variable: string, usual: number): number {
   throw new BenchError(`${variable} is no number above 0`);
 }
 
+/** The same of what there can only be whole ones of. */
+export function countFrom(variable: string, usual: number): number {
+  const number = numberFrom(variable, usual);
+  if (Number.isSafeInteger(number)) return number;
+  throw new BenchError(`${variable} is no whole number`);
+}
+
 /** Starts a part that is stopped at the end, whatever the end is; also one that is still being started then. */
 export async function keep<T>(
   parts: AsyncDisposableStack,

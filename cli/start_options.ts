@@ -1,5 +1,9 @@
+import { existsSync, fstatSync } from "node:fs";
+import { ConfigurationError } from "../core/errors.ts";
 import { UsageError } from "./errors.ts";
 import { kebab } from "./help.ts";
+
+const longestSocketPath = process.platform === "linux" ? 107 : 103;
 
 interface Given {
   host?: string;
@@ -46,8 +50,26 @@ export function activated(
   { LISTEN_FDS, LISTEN_PID }: Readonly<Record<string, string | undefined>>,
 ): number | undefined {
   if (LISTEN_PID !== String(process.pid) || (host ?? port ?? uds) !== undefined) return undefined;
+  if (LISTEN_FDS === undefined || LISTEN_FDS === "0") return undefined;
   if (LISTEN_FDS !== "1") throw new UsageError(`LISTEN_FDS is ${LISTEN_FDS}: exactly one socket is served`);
   return 3;
+}
+
+/** @throws ConfigurationError for files that are not there, and for a descriptor by which nobody could be served */
+export function refuseMissing({ fd, reloadDir = [] }: Pick<Given, "fd" | "reloadDir">): void {
+  const missing = reloadDir.find((path) => !existsSync(path));
+  if (missing !== undefined) throw new ConfigurationError([`--reload-dir: there is no ${missing}`]);
+  if (fd !== undefined && !isSocket(fd)) {
+    throw new ConfigurationError([`--fd ${fd} is no socket`]);
+  }
+}
+
+function isSocket(fd: number): boolean {
+  try {
+    return fstatSync(fd).isSocket();
+  } catch {
+    return false;
+  }
 }
 
 /** Options as they are typed. */
@@ -79,15 +101,24 @@ export function whole(minimum: number, maximum: number) {
   };
 }
 
+/** Of a path that a socket may have (`sun_path` of unix(7)). */
+export function socketPath(text: string): string {
+  if (Buffer.byteLength(text) > longestSocketPath) {
+    throw new UsageError(`the path of a socket has at most ${longestSocketPath} bytes`);
+  }
+  return text;
+}
+
 /** Of a file's mode in octal. */
 export function mode(text: string): number {
   if (!/^0?[0-7]{3}$/.test(text)) throw new UsageError(`"${text}" is not a mode such as 660`);
   return Number.parseInt(text, 8);
 }
 
-/** Of a path of URLs. */
+/** Of a path of URLs, in which no client leaves a `.` or `..` as it is. */
 export function path(text: string): string {
-  if (!/^(\/[\w.~-]+)+\/?$/.test(text)) throw new UsageError(`"${text}" is not a path such as /svc`);
+  if (!/^(\/(?!\.\.?(\/|$))[\w.~-]+)+\/?$/.test(text))
+    throw new UsageError(`"${text}" is not a path such as /svc`);
   return text;
 }
 

@@ -86,9 +86,9 @@ test("a browser that fails is told of beside the spinner", async () => {
   expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
 });
 
-test("what cannot be written is no success: the disk may be full", () => {
+test.each(["help", "--version"])("%s that cannot be written is no success: the disk may be full", (word) => {
   const { exitCode, stderr } = Bun.spawnSync(
-    ["sh", "-c", 'exec "$0" cli/main.ts help > /dev/full', process.execPath],
+    ["sh", "-c", 'exec "$0" cli/main.ts "$1" > /dev/full', process.execPath, word],
     { cwd: join(import.meta.dir, "..") },
   );
   expect([exitCode, stderr.toString()]).toEqual([1, "svc: the output cannot be written (ENOSPC)\n"]);

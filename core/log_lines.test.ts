@@ -1,8 +1,8 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
 import { temporaryDirectory } from "../tests/support/backup.ts";
 import { createLog } from "./log.ts";
-import { GatheredLines } from "./log_lines.ts";
+import { GatheredLines, standardError } from "./log_lines.ts";
 
 function gathered() {
   const written: string[][] = [];
@@ -66,4 +66,63 @@ test.each([
       .filter((line) => line.startsWith("{"));
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(["zero", "one", "two", "three"]);
   }
+});
+
+test.each<[number, string]>([
+  [3, "one"],
+  [4, "one"],
+  [6, "one\ntw"],
+])("on a disk with room for %p, what comes behind %p is lost, and later lines are whole", (space, kept) => {
+  let room = space;
+  let text = "";
+  const output = standardError((bytes) => {
+    if (room === 0) throw Object.assign(new Error("full"), { code: "ENOSPC" });
+    const taken = bytes.subarray(0, room);
+    room -= taken.length;
+    text += Buffer.from(taken).toString();
+    return taken.length;
+  });
+  output.write("one\ntwo\n");
+  output.write("three\n");
+  room = 100;
+  output.write("four\n");
+  output.write("five\n");
+  expect(text).toBe(`${kept}\nfour\nfive\n`);
+});
+
+test("a reader that is slow gets all of it", () => {
+  let text = "";
+  let turn = 0;
+  const output = standardError((bytes) => {
+    turn += 1;
+    if (turn % 2 === 1) throw Object.assign(new Error("later"), { code: "EAGAIN" });
+    text += Buffer.from(bytes.subarray(0, 4)).toString();
+    return Math.min(bytes.length, 4);
+  });
+  output.write("one\ntwo\n");
+  expect(text).toBe("one\ntwo\n");
+});
+
+test("where nothing is taken for now, it is tried again after a pause", () => {
+  const pause = spyOn(Bun, "sleepSync");
+  let turn = 0;
+  const output = standardError((bytes) => {
+    turn += 1;
+    return turn < 3 ? 0 : bytes.length;
+  });
+  try {
+    output.write("one\n");
+    expect([turn, pause.mock.calls.length]).toEqual([3, 2]);
+  } finally {
+    pause.mockRestore();
+  }
+});
+
+test("a full disk changes nothing about how a program ends", async () => {
+  await using directory = await temporaryDirectory();
+  const file = join(directory.path, "full.ts");
+  const log = JSON.stringify(join(import.meta.dir, "log.ts"));
+  await Bun.write(file, `import { createLog } from ${log}; createLog("info").info("one");`);
+  const { exitCode } = Bun.spawnSync(["sh", "-c", 'exec "$0" "$1" 2> /dev/full', process.execPath, file]);
+  expect(exitCode).toBe(0);
 });

@@ -1,6 +1,8 @@
+import { writeSync } from "node:fs";
 import pino from "pino";
 
 const waitMilliseconds = 10;
+const lineFeed = 10;
 /** Characters that wait at most. */
 const largestBatch = 65_536;
 
@@ -37,7 +39,27 @@ export class GatheredLines implements pino.DestinationStream {
 /**
  * Standard error, written to before the program goes on. By a thread beside it, the last lines would be lost when the
  * process ends, which are those that tell why; and behind a reader that has stopped, all that waits would fill the memory.
+ * What there is no room for (a full disk), or nobody to read, is lost, and no reason to stop.
  */
-export function standardError(): pino.DestinationStream {
-  return pino.destination({ dest: 2, sync: true });
+export function standardError(
+  write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes),
+): pino.DestinationStream {
+  let last: number | undefined = lineFeed;
+  return {
+    write(lines) {
+      // What comes behind a part of a line is no part of it.
+      let rest = Buffer.from(last === lineFeed ? lines : `\n${lines}`);
+      while (rest.length > 0) {
+        try {
+          const written = write(rest);
+          if (written === 0) Bun.sleepSync(waitMilliseconds);
+          last = rest[written - 1] ?? last;
+          rest = rest.subarray(written);
+        } catch (cause) {
+          if ((cause as NodeJS.ErrnoException).code !== "EAGAIN") return;
+          Bun.sleepSync(waitMilliseconds);
+        }
+      }
+    },
+  };
 }

@@ -4,10 +4,10 @@ import type { MetricsPlace } from "../core/telemetry/endpoint.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
-import type { Deps } from "./deps.ts";
+import type { Deps, ServerNow } from "./deps.ts";
 import { contentRoutes } from "./document/content.ts";
 import { documentRoutes } from "./document/routes.ts";
-import { errorResponse } from "./error.ts";
+import { errorAnswer } from "./error.ts";
 import { eventRoutes } from "./event/routes.ts";
 import { flowRoutes } from "./flow/routes.ts";
 import { healthRoutes } from "./health/routes.ts";
@@ -18,14 +18,14 @@ import { judgeMethod } from "./methods.ts";
 import { messageRoutes } from "./message/routes.ts";
 import { ObservedRequests } from "./metrics/requests.ts";
 import { tellRoutes } from "./metrics/routes.ts";
-import { refuseBody } from "./no_body.ts";
+import { OptionalBodies } from "./no_body.ts";
 import { refuseUnknownQuery } from "./no_query.ts";
 import { openApiRoutes } from "./openapi/routes.ts";
 import { pageAssets } from "./page/routes.ts";
 import { participantRoutes } from "./participant/routes.ts";
 import { reportRoutes } from "./report/routes.ts";
 import { searchRoutes } from "./search/routes.ts";
-import { secureAnswers } from "./security_headers.ts";
+import { SecurityHeaders } from "./security_headers.ts";
 import { signInRoutes } from "./sign_in/routes.ts";
 import { staticRoutes } from "./static/routes.ts";
 import { taskRoutes } from "./task/routes.ts";
@@ -46,8 +46,22 @@ const noAddress = new Response(
   { status: 400, headers: { "content-type": "application/json", "cache-control": "no-store" } },
 );
 
-function hasAddress({ url, headers }: Request): boolean {
-  return url.startsWith("http") && URL.canParse(url) && !headers.get("host")?.includes(",");
+/** What a URL that can be read begins with, as long as it is of nothing but plain characters. */
+const origin = /^https?:\/\/[\w.:[\]-]+\//;
+
+/** Over TLS, Elysia would take the first name of the path for part of a host as short as this: see `readHttpsUrls`. */
+const shortHost = /^https:\/\/[^/]{1,2}\//;
+
+/** Judges addresses, for which most come to the same host: behind one that can be read, every path can. */
+function judgeAddress(): (request: Request) => boolean {
+  let known: string | undefined;
+  return ({ url, headers }) => {
+    if (known === undefined || !url.startsWith(known)) {
+      if (!url.startsWith("http") || shortHost.test(url) || !URL.canParse(url)) return false;
+      known = origin.exec(url)?.[0];
+    }
+    return !headers.get("host")?.includes(",");
+  };
 }
 
 type Handler = (request: Request) => Response | Promise<Response>;
@@ -57,7 +71,10 @@ export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const presence = { leaving: false };
   const judge = judgeMethod((): AnyElysia => app);
-  const secure = secureAnswers(deps);
+  const server: ServerNow = () => app.server;
+  const bodies = new OptionalBodies((): AnyElysia => app);
+  const hasAddress = judgeAddress();
+  const security = new SecurityHeaders(deps.proxies, server);
   const requests = deps.telemetry && new ObservedRequests(deps.telemetry);
   const app = new Elysia({
     // Bun's own router answers a literal colon in the path differently from Elysia's.
@@ -80,27 +97,33 @@ export function createApp(deps: Deps) {
     })
     .decorate("drain", nothingToDrain)
     .decorate("operator", operatorOf(requests))
-    .use(logRequests(deps, requests))
+    // Elysia reads the text of hooks: one that waits, or names its `server`, costs each request of every route.
+    .onRequest(({ request, set }) => {
+      set.headers = security.of(request);
+    })
+    .use(logRequests(deps, server, requests))
     .use(tellRoutes(requests))
-    .onError({ as: "global" }, ({ error, request, path, route, set }) => {
+    .onError({ as: "global" }, ({ error, request, requestId, path, route, set }) => {
       requests?.matched(request, route);
-      const judged = judge(error, request, path);
-      const response = judged instanceof Response ? judged : errorResponse(judged, request, deps.log);
-      // For the log: Elysia has put its own idea of a status there.
-      set.status = response.status;
-      return response;
+      const judged = judge(error, request, path, route);
+      const answer = judged instanceof Response ? judged : errorAnswer(judged, path, requestId, deps.log);
+      // For the log, too: Elysia has put its own idea of a status there.
+      set.status = answer.status;
+      if (answer instanceof Response) return answer;
+      Object.assign(set.headers, answer.headers);
+      return answer.body;
     })
     // Before the parser: whatever the body, a file takes none.
     .use(staticRoutes(deps.config.staticDir, (): AnyElysia => app))
+    .onParse({ as: "global" }, ({ request, route }) => bodies.read({ request, route }))
     .onParse({ as: "global" }, ({ request, contentType }) => readJson(request, contentType))
     .onBeforeHandle(
       { as: "global" },
       refuseUnknownQuery((): AnyElysia => app),
     )
-    .onBeforeHandle(
-      { as: "global" },
-      refuseBody((): AnyElysia => app),
-    )
+    .onBeforeHandle({ as: "global" }, ({ request, route, body }) => {
+      bodies.check({ request, route, body });
+    })
     .use(healthRoutes(deps, presence))
     .use(pageAssets)
     .use(openApiRoutes(deps.config.publicUrl, (): AnyElysia => app))
@@ -121,21 +144,17 @@ export function createApp(deps: Deps) {
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
-  app.wrap((handler, request) => {
+  return app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
     if (answer) {
       requests?.atOnce(request, challengeRoute, answer);
-      return () => answer;
+      return () => security.add(answer, request);
     }
     // Elysia's types say no more of a handler than that it is a function.
-    const next = hasAddress(request) ? (handler as unknown as Handler) : () => noAddress.clone();
+    const next = hasAddress(request)
+      ? (handler as unknown as Handler)
+      : () => security.add(noAddress.clone(), request);
     return requests ? (inner: Request) => requests.around(inner, () => next(inner)) : next;
-  });
-  return app.wrap((handler, request) => (inner: Request) => {
-    const answer = (handler as unknown as Handler)(inner);
-    return answer instanceof Promise
-      ? answer.then((response) => secure(response, request, app.server))
-      : secure(answer, request, app.server);
   });
 }
 

@@ -4,13 +4,17 @@ import { Elysia, t } from "elysia";
 import { createLog } from "../core/log.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { createTestDatabase } from "../tests/support/database.ts";
-import { errorResponse, faultOf } from "./error.ts";
+import { errorAnswer, faultOf } from "./error.ts";
 
 test("an answer that breaks its own schema is our fault: 500, and neither answer nor log shows what it held", async () => {
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const app = new Elysia()
-    .onError(({ error, request }) => errorResponse(error, request, log))
+    .onError(({ error, path, set }) => {
+      const answer = errorAnswer(error, path, "1", log);
+      set.status = answer.status;
+      return answer instanceof Response ? answer : answer.body;
+    })
     .get("/noauth/broken", () => ({ status: 42, encoded_jwt: "a secret" }) as never, {
       response: { 200: t.Object({ status: t.String(), encoded_jwt: t.String() }) },
     });

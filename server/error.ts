@@ -5,7 +5,6 @@ import { errorCode } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
-import { requestIdOf } from "./request_id.ts";
 
 const statuses: Record<SvcError["code"], number> = {
   invalid_input: 400,
@@ -111,8 +110,8 @@ function fromDatabase(error: unknown): SvcError | undefined {
 }
 
 /** A name that we do not know is the caller's own text: not repeated. */
-export function unknownName(): InvalidInput {
-  return new InvalidInput("body", "There is a field or parameter that is not known here");
+export function unknownName(where: "body" | "query"): InvalidInput {
+  return new InvalidInput(where, "There is a field or parameter that is not known here");
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
@@ -122,24 +121,36 @@ function fromElysia(error: unknown): SvcError | undefined {
     return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer of ours that breaks its own schema is our fault, not the caller's.
-  if (code === "VALIDATION" && (error as { type?: string }).type !== "response") {
-    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName();
-    const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || "body";
+  const { type } = (error ?? {}) as { type?: string };
+  if (code === "VALIDATION" && type !== "response") {
+    const where = type === "query" ? "query" : "body";
+    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where);
+    const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || where;
     return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
   }
   return undefined;
 }
 
+/** What Elysia makes an answer of: it copies a Response once more. */
+interface PlainAnswer {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
 /**
- * The answer to a request that failed, in the language of its reader: a page for a browser at our pages, an object
+ * The answer to a request to `path` that failed, in the language of its reader: a page for a browser at our pages, an object
  * with a text `status` for clients of the challenge protocol (Weep reads nothing else), problem details for the rest.
  * One place for all three, because an Elysia error hook of the application runs before those of its parts.
  */
-export function errorResponse(error: unknown, request: Request, log: Log): Response {
-  const requestId = requestIdOf(request);
+export function errorAnswer(
+  error: unknown,
+  path: string,
+  requestId: string,
+  log: Log,
+): Response | PlainAnswer {
   const fault = faultOf(error, log, requestId);
-  const { pathname } = new URL(request.url);
-  if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(pathname)) {
+  if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(path)) {
     // Why single sign-on failed is in the cause: the page may not say it, an operator must be able to read it.
     if (fault.code === "unauthenticated")
       log.warn({ err: error, request_id: requestId }, "nobody was signed in");
@@ -150,17 +161,16 @@ export function errorResponse(error: unknown, request: Request, log: Log): Respo
     return page;
   }
   const { status, code, detail, field } = fault;
-  const protocol = pathname.startsWith("/noauth/");
+  const protocol = path.startsWith("/noauth/");
   const body = protocol
     ? { status: code, code, detail, field, request_id: requestId }
     : { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
   const headers = {
     "content-type": protocol ? "application/json" : "application/problem+json",
     "cache-control": "no-store",
-    "x-request-id": requestId,
     ...fault.headers,
   };
-  return new Response(JSON.stringify(body), { status, headers });
+  return { status, headers, body: JSON.stringify(body) };
 }
 
 function pageOf({ status, detail }: Fault, requestId: string): Response {

@@ -1,2 +1,30 @@
+import { InvalidInput } from "../core/errors.ts";
+
 /** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */
 export const etagOf = ({ version }: { version: number }) => `"${version}"`;
+
+const tag = String.raw`(?:W/)?"[!#-~\x80-\xff]*"`;
+/** Of `If-Match` (RFC 9110, 13.1.1). A comma may stand in a tag as well. */
+const tags = new RegExp(tag, "g");
+const listOfTags = new RegExp(`^${tag}(?:[\\t ]*,[\\t ,]*${tag})*$`);
+
+/**
+ * Who sends a condition wants nothing done where it does not hold (RFC 9110, 13.1). Of those, a body says the version, and
+ * 409 is the answer when it is another by now: `If-Match` may say the same once more. What nobody would look at, such as
+ * that of a DELETE, is refused instead of being hoped for in vain.
+ *
+ * @throws InvalidInput
+ */
+export function refuseCondition({ method, headers }: Request, body: unknown): void {
+  if (method === "GET" || method === "HEAD") return;
+  const [match, noneMatch] = [headers.get("if-match"), headers.get("if-none-match")];
+  if (noneMatch !== null) throw new InvalidInput("If-None-Match", "If-None-Match is for reading alone");
+  if (match === null || match === "*") return;
+  const { version } = (body ?? {}) as { version?: unknown };
+  const given = listOfTags.test(match) ? match.match(tags) : null;
+  if ((typeof version !== "number" && typeof version !== "string") || !given?.includes(`"${version}"`))
+    throw new InvalidInput(
+      "If-Match",
+      "If-Match stands beside a body with the same version, and nowhere else",
+    );
+}

@@ -3,17 +3,20 @@ import { WrongMethod } from "./error.ts";
 
 /**
  * Judges a failed request to `app`: where a route of the path takes other methods only, that is said (RFC 9110, 9.3.7 and
- * 15.5.6). What a route itself says of a method that it answers remains.
+ * 15.5.6). What the `route` says that has matched, since it answers the method, remains.
  *
  * @returns the answer to OPTIONS, or the error that it really is
  */
 export function judgeMethod(app: () => AnyElysia) {
-  let routes: { method: string; pattern: RegExp }[] | undefined;
-  return (error: unknown, { method }: Request, path: string): unknown => {
+  let routes: { method: string; path: string; pattern: RegExp }[] | undefined;
+  let own: Set<string> | undefined;
+  return (error: unknown, { method }: Request, path: string, route: string | undefined): unknown => {
     // What takes every method only says that there is nothing, and what takes every path knows for itself.
     routes ??= app()
       .routes.filter((route) => route.method !== "ALL" && !route.path.endsWith("*"))
-      .map((route) => ({ method: route.method, pattern: patternOf(route.path) }));
+      .map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
+    own ??= new Set(routes.map((known) => known.path));
+    if (route !== undefined && own.has(route)) return error;
     const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
     if (methods.has("GET")) methods.add("HEAD");
     if (methods.size === 0 || methods.has(method)) return error;

@@ -61,6 +61,7 @@ test.each([
   ["", "application/x-unknown", 200],
   ["", "application/x-www-form-urlencoded", 200],
   ["", "application/octet-stream", 200],
+  ["", "multipart/form-data; boundary=x", 200],
   ["1\r\na\r\n", "application/x-www-form-urlencoded", 400],
   ["1\r\na\r\n", "application/octet-stream", 400],
   ["2\r\n{}\r\n", "application/json", 200],

@@ -14,39 +14,54 @@ interface Posted {
 /** The body of a request that says all in its path. */
 export const nothing = t.Optional(t.Object({}, closed));
 
+/** What stands for a body that is no JSON: no object, whatever is in it. */
+const somethingElse = "no JSON";
+
 /**
  * For each request of `app` whose body may be left out: there is none, or an object as JSON. Elysia checks no optional
  * body in which it finds nothing: `[]`, bytes, and whatever is of a content type that it does not know.
  */
-export function refuseBody(app: () => AnyElysia) {
-  let without: Set<string> | undefined;
-  return async ({ request, route, body }: Posted): Promise<void> => {
-    if (request.method !== "POST") return;
-    without ??= new Set(
-      app()
+export class OptionalBodies {
+  /** By their routes. */
+  #known: Set<string> | undefined;
+  /** Those in which there was nothing, though they were said to have something. */
+  readonly #empty = new WeakSet<Request>();
+
+  constructor(private readonly app: () => AnyElysia) {}
+
+  /**
+   * A parser ahead of that of JSON: it reads whatever else there is, to see whether that is anything. Whose length was not
+   * said may be of no chunks; to ask for that when the rest is checked, each request of any kind would have to wait.
+   */
+  read({ request, route }: Posted): Promise<unknown> | undefined {
+    if (request.body === null || sendsJson(request) || !this.#has(request, route)) return undefined;
+    return request.bytes().then(({ length }) => {
+      if (length > 0) return somethingElse;
+      this.#empty.add(request);
+      // With undefined, Elysia would read it once more.
+      return null;
+    });
+  }
+
+  /** @throws InvalidInput */
+  check({ request, route, body }: Posted): void {
+    if (body === undefined || !this.#has(request, route) || this.#empty.has(request)) return;
+    if (!sendsJson(request) || typeof body !== "object" || body === null || Array.isArray(body))
+      throw new InvalidInput("body", "The body of this request is none, or an object as application/json");
+  }
+
+  #has({ method }: Request, route: string): boolean {
+    if (method !== "POST") return false;
+    this.#known ??= new Set(
+      this.app()
         .routes.filter(({ hooks }) => isOptional(hooks.body))
         .map(({ path }) => path),
     );
-    if (!without.has(route) || (await isEmpty(request, body))) return;
-    const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
-    if (!isObject || !isJson(request.headers.get("content-type") ?? ""))
-      throw new InvalidInput("body", "The body of this request is none, or an object as application/json");
-  };
+    return this.#known.has(route);
+  }
 }
 
-/** Also of one whose length was not said, and that is of no chunks then: whoever reads it first finds nothing in it. */
-async function isEmpty(request: Request, body: unknown): Promise<boolean> {
-  if (request.body === null) return true;
-  if (!request.bodyUsed) return (await request.bytes()).length === 0;
-  const type = request.headers.get("content-type") ?? "";
-  if (isJson(type)) return body === undefined;
-  if (body instanceof ArrayBuffer) return body.byteLength === 0;
-  return body === "" || (isForm(type) && Object.keys(body ?? {}).length === 0);
-}
-
-function isForm(contentType: string): boolean {
-  return /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
-}
+const sendsJson = ({ headers }: Request) => isJson(headers.get("content-type") ?? "");
 
 function isOptional(body: unknown): boolean {
   return typeof body === "object" && body !== null && OptionalKind in body;

@@ -21,7 +21,7 @@ export function refuseUnknownQuery(app: () => AnyElysia) {
         .map(({ method, path, hooks }) => [`${method} ${path}`, { knows: hooks.query !== undefined }]),
     );
     const asked = asking.get(`${method === "HEAD" ? "GET" : method} ${route}`);
-    if (asked && !asked.knows) throw unknownName();
+    if (asked && !asked.knows) throw unknownName("query");
     if (asked) refuseRepeated(new URL(url).searchParams);
   };
 }

@@ -1,6 +1,6 @@
 import { type SchemaOptions, Type } from "@sinclair/typebox";
 import { t, type TSchema } from "elysia";
-import { largestLimit, longestQuery } from "../core/list/page.ts";
+import { largestLimit, longestQuery, rankedMatches } from "../core/list/page.ts";
 
 // What the schemas of all resources share. Objects are closed: a name that nobody knows is an error, also in what we say.
 
@@ -32,7 +32,12 @@ export const instant = t.String({ format: "date-time" });
 
 /** Parameters of every list, beside its filters and `sort`. */
 export const listQuery = {
-  q: t.Optional(t.String({ maxLength: longestQuery, description: 'Words to find: `disk "full up" -test`' })),
+  q: t.Optional(
+    t.String({
+      maxLength: longestQuery,
+      description: `Words to find: \`disk "full up" -test\`. Listed are the newest ${rankedMatches} matches, the best first`,
+    }),
+  ),
   limit: t.Optional(limitText),
   cursor: t.Optional(t.String({ description: "`next_cursor` of the page before" })),
 };

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { useFrontEnd } from "../tests/support/front_end_server.ts";
 import { newChallenge, poll, signInToken, type TestServer } from "../tests/support/server.ts";
 import { proxyTrust } from "./address.ts";
-import { secureAnswers } from "./security_headers.ts";
+import { SecurityHeaders } from "./security_headers.ts";
 import { errorPage } from "./start/error_page.ts";
 
 const { server } = useFrontEnd();
@@ -80,9 +80,9 @@ describe("what a browser is told", () => {
 });
 
 describe("Strict-Transport-Security", () => {
-  const told = async (to: TestServer, proto?: string) => {
-    const headers: Record<string, string> = proto === undefined ? {} : { "x-forwarded-proto": proto };
-    return (await to.fetch("/healthcheck", { headers })).headers.get("strict-transport-security");
+  const told = async (to: TestServer, proto?: string, path = "/healthcheck", more = {}) => {
+    const headers = { ...(proto === undefined ? {} : { "x-forwarded-proto": proto }), ...more };
+    return (await to.fetch(path, { headers })).headers.get("strict-transport-security");
   };
 
   test("where a proxy that we believe says https, and nowhere else", async () => {
@@ -97,15 +97,25 @@ describe("Strict-Transport-Security", () => {
     expect(await told(stranger, "https")).toBeNull();
     expect(await told(server(), "https")).toBeNull();
   });
+
+  test("with errors, a poll that memory answers, and what has no address", async () => {
+    await using proxied = await server().another({ proxyHeaders: true, trustedProxies: "127.0.0.1" });
+    const challenge = await newChallenge(proxied);
+    await poll(proxied, challenge);
+    const verifier = { authorization: `Challenge ${challenge.verifier}` };
+    expect(await told(proxied, "https", challenge.pollPath, verifier)).toBe("max-age=31536000");
+    expect(await told(proxied, "https", "/whoami")).toBe("max-age=31536000");
+    expect(await told(proxied, "https", "/healthcheck", { host: "a b" })).toBe("max-age=31536000");
+  });
 });
 
 test("Strict-Transport-Security over TLS of our own", () => {
-  const secure = secureAnswers({ proxies: proxyTrust(false, "127.0.0.1") });
-  const told = (url: string) =>
-    secure(new Response(), new Request(url), null).headers.get("strict-transport-security");
-  expect([told("https://a/"), told("http://a/"), told("http://a/https:")]).toEqual([
-    "max-age=31536000",
-    null,
-    null,
-  ]);
+  const security = new SecurityHeaders(proxyTrust(false, "127.0.0.1"), () => null);
+  const name = "strict-transport-security";
+  const told = (url: string) => [
+    security.of(new Request(url))[name],
+    security.add(new Response(), new Request(url)).headers.get(name),
+  ];
+  expect(told("https://a/")).toEqual(["max-age=31536000", "max-age=31536000"]);
+  for (const url of ["http://a/", "http://a/https:"]) expect(told(url)).toEqual([undefined, null]);
 });

@@ -1,6 +1,5 @@
-import type { Server } from "bun";
 import { plainAddress } from "../core/address.ts";
-import type { Deps } from "./deps.ts";
+import type { Deps, ServerNow } from "./deps.ts";
 
 /** What a browser is told of every answer that does not say otherwise itself: it is data, for whoever asked, and not kept. */
 export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({
@@ -16,20 +15,34 @@ export const usualHeaders: readonly (readonly [string, string])[] = Object.entri
 /** A year: browsers then ask by TLS alone (RFC 6797). */
 const onlyByTls = "max-age=31536000";
 
-/** Adds what a browser is to know to an answer. */
-export function secureAnswers({ proxies }: Pick<Deps, "proxies">) {
-  /** By TLS to us, or to a proxy that we believe. The rightmost is what the nearest proxy says. */
-  const byTls = (request: Request, server: Server<unknown> | null): boolean => {
-    if (request.url.startsWith("https:")) return true;
-    if (!proxies.enabled) return false;
-    const told = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
-    const peer = plainAddress(server?.requestIP(request)?.address ?? "");
-    return told === "https" && peer !== undefined && proxies.trusts(peer);
-  };
-  return (response: Response, request: Request, server: Server<unknown> | null): Response => {
-    const { headers } = response;
+const usual: Readonly<Record<string, string>> = Object.fromEntries(usualHeaders);
+
+/** Tells browsers what they are to know. */
+export class SecurityHeaders {
+  constructor(
+    private readonly proxies: Deps["proxies"],
+    private readonly server: ServerNow,
+  ) {}
+
+  /** What the answer to a request begins with; its route may put its own words in the place of these. */
+  of(request: Request): Record<string, string> {
+    return this.#byTls(request) ? { ...usual, "strict-transport-security": onlyByTls } : { ...usual };
+  }
+
+  /** Adds them to an answer that is there already, which costs several times as much. */
+  add(answer: Response, request: Request): Response {
+    const { headers } = answer;
     for (const [name, value] of usualHeaders) if (!headers.has(name)) headers.set(name, value);
-    if (byTls(request, server)) headers.set("strict-transport-security", onlyByTls);
-    return response;
-  };
+    if (this.#byTls(request)) headers.set("strict-transport-security", onlyByTls);
+    return answer;
+  }
+
+  /** By TLS to us, or to a proxy that we believe. The rightmost is what the nearest proxy says. */
+  #byTls(request: Request): boolean {
+    if (request.url.startsWith("https:")) return true;
+    if (!this.proxies.enabled) return false;
+    const told = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
+    const peer = plainAddress(this.server()?.requestIP(request)?.address ?? "");
+    return told === "https" && peer !== undefined && this.proxies.trusts(peer);
+  }
 }

@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { Recoverable, type REPLServer, start } from "node:repl";
+import { inspect } from "node:util";
 import { runInThisContext } from "node:vm";
 import { Glob } from "bun";
 import { isLoopbackHost } from "../core/address.ts";
@@ -11,6 +12,7 @@ import { systemClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
 import * as tables from "../drizzle/schema/index.ts";
+import { readHttpsUrls } from "./https_urls.ts";
 import { unservedApp } from "./unserved.ts";
 
 export interface ShellOptions {
@@ -48,6 +50,7 @@ export async function shell({ environment, confirm, script, write }: ShellOption
   const log = createLog(config.logLevel);
   const context = { db, clock: systemClock, config, log };
   const app = unservedApp(environment);
+  if (config.publicUrl.startsWith("https:")) readHttpsUrls(app);
   Object.assign(globalThis, {
     ...{ config, db, tables, sql, app, context },
     ...{ clock: systemClock, services: servicesOf() },
@@ -56,7 +59,7 @@ export async function shell({ environment, confirm, script, write }: ShellOption
     if (script === undefined) await converse(environment);
     else {
       const value = await evaluate(script).catch(tellOf);
-      if (value !== undefined) write(`${typeof value === "string" ? value : Bun.inspect(value)}\n`);
+      if (value !== undefined) write(`${typeof value === "string" ? value : shown(value)}\n`);
     }
   } finally {
     await Promise.all([close(), sql.end({ timeout: 5 })]);
@@ -81,10 +84,14 @@ function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
 
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 
+/**
+ * Not by `Bun.inspect`, which shows what is not enumerable: rows of postgres.js bring along their connection, with the key
+ * by which it can be cancelled.
+ */
+const shown = (value: unknown) => inspect(value, { depth: 8, compact: 8 });
+
 /** The value of TypeScript. */
-async function evaluate(code: string): Promise<unknown> {
-  return await run(transpiler.transformSync(code));
-}
+const evaluate = (code: string) => run(transpiler.transformSync(code));
 
 /** The value of a program in the global scope, so that what it declares stays. */
 async function run(program: string): Promise<unknown> {

@@ -22,7 +22,9 @@ export async function startServer(options: StartOptions, environment: Environmen
   void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
   // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settingsOf(options, environment));
-  const app = await loadApp(options.app);
+  const app = await Promise.race([loadApp(options.app), stop.promise]);
+  // It may wait in vain, for a database that takes connections and says nothing; nobody is served yet.
+  if (app === undefined) return;
   const operator = isElysia(app) ? (app.decorator.operator ?? {}) : {};
   const endpoint =
     operator.metrics && !options.supervised

@@ -1,6 +1,6 @@
 import { PgBoss } from "pg-boss";
 import { attemptDelivery, buryDelivery } from "../core/delivery/attempt.ts";
-import { bossError, bossOptions, deadQueue, deliveryQueue } from "../core/delivery/job.ts";
+import { bossError, bossOptions, deadQueue, deliveryQueue, recipientQueue } from "../core/delivery/job.ts";
 import { addressForPg } from "../drizzle/address_pg.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
@@ -9,7 +9,11 @@ type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins
 
 /** Its own, beside those of the schedule and of the tasks. */
 const connections = 3;
-const atOnce = 8;
+/** What it tries at once. */
+const atOnce = [
+  [deliveryQueue, 8],
+  [recipientQueue, 6],
+] as const;
 /** Of one plugin, so that one which hangs leaves room for the others. */
 const atOnceByPlugin = 3;
 const pollSeconds = 2;
@@ -39,16 +43,24 @@ export async function sendDeliveries(
     return { db: db(), clock, config, log, plugins };
   };
   const often = { pollingIntervalSeconds: poll };
-  await boss.work(
-    deliveryQueue,
-    { ...often, localConcurrency: atOnce, localGroupConcurrency: atOnceByPlugin },
-    async (jobs) => {
-      for (const job of jobs) {
-        const attempt = () => attemptDelivery(context(), job.id, job.signal);
-        await (observed ? observed.delivery(attempt) : attempt());
-      }
-    },
-  );
+  for (const [queue, localConcurrency] of atOnce) {
+    // There may be hundreds: whoever has done one looks for the next without a pause.
+    const goOn = () => {
+      for (const { id, name, count } of boss.getWipData())
+        if (name === queue && count > 0) boss.notifyWorker(id);
+    };
+    await boss.work(
+      queue,
+      { ...often, localConcurrency, localGroupConcurrency: atOnceByPlugin },
+      async (jobs) => {
+        for (const job of jobs) {
+          const attempt = () => attemptDelivery(context(), job.id, job.signal);
+          await (observed ? observed.delivery(attempt) : attempt());
+        }
+        goOn();
+      },
+    );
+  }
   await boss.work(deadQueue, { ...often, includeMetadata: true }, async (jobs) => {
     for (const { sourceId } of jobs) if (sourceId !== null) await buryDelivery(context(), sourceId);
   });

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { errorCode } from "../core/database_error.ts";
+import { errorCode, operatorsError } from "../core/database_error.ts";
 import { claimDue, claimNow } from "../core/schedule/claim.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
@@ -60,15 +60,25 @@ async function followAll(
   }
 }
 
-/** Runs a task now. @throws Conflict when it is running already */
+/**
+ * Runs a task now.
+ *
+ * @throws Conflict when it is running already
+ * @throws Unavailable when PostgreSQL is away or refuses us
+ */
 export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): Promise<Outcome> {
-  await observe(deps, new Crew());
-  try {
-    const claim = await claimNow(deps.schedule(), one.definition);
-    return await runClaim(deps, one, claim, stop);
-  } finally {
-    await signOff(deps.schedule()).catch(() => {});
-  }
+  const now = async () => {
+    await observe(deps, new Crew());
+    try {
+      const claim = await claimNow(deps.schedule(), one.definition);
+      return await runClaim(deps, one, claim, stop);
+    } finally {
+      await inTime(patienceMilliseconds, signOff(deps.schedule())).catch(() => {});
+    }
+  };
+  return now().catch((error: unknown) => {
+    throw operatorsError(withoutQuery(error));
+  });
 }
 
 async function follow(

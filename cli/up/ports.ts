@@ -2,32 +2,56 @@ import { createServer } from "node:net";
 import { SvcError } from "../../core/errors.ts";
 import { UsageError } from "../errors.ts";
 
-/** @throws SvcError that names the port, who wants it, and the option that changes it */
+/** What is the matter with a port. */
+const faults: Readonly<Record<string, string>> = {
+  EADDRINUSE: "is taken",
+  EACCES: "may not be used without more rights",
+};
+/** Of a host that is none of this machine, or none at all. Of most names that nobody knows, Bun gives no code. */
+const hostFaults = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", undefined]);
+
+/** @throws SvcError that names the port, who wants it, and the option that changes it; or the host, if that is at fault */
 export async function assertFree(host: string, port: number, purpose: string, option: string): Promise<void> {
   try {
     await listenOnce(host, port);
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    const reason = { EADDRINUSE: "is taken", EACCES: "may not be used without more rights" }[code ?? ""];
+    const fault = faults[codeOf(cause) ?? ""];
+    if (fault === undefined) throw unusable(host, cause);
     throw new SvcError(
       "configuration",
-      `Port ${port} of ${host} ${reason ?? `cannot be used (${code})`}, and ${purpose} needs it: choose another one with ${option}`,
+      `Port ${port} of ${host} ${fault}, and ${purpose} needs it: choose another one with ${option}`,
       { cause },
     );
   }
 }
 
-export function chooseFreePort(host: string): Promise<number> {
-  return listenOnce(host, 0);
+/** @throws SvcError for a host where nothing can be listened on */
+export async function chooseFreePort(host: string): Promise<number> {
+  try {
+    return await listenOnce(host, 0);
+  } catch (cause) {
+    throw unusable(host, cause);
+  }
 }
 
+/** @throws what the system says */
 async function listenOnce(host: string, port: number): Promise<number> {
   const server = createServer();
-  await new Promise<void>((settle, reject) => server.once("error", reject).listen(port, host, settle));
+  // Where there is a port beside it, people write an IPv6 address in brackets.
+  const address = host.replace(/^\[(.*)\]$/, "$1");
+  await new Promise<void>((settle, reject) => server.once("error", reject).listen(port, address, settle));
   const { port: bound } = server.address() as { port: number };
   await new Promise((settle) => server.close(settle));
   return bound;
 }
+
+function unusable(host: string, cause: unknown): SvcError {
+  const code = codeOf(cause);
+  const fault = hostFaults.has(code) ? "is no address of this machine" : `cannot be used (${code})`;
+  return new SvcError("configuration", `${host} ${fault}`, { cause });
+}
+
+const codeOf = (cause: unknown) => (cause as NodeJS.ErrnoException).code;
 
 /** gunshi's `parse` of an option that is a port. */
 export function parsePort(text: string): number {

@@ -5,7 +5,7 @@ import { systemClock } from "../clock.ts";
 import { createDatabaseOn, temporaryDirectory } from "../../tests/support/backup.ts";
 import { testServerUrl } from "../../tests/support/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
-import { bossOptions, deliveryQueue } from "../delivery/job.ts";
+import { bossOptions, deliveryQueue, recipientQueue } from "../delivery/job.ts";
 import { findDrift } from "../revision/check.ts";
 import { dropAll } from "../revision/drop.ts";
 import { upgrade } from "../revision/upgrade.ts";
@@ -23,17 +23,19 @@ const cases: [Format, () => Promise<string>][] = [
   ["portable", () => testServerUrl()],
 ];
 
-/** A job is sent, taken and done, and pg-boss looks after its tables. */
+/** A job of each queue is sent, taken and done, and pg-boss looks after its tables. */
 async function work(url: string, id: string): Promise<void> {
   const faults: unknown[] = [];
   const boss = new PgBoss({ ...bossOptions, connectionString: url, max: 2 });
   boss.on("error", (error) => void faults.push(error));
   await boss.start();
-  await boss.insert(deliveryQueue, [{ id, data: { key: id } }]);
-  expect(await boss.fetch(deliveryQueue)).toMatchObject([{ id, data: { key: id } }]);
-  await boss.complete(deliveryQueue, id);
-  await boss.supervise(deliveryQueue);
-  expect(await boss.fetch(deliveryQueue)).toEqual([]);
+  for (const queue of [deliveryQueue, recipientQueue]) {
+    await boss.insert(queue, [{ id, data: { key: id } }]);
+    expect(await boss.fetch(queue)).toMatchObject([{ id, data: { key: id } }]);
+    await boss.complete(queue, id);
+    await boss.supervise(queue);
+    expect(await boss.fetch(queue)).toEqual([]);
+  }
   await boss.stop();
   expect(faults).toEqual([]);
 }

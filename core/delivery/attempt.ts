@@ -8,6 +8,7 @@ import { incidentFacts, personFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
 import { callPlugin, type Failure } from "../plugin/call.ts";
 import { enqueue } from "./job.ts";
+import { splitDelivery } from "./split.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
@@ -15,8 +16,14 @@ type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
 /** Why an attempt failed, and whether each other one would. */
 type Reason = Pick<Failure, "detail" | "permanent">;
 
-/** What an attempt came to; `stale`: the job is no longer the delivery's, and nothing was done. */
-export type Attempt = "done" | "again" | "dead" | "stale";
+/** What the plugin said: whom it would send to one by one, or nothing more when it has sent it. */
+type Answer = { ok: true; recipients?: readonly string[] } | ({ ok: false } & Reason);
+
+/**
+ * What an attempt came to; `split`: each recipient has a delivery now; `stale`: the job is no longer the delivery's, and
+ * nothing was done.
+ */
+export type Attempt = "done" | "split" | "again" | "dead" | "stale";
 
 /** The work was stopped in the middle: nobody knows whether it was sent, and the same job tries it again. */
 export class Stopped extends Error {}
@@ -37,8 +44,10 @@ export async function attemptDelivery(
   if (!found) return "stale";
   const wrong = await whyNot(context, found);
   if (wrong) return await noteDead(context, found, wrong);
-  const failure = await send(context, found, signal);
-  return failure ? await noteFailed(context, found, failure) : await noteDone(context, found);
+  const answer = await send(context, found, signal);
+  if (!answer.ok) return await noteFailed(context, found, answer);
+  if (!answer.recipients) return await noteDone(context, found);
+  return (await splitDelivery(context, jobId, answer.recipients)) ? "split" : "stale";
 }
 
 /** Notes that its job was interrupted each time that a worker tried it. */
@@ -77,26 +86,35 @@ async function hasRestricted({ db }: AttemptContext, ids: readonly number[]): Pr
   return (await db.$count(incident, restricted)) > 0;
 }
 
-/** @returns why it failed @throws Stopped */
+/** @throws Stopped */
 async function send(
   context: AttemptContext,
   { row, person, place }: Found,
   signal?: AbortSignal,
-): Promise<Reason | undefined> {
-  const { incidentId, pluginSlug, key, subject, text } = row;
+): Promise<Answer> {
+  const { incidentId, pluginSlug, recipient, key, subject, text } = row;
+  const failed = (detail: string, permanent = false): Answer => ({ ok: false, detail, permanent });
   const plugin = context.plugins.find("conversation", pluginSlug);
-  if (!plugin) return { detail: notChosen(pluginSlug).detail, permanent: false };
+  if (!plugin) return failed(notChosen(pluginSlug).detail);
+  const isSplitting = plugin.methods.recipients !== undefined;
+  // It would take no notice of the recipient.
+  if (recipient !== null && !isSplitting) return failed(`${pluginSlug} no longer sends to one recipient`);
   const incident = await incidentFacts(context, incidentId);
-  if (!incident || !place) return { detail: "Its incident is gone", permanent: true };
+  if (!incident || !place) return failed("Its incident is gone", true);
   const message = { subject, text };
+  const conversation = resourceFacts(incident, place);
+  const to = recipient === null ? {} : { recipient };
+  const options = { signal, key };
   const outcome = await (person
-    ? callPlugin(plugin, "direct", { person, message, incident }, { signal, key })
-    : callPlugin(plugin, "send", { conversation: resourceFacts(incident, place), message }, { signal, key }));
-  if (outcome.ok) return undefined;
+    ? callPlugin(plugin, "direct", { person, message, incident }, options)
+    : recipient === null && isSplitting
+      ? callPlugin(plugin, "recipients", { conversation }, options)
+      : callPlugin(plugin, "send", { conversation, message, ...to }, options));
+  if (outcome.ok) return { ok: true, ...(outcome.value && { recipients: outcome.value }) };
   const { reason, detail, frames, permanent } = outcome;
   if (reason === "aborted") throw new Stopped();
   context.log.warn({ plugin: pluginSlug, delivery: key, reason, frames }, `a plugin failed: ${detail}`);
-  return { detail, permanent };
+  return failed(detail, permanent);
 }
 
 async function noteDone({ db, clock }: AttemptContext, { jobId }: Found): Promise<Attempt> {
@@ -114,7 +132,7 @@ async function noteFailed(
   { detail: error, permanent }: Reason,
 ): Promise<Attempt> {
   const { db, clock } = context;
-  const { key, pluginSlug, attempts: before } = found.row;
+  const { key, pluginSlug, recipient, attempts: before } = found.row;
   const attempts = before + 1;
   const dueAt = permanent ? null : dueAgain(clock.now(), attempts);
   if (!dueAt) return await noteDead(context, found, error, attempts);
@@ -126,7 +144,7 @@ async function noteFailed(
       .where(eq(delivery.jobId, found.jobId))
       .returning({ key: delivery.key });
     if (noted.length === 0) return "stale";
-    await enqueue(tx, [{ id, key, pluginSlug, dueAt }]);
+    await enqueue(tx, [{ id, key, pluginSlug, recipient, dueAt }]);
     return "again";
   });
 }

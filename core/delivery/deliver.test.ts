@@ -101,6 +101,17 @@ describe("goes by each plugin by which the incident is talked about", () => {
     expect(await outbox.jobs()).toHaveLength(2);
   });
 
+  test("or by the one that is named, if it is one of them", async () => {
+    const second = await insertSecond(outbox, {}, ["channel", "mail", "pager"]);
+    const by = (pluginSlug: string) => outgoing(pluginSlug, { incidentId: second, pluginSlug });
+    const { reached, unreachable } = await outbox.deliver(plugins, by("mail"), by("pager"));
+    expect([reached, unreachable].map((some) => some.map(({ key }) => key.whom))).toEqual([
+      ["mail"],
+      ["pager"],
+    ]);
+    expect((await outbox.all()).map(({ key }) => key)).toEqual(["reminder/incident-1/mail/mail"]);
+  });
+
   test("one without an open conversation is said to be unreachable, and stops no other", async () => {
     const none = await insertSecond(outbox, {}, ["pager"]);
     const archived = await insertSecond(outbox);

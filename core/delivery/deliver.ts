@@ -15,6 +15,8 @@ export interface Outgoing {
   about?: readonly number[];
   /** To this person alone; without one, to everyone in the conversation. */
   individualId?: number;
+  /** By this plugin alone; without one, by each by which the incident is talked about. */
+  pluginSlug?: string;
   message: Message;
 }
 
@@ -34,13 +36,20 @@ export async function deliver(
   { clock, plugins }: Pick<PluginContext, "clock" | "plugins">,
   outgoing: readonly Outgoing[],
 ): Promise<Delivered> {
-  const slugs = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);
-  const reached = outgoing.filter(({ incidentId }) => slugs.has(incidentId));
-  const unreachable = outgoing.filter(({ incidentId }) => !slugs.has(incidentId));
+  const open = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);
+  const slugsOf = ({ incidentId, pluginSlug }: Outgoing) =>
+    (open.get(incidentId) ?? []).filter((slug) => pluginSlug === undefined || slug === pluginSlug);
+  const reached = outgoing.filter((one) => slugsOf(one).length > 0);
+  const unreachable = outgoing.filter((one) => slugsOf(one).length === 0);
   const at = clock.now();
   const rows = reached.flatMap((one) =>
-    slugs.get(one.incidentId)!.map((pluginSlug) => ({
-      ...{ key: keyOf(one.key, pluginSlug), task: one.key.task, incidentId: one.incidentId, pluginSlug },
+    slugsOf(one).map((pluginSlug) => ({
+      ...{
+        key: keyOf(one.key.task, one.key.what, one.key.whom, pluginSlug),
+        task: one.key.task,
+        incidentId: one.incidentId,
+        pluginSlug,
+      },
       ...{ about: [...(one.about ?? [one.incidentId])], individualId: one.individualId ?? null },
       ...{ subject: one.message.subject, text: one.message.text },
       ...{ jobId: crypto.randomUUID(), queuedAt: at, dueAt: at },
@@ -55,13 +64,13 @@ export async function deliver(
       .returning({ key: delivery.key, id: delivery.jobId, pluginSlug: delivery.pluginSlug });
     await enqueue(
       tx,
-      inserted.map(({ key, id, pluginSlug }) => ({ key, id: id!, pluginSlug })),
+      inserted.map(({ key, id, pluginSlug }) => ({ key, id: id!, pluginSlug, recipient: null })),
     );
   }
   return { reached, unreachable };
 }
 
-/** `task/what/whom/plugin`. */
-function keyOf({ task, what, whom }: Outgoing["key"], pluginSlug: string): string {
-  return [task, what, whom, pluginSlug].map(encodeURIComponent).join("/");
+/** `task/what/whom/plugin`, or what several keys begin with: the first of these. */
+export function keyOf(...parts: readonly string[]): string {
+  return parts.map(encodeURIComponent).join("/");
 }

@@ -2,14 +2,17 @@ import { asc, count, desc, inArray } from "drizzle-orm";
 import { delivery, type deliveryStates } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
-export type DeliveryState = (typeof deliveryStates)[number];
+/** Split is none that operators see: its parts are. */
+export type DeliveryState = Exclude<(typeof deliveryStates)[number], "Split">;
 
 /** A delivery as operators see it: without its words, which are for who may read the incident. */
 export interface DeliveryView {
   key: string;
-  state: DeliveryState;
+  state: (typeof deliveryStates)[number];
   incidentId: number;
   pluginSlug: string;
+  /** Of everyone in the conversation, as the plugin calls them: an id, no address. */
+  recipient: string | null;
   attempts: number;
   queuedAt: Date;
   dueAt: Date | null;
@@ -17,9 +20,10 @@ export interface DeliveryView {
   lastError: string | null;
 }
 
-const { key, state, incidentId, pluginSlug, attempts, queuedAt, dueAt, finishedAt, lastError } = delivery;
+const { key, state, incidentId, pluginSlug, recipient, attempts } = delivery;
+const { queuedAt, dueAt, finishedAt, lastError } = delivery;
 const columns = {
-  ...{ key, state, incidentId, pluginSlug, attempts },
+  ...{ key, state, incidentId, pluginSlug, recipient, attempts },
   ...{ queuedAt, dueAt, finishedAt, lastError },
 };
 
@@ -36,7 +40,7 @@ export async function listDeliveries(
     .limit(limit);
 }
 
-/** How many there are in each state. */
+/** How many there are in each state; one that was Split is no more than its parts. */
 export async function countDeliveries({ db }: Pick<Context, "db">): Promise<Record<DeliveryState, number>> {
   const rows = await db.select({ state, n: count() }).from(delivery).groupBy(state);
   const of = (wanted: DeliveryState) => rows.find((row) => row.state === wanted)?.n ?? 0;

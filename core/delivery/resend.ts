@@ -60,8 +60,8 @@ async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly 
       .update(delivery)
       .set({ state: "Queued", jobId: id, attempts: 0, dueAt: at, finishedAt: null })
       .where(eq(delivery.key, key))
-      .returning({ pluginSlug: delivery.pluginSlug });
-    jobs.push({ id, key, pluginSlug: row!.pluginSlug });
+      .returning({ pluginSlug: delivery.pluginSlug, recipient: delivery.recipient });
+    jobs.push({ id, key, ...row! });
     await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
   }
   await enqueue(tx, jobs);

@@ -41,7 +41,7 @@ test("an incident becomes Restricted before or behind a document that a stranger
       }),
   );
   expect(added).toMatchObject({ status: "fulfilled", value: { incidentId, termIds } });
-  expect(hidden).toMatchObject({ status: "fulfilled", value: { visibility: "Restricted" } });
+  expect(hidden).toMatchObject({ status: "fulfilled", value: { incident: { visibility: "Restricted" } } });
   const rows = await db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
   expect(rows.map(({ kind }) => kind)).toEqual(["incident.reported", "document.created", "incident.updated"]);
 });

@@ -1,5 +1,5 @@
 import type { PluginContext } from "../context.ts";
-import { Unavailable } from "../errors.ts";
+import { Refused, Unavailable } from "../errors.ts";
 import { type ActivePlugin, callPlugin, type Outcome } from "../plugin/call.ts";
 import type { IncidentFacts } from "../plugin/facts.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../plugin/methods.ts";
@@ -22,7 +22,8 @@ export interface StepRun {
 
 /**
  * The work of a step. It says for the timeline what was done, if anything was.
- * @throws Unavailable in words for people; whatever else it throws is a fault of ours
+ * @throws Unavailable in words for people, Refused where trying again is of no use; whatever else it throws is a fault of
+ * ours
  */
 export type StepWork = (run: StepRun) => Promise<string | undefined>;
 
@@ -36,7 +37,7 @@ export function keyFor(
   return `incident-${incident.id}-${what}${rest}`;
 }
 
-/** @throws Unavailable when the plugin fails */
+/** @throws Unavailable when the plugin fails, Refused when it says that it would each time */
 export async function ask<T extends PluginType, M extends MethodName<T>>(
   run: StepRun,
   plugin: ActivePlugin<T>,
@@ -72,13 +73,13 @@ export async function askEach<T extends PluginType, M extends MethodName<T>>(
   return outcomes;
 }
 
-/** @throws Unavailable with the plugin's failure */
+/** @throws Unavailable with the plugin's failure, Refused where that is for good */
 export function answerOf<V>(outcome: Outcome<V>): V {
-  if (!outcome.ok) throw new Unavailable(outcome.detail);
-  return outcome.value;
+  if (outcome.ok) return outcome.value;
+  throw outcome.permanent ? new Refused(outcome.detail) : new Unavailable(outcome.detail);
 }
 
-/** For a step that keeps what went well. @throws Unavailable with what did not */
+/** For a step that keeps what went well, and so is tried again. @throws Unavailable with what did not */
 export function throwFailures(failures: readonly string[]): void {
   if (failures.length > 0) throw new Unavailable(failures.join("; "));
 }

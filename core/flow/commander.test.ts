@@ -13,6 +13,7 @@ import type { Script } from "../../plugins/fake/fake.ts";
 import { fakeParticipant } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
+import { Refused } from "../errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";
 import type { Plugins } from "../plugin/choose.ts";
@@ -135,8 +136,14 @@ test.each(failures)("%s: the reporter stands in, and the step has failed", async
   expect(await flow.step(id, step)).toMatchObject({ state: "Failed", error });
 });
 
-test("who is on call later takes over from the reporter who stood in", async () => {
-  using fake = fakeParticipant({ resolve, onCall: [() => null, () => person] });
+const never = () => {
+  throw new Refused("the rota is closed");
+};
+test.each([
+  ["there is nobody at first", () => null],
+  ["the plugin says that it would fail each time", never],
+])("who is on call later takes over from the reporter who stood in: %s", async (_, first) => {
+  using fake = fakeParticipant({ resolve, onCall: [first, () => person] });
   const plugins = pluginsOf(fake);
   const id = await reported(plugins, "known");
   flow.clock.advance(30);

@@ -44,7 +44,8 @@ export async function findCommander(run: StepRun): Promise<string> {
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
     await write((tx) => reporterCommands(tx, run));
-    if (!(error instanceof InvalidInput)) throw error;
+    // Also where the plugin says that it would fail each time: somebody else is on call by then.
+    if (!(error instanceof InvalidInput)) throw new Unavailable(error.detail, { cause: error });
     throw new Unavailable(`${where.pluginSlug} named somebody whose name or address is none`);
   }
 }

@@ -1,15 +1,29 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { conversation, incident, individual, participantGroup, team } from "../../drizzle/schema/index.ts";
-import { fakeConversation, fakeParticipant, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import {
+  conversation,
+  delivery,
+  incident,
+  individual,
+  participantGroup,
+  team,
+} from "../../drizzle/schema/index.ts";
+import {
+  fakeConversation,
+  fakeMailing,
+  fakeParticipant,
+  fakeParticipantGroup,
+} from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
+import { type FlowTest, rita, startFlowTest } from "../../tests/support/flow.ts";
+import { Refused } from "../errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";
 import { leave } from "../participant/leave.ts";
 import type { Plugins } from "../plugin/choose.ts";
 import { planClosed } from "./closed.ts";
 import { planJoined } from "./joined.ts";
+import { retryFlow } from "./retry.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;
@@ -108,6 +122,39 @@ describe("a conversation", () => {
     expect(await rowsOf(id)).toHaveLength(1);
   });
 
+  test("of a plugin that sends to each by itself: the welcome waits in the outbox, once", async () => {
+    using mail = fakeMailing({ create: () => ({}), add: nothing }, { slug: "mail" });
+    using channel = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
+    const plugins = pluginsOf(channel, mail);
+    const id = await reported(plugins);
+    await flow.again(id, "reported:conversation:mail");
+    await runFlow(flow.context(plugins), id);
+    expect(await flow.step(id, "reported:conversation:mail")).toMatchObject({ state: "Done" });
+    expect([mail.to("send").length, channel.to("send").length]).toEqual([0, 1]);
+    const waiting = await flow.db.select().from(delivery).where(eq(delivery.incidentId, id));
+    expect(waiting).toMatchObject([
+      {
+        ...{ key: `incident-welcome/incident-${id}/conversation/mail`, state: "Queued", recipient: null },
+        text: channel.to("send")[0]!.message.text,
+      },
+    ]);
+  });
+
+  test("that is refused for good is tried again when a person asks for it, and not before", async () => {
+    using fake = fakeConversation({ create: () => Promise.reject(new Refused("no such team")) });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    const error = "fake-conversation failed: no such team";
+    expect(await flow.step(id, step)).toMatchObject({ state: "Failed", attempts: 1, dueAt: null, error });
+    flow.clock.advance(86_400);
+    await runFlow(flow.context(plugins), id);
+    expect(fake.calls).toHaveLength(1);
+    await retryFlow(flow.context(plugins), rita, { incidentId: id });
+    await runFlow(flow.context(plugins), id);
+    expect(fake.calls).toHaveLength(2);
+    expect(await flow.told(id, "step.failed")).toEqual([`step.failed fake-conversation: ${error}`]);
+  });
+
   test("that is another incident's is refused", async () => {
     using fake = fakeConversation({ create: () => ({ externalId: "C2" }), add: nothing, send: nothing });
     const first = await reported(pluginsOf(fake));
@@ -182,20 +229,6 @@ describe("a conversation", () => {
     await runFlow(flow.context(plugins), id);
     expect(fake.to("archive")).toEqual([]);
     expect(await flow.states(id)).toMatchObject({ "closed:conversation:fake-conversation": "Done" });
-  });
-
-  test("is not noted as archived when the incident is reopened while the plugin is asked", async () => {
-    const reopened = { status: "Active" as const, stableAt: null, closedAt: null };
-    const archive = async () => {
-      await flow.db.update(incident).set(reopened).where(eq(incident.id, id));
-    };
-    using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing, archive });
-    const plugins = pluginsOf(fake);
-    const id = await reported(plugins);
-    await close(plugins, id);
-    await runFlow(flow.context(plugins), id);
-    expect(fake.to("archive")).toHaveLength(1);
-    expect(await rowsOf(id)).toMatchObject([{ archivedAt: null }]);
   });
 
   test("with a plugin that was chosen later has no step, and nobody is added to it", async () => {

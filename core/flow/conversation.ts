@@ -1,7 +1,8 @@
-import { and, eq, exists, isNull, type SQL, sql } from "drizzle-orm";
+import { and, eq, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { conversation, incident } from "../../drizzle/schema/index.ts";
-import { tell } from "../event.ts";
+import { conversation, event, incident } from "../../drizzle/schema/index.ts";
+import { deliver } from "../delivery/deliver.ts";
+import { type EventKind, tell } from "../event.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
@@ -31,10 +32,30 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
   if (!facts || !row) throw new LeaseLost();
   if (row.archivedAt === null) {
     await addEverybody(run, plugin, resourceFacts(facts, row));
-    const call = { conversation: resourceFacts(facts, row), message: welcomeMessage(facts) };
-    await ask(run, plugin, "send", call, keyFor(run, "conversation-welcome"));
+    await welcome(run, plugin, resourceFacts(facts, row));
   }
   return "Conversation opened";
+}
+
+/**
+ * A plugin that sends to each recipient by itself leaves that to the outbox, which knows who has it already: a step that is
+ * tried again begins anew.
+ */
+async function welcome(
+  run: StepRun,
+  plugin: ActivePlugin<"conversation">,
+  facts: ResourceFacts,
+): Promise<void> {
+  const { id: incidentId } = facts.incident;
+  const message = welcomeMessage(facts.incident);
+  if (plugin.methods.recipients === undefined) {
+    await ask(run, plugin, "send", { conversation: facts, message }, keyFor(run, "conversation-welcome"));
+    return;
+  }
+  const key = { task: "incident-welcome", what: `incident-${incidentId}`, whom: "conversation" };
+  await writeAs(run.context, run.claim, (tx) =>
+    deliver(tx, run.context, [{ key, incidentId, pluginSlug: plugin.slug, message }]),
+  );
 }
 
 /** Adds who has joined since. */
@@ -46,33 +67,58 @@ export async function joinConversation(run: StepRun, slug: string): Promise<stri
   return "Conversation follows who takes part";
 }
 
-/** Archives it, unless the incident was reopened meanwhile. */
+/** Archives it, unless the incident was reopened meanwhile; if it is while the plugin is asked, it is opened again. */
 export async function archiveConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || row.archivedAt !== null || run.incident.status !== "Closed") return undefined;
-  const facts = resourceFacts(run.incident, row);
-  await ask(
-    run,
-    chosen(run, "conversation", slug),
-    "archive",
-    { conversation: facts },
-    keyFor(run, "conversation-archive"),
-  );
-  const archivedAt = run.context.clock.now();
-  // It may have been reopened while the plugin was asked.
-  const isClosed = exists(
-    run.context.db
-      .select({ id: incident.id })
-      .from(incident)
-      .where(and(eq(incident.id, row.incidentId), eq(incident.status, "Closed"))),
-  );
-  await writeAs(run.context, run.claim, (tx) =>
-    tx
+  await turn(run, slug, { row, method: "archive", archivedAt: run.context.clock.now() });
+  return "Conversation archived";
+}
+
+/** Opens it again for who takes part now, unless the incident was closed again; if it is meanwhile, it is archived again. */
+export async function reopenConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  if (!row || run.incident.status === "Closed") return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  if (plugin.methods.reopen === undefined)
+    return `Conversation stays archived: ${slug} does not know how to reopen it`;
+  // It is open already where an earlier attempt came no farther.
+  if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
+  await addEverybody(run, plugin, resourceFacts(run.incident, row));
+  return "Conversation reopened";
+}
+
+type Row = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+/** Has it archived or opened again, and notes that; each time it is another thing. */
+async function turn(
+  run: StepRun,
+  slug: string,
+  { row, method, archivedAt }: { row: Row; method: "archive" | "reopen"; archivedAt: Date | null },
+): Promise<void> {
+  const { context, claim, incident: facts } = run;
+  const which = row.archivedAt ? [row.archivedAt.toISOString()] : await timesReopened(run);
+  const key = keyFor(run, `conversation-${method}`, ...which);
+  const input = { conversation: resourceFacts(facts, row) };
+  await ask(run, chosen(run, "conversation", slug), method, input, key);
+  await writeAs(context, claim, async (tx) => {
+    const [now] = await tx
       .update(conversation)
       .set({ archivedAt })
-      .where(and(eq(conversation.id, row.id), isNull(conversation.archivedAt), isClosed)),
-  );
-  return "Conversation archived";
+      .where(eq(conversation.id, row.id))
+      .returning({ status: statusOf(row.incidentId) });
+    const isClosed = now?.status === "Closed";
+    if (isClosed === (archivedAt !== null)) return;
+    const step = `${isClosed ? "closed" : "reopened"}:conversation:${slug}`;
+    await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, [step]);
+  });
+}
+
+/** As part of a key: none before the first time, and then how often. */
+async function timesReopened({ context, incident: { id } }: StepRun): Promise<number[]> {
+  const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
+  const times = await context.db.$count(event, and(eq(event.incidentId, id), reopened));
+  return times === 0 ? [] : [times];
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {

@@ -187,10 +187,20 @@ export async function finish(context: Context, claim: Claim, done: string | unde
   );
 }
 
-/** Ends a step that could not do its work; the same reason as the last time is not told again. @throws LeaseLost */
-export async function fail(context: Context, claim: Claim, error: string): Promise<void> {
+/**
+ * Ends a step that could not do its work; the same reason as the last time is not told again. One that would fail each
+ * time (`permanent`) waits for a person to ask for it.
+ *
+ * @throws LeaseLost
+ */
+export async function fail(
+  context: Context,
+  claim: Claim,
+  error: string,
+  { permanent = false }: { permanent?: boolean } = {},
+): Promise<void> {
   const at = context.clock.now();
-  const dueAt = unlessDueAgain(timestamp(dueAgain(at, claim.attempts)));
+  const dueAt = unlessDueAgain(timestamp(permanent ? null : dueAgain(at, claim.attempts)));
   const told = { at, kind: "step.failed" as const, description: error };
   await end(context, claim, { state: "Failed", error, dueAt }, error === claim.error ? undefined : told);
 }

@@ -1,7 +1,7 @@
 import { asc, min } from "drizzle-orm";
 import { flowStep } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
-import { SvcError } from "../errors.ts";
+import { Refused, SvcError } from "../errors.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import type { StepRun } from "./ask.ts";
 import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "./lease.ts";
@@ -84,7 +84,8 @@ async function runStep(
   } catch (err) {
     if (err instanceof LeaseLost) throw err;
     if (run.signal.aborted) return await giveBack(context, claim);
-    if (err instanceof SvcError) return await fail(context, claim, err.detail);
+    if (err instanceof SvcError)
+      return await fail(context, claim, err.detail, { permanent: err instanceof Refused });
     context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours");
     return await fail(context, claim, "svc itself failed: its log says more");
   }

@@ -1,7 +1,12 @@
 import { Unavailable } from "../errors.ts";
 import type { StepRun, StepWork } from "./ask.ts";
 import { findCommander } from "./commander.ts";
-import { archiveConversation, joinConversation, openConversation } from "./conversation.ts";
+import {
+  archiveConversation,
+  joinConversation,
+  openConversation,
+  reopenConversation,
+} from "./conversation.ts";
 import { bringDocuments } from "./documents.ts";
 import { joinGroup, makeGroup } from "./group.ts";
 import { proposeParticipants } from "./participants.ts";
@@ -15,6 +20,7 @@ const works: Readonly<Record<string, (run: StepRun, slug: string) => Promise<str
   "joined:conversation": joinConversation,
   "joined:group": joinGroup,
   "closed:conversation": archiveConversation,
+  "reopened:conversation": reopenConversation,
 };
 
 /** What a step does, by its name: what it follows from, what it does, and with which plugin where there are several. */

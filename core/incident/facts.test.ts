@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { term } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { until } from "../../tests/support/e2e_until.ts";
 import { type FlowTest, startFlowTest } from "../../tests/support/flow.ts";
 import { join } from "../participant/join.ts";
 import { runFlow } from "../flow/run.ts";
@@ -107,6 +108,103 @@ test("terms of title and description, as they are written now", async () => {
   await db.delete(term).where(eq(term.id, other));
   await add("full");
   expect(await found()).toEqual(["full"]);
+});
+
+describe("the steps of a flow, which ask at once", () => {
+  const at = () => ({ createdAt: flow.clock.now(), updatedAt: flow.clock.now() });
+  type Ask = (...asked: unknown[]) => { values(): Promise<unknown> };
+
+  /**
+   * Has `read` answer for the terms while five ask, when each of them knows that it needs them. They ask at once, or each
+   * behind a term that was written since the last one has.
+   */
+  async function reading(
+    id: number,
+    read: (values: () => Promise<unknown>) => Promise<unknown>,
+    written: readonly string[] = [],
+  ) {
+    const { $client } = flow.db as typeof flow.db & { $client: { unsafe: Ask } };
+    const ask = $client.unsafe;
+    const { promise: allKnow, resolve } = Promise.withResolvers<void>();
+    let knowing = 0;
+    $client.unsafe = (...asked) => {
+      const values = () => ask(...asked).values();
+      const isOfTerms = /^select "id", "text"/.test(String(asked[0]));
+      if (isOfTerms) return { values: () => allKnow.then(() => read(values)) };
+      if (!/from "incident"/.test(String(asked[0]))) return ask(...asked);
+      const counted = async () => {
+        const rows = await values();
+        knowing += 1;
+        // A turn later, they have made of it what they will.
+        if (knowing === 5) setImmediate(resolve);
+        return rows;
+      };
+      return { values: counted };
+    };
+    const five: Promise<unknown>[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      if (written[n] !== undefined) {
+        await until("the last one", () => knowing === n);
+        await flow.db.insert(term).values({ text: written[n]!, ...at() });
+      }
+      five.push(incidentFacts(flow.context(plugins), id));
+    }
+    return Promise.allSettled(five).finally(() => {
+      $client.unsafe = ask;
+    });
+  }
+
+  test("have the terms read and put together once", async () => {
+    const id = await flow.report(plugins, { title: "The lighthouse" });
+    await flow.db.insert(term).values({ text: "lighthouse", ...at() });
+    let reads = 0;
+    const facts = await reading(id, (values) => {
+      reads += 1;
+      return values();
+    });
+    const found = { terms: [expect.objectContaining({ text: "lighthouse" })] };
+    const one = { status: "fulfilled", value: expect.objectContaining(found) };
+    expect(facts).toEqual(Array(5).fill(one));
+    expect(reads).toBe(1);
+  });
+
+  const words = ["first", "second", "third", "fourth", "fifth"];
+  test("have one reading under way, and one behind it, however many terms are written meanwhile", async () => {
+    const id = await flow.report(plugins, { title: `The ${words.join(" ")}` });
+    let [reads, now, most] = [0, 0, 0];
+    const read = async (values: () => Promise<unknown>) => {
+      reads += 1;
+      now += 1;
+      most = Math.max(most, now);
+      const rows = await values();
+      now -= 1;
+      return rows;
+    };
+    const facts = await reading(id, read, words);
+    const found = { terms: words.map((text) => expect.objectContaining({ text })) };
+    expect(facts).toEqual(Array(5).fill({ status: "fulfilled", value: expect.objectContaining(found) }));
+    expect([reads, most]).toEqual([2, 1]);
+  });
+
+  test("who waited for a reading that failed has one begun", async () => {
+    const id = await flow.report(plugins, { title: "The old mill" });
+    let reads = 0;
+    const read = (values: () => Promise<unknown>) => {
+      reads += 1;
+      return reads === 1 ? Promise.reject(new Error("gone")) : values();
+    };
+    const facts = await reading(id, read, ["old", "mill", "miller", "millet", "mile"]);
+    expect(facts.map(({ status }) => status)).toEqual(["rejected", ...Array(4).fill("fulfilled")]);
+    expect(reads).toBe(2);
+  });
+
+  test("have them read again when that failed", async () => {
+    const id = await flow.report(plugins, { title: "The windmill" });
+    await flow.db.insert(term).values({ text: "windmill", ...at() });
+    const failed = await reading(id, () => Promise.reject(new Error("gone")));
+    expect(failed.map(({ status }) => status)).toEqual(Array(5).fill("rejected"));
+    expect((await incidentFacts(flow.context(plugins), id))!.terms).toMatchObject([{ text: "windmill" }]);
+  });
 });
 
 test("another database has another vocabulary", async () => {

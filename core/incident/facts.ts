@@ -10,7 +10,7 @@ import {
 import type { Context } from "../context.ts";
 import { kept } from "../kept.ts";
 import type { DocumentFacts, IncidentFacts } from "../plugin/facts.ts";
-import { buildVocabulary, type Vocabulary } from "../term/match.ts";
+import { buildVocabularyBeside, type Vocabulary } from "../term/match.ts";
 import { commanderNow, reporterOf } from "./holder.ts";
 
 /** Columns of an individual, as plugins are told of a person. */
@@ -66,28 +66,67 @@ const factsQuery = kept((db) =>
     .prepare("incident_facts"),
 );
 
-/** Building one takes longer than asking it: kept for each database until a term is written, changed or gone. */
-const vocabularies = new WeakMap<
-  Context["db"],
-  { mark: string; vocabulary: Vocabulary; texts: ReadonlyMap<number, string> }
->();
+/** The terms that are looked for, put together. */
+interface Terms {
+  vocabulary: Vocabulary;
+  texts: ReadonlyMap<number, string>;
+}
+
+interface Known {
+  /** Of the table as it was read; until then, as whoever had it read has seen it. */
+  mark: string;
+  terms: Promise<Terms>;
+  isUnderWay: boolean;
+}
+
+/**
+ * Putting them together takes longer than asking them: kept for each database until a term is written, changed or gone.
+ * Kept before they are there, for the steps of a flow ask at the same time.
+ */
+const vocabularies = new WeakMap<Context["db"], Known>();
 
 async function termsIn(
   db: Context["db"],
   mark: string,
   text: string,
 ): Promise<{ id: number; text: string }[]> {
-  let known = vocabularies.get(db);
-  if (known?.mark !== mark) {
-    // With its own mark: what was written since the first one was read is among them.
-    const terms = await db
-      .select({ id: term.id, text: term.text, mark: termsMark })
-      .from(term)
-      .where(isWanted);
-    const texts = new Map(terms.map((one) => [one.id, one.text]));
-    known = { mark: terms[0]?.mark ?? mark, vocabulary: buildVocabulary(terms), texts };
-    vocabularies.set(db, known);
-  }
-  const { texts, vocabulary } = known;
+  const { texts, vocabulary } = await termsAt(db, mark);
   return vocabulary.find(text).map((id) => ({ id, text: texts.get(id)! }));
+}
+
+/** One reading at a time: terms that are written one after the other would each have one more begun. */
+async function termsAt(db: Context["db"], mark: string): Promise<Terms> {
+  const before = vocabularies.get(db);
+  if (before?.isUnderWay && before.mark !== mark) await before.terms.catch(() => {});
+  const now = vocabularies.get(db);
+  // What has been begun since then knows of all that the mark does.
+  if (now && (now !== before || now.mark === mark)) return now.terms;
+  return readAnew(db, mark);
+}
+
+function readAnew(db: Context["db"], mark: string): Promise<Terms> {
+  const read = async () => {
+    try {
+      return await readTerms(db, (seen) => {
+        known.mark = seen;
+      });
+    } catch (error) {
+      // Whoever asks next tries again.
+      vocabularies.delete(db);
+      throw error;
+    } finally {
+      known.isUnderWay = false;
+    }
+  };
+  const known: Known = { mark, terms: read(), isUnderWay: true };
+  vocabularies.set(db, known);
+  return known.terms;
+}
+
+async function readTerms(db: Context["db"], tellMark: (mark: string) => void): Promise<Terms> {
+  // With its own mark: what was written since the first one was read is among them.
+  const terms = await db.select({ id: term.id, text: term.text, mark: termsMark }).from(term).where(isWanted);
+  if (terms[0]) tellMark(terms[0].mark);
+  const texts = new Map(terms.map((one) => [one.id, one.text]));
+  return { vocabulary: await buildVocabularyBeside(terms), texts };
 }

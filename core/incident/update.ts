@@ -5,7 +5,7 @@ import type { Actor, PluginContext } from "../context.ts";
 import { Conflict } from "../errors.ts";
 import { type EventKind, tell } from "../event.ts";
 import { planClosed } from "../flow/closed.ts";
-import { reopenChannel } from "../message/reopen.ts";
+import { planReopened } from "../flow/reopened.ts";
 import { descriptionLength, parseText } from "../text.ts";
 import {
   findIncident,
@@ -32,6 +32,7 @@ export interface IncidentFields extends IncidentText {
  * Replaces what is written of an incident; another status is a transition. Who may read it may change it, but not so
  * that they can no longer read it.
  *
+ * @returns it, and whether something follows from its new status, which `runFlow` does
  * @throws InvalidInput also for a type or priority that is not there
  * @throws NotFound also when the actor may not read it
  * @throws Conflict when it is no longer at `version`, or its status does not lead to the new one
@@ -40,7 +41,7 @@ export async function updateIncident(
   { db, clock, plugins }: PluginContext,
   actor: Actor,
   change: IncidentFields & { id: number; version: number },
-): Promise<Incident> {
+): Promise<{ incident: Incident; follows: boolean }> {
   const { id, version, status, visibility, incidentTypeId, incidentPriorityId } = change;
   const resolution =
     change.resolution === null ? null : parseText("resolution", change.resolution, descriptionLength);
@@ -63,9 +64,10 @@ export async function updateIncident(
     if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
     await tellOfFields(tx, actor, before, after);
     for (const kind of step?.kinds ?? []) await tellOfStatus(tx, actor, before, { at, kind });
-    if (step?.status === "Active") await reopenChannel(tx, id);
-    if (step?.status === "Closed") await planClosed(tx, { incidentId: id, at, plugins });
-    return after;
+    const planned = { incidentId: id, at, plugins };
+    if (step?.status === "Closed") await planClosed(tx, planned);
+    const follows = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
+    return { incident: after, follows };
   });
 }
 

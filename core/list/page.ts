@@ -6,6 +6,7 @@ import { type AnyReader, anyReader, type Reader } from "../incident/visibility.t
 import { kept } from "../kept.ts";
 import { parseText } from "../text.ts";
 import { type Key, type KeyKind, type RankKey, readCursor, writeCursor } from "./cursor.ts";
+import { literal, newestMatches } from "./newest.ts";
 
 // Terminology. A list shows the records of one table, page by page. A sort is a column to go by, forwards or (`-name`)
 // backwards; the id breaks its ties, so that every record has one place. The key of a record is its value in that
@@ -19,28 +20,6 @@ const defaultLimit = 50;
 export const largestLimit = 200;
 /** Matches that a search ranks: four pages of fifty. */
 export const rankedMatches = 200;
-/** Newest records in which a search looks first, one after the other: a word of one in five fills the window there. */
-const newestRecords = 1000;
-/**
- * How far it goes on like that for a word that is frequent enough. Of n records a share of f matches: to walk to the
- * last that is ranked takes about rankedMatches / 2f µs, and to have the index of words list them all nf / 5. So it
- * depends on nf²: this is that of 2 % of 1,000,000, with the matches among the newest for f.
- */
-const newerRecords = 20_000;
-const frequent = 400_000_000;
-/**
- * Of a word that is not, so many matches are read at once, up to 4 µs each: most lie on a page of their own. Where more are
- * to be expected, the index of words still lists all of them, but those are read whose ids are near: as near as it takes
- * for so many times the window, if they lie as densely there as among those that it has walked through. Which pages these
- * are on, a BRIN index of the ids tells at once.
- */
-const readMatches = 1500;
-const nearWindows = 2;
-/**
- * Matches that are read when these were not enough. More has only a word that was common once and is rare now: of these,
- * the window holds some old ones.
- */
-const lookedUpMatches = 10_000;
 /** Characters of a search: more than people type, less than what makes PostgreSQL work for long. */
 export const longestQuery = 500;
 
@@ -116,7 +95,7 @@ export function startPage<Sort extends string>(
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
     throw new InvalidInput("limit", `The limit is a number from 1 to ${largestLimit}`);
-  const q = query.q === undefined ? undefined : parseText("q", query.q, longestQuery);
+  const q = query.q === undefined ? undefined : parseWords(query.q);
   if (q !== undefined && !list.search) throw new InvalidInput("q", "This list cannot be searched");
   const words = wordsOf(q);
   const { name, by, kind, backwards } = sortOf(list, query.sort, words, q !== undefined);
@@ -135,7 +114,7 @@ export function startPage<Sort extends string>(
     key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
     within: (condition) => {
       if (!matches || kind !== "rank") return and(matches, condition, next);
-      if (!window) return newestMatches(list.id, matches, condition, { filtered });
+      if (!window) return newestMatches(list.id, matches, condition, { ranked: rankedMatches, filtered });
       return and(matches, between(list.id, window.oldest, window.newest), condition, next);
     },
     orderBy: [direction(by), direction(list.id)],
@@ -182,75 +161,22 @@ function rankKey(id: PgColumn, rank: SQL, window: Window | undefined): SQL<Key> 
 }
 
 /**
+ * What somebody looks for, fit for PostgreSQL: it reads each hyphen before a word as a "not", and fails for want of space
+ * (XX000) when 33 of them stand in a row, as in a line of hyphens. Space and some signs between them count for nothing,
+ * and what is space the database's locale says: here, all that is no part of a word and no quotation mark does.
+ *
+ * @throws InvalidInput
+ */
+export function parseWords(q: string): string {
+  return parseText("q", q, longestQuery).replace(/-(?:[^\p{L}\p{N}"-]*-){8,}/gu, "-");
+}
+
+/**
  * What a search looks for. A sub-select, so that PostgreSQL plans for words that it does not know: it would guess how
  * common they are, and guess wrong for all that it has no statistics of. So it can keep the plan, too.
  */
 export function wordsOf(q: string | Placeholder | undefined): SQL {
   return sql`(select websearch_to_tsquery('pg_catalog.english', ${q}))`;
-}
-
-/**
- * The newest matches among the records of `condition`. Walking backwards is quick for common words, the index of words
- * for rare ones, and which of them a word is the newest records tell. `filtered` says that few records are of
- * `condition`; without it, what matches is looked up first and `condition` asked for the newest of them only. Of a table
- * that is `short`, what a first look has not found is looked up: to plan more takes longer.
- */
-export function newestMatches(
-  id: PgColumn,
-  matches: SQL,
-  condition: SQL | undefined,
-  { filtered = false, short = false }: { filtered?: boolean; short?: boolean } = {},
-): SQL {
-  const { table } = id;
-  const some = and(matches, condition);
-  const found = sql.identifier("found");
-  const [ranked, last] = [literal(rankedMatches), sql`(select max(${id}) from ${table})`];
-  const walked = (records: SQL) => sql`
-    select ${id} as ${found} from (select * from ${table} order by ${id} desc limit ${records}) as ${table}
-    where ${some} order by ${id} desc limit ${ranked}`;
-  const lookedUp = (where: SQL) =>
-    filtered
-      ? sql`select ${found} from (
-          select ${id} as ${found} from ${table} where ${where} and ${some} offset 0) as matching
-        order by 1 desc limit ${ranked}`
-      : sql`select ${found} from (
-          select ${found} from (
-            select ${id} as ${found} from ${table} where ${where} and ${matches}
-            limit ${literal(lookedUpMatches)}) as matching
-          order by 1 desc offset 0) as matching
-        cross join lateral (select * from ${table} where ${id} = matching.${found} offset 0) as ${table}
-        where ${condition ?? sql`true`} order by 1 desc limit ${ranked}`;
-  // Each step has the newest matches up to some point, so that all together are those of the step that came farthest.
-  const further = sql`
-    newer as materialized (${walked(sql`(
-      select case when matches < ${ranked} and matches * matches * last >= ${literal(frequent)}
-        then ${literal(newerRecords)} else 0 end from first)`)}),
-    seen as materialized (
-      select greatest(matches, newer_matches) as matches, last,
-        case when newer_matches > 0 then ${literal(newerRecords)} else ${literal(newestRecords)} end as records
-      from first, (select count(*) as newer_matches from newer) as newer),
-    near as materialized (${lookedUp(sql`
-      (select matches < ${ranked} and matches * last >= ${literal(readMatches)} * records from seen)
-      and ${id} between (select last - ${literal(nearWindows * rankedMatches)} * records / nullif(matches, 0) from seen)
-        and (select last from seen)`)}),
-    second as materialized (
-      select greatest(matches, (select count(*) from near)) as matches from seen),`;
-  const steps = short ? ["newest", "looked_up"] : ["newest", "newer", "near", "looked_up"];
-  return sql`${id} in (
-    with newest as materialized (${walked(literal(newestRecords))}),
-    first as materialized (select count(*) as matches, ${last} as last from newest),
-    ${short ? sql`` : further}
-    looked_up as materialized (${lookedUp(sql`(select matches < ${ranked} from ${sql.raw(short ? "first" : "second")})`)})
-    select ${found} from (${sql.join(
-      steps.map((step) => sql`select ${found} from ${sql.raw(step)}`),
-      sql` union `,
-    )}) as matching
-    order by 1 desc limit ${ranked})`;
-}
-
-/** Written out: for a limit that it does not know, PostgreSQL keeps no plan. */
-export function literal(value: number): SQL {
-  return sql.raw(String(Math.trunc(value)));
 }
 
 /** What PostgreSQL is told a key in a comparison is. */

@@ -1,6 +1,5 @@
 import { beforeAll, expect, test } from "bun:test";
 import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
-import type { Sql } from "../../drizzle/client.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
@@ -160,44 +159,3 @@ test("of a word in one record of 50 among many: those whose ids are near, or all
   await insertMany(1000, oneOf50("toad"));
   expect(await walk("toad")).toEqual(await newestOf("toad", rankedMatches));
 });
-
-test("of a word in one record of 50 among many, those far away are not read", async () => {
-  await goOnAt(700_000);
-  await insertMany(10_000, oneOf50("finch"));
-  await goOnAt(800_000);
-  await insertMany(12_000, oneOf50("finch"));
-  expect(await foundBy("finch")).toEqual({ newest: 20, newer: 0, near: rankedMatches, looked_up: 0 });
-});
-
-test("nor those of a word that is frequent among the newest alone", async () => {
-  await goOnAt(900_000);
-  await insertMany(30_000, sql`case when n % 150 = 0 then 'crane' else 'n' end`);
-  await insertMany(1000, sql`case when n % 33 = 0 then 'crane' else 'n' end`);
-  expect(await foundBy("crane")).toEqual({ newest: 30, newer: 157, near: rankedMatches, looked_up: 0 });
-});
-
-/** How many matches each step of a search has found. */
-async function foundBy(q: string): Promise<Record<string, number>> {
-  const page = startPage(documents, { q }, {});
-  const { sql: text, params } = client.db
-    .select({ id: document.id })
-    .from(document)
-    .where(page.within(mayReadOf(member, document.incidentId)))
-    .toSQL();
-  const { $client } = client.db as typeof client.db & { $client: Sql };
-  const [row] = await $client.unsafe(`explain (analyze, format json) ${text}`, params as string[]);
-  const found: Record<string, number> = {};
-  const look = (node: PlanNode) => {
-    const [, step] = node["Subplan Name"]?.match(/^CTE (newest|newer|near|looked_up)$/) ?? [];
-    if (step) found[step] = node["Actual Rows"];
-    node.Plans?.forEach(look);
-  };
-  look(row!["QUERY PLAN"][0].Plan);
-  return found;
-}
-
-interface PlanNode {
-  "Subplan Name"?: string;
-  "Actual Rows": number;
-  Plans?: PlanNode[];
-}

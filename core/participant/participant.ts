@@ -8,7 +8,7 @@ import {
 } from "../../drizzle/schema/index.ts";
 import { Conflict, NotFound } from "../errors.ts";
 import { type Person, personColumns } from "../individual/person.ts";
-import { literal } from "../list/page.ts";
+import { literal } from "../list/newest.ts";
 
 export type ParticipantRole = (typeof participantRoles)[number];
 

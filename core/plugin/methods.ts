@@ -18,6 +18,8 @@ const externalId = text(500);
 /** Shown as a link, so nothing but http(s): `javascript:` would run in the reader's browser. */
 const weblink = Type.String({ maxLength: 2000, pattern: "^https?://[^\\s\\u0000-\\u001f]+$" });
 const email = Type.String({ maxLength: 254, pattern: "^[^\\s@\\u0000]+@[^\\s@\\u0000]+$" });
+/** Stands in keys, lists and logs: an id, and no address. */
+const recipientId = Type.String({ minLength: 1, maxLength: 100, pattern: "^[\\w.:-]+$" });
 const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const list = <S extends TSchema>(item: S, maxItems: number) => Type.Array(item, { maxItems });
 /** A day, or an instant with its offset. */
@@ -121,7 +123,11 @@ export const pluginMethods = {
     move: stored,
     remove: nothing,
   },
-  conversation: { create: resource, send: nothing, direct: nothing, add: nothing, archive: nothing },
+  conversation: {
+    create: resource,
+    recipients: list(recipientId, 10_000),
+    ...{ send: nothing, direct: nothing, add: nothing, archive: nothing, reopen: nothing },
+  },
   participant_group: {
     create: Type.Object({ ...resource.properties, email: Type.Optional(email) }),
     add: nothing,
@@ -132,8 +138,12 @@ export const pluginMethods = {
   application: { list: list(applicationItem, 100_000) },
 } satisfies Record<string, Record<string, TSchema>>;
 
-/** Methods that a plugin of the type may do without: whoever is asked for them then is another. */
-export const optionalMethods: ReadonlySet<string> = new Set(["participant.onCall"]);
+/** Methods that a plugin of the type may do without. */
+export const optionalMethods: ReadonlySet<string> = new Set([
+  "participant.onCall",
+  "conversation.recipients",
+  "conversation.reopen",
+]);
 
 export type PluginType = keyof typeof pluginMethods;
 export const pluginTypes = Object.keys(pluginMethods) as PluginType[];
@@ -196,9 +206,17 @@ export interface DocumentPlugin {
 /** Where an incident is talked about. */
 export interface ConversationPlugin {
   create(call: { incident: IncidentFacts } & CallContext): Promised<"conversation", "create">;
-  /** To everyone in it. */
+  /**
+   * Who is in it now, each by an id that stays the same: for a plugin that sends to each by itself, as mail does, and may
+   * fail for some of them. `send` is then called for each, and tried again for those alone for whom it failed.
+   */
+  recipients?(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "recipients">;
+  /**
+   * To everyone in it; of a plugin with `recipients`, to the one that is named: if it is still in it, and refused for
+   * good (`permanent`) if not.
+   */
   send(
-    call: { conversation: ResourceFacts; message: Message } & CallContext,
+    call: { conversation: ResourceFacts; message: Message; recipient?: string } & CallContext,
   ): Promised<"conversation", "send">;
   /** To one person alone. */
   direct(
@@ -208,6 +226,8 @@ export interface ConversationPlugin {
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
   ): Promised<"conversation", "add">;
   archive(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "archive">;
+  /** Its incident goes on. Whoever takes part now is added again behind it. Without it, what is archived stays so. */
+  reopen?(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "reopen">;
 }
 
 /** The participants of an incident as one address. */

@@ -86,8 +86,18 @@ export async function remind(
   return { done, skipped: ids.length - done - faults.length, faults };
 }
 
-/** Locked, so that none of them becomes Stable beside its reminder. */
+/**
+ * Locked, so that none of them becomes Stable beside its reminder; and those read by a statement behind that, which
+ * sees the report that was just being written. One that is reopened between the two is not locked: the next run has it.
+ */
 async function readDue(tx: Transaction, ids: readonly number[]) {
+  const active = and(inArray(incident.id, [...ids]), eq(incident.status, "Active"));
+  const locked = await tx
+    .select({ id: incident.id })
+    .from(incident)
+    .where(active)
+    .orderBy(asc(incident.id))
+    .for("share");
   const lastReport = tx
     .select({ at: max(statusReport.createdAt) })
     .from(statusReport)
@@ -111,9 +121,13 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
     })
     .from(incident)
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(and(inArray(incident.id, [...ids]), eq(incident.status, "Active")))
-    .orderBy(asc(incident.id))
-    .for("share", { of: incident });
+    .where(
+      inArray(
+        incident.id,
+        locked.map(({ id }) => id),
+      ),
+    )
+    .orderBy(asc(incident.id));
 }
 
 /** Who writes the reports of each incident: its commander, else a liaison; nobody where it has neither. */

@@ -220,6 +220,18 @@ test("a paused task claims nothing but what is run by hand; its pause is not mad
   ]);
 });
 
+test("what a dead worker has left of a paused task is looked at soon enough for when it is resumed", async () => {
+  const name = "term-sync" as const;
+  const sync = everySeconds(name, 3600);
+  const context = { ...as("b"), clock };
+  await claimNow(as("a"), sync);
+  await pauseTask(context, name);
+  clock.advance(60);
+  expect(await claim(sync, "b")).toBe("12:01:40");
+  await resumeTask(context, name);
+  expect(await claimed(sync, "b")).toMatchObject({ owner: "b", attempt: 2 });
+});
+
 test.each(["with an idea of the time", "with none"])(
   "a claim goes past no pause that is just being written, waits for none, and heeds it; %s",
   async (idea) => {

@@ -2,6 +2,7 @@ import { lt, sql } from "drizzle-orm";
 import { idempotencyKey, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
+import { hasEnded } from "./finish.ts";
 
 type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
 
@@ -12,9 +13,14 @@ const workerHours = 24;
 /** So many rows go at once, so that nobody waits long for them. */
 const batch = 1000;
 
+/** Of the task `known`: the slot of its last run that has ended, which says what is wrong. */
+const lastEnded = sql`(select slot from ${run} where task = known.name and ${hasEnded} order by slot desc limit 1)`;
+
 /**
- * Deletes what nobody asks for any more: runs of more than 30 days ago, and the items with which they could do nothing after
- * a day, but for the last of each task, which says where its slots go on and what is wrong; workers that are gone since yesterday; answers to repeated writes that have expired.
+ * Deletes what nobody asks for any more: runs of more than 30 days ago, but for the last slot of each task, which says
+ * where its slots go on, and its last run that has ended; items of more than a day ago that a run could do nothing
+ * about, but for those of that one; workers that are gone since yesterday; answers to repeated writes that have
+ * expired.
  */
 export async function cleanUp(context: CleanContext): Promise<void> {
   const { db, databaseClock } = context;
@@ -37,7 +43,7 @@ async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> 
       select found.row from limits cross join ${scheduledTask} as known cross join lateral (
         select run.ctid as row from ${run} as run
         where run.task = known.name and run.slot < limits.old and run.state <> 'Running'
-          and (run.trigger = 'eager' or run.slot < (
+          and run.slot is distinct from ${lastEnded} and (run.trigger = 'eager' or run.slot < (
             select slot from ${run} where task = known.name and trigger = 'schedule' order by slot desc limit 1
           ))
         order by run.slot limit ${batch}
@@ -53,9 +59,7 @@ async function deleteFaults({ db, databaseClock }: CleanContext): Promise<number
     delete from ${runFault} where ctid = any (array(
       select found.row from limits cross join ${scheduledTask} as known cross join lateral (
         select fault.ctid as row from ${runFault} as fault
-        where fault.task = known.name and fault.slot < least(limits.old, (
-          select slot from ${run} where task = known.name and state <> 'Missed' order by slot desc limit 1
-        ))
+        where fault.task = known.name and fault.slot < least(limits.old, ${lastEnded})
         order by fault.slot limit ${batch}
       ) as found limit ${batch}
     )) returning true`);

@@ -12,17 +12,19 @@ export type Decision =
 
 /** How soon to look again at what somebody else is just about to let go. */
 const retrySeconds = 1;
+/** And at a run that is to be taken over if the task is resumed: before it counts as late. */
+const pausedSeconds = 30;
 
 /** Judges what was seen of a task, whoever has read it, and whatever was locked for that. */
 export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): Decision {
   const { now, since, pausedAt, last, running } = seen;
   const next = nextSlot(timing, zone, now);
-  if (pausedAt) return { what: "wait", lookAgain: next };
+  if (pausedAt) return { what: "wait", lookAgain: running ? sooner(next, after(now, pausedSeconds)) : next };
   if (running && running.leaseUntil <= now) return { what: "take over", running };
   if (running) {
     const isLatest = running.trigger === "schedule" && running.slot >= previousSlot(timing, zone, now);
     const soon = isLatest ? next : soonBehind(now, next);
-    return { what: "wait", lookAgain: soon < running.leaseUntil ? soon : running.leaseUntil };
+    return { what: "wait", lookAgain: sooner(soon, running.leaseUntil) };
   }
   const from = last && last > since ? last : since;
   const due = dueSlots(timing, zone, from, now);
@@ -32,6 +34,9 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
 
 /** When to look again at what somebody else has in hand: not at once, and not behind the next slot. */
 export function soonBehind(now: Date, next: Date): Date {
-  const soon = after(now, retrySeconds);
-  return next < soon ? next : soon;
+  return sooner(next, after(now, retrySeconds));
+}
+
+function sooner(one: Date, other: Date): Date {
+  return one < other ? one : other;
 }

@@ -13,13 +13,17 @@ export function explain(
     "daily" in timing
       ? `Every day at ${timing.daily} in ${timezone}; what nobody ran is made up for within ${catchUpSeconds / 3600} h`
       : `Every ${periodText(timing)} since the epoch; of slots that nobody ran, the latest one runs`;
-  const isOfLast = ({ slot }: SeenFault) => slot.getTime() === status.last?.slot.getTime();
+  const { last, lastEnded } = status;
+  const isOfLast = ({ slot }: SeenFault) => slot.getTime() === lastEnded?.getTime();
   const [ofLast, earlier] = [faults.filter(isOfLast), faults.filter((fault) => !isOfLast(fault))];
   return [
     `${status.name} at ${text(now)}`,
     rule,
     state(status, text),
-    ...(status.last ? lastRun(status.last, text) : ["It has not run yet"]),
+    ...(last ? lastRun(last, text) : ["It has not run yet"]),
+    ...(ofLast.length > 0 && last?.slot.getTime() !== lastEnded?.getTime()
+      ? [`Of the last run that has ended, that of ${text(lastEnded)}:`]
+      : []),
     ...ofLast.map(({ item, reason }) => `  ${item}: ${reason}`),
     ...(earlier.length > 0 ? ["Of other items, in the 24 h before:"] : []),
     ...earlier.map(({ slot, item, reason }) => `  ${text(slot)} ${item}: ${reason}`),

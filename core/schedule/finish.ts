@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { inArray, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, runFault } from "../../drizzle/schema/index.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
@@ -25,6 +25,9 @@ export interface Ending {
   error?: string;
   faults: readonly Fault[];
 }
+
+/** A run that has ended and was not Missed: what the last such one could do nothing about is kept and told, always. */
+export const hasEnded: SQL = inArray(run.state, ["Done", "Failed"]);
 
 /** Faults that are kept of one run; the result counts all of them. */
 const mostFaults = 1000;

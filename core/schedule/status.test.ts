@@ -9,7 +9,7 @@ import { cleanUp } from "./clean.ts";
 import { explain } from "./explain.ts";
 import { finishRun } from "./finish.ts";
 import { beat, signOff } from "./heartbeat.ts";
-import { pauseTask } from "./pause.ts";
+import { pauseTask, resumeTask } from "./pause.ts";
 import { laggards, recentFaults, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 
@@ -60,6 +60,18 @@ describe("a task is late", () => {
     await pauseTask({ ...as(), clock }, "term-sync");
     clock.advance(2 * 3600);
     expect(await ofSync()).toMatchObject({ state: "paused", lagSeconds: 0, due: null });
+  });
+
+  test("nor is one whose worker died meanwhile: until it is resumed, nobody takes its run over", async () => {
+    await claimNow(as(), sync);
+    await pauseTask({ ...as(), clock }, "term-sync");
+    expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 0 });
+    clock.advance(3600);
+    expect(await ofSync()).toMatchObject({ state: "paused", lagSeconds: 0, due: null });
+    await resumeTask({ ...as(), clock }, "term-sync");
+    clock.advance(20);
+    expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 20 });
+    expect(await claimed()).toMatchObject({ attempt: 2 });
   });
 });
 
@@ -114,7 +126,7 @@ test("items of which nothing could be made are told for a day, each as it was th
     clock.advance(3600);
   };
   const told = async () =>
-    (await recentFaults(as(), "term-sync", { last: runs.at(-1)!, now: clock.now() })).map(
+    (await recentFaults(as(), await ofSync(), clock.now())).map(
       ({ slot, item, reason }) => `${runs.findIndex((one) => +one === +slot) + 1} ${item} ${reason}`,
     );
   await ran("c", "b", "a");
@@ -132,6 +144,47 @@ test("items of which nothing could be made are told for a day, each as it was th
   await cleanUp(as());
   expect(await told()).toEqual(all.slice(0, 2));
   expect(await client.db.$count(runFault)).toBe(2);
+});
+
+test.each([
+  ["Running", "term-sync"],
+  ["Missed", "incident-daily-summary"],
+] as const)(
+  "of the last run that has ended they stay, and are told, also beside one that is %s",
+  async (state, name) => {
+    const task = findTask(name)!;
+    const text = (at: Date | null) => at?.toISOString().slice(8, 19) ?? "-";
+    const explained = async () => {
+      const status = (await scheduleStatus(as())).tasks.find((one) => one.name === name)!;
+      expect(status.last).toMatchObject({ state });
+      const now = clock.now();
+      const faults = await recentFaults(as(), status, now);
+      return explain(status, { now, faults, timezone: "UTC" }, text).slice(-3, -1);
+    };
+    await finishRun(as(), await claimNow(as(), task), { faults: [{ item: "x", reason: "y" }] });
+    for (const days of [4, 30]) {
+      clock.advance(days * 86_400);
+      await claimDue(as(), task);
+      await cleanUp(as());
+      expect(await explained()).toEqual(["Of the last run that has ended, that of 01T12:00:10:", "  x: y"]);
+    }
+  },
+);
+
+test("of a task of which no run has ever ended there are none, and what was missed goes after a month", async () => {
+  const name = "incident-daily-summary" as const;
+  for (const days of [0, 2, 31]) {
+    clock.advance(days * 86_400);
+    await claimDue(as(), findTask(name)!);
+  }
+  const oldest = async () => (await client.db.select().from(run).orderBy(run.slot))[0]!;
+  expect(await oldest()).toMatchObject({ state: "Missed", slot: new Date("2026-12-01T18:00:00Z") });
+  await cleanUp(as());
+  expect((await oldest()).slot).toEqual(new Date("2026-12-04T18:00:00Z"));
+  const status = (await scheduleStatus(as())).tasks.find((one) => one.name === name)!;
+  expect(await recentFaults(as(), status, clock.now())).toEqual([]);
+  const lines = explain(status, { now: clock.now(), faults: [], timezone: "UTC" }, String);
+  expect(lines.slice(3, -1)).toEqual([expect.stringMatching(/^Last slot: .*, Missed$/)]);
 });
 
 test("explains what is due, and what the last run did", async () => {
@@ -163,8 +216,9 @@ test("explains what is due, and what the last run did", async () => {
   expect(explain(await ofSync(), ofLast, text)).toEqual(lines.toSpliced(7, 2));
 });
 
-test("cleaning up keeps the runs of a month, and the last of each task", async () => {
+test("cleaning up keeps the runs of a month, and of each task the last slot and the last run that has ended", async () => {
   await claimDue(as(), sync);
+  await finishRun(as(), await claimNow(as(), sync), { faults: [] });
   clock.advance(3600);
   await finishRun(as(), await claimed(), { faults: [] });
   clock.advance(3600);
@@ -186,16 +240,16 @@ test("cleaning up keeps the runs of a month, and the last of each task", async (
     { ...key, ...lease, key: "new", expiresAt: expiresAt(31) },
   ]);
   await cleanUp(as());
-  expect(await client.db.$count(run)).toBe(4);
+  expect(await client.db.$count(run)).toBe(5);
   expect(await client.db.$count(worker)).toBe(1);
   clock.advance(30 * 86_400 + 60);
   await cleanUp(as());
-  const left = await client.db.select().from(run).orderBy(run.task);
-  expect(left.map(({ task, state }) => [task, state])).toEqual([
-    ["application-sync", "Running"],
-    ["term-sync", "Done"],
+  const left = await client.db.select().from(run).orderBy(run.task, run.slot);
+  expect(left.map(({ task, state, slot }) => [task, state, slot.toISOString()])).toEqual([
+    ["application-sync", "Running", "2026-12-01T14:00:10.000Z"],
+    ["term-sync", "Done", "2026-12-01T14:00:00.000Z"],
+    ["term-sync", "Done", "2026-12-01T14:00:10.000Z"],
   ]);
-  expect(left[1]?.slot).toEqual(new Date("2026-12-01T14:00:00.000Z"));
   expect(await client.db.$count(worker)).toBe(0);
   expect(await client.db.select({ key: idempotencyKey.key }).from(idempotencyKey)).toEqual([{ key: "new" }]);
 });

@@ -1,10 +1,10 @@
-import { and, desc, eq, gt, gte, lte, sql } from "drizzle-orm";
+import { and, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
 import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { databaseNow } from "./database_clock.ts";
 import { dueSlots } from "./due.ts";
-import type { Fault } from "./finish.ts";
+import { type Fault, hasEnded } from "./finish.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { nextSlot } from "./slot.ts";
 import { scheduledTasks, type TaskName } from "./tasks.ts";
@@ -38,6 +38,8 @@ export interface TaskStatus {
   pausedAt: Date | null;
   /** The latest, by slot. */
   last: RunView | null;
+  /** The slot of the last run that has ended and was not Missed. */
+  lastEnded: Date | null;
   /** The slot that is due and that nobody runs. */
   due: Date | null;
   next: Date;
@@ -83,14 +85,15 @@ export interface SeenFault extends Fault {
 }
 
 /**
- * What the last run could do nothing about, and the others of the 24 h before: some items are looked at again only when
- * they have changed. The newest, as far as they are shown, each once.
+ * What the last run that has ended could do nothing about, and the others of the 24 h before: some items are looked at
+ * again only when they have changed. The newest, as far as they are shown, each once.
  */
 export async function recentFaults(
   { db }: Pick<StatusContext, "db">,
-  name: TaskName,
-  { last, now }: { last: Date; now: Date },
+  { name, lastEnded: last }: Pick<TaskStatus, "name" | "lastEnded">,
+  now: Date,
 ): Promise<SeenFault[]> {
+  if (!last) return [];
   const { task, slot, item, reason } = runFault;
   const since = Math.min(last.getTime(), now.getTime() - failureDays * 24 * 3_600_000);
   const newest = db
@@ -115,16 +118,12 @@ async function taskStatus(
   now: Date,
 ): Promise<TaskStatus> {
   const ofTask = eq(run.task, task.name);
-  const latest = (trigger?: "schedule") =>
-    db
-      .select()
-      .from(run)
-      .where(and(ofTask, trigger && eq(run.trigger, trigger)))
-      .orderBy(desc(run.slot))
-      .limit(1);
-  const [[last], [lastScheduled], [running], failures] = await Promise.all([
+  const latest = (condition?: SQL) =>
+    db.select().from(run).where(and(ofTask, condition)).orderBy(desc(run.slot)).limit(1);
+  const [[last], [lastScheduled], [lastEnded], [running], failures] = await Promise.all([
     latest(),
-    latest("schedule"),
+    latest(eq(run.trigger, "schedule")),
+    latest(hasEnded),
     db
       .select({ leaseUntil: run.leaseUntil })
       .from(run)
@@ -140,18 +139,24 @@ async function taskStatus(
     ),
   ]);
   const since = known?.since ?? now;
+  const isPaused = known?.pausedAt != null;
   const from = lastScheduled && lastScheduled.slot > since ? lastScheduled.slot : since;
-  const { slot, skipped } = known?.pausedAt
+  const { slot, skipped } = isPaused
     ? { slot: undefined, skipped: undefined }
     : dueSlots(task.timing, config.timezone, from, now);
   const due = running ? undefined : (skipped?.from ?? slot);
-  const waitingSince = running?.leaseUntil ?? due;
+  // While it is paused nobody takes over what a dead worker has left.
+  const leaseUntil = running?.leaseUntil ?? since;
+  const isRunning = running && (!isPaused || leaseUntil > now);
+  const leftSince = leaseUntil > since ? leaseUntil : since;
+  const waitingSince = isPaused ? undefined : running ? leftSince : due;
   return {
     name: task.name,
-    state: !known ? "unknown" : running ? "running" : known.pausedAt ? "paused" : "waiting",
+    state: !known ? "unknown" : isRunning ? "running" : isPaused ? "paused" : "waiting",
     since: known?.since ?? null,
     pausedAt: known?.pausedAt ?? null,
     last: last ? view(last) : null,
+    lastEnded: lastEnded?.slot ?? null,
     due: due ?? null,
     next: nextSlot(task.timing, config.timezone, now),
     lagSeconds: waitingSince ? Math.max(0, (now.getTime() - waitingSince.getTime()) / 1000) : 0,

@@ -2,12 +2,14 @@ import { type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { Actor, Context } from "../context.ts";
 import { InvalidInput } from "../errors.ts";
 import { type AnyReader, keptForReaders, type Reader } from "../incident/visibility.ts";
-import { literal, longestQuery, newestMatches, wordsOf } from "../list/page.ts";
-import { parseText } from "../text.ts";
+import { literal, newestMatches } from "../list/newest.ts";
+import { parseWords, wordsOf } from "../list/page.ts";
 import { type Searched, searched, type SearchedType, searchedTypes } from "./searched.ts";
 
 const defaultLimit = 20;
 export const mostFound = 50;
+/** Matches of each type that are ranked, the newest: twice as many as are shown at most. */
+export const rankedOfType = 100;
 /** Characters of a title, and of a text in which the words are looked for once more, to show them. */
 const titleLength = 200;
 const excerptedLength = 5000;
@@ -40,7 +42,7 @@ export async function searchAll({ db }: Context, actor: Actor, query: SearchQuer
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > mostFound)
     throw new InvalidInput("limit", `The limit is a number from 1 to ${mostFound}`);
-  const q = parseText("q", query.q, longestQuery);
+  const q = parseWords(query.q);
   const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
   // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
   return query.type === undefined && limit === defaultLimit
@@ -83,7 +85,10 @@ function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search):
   const { id, search, title, text, incidentId = sql`null::bigint` } = of;
   const { table } = id;
   const words = wordsOf(q);
-  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(reader), { short: !of.large });
+  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(reader), {
+    ranked: rankedOfType,
+    short: !of.large,
+  });
   // Title and text are read of the best and not of all that are ranked.
   return sql`(
     select ${literalText(type)} as type, ${id} as id, ${title} as title, ${text} as text, ${incidentId} as incident_id, rank

@@ -22,7 +22,7 @@ export interface Listed {
   lastReportAt: Date | null;
 }
 
-const daySeconds = 24 * 3600;
+export const daySeconds = 24 * 3600;
 
 /** What a summary of this slot tells of: what is Active, and what became Stable or Closed in the 24 h before it. */
 function isListed(slot: Date): SQL | undefined {

@@ -1,12 +1,14 @@
 import { and, eq, inArray } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { incident } from "../../drizzle/schema/index.ts";
+import { after } from "../clock.ts";
 import type { PluginContext } from "../context.ts";
 import { deliver, type Outgoing } from "../delivery/deliver.ts";
 import { openConversations } from "../delivery/reach.ts";
+import { writtenSince } from "../delivery/written.ts";
 import type { Fault } from "../schedule/finish.ts";
 import type { TaskName } from "../schedule/tasks.ts";
-import { countListed, participations, readListed } from "./listed.ts";
+import { countListed, daySeconds, participations, readListed } from "./listed.ts";
 import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
 
 const task = "incident-daily-summary" satisfies TaskName;
@@ -57,13 +59,21 @@ export async function summarise(
     } else skipped += 1;
     for (const row of rows) {
       const one = restricted.find(({ id }) => id === row.incident.id);
-      if (!one || !reachable.has(one.id)) continue;
+      if (!one) continue;
+      if (!reachable.has(one.id)) {
+        const reason = "This Restricted incident has no open conversation by which to tell of it";
+        if (one.status === "Active") faults.push({ item: `individual ${individualId}, ${one.name}`, reason });
+        continue;
+      }
       const message = restrictedMessage(one, words);
       outgoing.push({ key: key(`${date}-incident-${one.id}`), incidentId: one.id, ...to, message });
     }
   }
+  // Of a day whose summary somebody ran before its time, or of a run that was interrupted.
+  const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what: date }, people);
   const { reached } = await deliver(tx, context, outgoing);
-  return { done: reached.length, skipped, faults };
+  const done = reached.filter((one) => !written.has(one)).length;
+  return { done, skipped: skipped + reached.length - done, faults };
 }
 
 function dateOf(slot: Date, timezone: string): string {

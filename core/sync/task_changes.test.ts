@@ -90,7 +90,13 @@ describe("a found task", () => {
     [{ creator: "\u212Aim@example.com" }],
     [{ assignees: ["a@example.com", "a@b@c"] }],
     [{ resolveBy: "2026-02-30" }],
-    [{ resolveBy: "0000-01-01" }],
+    [{ resolveBy: "0099-12-31" }],
     [{ resolveBy: "2026-12-01T25:00:00Z" }],
   ])("cannot be kept with %p", (more) => expect(() => read(more)).toThrow("The"));
+
+  test("cannot be kept with a day that ends after the last instant", () => {
+    const resolveBy = "9999-12-31";
+    expect(read({ resolveBy }, "Europe/Berlin").resolveBy).toEqual(new Date("9999-12-31T22:59:59.999Z"));
+    expect(() => read({ resolveBy }, "America/New_York")).toThrow("resolve_by");
+  });
 });

@@ -65,7 +65,8 @@ function dueTime(text: string, timezone: string): Date {
   if (text.includes("T")) return parseInstant("resolve_by", text);
   const day = parseInstant("resolve_by", `${text}T00:00:00Z`).toISOString().slice(0, 10);
   const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timezone);
-  return new Date(next.epochMilliseconds - 1);
+  // West of Greenwich, the last day of 9999 ends after the last instant.
+  return parseInstant("resolve_by", new Date(next.epochMilliseconds - 1).toISOString());
 }
 
 /**

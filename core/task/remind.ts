@@ -5,6 +5,7 @@ import { after } from "../clock.ts";
 import type { PluginContext } from "../context.ts";
 import { deliver, type Outgoing } from "../delivery/deliver.ts";
 import { openConversations } from "../delivery/reach.ts";
+import { writtenSince } from "../delivery/written.ts";
 import type { Fault } from "../schedule/finish.ts";
 import type { TaskName } from "../schedule/tasks.ts";
 import { overdueMessage } from "./overdue_message.ts";
@@ -58,7 +59,15 @@ export async function remindOfTasks(
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const { slot, plugins, config } = context;
-  const rows = await readOverdue(tx, slot, people);
+  // What has become overdue since a run of this slot was interrupted is the next one's: it is in no message of this one.
+  const written = await writtenSince(
+    tx,
+    after(slot, -daySeconds),
+    { task: name, what: String(slot.getTime()) },
+    people,
+  );
+  const others = people.filter((id) => !written.people.has(id));
+  const rows = await readOverdue(tx, slot, others);
   const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
   const faults: Fault[] = [];
   const wanted = new Map<Outgoing, Overdue[]>();
@@ -87,7 +96,7 @@ export async function remindOfTasks(
   const { reached } = await deliver(tx, context, [...wanted.keys()]);
   const ids = [...new Set(reached.flatMap((outgoing) => wanted.get(outgoing)!.map(({ id }) => id)))];
   await tx.update(task).set({ lastReminderAt: slot }).where(inArray(task.id, ids));
-  return { done: reached.length, skipped: 0, faults };
+  return { done: reached.length, skipped: written.people.size, faults };
 }
 
 /** What goes into one message: all of the Open incidents, and of each Restricted one what is its own. */
@@ -96,10 +105,21 @@ function messagesOf(rows: readonly Overdue[]): Map<number | undefined, Overdue[]
 }
 
 /**
- * Locked: nobody resolves one beside its reminder. A task comes once for each of its people, the oldest first, and those
- * of one incident together where they are of the same time.
+ * Locked: nobody resolves one beside its reminder; and those read by a statement behind that, which sees to whom it was
+ * just being handed on. One that comes to these people between the two is not locked: the next slot has it. A task
+ * comes once for each of its people, the oldest first, and those of one incident together where they are of the same
+ * time.
  */
 async function readOverdue(tx: Transaction, slot: Date, people: readonly number[]) {
+  const theirs = and(isOverdue(slot), inArray(whom, [...people]));
+  const locked = await tx
+    .select({ id: task.id })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
+    .where(theirs)
+    .orderBy(asc(task.id))
+    .for("update", { of: task });
   const takesPart = sql`exists (select from ${participant} where ${participant.incidentId} = ${incident.id}
     and ${participant.individualId} = ${whom} and ${participant.leftAt} is null)`;
   return tx
@@ -114,7 +134,6 @@ async function readOverdue(tx: Transaction, slot: Date, people: readonly number[
     .from(task)
     .innerJoin(incident, eq(incident.id, task.incidentId))
     .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
-    .where(and(isOverdue(slot), inArray(whom, [...people])))
-    .orderBy(asc(task.resolveBy), asc(incident.id), asc(task.id))
-    .for("update", { of: task });
+    .where(and(theirs, inArray(task.id, [...new Set(locked.map(({ id }) => id))])))
+    .orderBy(asc(task.resolveBy), asc(incident.id), asc(task.id));
 }

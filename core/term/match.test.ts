@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { effort, growth } from "../../tests/support/effort.ts";
 import { foldText } from "./fold.ts";
-import { buildVocabulary, type Vocabulary } from "./match.ts";
+import { buildVocabulary, buildVocabularyBeside, type Vocabulary } from "./match.ts";
 
 const found = (terms: string[], text: string) =>
   buildVocabulary(terms.map((text, id) => ({ id, text })))
@@ -41,8 +41,20 @@ describe("is found", () => {
     ["Ärger", "„ärger“"],
     ["ａｂｃ", "abc"],
     ["𝛼", "(α)"],
+    ["istanbul", "İSTANBUL"],
+    ["Iğdır", "ığdır"],
     ["𐐀", "𐐨"],
     ["leak", "leakage leak"],
+    // Without space between words.
+    ["障害", "大規模障害が発生"],
+    ["障害", "サーバー障害2件"],
+    ["データ漏洩", "個人データ漏洩について"],
+    ["サーバー", "本番サーバーが落ちた"],
+    ["kafka", "本番Kafkaクラスタで"],
+    [".NET", "クラスタ.NETで"],
+    ["𠮷野", "社員𠮷野家"],
+    ["ข้อมูล", "การรั่วไหลของข้อมูลลูกค้า"],
+    ["รั่ว", "ที่รั่วไหล"],
   ])("%p in %p", (term, text) => expect(found([term], text)).toEqual([term]));
 });
 
@@ -57,6 +69,11 @@ describe("is not found", () => {
     ["a", "𐐀a"],
     ["a", "a𐐀"],
     ["data loss", "dataloss"],
+    ["ログ", "カタログ"],
+    ["ログ", "ログイン"],
+    ["サーバ", "サーバー"],
+    ["ก", "ก่อน"],
+    ["서버", "서버가"],
     ["---", "a --- b"],
     ["", "a  b"],
   ])("%p in %p", (term, text) => expect(found([term], text)).toEqual([]));
@@ -133,4 +150,23 @@ test("a text that is made to be slow is not", () => {
   expect(vocabulary.find("a".repeat(10_000))).toEqual([]);
   expect(growth((size) => vocabulary.find("a ".repeat(size)), 5000)).toBeLessThan(linear);
   expect(growth((size) => vocabulary.find("a".repeat(size)), 100_000)).toBeLessThan(linear);
+});
+
+test("putting many together lets others in between, and comes to the same", async () => {
+  const terms = Array.from({ length: 3000 }, (_, i) => ({ id: i + 1, text: `term ${i} of many` }));
+  let others = 0;
+  let built = false;
+  const turn = () => {
+    if (built) return;
+    others += 1;
+    setImmediate(turn);
+  };
+  setImmediate(turn);
+  const beside = await buildVocabularyBeside(terms);
+  built = true;
+  // A turn for each 500 terms, and for each 20,000 nodes.
+  expect(others).toBeGreaterThanOrEqual(6);
+  const text = "Term 7 of many, term 2999 of many";
+  expect(beside.find(text)).toEqual(buildVocabulary(terms).find(text));
+  expect(beside.find(text)).toEqual([8, 3000]);
 });

@@ -5,7 +5,7 @@ import { sha256Hex } from "../secret.ts";
 import { buildVocabulary, type Vocabulary } from "./match.ts";
 
 /** Counted up when the same terms are found in other places than before: then all texts are to be read again. */
-const rules = 1;
+const rules = 2;
 
 /** The terms that are looked for now, put together; `name` is another for other terms, and the same for the same. */
 export async function readVocabulary(

@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { bigint, integer } from "drizzle-orm/pg-core";
+import { bigint, integer, type PgColumn } from "drizzle-orm/pg-core";
 import { instant } from "./types.ts";
 
 // What the tables of the incident domain have in common. How rows hold together there:
@@ -13,6 +13,16 @@ export const id = () => bigint("id", { mode: "number" }).primaryKey().generatedA
 
 /** A column that holds the `id` of another record. */
 export const idOf = (name: string) => bigint(name, { mode: "number" });
+
+/** A block has so many ids, as a power of two. */
+export const blockBits = 12;
+
+/**
+ * The block of ids that a record is in, as a GIN index takes it. Beside words it lets the index give the matches of some
+ * blocks alone: to list all that have a common word takes longer the more there are.
+ */
+export const blockOf = (ofRecord: PgColumn): SQL =>
+  sql`(array[${ofRecord} >> ${sql.raw(String(blockBits))}])`;
 
 /** For records that a PUT replaces: it names the version that it has seen, and each change counts it up. */
 export const editable = () => ({

@@ -14,6 +14,10 @@ test.each<[Partial<typeof delivery.$inferInsert>, string | undefined]>([
   [{ dueAt: null }, "delivery_due_of_state"],
   [{ finishedAt: at }, "delivery_finished_of_state"],
   [{ state: "Done", jobId: null, dueAt: null, finishedAt: at }, undefined],
+  [{ recipient: "a" }, "delivery_to_one"],
+  [{ recipient: "a", individualId: null }, undefined],
+  [{ state: "Split", jobId: null, dueAt: null, finishedAt: at }, "delivery_split_to_everyone"],
+  [{ state: "Split", jobId: null, dueAt: null, finishedAt: at, individualId: null }, undefined],
   [{ state: "Dead", jobId: null, dueAt: null, finishedAt: at }, "delivery_dead_says_why"],
   [{ state: "Dead", jobId: null, dueAt: null, finishedAt: at, lastError: "x" }, undefined],
 ])("a delivery with %j: %p", (values, constraint) =>

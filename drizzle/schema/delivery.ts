@@ -5,7 +5,8 @@ import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
 
-export const deliveryStates = ["Queued", "Done", "Dead"] as const;
+/** What was Split has become a delivery for each recipient: those say what came of it. */
+export const deliveryStates = ["Queued", "Done", "Dead", "Split"] as const;
 
 /**
  * A message that leaves the database: the outbox. It is written in the transaction of what it tells of, with a job of
@@ -23,8 +24,10 @@ export const delivery = pgTable(
       .references(() => incident.id, { onDelete: "cascade" }),
     /** Every incident that it tells of: none may have become Restricted meanwhile. */
     about: jsonb("about").$type<number[]>().notNull(),
-    /** Null: everyone in the conversation. */
+    /** Null: to the conversation. */
     individualId: idOf("individual_id").references(() => individual.id, { onDelete: "cascade" }),
+    /** Who alone of the conversation it goes to, as its plugin calls them; null: everyone in it. */
+    recipient: text("recipient"),
     pluginSlug: text("plugin_slug").notNull(),
     subject: text("subject").notNull(),
     /** Markdown. */
@@ -50,6 +53,11 @@ export const delivery = pgTable(
     check("delivery_job_of_state", sql`(state = 'Queued') = (job_id is not null)`),
     check("delivery_due_of_state", sql`(state = 'Queued') = (due_at is not null)`),
     check("delivery_finished_of_state", sql`(state = 'Queued') = (finished_at is null)`),
+    check("delivery_to_one", sql`recipient is null or individual_id is null`),
+    check(
+      "delivery_split_to_everyone",
+      sql`state <> 'Split' or (recipient is null and individual_id is null)`,
+    ),
     check("delivery_dead_says_why", sql`state <> 'Dead' or last_error is not null`),
   ],
 );

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf } from "./columns.ts";
+import { blockOf, editable, id, idOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
@@ -39,9 +39,7 @@ export const document = pgTable(
     index("document_name_idx").on(table.name, table.id),
     // What a plugin proposes by its link. A hash, for a link may be longer than what any other index takes.
     index("document_weblink_idx").using("hash", table.weblink),
-    index("document_search_idx").using("gin", table.search),
-    // Which pages the newest are on: a search for a word of thousands reads no others.
-    index("document_id_brin").using("brin", table.id).with({ autosummarize: true }),
+    index("document_search_block_idx").using("gin", table.search, blockOf(table.id)),
     // document-term-sync: read for the first time, or changed since.
     index("document_term_due_idx")
       .on(table.id)

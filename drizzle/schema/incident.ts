@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, pgSequence, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf, oneOf } from "./columns.ts";
+import { blockOf, editable, id, idOf, oneOf } from "./columns.ts";
 import { incidentPriority, incidentType, visibilities } from "./incident_type.ts";
 import { instant, searchVector } from "./types.ts";
 
@@ -63,8 +63,7 @@ export const incident = pgTable(
     index("incident_cost_due_idx")
       .on(table.id)
       .where(sql`status = 'Active' or costed_basis <> cost_basis`),
-    index("incident_search_idx").using("gin", table.search),
-    index("incident_id_brin").using("brin", table.id).with({ autosummarize: true }),
+    index("incident_search_block_idx").using("gin", table.search, blockOf(table.id)),
     check("incident_status_known", oneOf("status", incidentStatuses)),
     check("incident_visibility_known", oneOf("visibility", visibilities)),
     check("incident_stable_at_of_status", sql`(status = 'Active') = (stable_at is null)`),

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "drizzle-orm/pg-core";
-import { editable, id, idOf, oneOf } from "./columns.ts";
+import { blockOf, editable, id, idOf, oneOf } from "./columns.ts";
 import { document } from "./document.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
@@ -48,8 +48,7 @@ export const task = pgTable(
     index("task_reminder_due_idx")
       .on(table.resolveBy, table.id)
       .where(sql`status = 'Open' and reminders and deleted_at is null`),
-    index("task_search_idx").using("gin", table.search),
-    index("task_id_brin").using("brin", table.id).with({ autosummarize: true }),
+    index("task_search_block_idx").using("gin", table.search, blockOf(table.id)),
     check("task_status_known", oneOf("status", taskStatuses)),
     check("task_resolved_at_of_status", sql`(status = 'Resolved') = (resolved_at is not null)`),
     check("task_external_id_of_a_document", sql`external_id is null or document_id is not null`),

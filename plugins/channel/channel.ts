@@ -28,6 +28,7 @@ export default defineBuiltin({
     },
     add: () => {},
     archive: () => {},
+    reopen: () => {},
   }),
 });
 

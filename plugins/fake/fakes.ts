@@ -19,6 +19,16 @@ export const fakeDocument = fakeOf(
 
 export const fakeConversation = fakeOf("conversation", "create", "send", "direct", "add", "archive");
 
+/** A conversation that can be opened again when it is archived. */
+export const fakeReopening = fakeOf(
+  ...(["conversation", "create", "send", "direct", "add", "archive", "reopen"] as const),
+);
+
+/** A conversation that sends to each recipient by itself. */
+export const fakeMailing = fakeOf(
+  ...(["conversation", "create", "recipients", "send", "direct", "add", "archive"] as const),
+);
+
 export const fakeParticipantGroup = fakeOf("participant_group", "create", "add", "remove", "members");
 
 export const fakeTerm = fakeOf("term", "list");

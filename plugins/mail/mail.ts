@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
-import { Conflict } from "../../core/errors.ts";
-import { unescaped } from "../../core/markdown.ts";
-import { addressesOf, mayBeTold } from "../../core/participant/addresses.ts";
+import { Conflict, Refused } from "../../core/errors.ts";
+import { plain } from "../../core/markdown.ts";
+import { addressOf, mayBeTold, recipientsOf } from "../../core/participant/addresses.ts";
 import { type CallContext, defineBuiltin, type IncidentFacts, type Message } from "../../core/plugin.ts";
 import { createPost, type Mail } from "./post.ts";
 import { mailServerOf } from "./server.ts";
@@ -30,24 +30,29 @@ export default defineBuiltin({
   create({ url, from, replyTo }, { context, clock }) {
     const post = createPost({ server: mailServerOf(url), from, replyTo });
     const domain = from.replace(/^.*@|>$/g, "");
-    const send = (to: readonly string[], words: Words, { key, signal }: CallContext) =>
-      post(
-        to.map((one) => mailOf(one, words, { key, domain })),
-        { signal, at: clock.now() },
-      );
+    const send = (to: string, words: Words, { key, signal }: CallContext) =>
+      post(mailOf(to, words, { key, domain }), { signal, at: clock.now() });
     return {
-      // Each mail stands for itself: there is nothing to make, to join or to archive.
+      // Each mail stands for itself: there is nothing to make, to join, to archive or to reopen.
       create: () => ({}),
-      async send({ conversation: { incident }, message, ...call }) {
-        await send(await addressesOf(context, incident.id), { incident, message }, call);
+      recipients: ({ conversation: { incident } }) => recipientsOf(context, incident.id),
+      async send({ conversation: { incident }, recipient, message, ...call }) {
+        if (recipient === undefined) throw new Conflict("A mail goes to one recipient");
+        const to = await addressOf(context, incident.id, recipient);
+        if (to === undefined) throw new Refused("this recipient is told nothing of the incident any more");
+        // As it was when one delivery was for everyone: whoever has the mail from then knows it again.
+        const own = `/${encodeURIComponent(recipient)}`;
+        const key = call.key.endsWith(own) ? call.key.slice(0, -own.length) : call.key;
+        await send(to, { incident, message }, { ...call, key });
       },
       async direct({ person, incident, message, ...call }) {
         if (incident && !(await mayBeTold(context, incident.id, person.id)))
           throw new Conflict("The incident is Restricted, and this person takes no part in it");
-        await send([person.email], { incident, message }, call);
+        await send(person.email, { incident, message }, call);
       },
       add: () => {},
       archive: () => {},
+      reopen: () => {},
     };
   },
 });
@@ -68,6 +73,6 @@ function mailOf(
     messageId: `<${hash.slice(0, 32)}@${domain}>`,
     // Subjects stand in notifications and on locked screens.
     subject: incident?.visibility === "Restricted" ? incident.name : message.subject,
-    text: unescaped(message.text),
+    text: plain(message.text),
   };
 }

@@ -2,14 +2,15 @@ import { createTransport, type SendMailOptions } from "nodemailer";
 import { Refused, Unavailable } from "../../core/errors.ts";
 import type { MailServer } from "./server.ts";
 
+/** To the server at once, however many mails there are. */
 const connections = 4;
-/** How many messages are remembered as sent. */
-const remembered = 20_000;
+/** A connection waits so long for the next mail. */
+const idleMilliseconds = 5000;
 
 export interface Mail {
   /** Who alone gets it. */
   to: string;
-  /** The same for each attempt: one that was sent is not sent again. */
+  /** The same for each attempt: by it most mail programs show one that comes twice once. */
   messageId: string;
   subject: string;
   text: string;
@@ -23,52 +24,29 @@ export interface PostOptions {
   milliseconds?: number;
 }
 
-/**
- * Sends mails, each to one recipient and each once: what the server has taken is remembered, so a second attempt is for
- * the others. After a restart nothing is remembered any more; then the Message-ID is what tells a mail that comes twice.
- */
+/** Sends mails, each to one recipient, over a few connections that they share. */
 export function createPost({ server, from, replyTo, milliseconds = 10_000 }: PostOptions) {
-  /** By Message-ID, being sent or sent; the oldest first. */
-  const sent = new Map<string, Promise<unknown>>();
+  const waits = {
+    connectionTimeout: milliseconds,
+    greetingTimeout: milliseconds,
+    socketTimeout: milliseconds,
+  };
+  const transport = createTransport({
+    ...{ ...server, ...waits, pool: true, maxConnections: connections, idleTimeout: idleMilliseconds },
+    // A text is a text, whatever it looks like.
+    ...{ disableFileAccess: true, disableUrlAccess: true },
+  });
 
-  /** @throws Unavailable with counts and the server's codes, never with an address; Refused when only such are left */
-  return async function post(mails: readonly Mail[], { signal, at }: { signal: AbortSignal; at: Date }) {
-    const waits = {
-      connectionTimeout: milliseconds,
-      greetingTimeout: milliseconds,
-      socketTimeout: milliseconds,
-    };
-    const transport = createTransport({
-      ...{ ...server, ...waits, pool: true, maxConnections: connections },
-      // A text is a text, whatever it looks like.
-      ...{ disableFileAccess: true, disableUrlAccess: true },
-    });
-    const stop = () => transport.close();
-    signal.addEventListener("abort", stop, { once: true });
-    const sendOne = (mail: Mail): Promise<unknown> => {
-      const before = sent.get(mail.messageId);
-      if (before) return before;
-      const sending = transport.sendMail({ ...partsOf(mail), from, replyTo, date: at }).catch((error) => {
-        sent.delete(mail.messageId);
-        throw error;
-      });
-      sent.set(mail.messageId, sending);
-      if (sent.size > remembered) sent.delete(sent.keys().next().value ?? "");
-      return sending;
-    };
+  /**
+   * Once `signal` aborts, a mail that waits for a connection is not sent any more, and one that is being sent is cut off.
+   * @throws Unavailable with the server's code, never with an address; Refused when it has refused this mail for good
+   */
+  return async function post(mail: Mail, { signal, at }: { signal: AbortSignal; at: Date }): Promise<void> {
     try {
-      const results = await Promise.allSettled(mails.map(sendOne));
-      const faults = results.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
-      if (faults.length === 0) return;
-      const codes = [...new Set(faults.map(codeOf))].sort().join(", ");
-      // As long as one of them may still be taken, it is tried again, and the others with it.
-      const Fault = faults.every(isRefusal) ? Refused : Unavailable;
-      throw new Fault(`${faults.length} of ${mails.length} mails were not sent (${codes})`, {
-        cause: faults[0],
-      });
-    } finally {
-      signal.removeEventListener("abort", stop);
-      transport.close();
+      await transport.sendMail({ ...partsOf(mail), from, replyTo, date: at, signal });
+    } catch (cause) {
+      const Fault = isRefusal(cause) ? Refused : Unavailable;
+      throw new Fault(`the mail was not sent (${codeOf(cause)})`, { cause });
     }
   };
 }

@@ -110,8 +110,9 @@ test("every method is one signed message, and the same id when it is tried again
     await callPlugin(plugin, "direct", { person: ada, message, incident }, { key: "k3" }),
     await callPlugin(plugin, "add", { conversation, people: [ada] }, { key: "k4" }),
     await callPlugin(plugin, "archive", { conversation }, { key: "k5" }),
+    await callPlugin(plugin, "reopen", { conversation }, { key: "k6" }),
   ];
-  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(5).fill({ ok: true, value: undefined })]);
+  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(6).fill({ ok: true, value: undefined })]);
   const data = [
     ["conversation.create", { incident }],
     ["conversation.send", { incident, externalId: "C1", message }],
@@ -119,6 +120,7 @@ test("every method is one signed message, and the same id when it is tried again
     ["conversation.direct", { person: ada, message, incident }],
     ["conversation.add", { incident, externalId: "C1", people: [ada] }],
     ["conversation.archive", { incident, externalId: "C1" }],
+    ["conversation.reopen", { incident, externalId: "C1" }],
   ];
   expect(received.map(({ body }) => JSON.parse(body))).toEqual(
     data.map(([type, data]) => ({ type, timestamp: now.toISOString(), data })),
@@ -132,7 +134,7 @@ test("every method is one signed message, and the same id when it is tried again
   }
   const ids = received.map(({ headers }) => headers.get("webhook-id"));
   expect(ids[1]).toBe(ids[2]!);
-  expect(new Set(ids).size).toBe(5);
+  expect(new Set(ids).size).toBe(6);
   expect(ids.join("")).not.toContain(".");
 });
 

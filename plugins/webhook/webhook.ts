@@ -51,6 +51,8 @@ export default definePlugin({
         await drop(post("conversation.add", { ...conversation, people }, { signal, key })),
       archive: async ({ signal, key, conversation }) =>
         await drop(post("conversation.archive", { ...conversation }, { signal, key })),
+      reopen: async ({ signal, key, conversation }) =>
+        await drop(post("conversation.reopen", { ...conversation }, { signal, key })),
     };
   },
 });

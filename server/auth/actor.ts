@@ -3,6 +3,8 @@ import type { Actor } from "../../core/context.ts";
 import { Forbidden, Unauthenticated } from "../../core/errors.ts";
 import { verifyToken } from "../../core/token/verify.ts";
 import type { Deps } from "../deps.ts";
+import { refuseCondition } from "../etag.ts";
+import { refuseForm } from "../json.ts";
 import { readCookie } from "./cookie.ts";
 
 /** The cookie in which a client may present its access token. It opens the API, never the pages. */
@@ -24,8 +26,10 @@ export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks
 export const actorMacro = (deps: Deps) => {
   const verified = new WeakMap<Request, Actor>();
   // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
-  const transform = async ({ request }: { request: Request }): Promise<void> => {
+  const transform = async ({ request, body }: { request: Request; body?: unknown }): Promise<void> => {
     verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
+    refuseForm(request, body);
+    refuseCondition(request, body);
   };
   guards.add(transform);
   return new Elysia({ name: "actor" }).macro({

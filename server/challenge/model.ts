@@ -1,3 +1,4 @@
+import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 
 /** Answers of the generator and poller, as in login.md "On the wire". `status` is text in each of them: Weep reads it. */
@@ -5,9 +6,9 @@ export const generated = t.Object({
   challenge_url: t.String(),
   polling_url: t.String(),
   /** Seconds until the challenge is over. */
-  expires_in: t.Integer(),
+  expires_in: Type.Integer(),
   /** Seconds between two polls. */
-  interval: t.Integer(),
+  interval: Type.Integer(),
   /** What a bound client shows beside the page's own; a legacy client has nobody to show it to. */
   user_code: t.Optional(t.String()),
   binding: t.Optional(t.Literal("S256")),
@@ -23,12 +24,12 @@ export const success = t.Object({
   encoded_jwt: t.String(),
   cookie_name: t.String(),
   /** Unix seconds. */
-  expiration: t.Integer(),
+  expiration: Type.Integer(),
   user: t.String(),
   secure: t.Optional(t.Boolean()),
   http_only: t.Optional(t.Boolean()),
   /** As in Go's net/http, which Weep hands it to: 2 is Lax. */
-  same_site: t.Optional(t.Integer()),
+  same_site: t.Optional(Type.Integer()),
 });
 
 /** A request that cannot be: `status` names it in one word, `detail` says what to mend. */

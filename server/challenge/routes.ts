@@ -12,6 +12,7 @@ import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../core/er
 import { RateLimit } from "../../core/rate_limit.ts";
 import { tokenCookie } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
+import { usualHeaders } from "../security_headers.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
 
 export const challengeRoute = "/noauth/v1/:operation/:argument";
@@ -21,7 +22,7 @@ const longestWaitSeconds = 30;
 const pendingBody = '{"status":"pending"}';
 /** Headers that are made once are copied faster than an object is read. */
 const pendingInit = {
-  headers: new Headers({ "content-type": "application/json", "cache-control": "no-store" }),
+  headers: new Headers({ ...Object.fromEntries(usualHeaders), "content-type": "application/json" }),
 };
 /** Polls of one challenge at once; then one in half an interval. */
 const pollBurst = 5;

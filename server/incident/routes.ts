@@ -72,8 +72,8 @@ export const incidentRoutes = (deps: Deps) =>
       "/:incident_id",
       async ({ actor, params, body, set }) => {
         const change = { ...fieldsOf(body), id: Number(params.incident_id), version: body.version };
-        const incident = await updateIncident(deps, actor, change);
-        if (incident.status === "Closed") await runFlowWithin(deps, incident.id, flowMilliseconds);
+        const { incident, follows } = await updateIncident(deps, actor, change);
+        if (follows) await runFlowWithin(deps, incident.id, flowMilliseconds);
         set.headers.etag = etagOf(incident);
         return viewOf(incident);
       },

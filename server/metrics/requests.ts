@@ -1,6 +1,5 @@
 import type { Histogram, UpDownCounter } from "@opentelemetry/api";
 import type { Telemetry, WorkSpan } from "../../core/telemetry/telemetry.ts";
-import { requestIdOf } from "../request_id.ts";
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]);
 /** Anybody may invent methods and paths: they share one value. */
@@ -76,22 +75,20 @@ export class ObservedRequests {
     return await tracing.within({ name: method, kind: "server", parent }, async (span) => {
       this.#traces.set(request, span.traceId);
       const response = await answer();
-      this.#describe(span, request, method, response.status);
+      this.#describe(span, request, method, response);
       return response;
     });
   }
 
-  #describe(span: WorkSpan, request: Request, method: string, status: number): void {
+  #describe(span: WorkSpan, request: Request, method: string, { status, headers }: Response): void {
     const route = this.#routes.get(request);
     if (route) {
       span.rename(`${method} ${route}`);
       span.note({ "http.route": route });
     }
-    span.note({
-      "http.request.method": method,
-      "http.response.status_code": status,
-      "svc.request_id": requestIdOf(request),
-    });
+    span.note({ "http.request.method": method, "http.response.status_code": status });
+    const requestId = headers.get("x-request-id");
+    if (requestId !== null) span.note({ "svc.request_id": requestId });
     if (status >= 500) span.failed(String(status));
   }
 

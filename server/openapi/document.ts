@@ -47,8 +47,9 @@ last slash. Names that a schema does not know are refused.
 **Lists** answer \`{"items": [...], "next_cursor": ...}\`. Pass \`next_cursor\` as \`cursor\` to go on; null is the end. Pages
 stay whole while records are added or deleted.
 
-**Writes.** A \`PUT\` replaces all fields and names the \`version\` that it has seen: 409 if somebody was faster. A \`POST\` with
-an \`Idempotency-Key\` is done once in 24 hours, however often it is sent. Only admins delete.
+**Writes.** A \`PUT\` replaces all fields and names the \`version\` that it has seen: 409 if somebody was faster;
+\`If-Match\` may say the same version, and nothing else. A \`POST\` with an \`Idempotency-Key\` is done once in 24 hours,
+however often it is sent. Only admins delete.
 
 **Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as what is not there.`;
 

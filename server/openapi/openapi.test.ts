@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { personOf } from "../../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/server.ts";
 import { pages } from "./document.ts";
 import type { OpenApiDocument, Operation } from "./types.ts";
@@ -79,6 +80,38 @@ test("every operation has a name of its own and a summary, and what it takes and
     const described = operation.parameters!.filter((one) => one.in === "path").map(({ name }) => name);
     expect(described).toEqual(named);
   }
+});
+
+test("a number is a number, and nothing that a program has to try both ways", () => {
+  // As Elysia describes numbers of its own: texts of digits, with 0 for what is left out.
+  expect(JSON.stringify(document).match(/"(format":"(integer|numeric)|default":0)"?/g)).toBeNull();
+});
+
+test("it says of each body whether it may be left out, and that is so", async () => {
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  const written = operations.filter(({ operation }) => operation.requestBody);
+  expect(written.length).toBeGreaterThan(25);
+  for (const { method, path, operation } of written) {
+    const { body } = await admin.call(method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "1"));
+    expect(`${path}: ${operation.requestBody!.required}`).toBe(`${path}: ${body.code === "invalid_input"}`);
+  }
+});
+
+test("whatever is done once per key says that it takes one", () => {
+  const posts = operations.filter(({ method }) => method === "post");
+  const without = posts.filter(
+    ({ operation }) => !operation.parameters!.some(({ name }) => name === "Idempotency-Key"),
+  );
+  expect(posts.length).toBeGreaterThan(15);
+  expect(without.map(({ path }) => path)).toEqual([]);
+});
+
+test("a PUT, and nothing else, says that it takes the version once more", () => {
+  const takes = operations.filter(({ operation }) =>
+    operation.parameters!.some(({ name }) => name === "If-Match"),
+  );
+  expect(new Set(takes.map(({ method }) => method))).toEqual(new Set(["put"]));
+  expect(takes.length).toBe(operations.filter(({ method }) => method === "put").length);
 });
 
 test("a browser gets a page that runs nothing, everybody else the document", async () => {

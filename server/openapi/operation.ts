@@ -1,4 +1,5 @@
 import { STATUS_CODES } from "node:http";
+import { OptionalKind } from "@sinclair/typebox";
 import { idText, limitText } from "../schema.ts";
 import type { Answer, Operation, Parameter, Schema } from "./types.ts";
 
@@ -34,10 +35,11 @@ function operationIdOf(method: string, path: string): string {
 
 /** Adds to what Elysia knows of a route what a reader needs: names, who may, what errors look like. */
 export function describeOperation(method: string, path: string, operation: Operation): Operation {
-  const { responses, parameters = [], ...rest } = operation;
+  const { responses, requestBody, parameters = [], ...rest } = operation;
   // A route that asks for a token says that it refuses without one; server/routes.test.ts holds it to that.
   const closed = responses["401"] !== undefined && !path.startsWith("/noauth/");
-  const creates = method === "post" && responses["201"] !== undefined;
+  const takesKey = method === "post" && responses["422"] !== undefined;
+  const headers = takesKey ? [idempotencyKey] : method === "put" ? [ifMatch] : [];
   const described = Object.entries(responses).map(([status, answer]) => [
     status,
     describeAnswer(status, answer),
@@ -48,10 +50,8 @@ export function describeOperation(method: string, path: string, operation: Opera
     operationId: operationIdOf(method, path),
     tags: [capital((path.match(/[a-z][a-z_-]*/)?.[0] ?? "").replaceAll("_", " "))],
     security: closed ? [{ token: [] }] : [],
-    parameters: [
-      ...parameters.map(describeParameter),
-      ...(creates && responses["422"] !== undefined ? [idempotencyKey] : []),
-    ],
+    parameters: [...parameters.map(describeParameter), ...headers],
+    ...(requestBody ? { requestBody: { ...requestBody, required: !mayBeLeftOut(requestBody) } } : {}),
     responses: {
       ...Object.fromEntries(described),
       ...(closed ? { default: problem("Any other refusal") } : {}),
@@ -59,11 +59,24 @@ export function describeOperation(method: string, path: string, operation: Opera
   };
 }
 
+/** Elysia says of each body that it is required. */
+function mayBeLeftOut({ content }: NonNullable<Operation["requestBody"]>): boolean {
+  const { schema } = content["application/json"] ?? {};
+  return schema !== undefined && OptionalKind in schema;
+}
+
 const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
-  description: "Chosen by you, new for each thing that is to be made: the request is done once in 24 hours",
+  description: "Chosen by you, new for each thing that is to be done: the request is done once in 24 hours",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
+};
+
+const ifMatch: Parameter = {
+  name: "If-Match",
+  in: "header",
+  description: "The `version` of the body once more, in quotes; `*` says nothing",
+  schema: { type: "string" },
 };
 
 /** What a path or query has as text, since Elysia's own numbers take too much (server/schema.ts), are numbers. */
@@ -98,7 +111,7 @@ function describeAnswer(status: string, answer: Answer): Answer {
 
 function headersOf(status: string, properties?: Record<string, Schema>): Answer["headers"] {
   if (status !== "201") return undefined;
-  const location = { description: "Its path", schema: { type: "string" } };
+  const location = { description: "Its path, where it has one", schema: { type: "string" } };
   const tag = { description: "Its version, in quotes", schema: { type: "string" } };
   return { Location: location, ...(properties?.version ? { ETag: tag } : {}) };
 }

@@ -1,6 +1,6 @@
 import { Elysia, t } from "elysia";
 import { longestQuery } from "../../core/list/page.ts";
-import { mostFound, searchAll } from "../../core/search/search.ts";
+import { mostFound, rankedOfType, searchAll } from "../../core/search/search.ts";
 import { searchedTypes } from "../../core/search/searched.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
@@ -11,7 +11,7 @@ const searchQuery = t.Object(
   {
     q: t.String({
       ...{ minLength: 1, maxLength: longestQuery },
-      description: 'Words to find: `disk "full up" -test`',
+      description: `Words to find: \`disk "full up" -test\`. Of each type, the newest ${rankedOfType} that match are ranked`,
     }),
     type: t.Optional(
       t.String({ maxLength: 200, description: `All, or some of: \`${searchedTypes.join(",")}\`` }),
@@ -35,7 +35,10 @@ const found = t.Object(
   closed,
 );
 
-/** A list like the others to look at, of one page: the best of all types. For more of one, its list takes `q`. */
+/**
+ * A list like the others to look at, of one page: the best of the newest matches of each type. For more of one, its list
+ * takes `q`.
+ */
 const foundPage = t.Object({ items: t.Array(found), next_cursor: t.Null() }, closed);
 
 /** Everything that the actor may read. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
-import { rankedMatches } from "../../core/list/page.ts";
+import { rankedOfType } from "../../core/search/search.ts";
 import { searchedTypes } from "../../core/search/searched.ts";
 import type { Person } from "../../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/server.ts";
@@ -122,10 +122,24 @@ test("what is hidden takes no place among what is ranked", async () => {
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const row = { name: "bilby", resourceType: "reference", ...stamps };
   await server.db.insert(schema.document).values(row);
-  const hidden = Array.from({ length: rankedMatches }, () => ({ ...row, incidentId: incidents.Restricted }));
+  const hidden = Array.from({ length: rankedOfType }, () => ({ ...row, incidentId: incidents.Restricted }));
   await server.db.insert(schema.document).values(hidden);
   expect(await search(people.member!, { q: "bilby" })).toHaveLength(1);
   expect(await search(people.participant!, { q: "bilby" })).toHaveLength(20);
+});
+
+test("the newest of each type are ranked, and no more: the best of older ones is not", async () => {
+  const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
+  const add = (name: string, count: number) => {
+    const row = { name, resourceType: "reference", ...stamps };
+    return server.db.insert(schema.document).values(Array.from({ length: count }, () => row));
+  };
+  await add("okapi okapi okapi", 1);
+  await add("An okapi in the wood", rankedOfType);
+  const best = async () => (await search(people.member!, { q: "okapi" }))[0]!.title;
+  expect(await best()).toBe("An okapi in the wood");
+  await add("okapi okapi", 1);
+  expect(await best()).toBe("okapi okapi");
 });
 
 describe("words that are none", () => {
@@ -167,7 +181,7 @@ describe("refuses", () => {
     ["limit", { q: "a", limit: "0" }],
     ["limit", { q: "a", limit: "51" }],
     ["limit", { q: "a", limit: "1e1" }],
-    ["body", { q: "a", sort: "id" }],
+    ["query", { q: "a", sort: "id" }],
   ])("%s of %p", async (field, query) => {
     const parameters = new URLSearchParams(query as Record<string, string>);
     expect(await people.member!.call("GET", `/search?${parameters}`)).toMatchObject({

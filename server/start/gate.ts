@@ -41,13 +41,15 @@ export class Gate {
    */
   attach(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
     this.#server = server;
-    const { requestIP, timeout } = server;
+    const { requestIP, timeout, upgrade } = server;
     server.requestIP = (request) => {
       const seen = requestIP.call(server, this.#originals.get(request) ?? request);
       return addressOf ? addressOf(seen) : seen;
     };
     server.timeout = (request, seconds) =>
       timeout.call(server, this.#originals.get(request) ?? request, seconds);
+    server.upgrade = ((request, ...options) =>
+      upgrade.call(server, this.#originals.get(request) ?? request, ...options)) as typeof upgrade;
   }
 
   handle(request: Request, next: (request: Request) => Answer): Answer {
@@ -97,7 +99,9 @@ export class Gate {
 
   #finish(response: Response): Response {
     if (this.#headers.length === 0 && !this.#closing) return response;
-    for (const [name, value] of this.#headers) response.headers.set(name, value);
+    // Set instead of what the application says, and more than once where it is given so.
+    for (const [name] of this.#headers) response.headers.delete(name);
+    for (const [name, value] of this.#headers) response.headers.append(name, value);
     if (this.#closing) response.headers.set("connection", "close");
     return response;
   }

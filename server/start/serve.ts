@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
+import { readHttpsUrls } from "../https_urls.ts";
 import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
 import { placeOf, type StartOptions } from "./options.ts";
@@ -12,6 +13,8 @@ import { takeOver } from "./unix_socket.ts";
 /** How long no request must have come before a process that shares its port goes, and the longest wait for that. */
 const quietMilliseconds = 100;
 const longestQuietMilliseconds = 1000;
+/** How long a `drain` has at least: what it lets go is answered, also without grace. */
+const leastDrainMilliseconds = 1000;
 const defaultUdsMode = 0o660;
 /** Bun looks at its connections every so often, and ends one up to so much before its time. */
 const timerSeconds = 4;
@@ -59,11 +62,23 @@ export async function serve(
         if (!inner) ignoreNewConnections();
         await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
       }
-      // Ends requests that are held, while their connections are there; another application may have none.
-      if (isElysia(app)) await app.decorator.drain?.();
       const stop = async (now: boolean) => void (await (isElysia(app) ? app.stop(now) : server.stop(now)));
-      const late = Bun.sleep(options.timeoutGracefulShutdown * 1000).then(() => stop(true));
-      await Promise.race([stop(false), late]);
+      // Ends requests that are held, while their connections are there; another application may have none.
+      const drained = isElysia(app) ? app.decorator.drain?.() : undefined;
+      let cut = false;
+      const late = async () => {
+        await Promise.all([
+          Bun.sleep(options.timeoutGracefulShutdown * 1000),
+          Promise.race([drained, Bun.sleep(leastDrainMilliseconds)]),
+        ]);
+        cut = true;
+        await stop(true);
+      };
+      const inOrder = async () => {
+        await drained;
+        if (!cut) await stop(false);
+      };
+      await Promise.race([late(), inOrder()]);
     },
   };
 }
@@ -87,6 +102,7 @@ function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): S
       const error = () => new Response(null, { status: 500 });
       return Bun.serve({ ...settings, fetch, error } as Bun.Serve.Options<unknown>);
     }
+    if (settings.tls !== undefined) readHttpsUrls(app);
     // Elysia hands on what it does not know; its types know of no Unix socket.
     // Its types say no more of a handler than that it is a function.
     app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));
@@ -98,11 +114,16 @@ function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): S
 }
 
 function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcError {
-  const taken = (cause as { code?: string }).code === "EADDRINUSE";
+  const { code } = cause as { code?: string };
   if (uds !== undefined) {
     return new SvcError("configuration", `--uds: ${uds} cannot be listened on`, { cause });
   }
-  const reason = taken ? "is taken: choose another one with --port" : "cannot be listened on";
+  const reason =
+    code === "EADDRINUSE"
+      ? "is taken: choose another one with --port"
+      : code === "EACCES"
+        ? "may not be used without more rights: choose another one with --port"
+        : "cannot be listened on";
   return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
 }
 

@@ -50,6 +50,7 @@ export class Supervisor {
       if (lost.wasKilled) await Promise.race([Bun.sleep(groupMilliseconds), this.#stop.promise]);
       if (this.#stopping) return;
       await this.stop();
+      if (lost.pid === undefined) throw new SvcError("configuration", `A worker ${how}`);
       const sentence = `A worker did not come up, but ${how}`;
       throw new SvcError("configuration", lost.wasKilled ? sentence : `${sentence}: what it said is above`);
     }
@@ -149,7 +150,8 @@ export class Supervisor {
       if (worker === undefined || this.#workers[slot] !== worker) continue;
       const steady = performance.now() - worker.startedAt > steadyMilliseconds;
       pause = steady ? firstPauseMilliseconds : pause;
-      this.options.say(`worker ${worker.pid} ${how}; another one follows in ${pause / 1000} s`);
+      const which = worker.pid === undefined ? "a worker" : `worker ${worker.pid}`;
+      this.options.say(`${which} ${how}; another one follows in ${pause / 1000} s`);
       await Promise.race([Bun.sleep(pause), this.#stop.promise]);
       if (this.#stopping) return;
       if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn(slot);

@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { certificateWarning, tlsOf } from "./tls.ts";
@@ -21,6 +21,8 @@ for (const name of ["one", "two"]) {
 }
 openssl("rsa", "-aes256", "-passout", "pass:secret", "-in", "one.key", "-out", "locked.key");
 writeFileSync(at("noise"), "noise");
+const broken = "-----BEGIN CERTIFICATE-----\nnoise\n-----END CERTIFICATE-----\n";
+writeFileSync(at("broken.pem"), readFileSync(at("one.pem"), "utf8") + broken);
 
 const files = (key: string, certificate: string, authorities?: string) => ({
   ...{ sslKeyfile: at(key), sslCertfile: at(certificate) },
@@ -51,6 +53,14 @@ test.each([
   [
     files("one.key", "one.pem", "noise"),
     `--ssl-ca-certs: ${at("noise")} does not begin with a certificate in PEM`,
+  ],
+  [
+    files("one.key", "broken.pem"),
+    `--ssl-certfile: ${at("broken.pem")} holds a certificate that cannot be read, behind the first`,
+  ],
+  [
+    files("one.key", "one.pem", "broken.pem"),
+    `--ssl-ca-certs: ${at("broken.pem")} holds a certificate that cannot be read, behind the first`,
   ],
   [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}`],
   [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}`],

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { StartOptions } from "./options.ts";
 
+const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
+
 type TlsFiles = Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts">;
 
 /**
@@ -49,11 +51,20 @@ function read(option: string, file: string): string {
   }
 }
 
+/**
+ * The first of a file's certificates. The others are read, too: nobody could listen with a chain that is broken, and of
+ * authorities all behind a broken one would be passed over, and their clients kept out.
+ */
 function certificateOf(option: string, file: string, pem: string): X509Certificate {
+  const [first = pem, ...chain] = pem.match(certificates) ?? [];
+  let fault = "does not begin with a certificate in PEM";
   try {
-    return new X509Certificate(pem);
+    const certificate = new X509Certificate(first);
+    fault = "holds a certificate that cannot be read, behind the first";
+    for (const other of chain) new X509Certificate(other);
+    return certificate;
   } catch (cause) {
-    throw new ConfigurationError([`${option}: ${file} does not begin with a certificate in PEM`], { cause });
+    throw new ConfigurationError([`${option}: ${file} ${fault}`], { cause });
   }
 }
 

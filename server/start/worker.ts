@@ -16,7 +16,8 @@ export interface WorkerOptions {
 
 /** A process that serves, as its supervisor sees it. */
 export class Worker {
-  readonly #child: Bun.Subprocess;
+  /** None where the system had nothing left for one. */
+  readonly #child: Bun.Subprocess | undefined;
   readonly #ready = Promise.withResolvers<boolean>();
   /** When it was started, in milliseconds of performance.now(). */
   readonly startedAt = performance.now();
@@ -27,36 +28,35 @@ export class Worker {
   readonly #asked = new Map<number, (answer: string | undefined) => void>();
   #questions = 0;
 
-  constructor({ args, fd, takesOver, onLine, environment }: WorkerOptions) {
-    // systemd speaks to the process that it has started, and that is not this one.
-    const { LISTEN_FDS: _fds, LISTEN_PID: _pid, ...inherited } = process.env;
-    const output = onLine ? "pipe" : "inherit";
-    this.#child = Bun.spawn([...ownCommand(), ...args, ...(takesOver ? ["--takes-over"] : [])], {
-      env: { ...inherited, ...environment },
-      stdio: ["ignore", output, output, ...(fd === undefined ? [] : [fd])],
-      serialization: "json",
-      ipc: (message: Message) => {
-        if (message === "ready") this.#ready.resolve(true);
-        else if (message === "replace") this.#wantsReplacement();
-        else this.#asked.get(message.question)?.(message.metrics);
-      },
-    });
-    const { stdout, stderr } = this.#child;
-    const read = onLine ? [stdout, stderr].map((stream) => lines(stream, onLine)) : [];
-    this.ended = Promise.all([this.#child.exited, ...read]).then(() => {
+  constructor(options: WorkerOptions) {
+    const { onLine } = options;
+    try {
+      this.#child = this.#spawn(options);
+    } catch (cause) {
+      // Out of memory, processes or descriptors for a moment: as if it had died at once, and whoever tends it tries again.
+      const { code, name } = cause as { code?: string; name: string };
       this.#ready.resolve(false);
-      const { exitCode, signalCode } = this.#child;
-      return this.wasKilled ? `was killed by ${signalCode}` : `ended with exit code ${exitCode}`;
+      this.ended = Promise.resolve(`could not be started (${code ?? name})`);
+      return;
+    }
+    const { exited, stdout, stderr } = this.#child;
+    const read = onLine ? [stdout, stderr].map((stream) => lines(stream, onLine)) : [];
+    this.ended = Promise.all([exited, ...read]).then(() => {
+      this.#ready.resolve(false);
+      return this.wasKilled
+        ? `was killed by ${this.#child?.signalCode}`
+        : `ended with exit code ${this.#child?.exitCode}`;
     });
   }
 
-  get pid(): number {
-    return this.#child.pid;
+  /** Undefined when there is no process, because there could not be one. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
   }
 
   /** Whether a signal has ended it. */
   get wasKilled(): boolean {
-    return this.#child.signalCode !== null;
+    return typeof this.#child?.signalCode === "string";
   }
 
   /** Whether it came to answer requests, known as soon as it does or has ended. */
@@ -87,7 +87,7 @@ export class Worker {
   /** Says so to one that hears it: whose channel is closed has gone, or stops by that itself. */
   tell(order: Order): void {
     try {
-      this.#child.send(order);
+      this.#child?.send(order);
     } catch (cause) {
       if ((cause as { code?: string }).code !== "ERR_IPC_CHANNEL_CLOSED") throw cause;
     }
@@ -95,10 +95,26 @@ export class Worker {
 
   /** Ends it in order, and by force when the time is over. */
   async stop(milliseconds: number): Promise<void> {
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), milliseconds);
+    const timer = setTimeout(() => this.#child?.kill("SIGKILL"), milliseconds);
     this.tell("stop");
     await this.ended;
     clearTimeout(timer);
+  }
+
+  #spawn({ args, fd, takesOver, onLine, environment }: WorkerOptions): Bun.Subprocess {
+    // systemd speaks to the process that it has started, and that is not this one.
+    const { LISTEN_FDS: _fds, LISTEN_PID: _pid, ...inherited } = process.env;
+    const output = onLine ? "pipe" : "inherit";
+    return Bun.spawn([...ownCommand(), ...args, ...(takesOver ? ["--takes-over"] : [])], {
+      env: { ...inherited, ...environment },
+      stdio: ["ignore", output, output, ...(fd === undefined ? [] : [fd])],
+      serialization: "json",
+      ipc: (message: Message) => {
+        if (message === "ready") this.#ready.resolve(true);
+        else if (message === "replace") this.#wantsReplacement();
+        else this.#asked.get(message.question)?.(message.metrics);
+      },
+    });
   }
 }
 

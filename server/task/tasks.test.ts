@@ -94,6 +94,7 @@ describe("POST /tasks/", () => {
     ["a hundred and one assignees", { assignees: Array.from({ length: 101 }, () => "a") }, "assignees"],
     ["a day for an instant", { resolve_by: "2026-12-01" }, "resolve_by"],
     ["an instant without offset", { resolve_by: "2026-12-01T12:00:00" }, "resolve_by"],
+    ["the year 99, which would come back as 1999", { resolve_by: "0099-12-31T23:59:59Z" }, "resolve_by"],
     ["the year 0", { resolve_by: "0000-01-01T00:00:00Z" }, "resolve_by"],
     ["the end of all years, passed", { resolve_by: "9999-12-31T23:59:00-23:59" }, "resolve_by"],
     ["month 13", { resolve_by: "2026-13-01T00:00:00Z" }, "resolve_by"],
@@ -108,6 +109,14 @@ describe("POST /tasks/", () => {
         expect(JSON.stringify(answer.body)).not.toContain(value);
     }
   });
+
+  test.each(["0100-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])(
+    "keeps %s, and no other century",
+    async (at) => {
+      const id = await created({ resolve_by: at });
+      expect((await member.call("GET", `/tasks/${id}`)).body.resolve_by).toBe(at);
+    },
+  );
 
   test("refuses a document of another incident", async () => {
     const other = await insertIncidentLike(ids);

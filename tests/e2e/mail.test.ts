@@ -5,7 +5,7 @@ import { until } from "../support/e2e_until.ts";
 import { addressOf, type MailWorld, people, startMailWorld } from "../support/mail_world.ts";
 import { startMailServer, type TestMail, type TestMailServer, textOf, wordsOf } from "../support/smtp.ts";
 
-// What three tasks tell people, from the worker's process to a real mail server that does not have a good day: of each
+// What three tasks tell people, from two workers' processes to a real mail server that does not have a good day: of each
 // mail to Bob it refuses the first attempt with 451, to Carol it closes the connection when it has all of it, to Dave it
 // takes its time, and Erin it does not know.
 
@@ -79,7 +79,7 @@ test("each mail comes once, whatever the server does; what it refuses for good i
   const [summary] = await world.db.select().from(delivery).where(eq(delivery.task, "incident-daily-summary"));
   day = summary!.key.split("/")[1]!;
   expect(Date.parse(day)).toBeWithin(began - 86_400_000, Date.now() + 1);
-  const worker = world.svc("scheduler", "start");
+  const workers = [world.svc("scheduler", "start"), world.svc("scheduler", "start")];
   const states = async () => (await world.db.select().from(delivery)).map(({ state }) => state);
   await until(
     "every delivery to end",
@@ -94,27 +94,22 @@ test("each mail comes once, whatever the server does; what it refuses for good i
   const list = world.svc("scheduler", "deliveries", "--state", "Dead", "--json");
   expect(await list.exit(60)).toBe(0);
   const { counts, deliveries } = JSON.parse(list.stdout);
-  expect(counts).toEqual({ Queued: 0, Done: 9, Dead: 3 });
-  const reasons = deliveries.map((one: { attempts: number; last_error: string }) => [
-    one.attempts,
-    one.last_error,
-  ]);
-  // At once; but for the summary, in which two others were to be tried again.
-  expect(reasons.sort()).toEqual([
-    [1, "mail failed: 1 of 1 mails were not sent (550)"],
-    [1, "mail failed: 1 of 1 mails were not sent (550)"],
-    [2, "mail failed: 1 of 5 mails were not sent (550)"],
-  ]);
+  // What went to everyone is one for each, and Erin's alone is dead: at once, as are those to her by name.
+  expect(counts).toEqual({ Queued: 0, Done: 13, Dead: 3 });
+  for (const one of deliveries)
+    expect(one).toMatchObject({ attempts: 1, last_error: "mail failed: the mail was not sent (550)" });
 
   knowsErin = true;
   const again = world.svc("scheduler", "deliveries", "--all-dead");
   expect([await again.exit(60), again.stdout]).toEqual([0, "Queued 3\n"]);
-  await until("what was dead", async () => (await states()).every((state) => state === "Done"), 60);
+  await until("what was dead", async () => !/Dead|Queued/.test((await states()).join()), 60);
   expect(taken()).toEqual(mailsTo(people));
-  worker.kill("SIGTERM");
-  expect(await worker.exit(60)).toBe(0);
-  expect(worker.output).not.toContain("hunter2");
-  for (const name of people) expect(worker.output).not.toContain(addressOf(name));
+  for (const worker of workers) {
+    worker.kill("SIGTERM");
+    expect(await worker.exit(60)).toBe(0);
+    expect(worker.output).not.toContain("hunter2");
+    for (const name of people) expect(worker.output).not.toContain(addressOf(name));
+  }
 }, 400_000);
 
 test("a mail that is sent again is the same mail, and each other one is another", () => {
@@ -146,7 +141,7 @@ test("the texts are what the tasks say, letter by letter", () => {
     return found && textOf(found);
   };
   expect(textTo("zoe", /^INC-1: a status/)).toStartWith(
-    "**INC-1: Kühlhaus zu warm – 8 °C 🧊** (priority Hoch) is Active, and nobody has written a status report since it was reported 1 day 3 hours ago.\n\nSay how it stands:",
+    "INC-1: Kühlhaus zu warm – 8 °C 🧊 (priority Hoch) is Active, and nobody has written a status report since it was reported 1 day 3 hours ago.\n\nSay how it stands:",
   );
   expect(textTo("dave", /task of yours/)).toMatch(
     /^The time of this task is past\. .+:\n\n- Tür dave \(INC-1: Kühlhaus zu warm – 8 °C 🧊\), due [-\d]+ [\d:]+ UTC\n {2}https:\/\/svc\.example\.com\/tasks\/\d+$/,

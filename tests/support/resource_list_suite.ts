@@ -93,7 +93,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       });
     } else {
       test("takes no search", async () => {
-        expect(await get({ q: "x" })).toMatchObject({ http: 400, body: { field: "body" } });
+        expect(await get({ q: "x" })).toMatchObject({ http: 400, body: { field: "query" } });
       });
     }
 
@@ -111,7 +111,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
     });
 
     test("refuses a parameter that nobody knows", async () => {
-      expect(await get({ unheard: "1" })).toMatchObject({ http: 400, body: { field: "body" } });
+      expect(await get({ unheard: "1" })).toMatchObject({ http: 400, body: { field: "query" } });
     });
   });
 }

@@ -31,7 +31,7 @@ const answer = async (request, server) => {
 };
 
 export const plain = { fetch: answer };
-export const elysia = new Elysia().all("/*", ({ request, server }) => answer(request, server));
+export const elysia = new Elysia().ws("/echo", { message: (socket, message) => void socket.send(message) }).all("/*", ({ request, server }) => answer(request, server));
 export const number = 42;
 `;
 

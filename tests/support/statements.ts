@@ -35,6 +35,17 @@ export async function rowsRead(db: Database, { text, values }: Asked): Promise<n
   );
 }
 
+/** Pages that it looks into when it is asked once more, each as often as it does. */
+export async function pagesRead(db: Database, { text, values }: Asked): Promise<number> {
+  const { $client } = db as Database & { $client: Sql };
+  const [row] = await $client.unsafe(
+    `explain (analyze, buffers, timing off, format json) ${text}`,
+    values as string[],
+  );
+  const { Plan: plan } = row!["QUERY PLAN"][0];
+  return Number(plan["Shared Hit Blocks"]) + Number(plan["Shared Read Blocks"]);
+}
+
 function rowsIn(plan: unknown): number {
   if (typeof plan !== "object" || plan === null) return 0;
   const own = Object.entries(plan)

@@ -79,6 +79,9 @@ describe("the task", () => {
       { individualId: bob, incidentId },
     ]);
     await Promise.all([run(), run()]);
+    // Run by hand, it is the day's.
+    const later = new Date(at.getTime() + 6 * 3_600_000);
+    expect((await run({ slot: later })).result).toEqual({ done: 0, skipped: 2, failed: 0 });
     expect(await outbox.all()).toHaveLength(2);
     expect(await outbox.jobs()).toHaveLength(2);
     const slot = new Date("2026-12-02T12:00:00.000Z");
@@ -137,6 +140,20 @@ describe("the task", () => {
       `individual ${carol!.id}: None of their incidents has an open conversation by which to send the summary`,
     ]);
     await outbox.db.delete(participant).where(eq(participant.incidentId, none));
+  });
+
+  test("of a Restricted incident without a conversation nothing is said, which is a fault while it is Active", async () => {
+    const { alice } = outbox.ids;
+    const secret = await insertSecond(outbox, { visibility: "Restricted" }, []);
+    await addParticipant(outbox, secret, alice);
+    const { result, faults } = await run();
+    expect(result).toEqual({ done: 2, skipped: 0, failed: 1 });
+    expect(faults).toEqual([
+      `individual ${alice}, INC-${secret}: This Restricted incident has no open conversation by which to tell of it`,
+    ]);
+    await outbox.db.update(incident).set({ status: "Stable", stableAt: at }).where(eq(incident.id, secret));
+    expect((await run()).faults).toEqual([]);
+    await outbox.db.delete(participant).where(eq(participant.incidentId, secret));
   });
 
   test("who has to do with ended incidents alone, whose conversations are archived, is left in peace", async () => {

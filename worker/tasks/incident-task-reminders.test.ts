@@ -211,6 +211,36 @@ describe("the task", () => {
     expect(await outbox.jobs()).toHaveLength(2);
   });
 
+  test("what becomes overdue before such a run goes on is noted only with a message that says so", async () => {
+    const { alice } = outbox.ids;
+    const slot = outbox.clock.now();
+    const told = await add({ ownerId: alice });
+    await outbox.run(incidentTaskReminders, plugins, { slot });
+    const late = await add({ ownerId: alice });
+    expect((await outbox.run(incidentTaskReminders, plugins, { slot })).result).toEqual({
+      ...{ done: 0, skipped: 1, failed: 0 },
+    });
+    expect(await remindedAt(late)).toBeNull();
+    outbox.clock.advance(3600);
+    expect((await run()).result.done).toBe(1);
+    expect(await messages()).toEqual([
+      [alice, [told]],
+      [alice, [late]],
+    ]);
+  });
+
+  test("a run that goes on a day after it was interrupted is that of the latest slot, which reminds nobody anew", async () => {
+    const { alice } = outbox.ids;
+    const interrupted = outbox.clock.now();
+    const id = await add({ ownerId: alice });
+    outbox.clock.advance(30 * 3600 + 600);
+    const latest = new Date(interrupted.getTime() + 30 * 3_600_000);
+    for (const slot of [interrupted, latest]) await outbox.run(incidentTaskReminders, plugins, { slot });
+    expect(await messages()).toEqual([[alice, [id]]]);
+    expect(await remindedAt(id)).toEqual(latest);
+    outbox.clock.advance(-600);
+  });
+
   test("of more people than a batch holds", async () => {
     const people = await outbox.db
       .insert(individual)

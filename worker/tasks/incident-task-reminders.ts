@@ -1,13 +1,28 @@
+import { previousSlot } from "../../core/schedule/slot.ts";
+import { findTask } from "../../core/schedule/tasks.ts";
 import { peopleOverdue, remindOfTasks } from "../../core/task/remind.ts";
 import { inBatches } from "../batches.ts";
-import type { ScheduledTask } from "../task.ts";
+import type { ScheduledTask, TaskContext } from "../task.ts";
+
+const { timing } = findTask("incident-task-reminders")!;
 
 /** Reminds people of their overdue tasks in Active incidents, once a day each. */
 export const incidentTaskReminders: ScheduledTask = {
-  run: (context) =>
-    inBatches(context, {
-      find: (last, limit) => peopleOverdue(context.db, context.slot, last, limit),
+  run: (context) => {
+    const slot = latestSlot(context);
+    return inBatches(context, {
+      find: (last, limit) => peopleOverdue(context.db, slot, last, limit),
       nameOf: (id) => `individual ${id}`,
-      work: (tx, ids) => remindOfTasks(tx, context, ids),
-    }),
+      work: (tx, ids) => remindOfTasks(tx, { ...context, slot }, ids),
+    });
+  },
 };
+
+/**
+ * The slot of the run, or the latest one, where the run was interrupted and goes on behind it: what is noted as of a slot
+ * of yesterday would be due again in the next.
+ */
+function latestSlot({ slot, clock, config }: TaskContext): Date {
+  const latest = previousSlot(timing, config.timezone, clock.now());
+  return latest > slot ? latest : slot;
+}

@@ -46,8 +46,8 @@ const summary = (format: string, rows: number) =>
     `^(Wrote|Restored) ${file} \\(${format} format, [\\d.]+ kB, \\d+ tables, ${rows} rows, revision ${head}\\)\\n$`,
   );
 const revisions = (await readRevisions()).length;
-/** What they write: a row each, the version of pg-boss, and its two queues. */
-const ownRows = revisions + 3;
+/** What they write: a row each, the version of pg-boss, and its three queues. */
+const ownRows = revisions + 4;
 
 describe.each(["custom", "portable"] as const)("%s", (format) => {
   test("a file in the working directory, and back; without a terminal not over data unless --yes", async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { openSql } from "../../../drizzle/client.ts";
+import { splitStatements } from "../../../core/revision/statements.ts";
+import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
 import { failed, head, ids, ok, on } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
@@ -60,6 +61,11 @@ test("what a downgrade would lose is named, and lost only when that is allowed",
   expect((await run("current")).stdout).toBe("base\n");
 });
 
+/** Statement by statement: as one message it would be one transaction, in which no index is made concurrently. */
+async function runAsPsql(sql: Sql, script: string): Promise<void> {
+  for (const { text } of splitStatements(script)) await sql.unsafe(text);
+}
+
 test("--sql prints what would be run, and psql's protocol can run it", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
@@ -67,13 +73,13 @@ test("--sql prints what would be run, and psql's protocol can run it", async () 
   expect(code).toBe(0);
   expect((await run("current")).stdout).toBe("base\n");
   const sql = openSql(database.url, { max: 1 });
-  await sql.unsafe(script);
+  await runAsPsql(sql, script);
   expect(await run("current")).toEqual(ok(`${head} (head)\n`));
   expect(await run("upgrade", "--sql")).toEqual(ok("-- Nothing to do\n"));
   expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
   expect(await run("repair")).toEqual(ok("Nothing to do: files and database agree\n"));
   const back = await run("downgrade", "base", "--sql");
-  await sql.unsafe(back.stdout);
+  await runAsPsql(sql, back.stdout);
   expect((await run("current")).stdout).toBe("base\n");
   await sql.end();
 });
@@ -82,14 +88,14 @@ test("--sql between two revisions leaves a database that can be written, with th
   await using database = await createTestDatabase();
   const run = on(database.url);
   const sql = openSql(database.url, { max: 1 });
-  await sql.unsafe((await run("downgrade", "--sql")).stdout);
+  await runAsPsql(sql, (await run("downgrade", "--sql")).stdout);
   expect((await run("current")).stdout).toBe(`${before}\n`);
   await sql`insert into team (name, created_at, updated_at) values ('quay', now(), now())`;
-  await sql.unsafe((await run("upgrade", "--sql")).stdout);
+  await runAsPsql(sql, (await run("upgrade", "--sql")).stdout);
   expect(await sql`select search::text as words from team`).toMatchObject([{ words: "'quay':1A" }]);
   expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
   const first = await run("downgrade", ids[0]!, "--sql");
-  await sql.unsafe(first.stdout);
+  await runAsPsql(sql, first.stdout);
   expect((await run("current")).stdout).toBe(`${ids[0]}\n`);
   await sql.end();
 });

@@ -50,6 +50,7 @@ test("of one state, and as JSON", async () => {
     deliveries: [
       {
         ...{ key: "t/w/a/channel", state: "Done", incident_id: outbox.ids.incidentId, plugin: "channel" },
+        recipient: null,
         ...{ attempts: 0, queued_at: at.toISOString(), due_at: null, finished_at: at.toISOString() },
         last_error: null,
       },

@@ -1,4 +1,4 @@
-import type { DeliveryView } from "../../../core/delivery/list.ts";
+import type { DeliveryState, DeliveryView } from "../../../core/delivery/list.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import type { Io } from "../../io.ts";
@@ -28,6 +28,7 @@ export default defineCommand({
   ],
   notes: [
     `Mail, chat messages and webhooks, the newest ${shown}. One that fails is tried again for about three hours; then, or once it is refused for good, it is Dead and waits for --resend.`,
+    "What goes to everyone by mail is one for each recipient, whose key ends with who it is: individual-7, team-3.",
     "What waited in a backup that was restored is Dead, too: it may have been sent since.",
   ],
   async run({ state, json, resend, allDead }, io) {
@@ -45,7 +46,7 @@ export default defineCommand({
   },
 });
 
-async function list(io: Io, states: DeliveryView["state"][], json: boolean): Promise<void> {
+async function list(io: Io, states: DeliveryState[], json: boolean): Promise<void> {
   const { countDeliveries, listDeliveries } = await import("../../../core/delivery/list.ts");
   const { deliveries, counts } = await onSchedule(io, async (context) => ({
     deliveries: await listDeliveries(context, { states, limit: shown }),
@@ -68,6 +69,7 @@ function asJson({
   state,
   incidentId,
   pluginSlug,
+  recipient,
   attempts,
   queuedAt,
   dueAt,
@@ -75,7 +77,7 @@ function asJson({
   lastError,
 }: DeliveryView) {
   return {
-    ...{ key, state, incident_id: incidentId, plugin: pluginSlug, attempts },
+    ...{ key, state, incident_id: incidentId, plugin: pluginSlug, recipient, attempts },
     ...{ queued_at: queuedAt, due_at: dueAt, finished_at: finishedAt, last_error: lastError },
   };
 }

@@ -17,7 +17,7 @@ export default defineCommand({
     const lines = await onSchedule(io, async (context) => {
       const { now, tasks } = await scheduleStatus(context);
       const status = tasks.find((one) => one.name === name)!;
-      const faults = status.last ? await recentFaults(context, name, { last: status.last.slot, now }) : [];
+      const faults = await recentFaults(context, status, now);
       return explain(status, { now, faults, timezone: context.config.timezone }, instantText);
     });
     for (const line of lines) io.stdout.write(`${printable(line)}\n`);

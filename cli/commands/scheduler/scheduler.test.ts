@@ -150,6 +150,19 @@ describe("start", () => {
     expect((await svc(["scheduler", "start"], plugin)).stderr).toContain('there is no plugin "nowhere"');
   });
 
+  test("says that it may not write, when a task is to run now", async () => {
+    await using replica = await createTestDatabase();
+    const own = openSql(replica.url, { max: 1 });
+    const { pathname } = new URL(replica.url);
+    await own`alter database ${own(pathname.slice(1))} set default_transaction_read_only = on`;
+    await own.end();
+    const env = { SVC_DATABASE_URL: replica.url };
+    expect(await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], env)).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: "svc: This database is read-only (a replica?): run this against the primary\n",
+    });
+  });
+
   test("needs a database, and does not wait for one when a task is to run now", async () => {
     expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL: needed");
     const nobody = { SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc" };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { variables } from "../../../core/config.ts";
 import { svc } from "../../testing/process.ts";
 
+const main = join(import.meta.dir, "../../main.ts");
 const directory = mkdtempSync(join(tmpdir(), "svc-config-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 writeFileSync(
@@ -104,6 +105,24 @@ test("all faults at once, after the table", async () => {
     'svc: SVC_RATE_POLL: "many" is not a whole number of at least 1\nsvc: SVC_SSO: "saml" is none of oidc, proxy\n',
   );
   expect(rowOf(stdout, "SVC_SSO")).toEqual(["saml"]);
+});
+
+test("a reader that takes its time gets all of it", () => {
+  const scope = "x".repeat(100_000);
+  // It is read when the program has said what comes behind the table, and had time to end if it does not wait for us.
+  const script = `mkfifo said
+"$0" --no-env-file "$1" server config --json 2> said | {
+  read -r fault < said; echo "$fault" >&2
+  sleep 0.5; cat
+}`;
+  const { stdout, stderr } = Bun.spawnSync(["sh", "-c", script, process.execPath, main], {
+    cwd: directory,
+    env: { PATH: process.env.PATH, SVC_OIDC_SCOPE: scope, SVC_SSO: "saml" },
+  });
+  expect(stderr.toString()).toBe('svc: SVC_SSO: "saml" is none of oidc, proxy\n');
+  expect(JSON.parse(stdout.toString())).toContainEqual({
+    ...{ key: "SVC_OIDC_SCOPE", value: scope, source: "environment" },
+  });
 });
 
 test("a variable that nobody reads is named with the nearest one", async () => {

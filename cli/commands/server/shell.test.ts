@@ -24,8 +24,16 @@ test.each([
   ["const at: Date = clock.now(); at instanceof Date", "true"],
   ["import { Forbidden } from './core/errors.ts'; new Forbidden('x').code", "forbidden"],
   ["context.db === db", "true"],
+  ["await sql`select 41 as n`", "Result(1) [ { n: 41 } ]"],
+  ["({ rows: [await sql`select 41 as n`] })", "{ rows: [ Result(1) [ { n: 41 } ] ] }"],
 ])("--eval: %s", async (code, value) => {
   expect(await evaluate(code)).toEqual({ code: 0, stdout: `${value}\n`, stderr: "" });
+});
+
+test("app answers at the public address, also at one of https", async () => {
+  const code = "(await app.handle(new Request(config.publicUrl + '/healthcheck'))).status";
+  const { stdout } = await evaluate(code, { SVC_PUBLIC_URL: "https://svc.example.com" });
+  expect(stdout).toBe("200\n");
 });
 
 test("--eval that has no value prints nothing; what it prints itself is not lost", async () => {

@@ -11,6 +11,18 @@ const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
 
+test("--root-path: a WebSocket of the application is opened below it", async () => {
+  await using server = await start(["--root-path", "/svc"], { app: "mine:elysia" });
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/svc/echo`);
+  const heard = await new Promise((resolve) => {
+    socket.onopen = () => socket.send("hello");
+    socket.onmessage = ({ data }) => resolve(data);
+    socket.onclose = ({ code }) => resolve(code);
+  });
+  socket.close();
+  expect(heard).toBe("hello");
+});
+
 describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
   test("--root-path: it is taken away, and the client is still known", async () => {
     await using server = await start(["--root-path", "/svc/"], { app });
@@ -20,11 +32,16 @@ describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
     expect(seen[0]!.address).toBe("127.0.0.1");
   });
 
-  test("--header: on every answer, also on a redirection", async () => {
-    await using server = await start(["--header", "x-a: 1", "--header", "x-b:two words"], { app });
+  test("--header: on every answer, also on a redirection; one that is given twice is there twice", async () => {
+    const given = ["x-a: 1", "x-b:two words", "link: </a>", "link: </b>"].flatMap((one) => ["--header", one]);
+    await using server = await start(given, { app });
     for (const path of ["/", "/elsewhere"]) {
       const { headers } = await server.fetch(path);
-      expect([headers.get("x-a"), headers.get("x-b")]).toEqual(["1", "two words"]);
+      expect(["x-a", "x-b", "link"].map((name) => headers.get(name))).toEqual([
+        "1",
+        "two words",
+        "</a>, </b>",
+      ]);
     }
     expect((await server.fetch("/elsewhere")).headers.get("location")).toBe("http://127.0.0.1/other");
   });
@@ -85,6 +102,9 @@ test("LISTEN_FDS: the socket of systemd is served", async () => {
 test.each([
   ["LISTEN_FDS=2 LISTEN_PID=$$", "", "svc: LISTEN_FDS is 2: exactly one socket is served"],
   ["LISTEN_FDS=1 LISTEN_PID=$$", "--port", "svc: listening on http://127.0.0.1:"],
+  // None was handed to us, as sd_listen_fds(3) has it.
+  ["LISTEN_FDS=0 LISTEN_PID=$$", "", 'svc: Module mine has no "missing"'],
+  ["LISTEN_PID=$$", "", 'svc: Module mine has no "missing"'],
   // Meant for the one that has started us.
   ["LISTEN_FDS=2 LISTEN_PID=$PPID", "", 'svc: Module mine has no "missing"'],
 ])("%s with %p: %s", async (variables, option, words) => {

@@ -7,6 +7,8 @@ import {
   mode,
   path,
   refuseContradictions,
+  refuseMissing,
+  socketPath,
   whole,
 } from "../../start_options.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
@@ -33,6 +35,7 @@ export default defineCommand({
       type: "string",
       metavar: "TEXT",
       description: "Unix socket to listen on, instead of host and port",
+      parse: socketPath,
     },
     udsMode: {
       type: "string",
@@ -182,6 +185,7 @@ export default defineCommand({
   async run({ app, reload = false, workers, supervised = false, takesOver = false, ...rest }, io) {
     const given = { ...rest, fd: rest.fd ?? activated(rest, io.env) };
     refuseContradictions({ ...given, reload, workers });
+    refuseMissing(given);
     const { host = defaultHost, proxyHeaders = false, header = [], reloadDir = [] } = given;
     const [
       { metricsPlaceOf, startServer },

@@ -84,6 +84,8 @@ describe("a command line that cannot be", () => {
     ["--timeout-keep-alive 256", '--timeout-keep-alive: "256" is not a whole number from 1 to 255'],
     ["--port 65536", '--port: "65536" is not a port (0 to 65535)'],
     ["--root-path a", '--root-path: "a" is not a path such as /svc'],
+    ["--root-path /a/../b", '--root-path: "/a/../b" is not a path such as /svc'],
+    [`--uds ${"x".repeat(108)}`, "--uds: the path of a socket has at most 107 bytes"],
     ["--header hunter2", "--header: this is not <name>:<value>"],
   ])("%s", async (line, fault) => {
     const { code, stderr } = await svc(
@@ -109,7 +111,11 @@ describe("a command line that cannot be", () => {
       ],
       [["--ssl-keyfile", "no", "--ssl-certfile", "no"], "--ssl-keyfile: cannot read no"],
       [["--env-file", "no"], "--env-file: there is no no"],
-      [["--fd", "77"], "--fd 77 is no socket that listens"],
+      [["--fd", "77"], "--fd 77 is no socket"],
+      [["--fd", "77", "--workers", "2"], "--fd 77 is no socket"],
+      [["--reload", "--reload-dir", "no"], "--reload-dir: there is no no"],
+      [["--workers", "2", "--host", "192.0.2.1"], "192.0.2.1 is no address of this machine"],
+      [["--port", "0", "--host", "192.0.2.1"], "192.0.2.1 is no address of this machine"],
       [["--uds", "mine.ts"], "--uds: mine.ts is there, and is no socket"],
     ] as const) {
       const { code, stderr } = await svc(["server", "start", "mine:plain", ...args], {}, folder.path);

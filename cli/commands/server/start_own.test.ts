@@ -1,4 +1,7 @@
 import { expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { within } from "../../../tests/support/e2e_until.ts";
 import { useOwnServer } from "../../../tests/support/serving.ts";
 
@@ -20,6 +23,26 @@ test.each([[], ["--workers", "2"], ["--root-path", "/svc", "--header", "x-a: 1"]
     const answer = await within("the poll to be answered", poll, 12);
     expect([answer.status, await answer.json()]).toEqual([200, { status: "pending" }]);
     expect((await end).code).toBe(0);
+  },
+);
+
+test.each([[], ["--workers", "2"]])(
+  "--ssl-* with %p: each path is found, and HSTS is told",
+  async (...args) => {
+    const [key, cert] = ["key.pem", "cert.pem"].map((name) => join(own.path, name)) as [string, string];
+    const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+    const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject];
+    expect(spawnSync("openssl", made).status).toBe(0);
+    await using server = await start("--ssl-keyfile", key, "--ssl-certfile", cert, ...args);
+    const ask = (path: string, headers = {}) =>
+      fetch(`https://127.0.0.1:${server.port}${path}`, { headers, tls: { ca: readFileSync(cert, "utf8") } });
+    const answer = await ask("/healthcheck");
+    expect([answer.status, answer.headers.get("strict-transport-security")]).toEqual([
+      200,
+      "max-age=31536000",
+    ]);
+    expect((await ask("/documents/1")).status).toBe(401);
+    expect((await ask("/nowhere")).status).toBe(404);
   },
 );
 

@@ -1,9 +1,10 @@
 import { afterAll, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../tests/support/e2e_until.ts";
 import { descendants } from "../../../tests/support/processes.ts";
 import { appFolder, startServing } from "../../../tests/support/serving.ts";
+import { spawnSvc } from "../../testing/process.ts";
 
 /** Signals that reach more processes than the one they are for. */
 
@@ -66,4 +67,18 @@ test("a worker leaves signals to its supervisor", async () => {
   for (const _ of [1, 2, 3]) expect(workers).toContain((await server.ask("/slow?ms=200")).pid);
   expect(descendants(server.pid).map(({ pid }) => pid)).toEqual(workers);
   expect((await server.end()).code).toBe(0);
+});
+
+test("SIGTERM while the application is loaded, which may take as long as it likes: it ends in order", async () => {
+  const waits = 'setInterval(() => {}, 1000); console.error("loading"); await new Promise(() => {});';
+  writeFileSync(join(folder.path, "waits.ts"), waits);
+  const { child, says, finished } = spawnSvc(
+    ["server", "start", "waits:app", "--port", "0"],
+    {},
+    undefined,
+    folder.path,
+  );
+  await says("loading");
+  child.kill("SIGTERM");
+  expect((await finished).code).toBe(0);
 });

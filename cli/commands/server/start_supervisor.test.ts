@@ -15,7 +15,8 @@ const write = (name: string, content: string) => writeFileSync(join(folder.path,
 
 const forever = "new Promise(() => setInterval(() => {}, 1000))";
 const well = `export { plain as app } from "./mine.ts";`;
-const hangs = `console.error("hangs"); await ${forever};`;
+/** And hears nothing any more. */
+const hangs = `console.error("hangs"); for (;;) Bun.sleepSync(1000);`;
 
 /** A supervisor at whose start each worker runs `content`. */
 async function starting(name: string, content: string) {
@@ -57,7 +58,7 @@ test("SIGTERM while a new worker hangs: it has no longer than what is under way"
   const elysia = JSON.stringify(join(import.meta.dir, "../../../node_modules/elysia"));
   write(
     "stays.ts",
-    `import { Elysia } from ${elysia}; export const app = new Elysia().decorate("drain", () => ${forever});`,
+    `import { Elysia } from ${elysia}; export const app = new Elysia().decorate("operator", { flush: () => ${forever} });`,
   );
   await using server = await startServing(
     folder.path,

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { document } from "../drizzle/schema/index.ts";
+import { type Person, personOf } from "../tests/support/people.ts";
+import { startTestServer, type TestServer } from "../tests/support/server.ts";
+
+let server: TestServer;
+let admin: Person;
+beforeAll(async () => {
+  server = await startTestServer({ pluginDocument: "markdown" });
+  admin = await personOf(server, "root@example.com", ["admin"]);
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+const refusal = (field: string) => ({ http: 400, body: { code: "invalid_input", field } });
+
+async function newTerm() {
+  const { headers } = await admin.call("POST", "/terms/", { text: `term ${crypto.randomUUID()}` });
+  return { path: headers.get("location")!, etag: headers.get("etag")! };
+}
+const put = (path: string, version: number, headers: Record<string, string>) =>
+  admin.call("PUT", path, { text: `term ${crypto.randomUUID()}`, discoverable: true, version }, headers);
+
+test("If-Match says once more which version a PUT has seen", async () => {
+  const { path, etag } = await newTerm();
+  const first = await put(path, 1, { "if-match": etag });
+  expect([first.http, first.headers.get("etag")]).toEqual([200, '"2"']);
+  expect((await put(path, 2, { "if-match": '"1", "2"' })).http).toBe(200);
+  expect((await put(path, 3, { "if-match": "*" })).http).toBe(200);
+  expect((await put(path, 1, { "if-match": '"1"' })).http).toBe(409);
+});
+
+test.each(['"2"', 'W/"1"', "1", '""', '"1', "", '"undefined"'])(
+  "If-Match: %s beside version 1 changes nothing",
+  async (match) => {
+    const { path } = await newTerm();
+    expect(await put(path, 1, { "if-match": match })).toMatchObject(refusal("If-Match"));
+    expect((await admin.call("GET", path)).body.version).toBe(1);
+  },
+);
+
+test.each([
+  ["If-Match", '"1"'],
+  ["If-Match", '"undefined"'],
+  ["If-None-Match", '"2"'],
+])("a DELETE with %s: %s deletes nothing", async (name, tag) => {
+  const { path } = await newTerm();
+  expect(await admin.call("DELETE", path, undefined, { [name]: tag })).toMatchObject(refusal(name));
+  expect((await admin.call("GET", path, undefined, { [name]: tag })).http).toBe(200);
+  expect((await admin.call("DELETE", path)).http).toBe(204);
+});
+
+test("who may not delete is told that, whatever they send along", async () => {
+  const member = await personOf(server, "carol@example.com");
+  const { path } = await newTerm();
+  const form = { "content-type": "application/x-www-form-urlencoded" };
+  expect((await member.call("DELETE", path, "a=1", form)).http).toBe(403);
+  expect((await admin.call("DELETE", path, "a=1", form)).http).toBe(204);
+});
+
+test("a PUT that is to make a new record replaces none", async () => {
+  const { path } = await newTerm();
+  expect(await put(path, 1, { "if-none-match": "*" })).toMatchObject(refusal("If-None-Match"));
+  expect((await admin.call("GET", path)).body.version).toBe(1);
+});
+
+test("the version of a text is whatever its plugin says, and that it has none is no version", async () => {
+  const at = server.clock.now();
+  const values = { name: "Runbook", resourceType: "reference", createdAt: at, updatedAt: at };
+  const [row] = await server.db.insert(document).values(values).returning({ id: document.id });
+  const match = async (version: string | null, tags: string) => {
+    const body = { text: "text", version };
+    const answer = await admin.call("PUT", `/documents/${row!.id}/content`, body, { "if-match": tags });
+    return [answer.http, answer.body.field];
+  };
+  expect(await match(null, '"null"')).toEqual([400, "If-Match"]);
+  expect(await match("a,b", '"a", "b"')).toEqual([400, "If-Match"]);
+  expect(await match('a", "b', '"a", "b"')).toEqual([400, "If-Match"]);
+  // Taken as what it says, and another than the text's.
+  expect(await match("a,b", '"x", "a,b"')).toEqual([409, undefined]);
+});

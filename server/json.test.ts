@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
+
+let server: TestServer;
+let authorization: string;
+beforeAll(async () => {
+  server = await startTestServer();
+  authorization = `Bearer ${await signInToken(server)}`;
+});
+afterAll(() => server[Symbol.asyncDispose]());
+
+async function post(body: BodyInit, type: string, path = "/documents/") {
+  const headers = { authorization, "content-type": type };
+  const response = await server.fetch(path, { method: "POST", headers, body });
+  return { http: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+const unread = {
+  http: 400,
+  body: { code: "invalid_input", detail: "The body cannot be read as what its Content-Type says" },
+};
+
+const quoted = (inside: number[]) =>
+  new Uint8Array([...Buffer.from('{"resource_type":"x","name":"'), ...inside, ...Buffer.from('"}')]);
+test.each([
+  ["a byte that is never in UTF-8", [0xff]],
+  ["half a character", [0xc3]],
+  ["a character in more bytes than it needs", [0xc0, 0xaf]],
+  ["half a pair, as UTF-8", [0xed, 0xa0, 0x80]],
+])("%s is refused, and nothing else put in its place", async (_, bytes) => {
+  expect(await post(quoted(bytes), "application/json")).toMatchObject(unread);
+});
+
+test("a byte order mark is passed over, and characters of four bytes stay", async () => {
+  const { http, body } = await post(
+    `\ufeff{"resource_type":"x","name":"\u{1f469}\u200d\u{1f680}"}`,
+    "application/json",
+  );
+  expect([http, body.name]).toEqual([201, "\u{1f469}\u200d\u{1f680}"]);
+});
+
+const part = (name: string, text: string) =>
+  `--x\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${text}\r\n`;
+const parts = (...pairs: [string, string][]) =>
+  `${[["name", "x"], ["resource_type", "x"], ...pairs].map(([name, text]) => part(name!, text!)).join("")}--x--\r\n`;
+
+test.each([
+  ["with what a document needs", parts()],
+  ["whose text is JSON with a method", parts(["name", '{"toString":1}'])],
+  ["whose names are a path to a method", parts(["name.toString", "1"])],
+  ["whose name makes a long list", parts(["name[99999].a", "1"])],
+])("a form of parts %s is not read", async (_, body) => {
+  for (const type of ["multipart/form-data; boundary=x", "MULTIPART/form-data;boundary=x"])
+    expect(await post(body, type)).toMatchObject({
+      http: 400,
+      body: { field: "body", detail: "The field body is missing or not of the right kind" },
+    });
+});
+
+test("nor is it by a page", async () => {
+  const response = await server.fetch(`/approve/${crypto.randomUUID()}`, {
+    method: "POST",
+    headers: { "content-type": "multipart/form-data; boundary=x" },
+    body: parts(["csrf", '{"toString":1}']),
+  });
+  expect(response.status).toBe(400);
+});
+
+test("a form that has all that a document needs makes none", async () => {
+  const form = await post("name=x&resource_type=x", "application/x-www-form-urlencoded");
+  expect(form).toMatchObject({
+    http: 400,
+    body: { field: "body", detail: "The body of this request is an object as application/json" },
+  });
+});

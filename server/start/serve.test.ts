@@ -1,0 +1,74 @@
+import { afterAll, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "../../tests/support/e2e_until.ts";
+import { appFolder, startServing } from "../../tests/support/serving.ts";
+
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+const elysia = JSON.stringify(join(import.meta.dir, "../../node_modules/elysia"));
+const forever = "new Promise(() => setInterval(() => {}, 1000))";
+
+/** An application whose `drain` answers what it holds, soon, and then hangs or not. */
+function writeHolding(name: string, rest = forever) {
+  writeFileSync(
+    join(folder.path, `${name}.ts`),
+    `import { Elysia } from ${elysia};
+     const held = Promise.withResolvers();
+     const drain = async () => { await Bun.sleep(100); held.resolve(); await ${rest}; };
+     export const app = new Elysia()
+       .decorate("drain", drain)
+       .get("/held", () => { console.error("held"); return held.promise.then(() => "answered"); })
+       .get("/stuck", () => { console.error("stuck"); return ${forever}; });`,
+  );
+}
+
+test("a drain that hangs has no longer than what is under way, and what it lets go is answered", async () => {
+  writeHolding("hangs");
+  await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "3"], {
+    app: "hangs:app",
+  });
+  const held = server.fetch("/held").then((answer) => answer.text());
+  const stuck = server.fetch("/stuck").then(
+    () => "answered",
+    () => "cut",
+  );
+  await until("both requests", () => server.said().includes("held") && server.said().includes("stuck"));
+  const end = server.end("SIGTERM");
+  expect(await held).toBe("answered");
+  expect((await end).code).toBe(0);
+  expect(await stuck).toBe("cut");
+});
+
+test.each([
+  ["that hangs", "hasty", forever],
+  ["that ends with it", "brief", "undefined"],
+])("what a drain %s lets go is answered without any grace, too", async (_, name, rest) => {
+  writeHolding(name, rest);
+  await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {
+    app: `${name}:app`,
+  });
+  const held = server.fetch("/held").then((answer) => answer.text());
+  const stuck = server.fetch("/stuck").catch(() => "cut");
+  await until("both requests", () => server.said().includes("held") && server.said().includes("stuck"));
+  const end = server.end("SIGTERM");
+  expect(await held).toBe("answered");
+  expect((await end).code).toBe(0);
+  expect(await stuck).toBe("cut");
+});
+
+test("a drain that comes to its end behind the grace time stops nothing a second time", async () => {
+  writeFileSync(
+    join(folder.path, "late.ts"),
+    `import { Elysia } from ${elysia};
+     const over = Promise.withResolvers();
+     const flush = async () => { over.resolve(); for (let at = 0; at < 100; at++) await new Promise(setImmediate); };
+     export const app = new Elysia().decorate("drain", () => over.promise).decorate("operator", { flush });`,
+  );
+  await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {
+    app: "late:app",
+  });
+  const { code, stdout, stderr } = await server.end("SIGTERM");
+  expect([code, stdout, stderr]).toEqual([0, "", `svc: listening on http://127.0.0.1:${server.port}\n`]);
+});

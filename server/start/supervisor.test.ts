@@ -1,0 +1,71 @@
+import { afterAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { until } from "../../tests/support/e2e_until.ts";
+import { descendants } from "../../tests/support/processes.ts";
+import { appFolder } from "../../tests/support/serving.ts";
+import { Supervisor } from "./supervisor.ts";
+
+const folder = appFolder();
+afterAll(() => folder[Symbol.dispose]());
+
+/** Larger than any that there is: no process can be started with it. */
+const noDescriptor = 2_000_000_000;
+
+/** A supervisor whose attempts to start a process fail where `fails` says so of their number, counted from 1. */
+function supervisor(name: string, count: number, fails: (attempt: number) => boolean) {
+  const socket = join(folder.path, name);
+  const said: string[] = [];
+  let attempts = 0;
+  const workers = new Supervisor({
+    args: ["server", "start", `${join(folder.path, "mine")}:plain`, "--uds", socket, "--supervised"],
+    ...{ count, graceSeconds: 5, startSeconds: 60, say: (text: string) => void said.push(text) },
+    get fd() {
+      attempts += 1;
+      return fails(attempts) ? noDescriptor : undefined;
+    },
+  });
+  const ours = () => descendants(process.pid).filter(({ command }) => command.includes(socket));
+  const answers = () =>
+    fetch("http://svc.test/", { unix: socket }).then(
+      ({ status }) => status === 200,
+      () => false,
+    );
+  return { workers, said, ours, answers };
+}
+
+test("a worker that there is no process for is tried again, later each time", async () => {
+  const { workers, said, ours, answers } = supervisor(
+    "again",
+    1,
+    (attempt) => attempt === 2 || attempt === 3,
+  );
+  await workers.start();
+  process.kill(ours()[0]!.pid, "SIGKILL");
+  await until("an answer of the next one", answers);
+  expect(said).toEqual([
+    expect.stringMatching(/^worker \d+ was killed by SIGKILL; another one follows in 0.1 s$/),
+    "a worker could not be started (EBADF); another one follows in 0.2 s",
+    "a worker could not be started (EBADF); another one follows in 0.4 s",
+  ]);
+  await workers.stop();
+  expect(ours()).toEqual([]);
+});
+
+test("while all are replaced, the one that runs goes on", async () => {
+  const { workers, said, ours, answers } = supervisor("rolls", 1, (attempt) => attempt === 2);
+  await workers.start();
+  const before = ours();
+  expect(await workers.roll()).toBe(false);
+  expect(said).toEqual(["the new worker did not come up; the old one goes on"]);
+  expect([ours(), await answers()]).toEqual([before, true]);
+  await workers.stop();
+});
+
+test.each([1, 2])(
+  "at the start, when it is the one with number %d, nothing is left running",
+  async (number) => {
+    const { workers, ours } = supervisor(`start-${number}`, 2, (attempt) => attempt === number);
+    await expect(workers.start()).rejects.toThrow("A worker could not be started (EBADF)");
+    expect(ours()).toEqual([]);
+  },
+);
