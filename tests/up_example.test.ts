@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestDatabase } from "./support/database.ts";
 import { using } from "./support/backup.ts";
-import { descendants } from "./support/processes.ts";
-import { startUp, type Up } from "./support/up.ts";
+import { environmentOf, startUp, svc, type Up } from "./support/up.ts";
 
 setDefaultTimeout(30_000);
 
@@ -20,9 +18,7 @@ const issuer = { SVC_OIDC_ISSUER: "https://id.example.com" };
 
 /** How many incidents there are in the database of a running one. */
 async function incidentsOf({ pid }: Up): Promise<number> {
-  const server = descendants(pid).find(({ command }) => command.includes("server start"))!;
-  const environment = readFileSync(`/proc/${server.pid}/environ`, "utf8");
-  const [, url] = /SVC_DATABASE_URL=([^\0]+)/.exec(environment)!;
+  const { SVC_DATABASE_URL: url } = environmentOf(pid, "server start");
   return using(url!, async (sql) => (await sql`select from incident`).length);
 }
 
@@ -40,6 +36,32 @@ test("the first start has example data, and says how to begin without; the next 
   await next.ready;
   expect(next.output()).not.toContain("xample data");
   expect(await incidentsOf(next)).toBe(43);
+});
+
+test("every part has the same settings, so the documents' tasks keep their owners", async () => {
+  await using up = startUp(join(directory, "owners"));
+  await up.ready;
+  const server = environmentOf(up.pid, "server start");
+  const worker = environmentOf(up.pid, "scheduler start");
+  expect(server.SVC_DOMAIN).toBe("example.com");
+  expect(worker).toEqual(server);
+  const owners = () =>
+    using(server.SVC_DATABASE_URL!, async (sql) => {
+      const rows =
+        await sql`select id, owner_id from task where document_id is not null and owner_id is not null`;
+      return new Map(rows.map(({ id, owner_id }) => [id, owner_id]));
+    });
+  const before = await owners();
+  expect(before.size).toBeGreaterThan(100);
+  const sync = Bun.spawn([...svc, "scheduler", "start", "incident-task-sync", "--eager"], {
+    env: worker,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  expect(await new Response(sync.stdout).text()).toMatch(
+    /^incident-task-sync: [1-9]\d* done, 0 skipped, 0 failed$/m,
+  );
+  const after = await owners();
+  expect([...before].filter(([id, owner]) => after.get(id) !== owner)).toEqual([]);
 });
 
 test("none with --no-example, also at the next start", async () => {

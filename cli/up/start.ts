@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { hostInUrl } from "../../core/address.ts";
+import type { Environment } from "../../core/config.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
@@ -27,7 +28,7 @@ interface Run {
 
 /** Starts the parts, those that need no other one side by side. Settles when all of them answer. */
 export async function start(settings: Settings, run: Run): Promise<void> {
-  const { environment, config, publicUrl, startsIdp } = settings;
+  const { config, startsIdp } = settings;
   const clientSecret = config.oidcClientSecret ?? newSecret();
   const issuer = `http://127.0.0.1:${settings.idpPort}`;
   // Started first, waited for last: it needs nothing of the others.
@@ -42,12 +43,23 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   run.signal.throwIfAborted();
   if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
   run.signal.throwIfAborted();
-  const common = { ...environment, SVC_DATABASE_URL: pooledUrl, SVC_PUBLIC_URL: publicUrl };
-  const worker = startWorker(settings, run, common, databaseUrl);
+  const environment = partsEnvironment(settings, { pooledUrl, issuer, clientSecret });
+  const worker = startWorker(settings, run, environment, databaseUrl);
   worker.catch(() => {});
-  await startServer(settings, run, {
-    ...common,
-    SVC_KEY_SECRET: config.keySecret ?? keptKeySecret(settings.dataDir),
+  await startServer(settings, run, environment);
+  await Promise.all([idp, worker]);
+}
+
+/** The environment of every part that works on the database: they have to agree on what it means. */
+function partsEnvironment(
+  { environment, config, publicUrl, dataDir, startsIdp }: Settings,
+  { pooledUrl, issuer, clientSecret }: { pooledUrl: string; issuer: string; clientSecret: string },
+): Environment {
+  return {
+    ...environment,
+    SVC_DATABASE_URL: pooledUrl,
+    SVC_PUBLIC_URL: publicUrl,
+    SVC_KEY_SECRET: config.keySecret ?? keptKeySecret(dataDir),
     ...(startsIdp
       ? {
           SVC_DOMAIN: config.domain ?? "example.com",
@@ -56,8 +68,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
           SVC_OIDC_CLIENT_SECRET: clientSecret,
         }
       : {}),
-  });
-  await Promise.all([idp, worker]);
+  };
 }
 
 async function startDatabase(

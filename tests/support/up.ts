@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { descendants } from "./processes.ts";
 
 const root = join(import.meta.dir, "../..");
-/** Three ways to say `svc up`: without anything in front of it, as `npx svc` does, as `npm start` does. */
-export const directly = [
+export const svc = [
   process.execPath,
   "--no-env-file",
   `--config=${join(root, "bunfig.toml")}`,
   join(root, "cli/main.ts"),
-  "up",
 ];
+/** Three ways to say `svc up`: without anything in front of it, as `npx svc` does, as `npm start` does. */
+export const directly = [...svc, "up"];
 export const wrapped = ["node", join(root, "bin/svc.mjs"), "up"];
 export const npmStart = ["npm", "--prefix", root, "start", "--"];
 
@@ -23,6 +25,13 @@ export interface Up {
   /** As a shell says it: 128 + signal for one that a signal ended. */
   exit: Promise<number>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The environment of a process that `svc up` has started, found by its command. */
+export function environmentOf(pid: number, command: string): Record<string, string> {
+  const part = descendants(pid).find((one) => one.command.includes(command))!;
+  const lines = readFileSync(`/proc/${part.pid}/environ`, "utf8").split("\0").filter(Boolean);
+  return Object.fromEntries(lines.map((line) => [line.split("=", 1)[0]!, line.slice(line.indexOf("=") + 1)]));
 }
 
 /** Starts `svc up` on free ports with a data directory of the test. */
