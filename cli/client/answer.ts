@@ -21,6 +21,16 @@ export type Decision =
   | { status: "pending" | "expired" | "denied" | "unknown" }
   | { status: "success"; token: AccessToken; user: string | undefined };
 
+/** The server issued a token that this machine cannot keep. */
+export class UnusableToken extends Unavailable {
+  constructor(
+    detail: string,
+    readonly token: AccessToken,
+  ) {
+    super(detail);
+  }
+}
+
 const LONGEST_URL = 2048;
 const LONGEST_LIFETIME = 3600;
 
@@ -64,8 +74,13 @@ export function readDecision(body: Record<string, unknown>, now: Date, server: S
     case "success": {
       const token = readToken(body.encoded_jwt);
       if (token === undefined) throw nonsense(server, "a token that is no access token (a JWT that expires)");
-      if (token.expiresAt <= now)
-        throw nonsense(server, "a token that has expired already; is this machine's clock right?");
+      if (token.expiresAt <= now) {
+        const { detail } = nonsense(
+          server,
+          "a token that has expired already; is this machine's clock right?",
+        );
+        throw new UnusableToken(detail, token);
+      }
       return { status, token, user: readUser(body.user) ?? readUser(token.subject) };
     }
     default:

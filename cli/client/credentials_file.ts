@@ -34,14 +34,36 @@ export function readCredentials(env: Environment): Credentials {
  */
 export function updateCredentials(env: Environment, change: (credentials: Credentials) => Credentials): void {
   const path = credentialsPath(env);
-  const directory = dirname(path);
-  guard(`create ${directory}`, () => fs.mkdirSync(directory, { recursive: true, mode: 0o700 }));
-  checkDirectory(directory);
-  locked(directory, () => {
+  inLockedDirectory(path, () => {
     const file = resolveFile(path) ?? path;
     const before = fs.existsSync(file) ? readChecked(file) : NO_CREDENTIALS;
     guard(`write ${file}`, () => replaceFile(file, formatCredentials(change(before))));
   });
+}
+
+/** Characters of the largest token, with room to spare for its entry. */
+const LARGEST_ENTRY = 32_768;
+
+/**
+ * Checks that `updateCredentials` would work, by writing and removing a file of that size: the directory is writable,
+ * and the disk has room. The credentials themselves are not touched.
+ *
+ * @throws ConfigurationError, naming what cannot be done
+ */
+export function assertStorable(env: Environment): void {
+  const path = credentialsPath(env);
+  inLockedDirectory(path, () => {
+    const file = resolveFile(path) ?? path;
+    const size = fs.existsSync(file) ? fs.statSync(file).size : 0;
+    guard(`write ${file}`, () => fs.rmSync(writeTemporary(file, " ".repeat(size + LARGEST_ENTRY))));
+  });
+}
+
+function inLockedDirectory(path: string, work: () => void): void {
+  const directory = dirname(path);
+  guard(`create ${directory}`, () => fs.mkdirSync(directory, { recursive: true, mode: 0o700 }));
+  checkDirectory(directory);
+  locked(directory, work);
 }
 
 /**
@@ -63,6 +85,18 @@ function locked(directory: string, work: () => void): void {
 }
 
 function replaceFile(file: string, text: string): void {
+  const temporary = writeTemporary(file, text);
+  try {
+    fs.renameSync(temporary, file);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+  syncDirectory(dirname(file));
+}
+
+/** Writes a file next to `file` that only its owner can read. @returns its path */
+function writeTemporary(file: string, text: string): string {
   const directory = dirname(file);
   const prefix = `.${basename(file)}.`;
   // We hold the lock, so these are of writers that died; a token must not lie about.
@@ -78,12 +112,11 @@ function replaceFile(file: string, text: string): void {
     } finally {
       fs.closeSync(descriptor);
     }
-    fs.renameSync(temporary, file);
   } catch (error) {
     fs.rmSync(temporary, { force: true });
     throw error;
   }
-  syncDirectory(directory);
+  return temporary;
 }
 
 /** Makes the rename itself durable, where directories can be synchronised (not on Windows). */

@@ -1,8 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
+import { join } from "node:path";
 import { Interrupted, UsageError } from "../errors.ts";
-import { FakeServer } from "../testing/fake_server.ts";
-import { fakeTerminal, type TestIo, testIo } from "../testing/io.ts";
+import { fakeToken, FakeServer } from "../testing/fake_server.ts";
+import { configHome, fakeTerminal, type TestIo, testIo } from "../testing/io.ts";
 import { credentialsPath, readCredentials } from "./credentials_file.ts";
 import { login } from "./login.ts";
 
@@ -198,6 +199,158 @@ describe("the keychain", () => {
   });
 });
 
+const revoked = () =>
+  server.requests
+    .filter(({ method, path }) => method === "DELETE" && path === "/tokens/current")
+    .map(({ headers }) => headers.get("authorization"));
+
+describe("a directory that cannot be written", () => {
+  // By what stands in its place: root may write everywhere.
+  const inTheWay = (name: string) => fs.mkdirSync(join(credentialsPath(io.env), "..", name));
+
+  test("is found before anybody is asked to approve", async () => {
+    const blocked = join(configHome(), "file");
+    fs.writeFileSync(blocked, "");
+    io.env = { ...io.env, XDG_CONFIG_HOME: blocked };
+    await expect(signIn()).rejects.toThrow(/cannot (create|read) .*svc/);
+    expect(server.requests).toEqual([]);
+  });
+
+  test("even if the directory exists, and with --keychain, whose entry is in the file", async () => {
+    io.secrets = new Map();
+    await signIn();
+    const before = server.requests.length;
+    fs.rmSync(join(credentialsPath(io.env), "../credentials.lock"));
+    inTheWay("credentials.lock");
+    for (const keychain of [false, true])
+      await expect(signIn({ force: true, keychain })).rejects.toThrow(/cannot lock /);
+    expect(server.requests).toHaveLength(before);
+  });
+
+  test("a keychain that can be read but not written is found as early", async () => {
+    io.keychain = { ...io.keychain, get: async () => null, set: () => Promise.reject(new Error("locked")) };
+    await expect(signIn({ keychain: true })).rejects.toThrow("this machine has no keychain");
+    expect(server.requests).toEqual([]);
+  });
+
+  test("only by the time of the approval: the token is revoked, and the error says so", async () => {
+    server.poller = () => {
+      inTheWay("credentials.json");
+      return Response.json({ status: "success", encoded_jwt: server.token });
+    };
+    await expect(signIn()).rejects.toThrow(/credentials\.json is no file.*; the token was revoked$/);
+    expect(revoked()).toEqual([`Bearer ${server.token}`]);
+  });
+
+  test("and the server cannot be reached either: the error says how long the token is valid", async () => {
+    server.poller = () => {
+      inTheWay("credentials.json");
+      return Response.json({ status: "success", encoded_jwt: server.token });
+    };
+    server.revoke = () => Response.json({ detail: "Not now" }, { status: 503 });
+    await expect(signIn()).rejects.toThrow(
+      /; the token could not be revoked \(Not now\) and is valid until 20\d\d-/,
+    );
+  });
+});
+
+test("a token that has expired by this machine's clock is revoked", async () => {
+  io.clock = { now: () => new Date(Date.now() + 3_600_000) };
+  await expect(signIn()).rejects.toThrow(/expired already.*; the token was revoked$/);
+  expect(revoked()).toEqual([`Bearer ${server.token}`]);
+});
+
+describe("the token that is replaced is revoked", () => {
+  let seconds = 3600;
+  const next = () => {
+    const encoded_jwt = fakeToken({ seconds: seconds++ });
+    server.poller = () => Response.json({ status: "success", encoded_jwt });
+    return encoded_jwt;
+  };
+  test.each([
+    ["with --force", { force: true }],
+    ["by a login as another user", { user: "bob" }],
+  ])("%s", async (_, options) => {
+    const first = next();
+    await signIn();
+    const second = next();
+    await signIn(options);
+    expect(revoked()).toEqual([`Bearer ${first}`]);
+    expect(stored()).toMatchObject({ token: second });
+  });
+
+  test("from the file to the keychain, and back", async () => {
+    io.secrets = new Map();
+    const tokens = [next()];
+    await signIn();
+    for (const keychain of [true, true, false]) {
+      tokens.push(next());
+      await signIn({ force: true, keychain });
+    }
+    expect(revoked()).toEqual(tokens.slice(0, 3).map((token) => `Bearer ${token}`));
+    expect(io.secrets.size).toBe(0);
+    expect(stored()).toMatchObject({ storage: "file", token: tokens[3] });
+  });
+
+  test("a server that cannot revoke it now: a warning, and signed in all the same", async () => {
+    next();
+    await signIn();
+    const second = next();
+    server.revoke = () => Response.json({ detail: "Not now" }, { status: 503 });
+    await signIn({ force: true });
+    expect(stored()).toMatchObject({ token: second });
+    expect(io.out.stderr).toMatch(
+      /svc: warning: the replaced token could not be revoked \(Not now\) and is valid until .*\n$/,
+    );
+  });
+});
+
+describe("a server that is busy", () => {
+  const busy = (status: number, times: number, headers: Record<string, string> = { "retry-after": "3" }) => {
+    let left = times;
+    server.generator = () =>
+      left-- > 0
+        ? Response.json({ status: "too_many_requests" }, { status, headers })
+        : Response.json(server.challenge());
+  };
+  test.each([
+    [429, { "retry-after": "3" }, [3000, 3000], "3 s", "too many sign-in requests from this address"],
+    [429, {}, [1000, 1000], "1 s", "too many sign-in requests from this address"],
+    [503, { "retry-after": "3" }, [3000, 3000], "3 s", "the server is busy"],
+  ] as const)("%p %p: waits as told, and says so once", async (status, headers, slept, seconds, why) => {
+    busy(status, 2, headers);
+    await signIn();
+    expect(io.slept.slice(0, 2)).toEqual([...slept]);
+    expect(io.out.stderr).toStartWith(
+      `Waiting ${seconds} as ${server.url} asks: ${why}. Ctrl-C gives up.\nTo sign in to `,
+    );
+    expect(stored()).toMatchObject({ token: server.token });
+  });
+
+  test("for ten minutes: gives up", async () => {
+    const { clock } = testIo();
+    let now = clock.now().getTime();
+    io.clock = { now: () => new Date(now) };
+    io.sleep = async (milliseconds) => {
+      now += milliseconds;
+    };
+    busy(429, Number.POSITIVE_INFINITY, { "retry-after": "30" });
+    await expect(signIn()).rejects.toThrow("try again in 30 s");
+    expect(generated()).toHaveLength(21);
+  });
+
+  test("a pause beyond ten minutes is not begun", async () => {
+    busy(429, 1, { "retry-after": "601" });
+    await expect(signIn()).rejects.toThrow("try again in 601 s");
+    expect(io.slept).toEqual([]);
+  });
+
+  test("503 without Retry-After is an error", async () => {
+    busy(503, 1, {});
+    await expect(signIn()).rejects.toThrow("answered HTTP 503");
+  });
+});
+
 test("a corrupt file is found out before anybody signs in", async () => {
   await signIn();
   fs.writeFileSync(credentialsPath(io.env), "{");
@@ -206,11 +359,11 @@ test("a corrupt file is found out before anybody signs in", async () => {
   expect(server.requests).toHaveLength(before);
 });
 
-test("SVC_TOKEN would go before the new token: warned of", async () => {
+test("SVC_TOKEN takes precedence over the new token: a warning", async () => {
   io.env = { ...io.env, SVC_TOKEN: server.token };
   await signIn();
   expect(io.out.stderr).toEndWith(
-    "svc: warning: SVC_TOKEN is set and goes before the token that was stored now\n",
+    "svc: warning: SVC_TOKEN is set and takes precedence over the token stored now\n",
   );
 });
 

@@ -1,17 +1,19 @@
-import { InvalidInput } from "../../core/errors.ts";
+import { InvalidInput, SvcError } from "../../core/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";
-import { type Challenge, readChallenge } from "./answer.ts";
+import { type Challenge, readChallenge, UnusableToken } from "./answer.ts";
 import { reasonNotToOpen } from "./browser.ts";
 import { type Entry, withEntry } from "./credentials.ts";
-import { updateCredentials } from "./credentials_file.ts";
+import { assertStorable, updateCredentials } from "./credentials_file.ts";
 import { awaitDecision } from "./poll.ts";
 import { startProgress } from "./progress.ts";
-import { type Answer, problem, request } from "./request.ts";
+import { type Answer, problem, request, retryAfter } from "./request.ts";
 import type { Server } from "./server.ts";
 import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
+import { type AccessToken, readToken } from "./token.ts";
 import { newVerifier } from "./verifier.ts";
+import { localTime } from "./when.ts";
 
 export interface LoginOptions {
   user?: string;
@@ -31,7 +33,10 @@ export interface SignedIn {
   reused: boolean;
 }
 
-/** Signs in through the browser and stores the token, or finds that this is not needed. */
+/**
+ * Signs in through the browser and stores the token, or finds that this is not needed. The token that it replaces is
+ * revoked, and so is one that could not be stored.
+ */
 export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
   const { server, credentials } = openServer(io, options.server);
   // Read before anything is asked of the person: what cannot be stored must not be signed in first.
@@ -40,23 +45,94 @@ export async function login(options: LoginOptions, io: Io): Promise<SignedIn> {
     const reused = await stillSignedIn(io, server, entry, options);
     if (reused !== undefined) return reused;
   }
-  if (options.keychain) await fromKeychain(() => io.keychain.get(server.base));
   const user = checkUser(options.user ?? entry?.user ?? io.osUser());
-  const { token, user: confirmed = user } = await io.interruptible((signal) =>
-    signIn(io, server, user, options, signal),
-  );
   const storage = options.keychain ? "keychain" : "file";
-  if (storage === "keychain") await fromKeychain(() => io.keychain.set(server.base, token.token));
-  else if (entry?.storage === "keychain")
-    await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});
-  const stored: Entry = { user: confirmed, storage, expires_at: token.expiresAt.toISOString() };
-  if (storage === "file") stored.token = token.token;
-  updateCredentials(io.env, (all) => withEntry(all, server.base, stored));
+  await checkStorage(io, server, storage);
+  const { token, user: confirmed = user } = await io
+    .interruptible((signal) => signIn(io, server, user, options, signal))
+    .catch(async (error: unknown) => {
+      throw error instanceof UnusableToken ? await takenBack(io, server, error.token, error) : error;
+    });
+  const replaced = await store(io, server, { token, user: confirmed, storage });
+  if (replaced && replaced.token !== token.token) await revokeReplaced(io, server, replaced);
   if (io.env.SVC_TOKEN) {
-    io.stderr.write("svc: warning: SVC_TOKEN is set and goes before the token that was stored now\n");
+    io.stderr.write("svc: warning: SVC_TOKEN is set and takes precedence over the token stored now\n");
   }
   return { server: server.base, user: confirmed, expiresAt: token.expiresAt, storage, reused: false };
 }
+
+/** Before anybody is asked to approve: what cannot be stored must not be issued. */
+async function checkStorage(io: Io, server: Server, storage: "file" | "keychain"): Promise<void> {
+  // The file has an entry for a token in the keychain, too.
+  assertStorable(io.env);
+  if (storage === "file") return;
+  const probe = `${server.base} (check)`;
+  await fromKeychain(async () => {
+    await io.keychain.set(probe, "check");
+    await io.keychain.delete(probe);
+  });
+}
+
+/**
+ * Stores the token. If that fails after all, the token is revoked: nobody would ever use or end it.
+ * @returns the token that stood there before
+ */
+async function store(
+  io: Io,
+  server: Server,
+  { token, user, storage }: { token: AccessToken; user: string; storage: "file" | "keychain" },
+): Promise<AccessToken | undefined> {
+  const stored: Entry = { user, storage, expires_at: token.expiresAt.toISOString() };
+  if (storage === "file") stored.token = token.token;
+  try {
+    // What stands there now, which another process may have stored while this one waited.
+    const kept = await io.keychain.get(server.base).catch(() => null);
+    if (storage === "keychain") await fromKeychain(() => io.keychain.set(server.base, token.token));
+    let before: Entry | undefined;
+    updateCredentials(io.env, (all) => {
+      before = all.servers[server.base];
+      return withEntry(all, server.base, stored);
+    });
+    if (before?.storage !== "keychain") return readToken(before?.token);
+    if (storage === "file") await io.keychain.delete(server.base).catch(() => {});
+    return readToken(kept);
+  } catch (error) {
+    throw await takenBack(io, server, token, error);
+  }
+}
+
+/** Revokes a token that cannot be kept. @returns the error to show, which says whether that worked */
+async function takenBack(io: Io, server: Server, token: AccessToken, error: unknown): Promise<unknown> {
+  const outcome = await revoke(io, server, token).then(
+    () => "the token was revoked",
+    (cause: unknown) => `the token could not be revoked (${reasonOf(cause)}) and is ${validUntil(token)}`,
+  );
+  if (!(error instanceof SvcError)) return error;
+  return new SvcError(error.code, `${error.detail}; ${outcome}`, { cause: error });
+}
+
+/** Ends a token that nothing refers to any more. The new sign-in is valid even if the server cannot be reached now. */
+async function revokeReplaced(io: Io, server: Server, token: AccessToken): Promise<void> {
+  if (isExpired(token, io)) return;
+  await revoke(io, server, token).catch((error: unknown) => {
+    io.stderr.write(
+      `svc: warning: the replaced token could not be revoked (${reasonOf(error)}) and is ${validUntil(token)}\n`,
+    );
+  });
+}
+
+/** Without the typed client of `api.ts`, which `login` has no other use for. */
+async function revoke(io: Io, server: Server, { token }: AccessToken): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await io.interruptible((signal) =>
+    request(io, server, `${server.base}/tokens/current`, { method: "DELETE", headers, signal }),
+  );
+  // 401: it was not valid any more.
+  if (answer.status !== 204 && answer.status !== 401) throw problem(answer, server);
+}
+
+const reasonOf = (error: unknown) => (error instanceof SvcError ? error.detail : (error as Error).message);
+const validUntil = (token: AccessToken) => `valid until ${localTime(token.expiresAt)}`;
 
 /** The stored sign-in, if it is the wanted user's, has not expired here and the server takes it. */
 async function stillSignedIn(
@@ -87,7 +163,7 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   const { verifier, challenge: hash } = newVerifier();
   const query = new URLSearchParams({ code_challenge: hash, code_challenge_method: "S256" });
   const url = `${server.base}/noauth/v1/challenge_generator/${encodeURIComponent(user)}?${query}`;
-  const answer = await request(io, server, url, { signal });
+  const answer = await requestPatiently(io, server, url, signal);
   if (answer.status !== 200) throw generatorProblem(answer, server);
   const challenge = readChallenge(answer.body, server);
   const deadline = new Date(io.clock.now().getTime() + challenge.lifetime * 1000);
@@ -112,6 +188,29 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
     return await awaitDecision(io, server, challenge, { verifier, signal, note: progress.note });
   } finally {
     stop();
+  }
+}
+
+/** Seconds that a server may keep us waiting in all before we give up. */
+const LONGEST_WAIT = 600;
+
+/** Asks, and asks again after the pause that a busy server wants (429, or 503 with Retry-After). */
+async function requestPatiently(io: Io, server: Server, url: string, signal: AbortSignal): Promise<Answer> {
+  const deadline = io.clock.now().getTime() + LONGEST_WAIT * 1000;
+  let said = false;
+  for (;;) {
+    const answer = await request(io, server, url, { signal });
+    const asked = retryAfter(answer.headers);
+    const busy = answer.status === 429 || (answer.status === 503 && asked !== undefined);
+    const pause = Math.max(1, asked ?? 1) * 1000;
+    if (!busy || io.clock.now().getTime() + pause > deadline) return answer;
+    if (!said) {
+      const why =
+        answer.status === 429 ? "too many sign-in requests from this address" : "the server is busy";
+      io.stderr.write(`Waiting ${pause / 1000} s as ${server.base} asks: ${why}. Ctrl-C gives up.\n`);
+      said = true;
+    }
+    await io.sleep(pause, signal);
   }
 }
 

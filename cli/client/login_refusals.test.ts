@@ -69,11 +69,6 @@ describe("what a hostile server sends is neither opened nor stored", () => {
       );
     await refused("No such \uFFFD[1mname (request r1)");
   });
-  test("too many", async () => {
-    server.generator = () =>
-      Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": "9" } });
-    await refused("try again in 9 s");
-  });
 });
 
 test.each([
