@@ -95,6 +95,13 @@ export function reasonOf(error: unknown): { reason?: string } {
   return known instanceof SvcError ? { reason: known.detail } : {};
 }
 
+/** Whether the disk of PostgreSQL was full, for this error or one that caused it. */
+export function isOutOfSpace(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (errorCode(cause) === "53100") return true;
+  return false;
+}
+
 /** The SQLSTATE of PostgreSQL, or the socket's code; undefined for an error that has none. */
 export function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;

@@ -1,4 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
+import { isOutOfSpace } from "../core/database_error.ts";
 import type { Verbosity } from "../core/log.ts";
 import type { MetricsPlace } from "../core/telemetry/endpoint.ts";
 import { catalog } from "./catalog/all.ts";
@@ -10,6 +11,7 @@ import { documentRoutes } from "./document/routes.ts";
 import { errorAnswer } from "./error.ts";
 import { eventRoutes } from "./event/routes.ts";
 import { flowRoutes } from "./flow/routes.ts";
+import { ReadinessCheck } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { incidentRoutes } from "./incident/routes.ts";
 import { readJson } from "./json.ts";
@@ -70,6 +72,7 @@ type Handler = (request: Request) => Response | Promise<Response>;
 export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const presence = { leaving: false };
+  const readiness = new ReadinessCheck(deps);
   const judge = judgeMethod((): AnyElysia => app);
   const server: ServerNow = () => app.server;
   const bodies = new OptionalBodies((): AnyElysia => app);
@@ -96,7 +99,7 @@ export function createApp(deps: Deps) {
       presence.leaving = true;
     })
     .decorate("drain", nothingToDrain)
-    .decorate("operator", operatorOf(requests))
+    .decorate("operator", operatorOf(readiness, requests))
     // Elysia reads the text of hooks: one that waits, or names its `server`, costs each request of every route.
     .onRequest(({ request, set }) => {
       set.headers = security.of(request);
@@ -105,6 +108,7 @@ export function createApp(deps: Deps) {
     .use(tellRoutes(requests))
     .onError({ as: "global" }, ({ error, request, requestId, path, route, set }) => {
       requests?.matched(request, route);
+      if (isOutOfSpace(error)) readiness.doubtDisk();
       const judged = judge(error, request, path, route);
       const answer = judged instanceof Response ? judged : errorAnswer(judged, path, requestId, deps.log);
       // For the log, too: Elysia has put its own idea of a status there.
@@ -124,7 +128,7 @@ export function createApp(deps: Deps) {
     .onBeforeHandle({ as: "global" }, ({ request, route, body }) => {
       bodies.check({ request, route, body });
     })
-    .use(healthRoutes(deps, presence))
+    .use(healthRoutes(readiness, presence))
     .use(pageAssets)
     .use(openApiRoutes(deps.config.publicUrl, (): AnyElysia => app))
     .use(whoamiRoutes(deps))
@@ -171,12 +175,17 @@ export interface Operator {
   flush?: () => Promise<void>;
   /** Tells of a request that was answered in place of the application. */
   refused?: (request: Request, answer: Response) => void;
+  /** Resolves when the application can serve. */
+  untilReady?: () => Promise<void>;
   /** All metrics, in the text format of Prometheus, and where they are to be served. */
   metrics?: MetricsPlace & { scrape: () => Promise<string> };
 }
 
-function operatorOf(requests: ObservedRequests | undefined): Operator {
-  return requests ? { refused: (request, answer) => requests.outside(request, answer) } : {};
+function operatorOf(readiness: ReadinessCheck, requests: ObservedRequests | undefined): Operator {
+  const untilReady = () => readiness.untilReady();
+  return requests
+    ? { untilReady, refused: (request, answer) => requests.outside(request, answer) }
+    : { untilReady };
 }
 
 export type App = ReturnType<typeof createApp>;

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
-import { errorCode } from "../core/database_error.ts";
+import { errorCode, reasonOf } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { Log } from "../core/log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
@@ -77,7 +77,8 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
     log.error({ err: error, request_id: requestId }, "request failed");
     return { status: 500, code: "internal", detail: "The log has more under this request id", headers: {} };
   }
-  if (known.code === "unavailable") log.warn({ err: error, request_id: requestId }, "request failed");
+  if (known.code === "unavailable")
+    log.warn({ err: error, ...reasonOf(error), request_id: requestId }, "request failed");
   const headers: Record<string, string> = {};
   if (known instanceof TooManyRequests || known instanceof InProgress)
     headers["retry-after"] = String(known.retryAfter);
@@ -91,9 +92,18 @@ export function faultOf(error: unknown, log: Log, requestId: string): Fault {
   };
 }
 
-/** Connection lost, refused or not to be had (SQLSTATE classes 08 and 57, 53300, 55000). */
+/** Connection lost, refused or not to be had (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000). */
 const databaseGone =
-  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|57P0[1-3]|53300|55000)$/;
+  /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|28\w{3}|3D000|57P0[1-3]|53300|55000)$/;
+
+/** The database answers, but cannot store anything: no space or memory (class 53), a replica, an I/O error of its disk. */
+const databaseStuck: Record<string, string> = {
+  "25006": "The database is read-only at the moment, so nothing can be saved",
+  "53000": "The database has run out of resources",
+  "53100": "The disk of the database is full, so nothing can be saved",
+  "53200": "The database has run out of memory",
+  "58030": "The database cannot read or write its disk",
+};
 
 /** Of two who waited for each other, PostgreSQL has ended this one; nothing was done. */
 const inTheWay = /^(40001|40P01)$/;
@@ -103,6 +113,14 @@ function fromDatabase(error: unknown): SvcError | undefined {
     const code = errorCode(cause) ?? "";
     if (databaseGone.test(code))
       return new Unavailable("The database does not answer: try again in a moment", { cause: error });
+    const stuck = databaseStuck[code];
+    if (stuck)
+      return new Unavailable(
+        `${stuck}. The people who run this service have to mend it: tell them, then try again`,
+        {
+          cause: error,
+        },
+      );
     if (inTheWay.test(code))
       return new Unavailable("Somebody else was at the same: try again in a moment", { cause: error });
   }

@@ -5,19 +5,18 @@ import { systemClock } from "../core/clock.ts";
 import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { keepsStatements } from "../core/database_address.ts";
-import { reasonOf } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { runDueFlows } from "../core/flow/run.ts";
-import { createLog, type Log, Verbosity } from "../core/log.ts";
+import { createLog, Verbosity } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
-import { assertServable, schemaStatus } from "../core/revision/status.ts";
+import { assertReady } from "../core/readiness.ts";
 import { watchPools } from "../core/telemetry/database.ts";
 import { metricsPlace } from "../core/telemetry/endpoint.ts";
 import { observePlugins } from "../core/telemetry/plugins.ts";
 import { openTelemetry } from "../core/telemetry/telemetry.ts";
 import { Keys } from "../core/token/keys.ts";
-import { type DatabaseClient, openDatabase } from "../drizzle/client.ts";
+import { openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { proxyTrust } from "./address.ts";
 import { type App, createApp, type Operator } from "./app.ts";
@@ -33,7 +32,7 @@ const flowSeconds = 15;
  * opened here. The database may still be down: /healthcheck tells.
  *
  * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on;
- * Unavailable when the only address that it has is a pooler's
+ * Unavailable when the database takes no writes, or when the only address that it has is a pooler's
  */
 export async function openApp(): Promise<App> {
   const environment = readEnvironment();
@@ -47,14 +46,19 @@ export async function openApp(): Promise<App> {
   const prepare = keepsStatements(config);
   const database = openDatabase(config.databaseUrl, poolSize, poolWatch, { prepare });
   const context: Context = { db: database.db, clock: systemClock, config, log, telemetry };
-  await assertSchema(database, log);
+  const keys = new Keys(context);
+  // Otherwise the connections would keep the process alive.
+  const closeOnError = async (error: unknown): Promise<never> => {
+    await database.close();
+    throw error;
+  };
+  await assertReady(database.db, keys, log).catch(closeOnError);
   const { registry, plugins: chosen } = await openPlugins({
     ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
   });
   const plugins = telemetry ? observePlugins(chosen, telemetry) : chosen;
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl, log);
-  const keys = new Keys(context);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
   if (config.publicUrl.startsWith("https:") && !config.proxyHeaders && config.challengeLegacy === "same_ip") {
@@ -62,10 +66,7 @@ export async function openApp(): Promise<App> {
       "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
     );
   }
-  await watch.start().catch(async (error: unknown) => {
-    await database.close();
-    throw error;
-  });
+  await watch.start().catch(closeOnError);
   const cleanUp = setInterval(() => {
     deleteExpired(context).catch((error: unknown) =>
       log.warn({ err: error }, "could not delete what has expired"),
@@ -91,18 +92,4 @@ export async function openApp(): Promise<App> {
     await watch.stop();
     await database.close();
   });
-}
-
-/** A server that does not know the tables it meets does harm; one whose database is down yet only has to wait. */
-async function assertSchema({ db, close }: DatabaseClient, log: Log): Promise<void> {
-  const status = await schemaStatus(db).catch((error: unknown) => {
-    log.warn({ err: error, ...reasonOf(error) }, "the database does not answer yet");
-    return undefined;
-  });
-  try {
-    if (status) assertServable(status);
-  } catch (error) {
-    await close();
-    throw error;
-  }
 }

@@ -14,6 +14,7 @@ const options: Omit<StartOptions, "app"> = {
     header: [],
     supervised: false,
     takesOver: false,
+    whenReady: false,
   },
   ...{ timeoutKeepAlive: 60, timeoutDrain: 0, timeoutGracefulShutdown: 5 },
 };

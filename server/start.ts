@@ -26,6 +26,11 @@ export async function startServer(options: StartOptions, environment: Environmen
   // It may wait in vain, for a database that takes connections and says nothing; nobody is served yet.
   if (app === undefined) return;
   const operator = isElysia(app) ? (app.decorator.operator ?? {}) : {};
+  // Before it listens: what it cannot serve, the process before it still can. The supervisor ends it when that takes too long.
+  if (options.whenReady) {
+    const stopped = stop.promise.then(() => true);
+    if (await Promise.race([operator.untilReady?.(), stopped])) return;
+  }
   const endpoint =
     operator.metrics && !options.supervised
       ? serveMetrics(operator.metrics, operator.metrics.scrape)

@@ -200,8 +200,11 @@ function decrypt(bytes: Uint8Array, secret: string, kid: string): JWK {
     decipher.setAuthTag(tag);
     return JSON.parse(Buffer.concat([decipher.update(text), decipher.final()]).toString());
   } catch (cause) {
-    throw new ConfigurationError([`SVC_KEY_SECRET: does not open signing key ${kid}; was it changed?`], {
-      cause,
-    });
+    throw new ConfigurationError(
+      [
+        `SVC_KEY_SECRET does not open signing key ${kid}: set the secret that this database has been used with (docs/server.md, "A lost key secret")`,
+      ],
+      { cause },
+    );
   }
 }

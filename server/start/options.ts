@@ -38,6 +38,8 @@ export interface StartOptions {
   supervised: boolean;
   /** Whether it does so in the place of another process, which goes as soon as this one answers. */
   takesOver: boolean;
+  /** Whether it answers nobody, and lets that other process go on, until it can serve. */
+  whenReady: boolean;
 }
 
 /** Where a server listens, for people. */

@@ -96,7 +96,7 @@ export class Supervisor {
 
   #spawn(slot: number, takesOver = false): Worker {
     const worker = new Worker({ ...this.options, takesOver });
-    worker.onWantsReplacement(() => void this.#inTurn(() => this.#replace(slot)));
+    worker.onWantsReplacement(() => void this.#retire(slot, worker));
     const { startSeconds, say } = this.options;
     const timer = setTimeout(() => {
       say(`worker ${worker.pid} did not answer within ${startSeconds} s`);
@@ -117,6 +117,14 @@ export class Supervisor {
     const done = this.#replacing.then(work);
     this.#replacing = done.catch(() => {});
     return done;
+  }
+
+  /** Replaces a worker that has answered enough requests, as soon as there is one that can serve instead. */
+  async #retire(slot: number, worker: Worker): Promise<void> {
+    while (!this.#stopping && this.#workers[slot] === worker) {
+      if (await this.#inTurn(() => this.#replace(slot))) return;
+      await Promise.race([Bun.sleep(longestPauseMilliseconds), this.#stop.promise]);
+    }
   }
 
   async #replace(slot: number): Promise<boolean> {

@@ -10,6 +10,8 @@ export interface WorkerOptions {
   onLine?: (line: string) => void;
   /** Whether it takes the place of another one, which goes as soon as this one is ready. */
   takesOver?: boolean;
+  /** Whether it then becomes ready only when it can serve: its database answers, and so on. */
+  whenReady?: boolean;
   /** Variables beside ours. */
   environment?: Readonly<Record<string, string>>;
 }
@@ -101,11 +103,15 @@ export class Worker {
     clearTimeout(timer);
   }
 
-  #spawn({ args, fd, takesOver, onLine, environment }: WorkerOptions): Bun.Subprocess {
+  #spawn({ args, fd, takesOver, whenReady, onLine, environment }: WorkerOptions): Bun.Subprocess {
     // systemd speaks to the process that it has started, and that is not this one.
     const { LISTEN_FDS: _fds, LISTEN_PID: _pid, ...inherited } = process.env;
     const output = onLine ? "pipe" : "inherit";
-    return Bun.spawn([...ownCommand(), ...args, ...(takesOver ? ["--takes-over"] : [])], {
+    const succession = [
+      ...(takesOver ? ["--takes-over"] : []),
+      ...(takesOver && whenReady ? ["--when-ready"] : []),
+    ];
+    return Bun.spawn([...ownCommand(), ...args, ...succession], {
       env: { ...inherited, ...environment },
       stdio: ["ignore", output, output, ...(fd === undefined ? [] : [fd])],
       serialization: "json",

@@ -170,6 +170,7 @@ export default defineCommand({
     // What a supervisor says to the processes that it starts.
     supervised: { type: "boolean", hidden: true },
     takesOver: { type: "boolean", hidden: true },
+    whenReady: { type: "boolean", hidden: true },
   },
   examples: [
     "svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers",
@@ -182,11 +183,12 @@ export default defineCommand({
     "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
     "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
   ],
-  async run({ app, reload = false, workers, supervised = false, takesOver = false, ...rest }, io) {
+  async run({ app, reload = false, workers, supervised = false, ...rest }, io) {
     const given = { ...rest, fd: rest.fd ?? activated(rest, io.env) };
     refuseContradictions({ ...given, reload, workers });
     refuseMissing(given);
     const { host = defaultHost, proxyHeaders = false, header = [], reloadDir = [] } = given;
+    const { takesOver = false, whenReady = false } = given;
     const [
       { metricsPlaceOf, startServer },
       { placeOf },
@@ -213,7 +215,7 @@ export default defineCommand({
     const hasPort = given.fd === undefined && given.uds === undefined;
     // Chosen before the application is loaded: its public address holds the port.
     const port = (given.port ?? defaultPort) || (hasPort ? await chooseFreePort(host) : 0);
-    const options = { ...given, app, host, port, proxyHeaders, header, supervised, takesOver };
+    const options = { ...given, app, host, port, proxyHeaders, header, supervised, takesOver, whenReady };
     if (!supervised) {
       // Before any worker, so that it is said once; so is what is wrong with the files.
       const warning = certificateWarning(options, systemClock.now());
@@ -234,6 +236,8 @@ export default defineCommand({
         ...commandLine(hasPort ? args : { ...args, host: undefined, port: undefined }),
       ],
       ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
+      // Who changes a file wants to see what it does, whatever else is broken.
+      whenReady: !reload,
       startSeconds: options.timeoutStart,
       drainSeconds: options.timeoutDrain,
       metrics: metricsPlaceOf(options, io.env),

@@ -1,0 +1,93 @@
+import { sql } from "drizzle-orm";
+import type { Context } from "./context.ts";
+import { errorCode, isOutOfSpace, reasonOf } from "./database_error.ts";
+import { ConfigurationError, Unavailable } from "./errors.ts";
+import type { Log } from "./log.ts";
+import { assertServable, type SchemaStatus, schemaStatus } from "./revision/status.ts";
+import type { Keys } from "./token/keys.ts";
+
+/*
+ * Readiness: whether this process can serve. It needs a database that answers, takes writes and has room for them, a schema
+ * that this release can work on, and a signing key that it can open.
+ */
+
+/** `unreachable` also when it took longer than the caller waits. */
+export type DatabaseState = "ok" | "unreachable" | "read_only" | "disk_full";
+/** `unknown`: the database could not be asked for them. */
+export type KeyState = "ok" | "unusable" | "unknown";
+
+/**
+ * Whether the database refuses writes: a replica, or `default_transaction_read_only`.
+ * @throws when the database does not answer
+ */
+export async function isReadOnly(db: Context["db"]): Promise<boolean> {
+  const [row] = await db.execute<{ read_only: boolean }>(
+    sql`select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean as read_only`,
+  );
+  return row!.read_only;
+}
+
+/**
+ * Whether PostgreSQL has less than a megabyte left on the disk of this database. It writes a temporary file of that size,
+ * which leaves nothing behind: no dead row, no WAL. A small UPDATE would often find room in a page that is there already.
+ * @throws when the database does not answer
+ */
+export async function isDiskFull(db: Context["db"]): Promise<boolean> {
+  try {
+    await db.transaction(async (tx) => {
+      await tx.execute(
+        sql`select set_config('work_mem', '64kB', true), set_config('temp_tablespaces', '', true)`,
+      );
+      await tx.execute(
+        sql`with filler as materialized (select repeat('x', 8000) as text from generate_series(1, 128))
+            select count(text) from filler`,
+      );
+    });
+    return false;
+  } catch (error) {
+    if (isOutOfSpace(error)) return true;
+    // With so small a temp_file_limit, the disk cannot be tried.
+    if (errorCode((error as Error).cause ?? error) === "53400") return false;
+    throw error;
+  }
+}
+
+/** Whether tokens can be signed; a ConfigurationError says why they cannot. @throws nothing */
+export async function keyState(keys: Pick<Keys, "signing">): Promise<{ state: KeyState; error?: unknown }> {
+  try {
+    await keys.signing();
+    return { state: "ok" };
+  } catch (error) {
+    return { state: error instanceof ConfigurationError ? "unusable" : "unknown", error };
+  }
+}
+
+/**
+ * For a process that is about to serve. A database that does not answer yet only has to be waited for; everything else
+ * would stay as it is until somebody mends it.
+ *
+ * @throws Conflict, Unavailable, ConfigurationError, each with the fix
+ */
+export async function assertReady(db: Context["db"], keys: Pick<Keys, "signing">, log: Log): Promise<void> {
+  let schema: SchemaStatus;
+  let [readOnly, full] = [false, false];
+  try {
+    [schema, readOnly] = await Promise.all([schemaStatus(db), isReadOnly(db)]);
+    full = await isDiskFull(db);
+  } catch (error) {
+    log.warn({ err: error, ...reasonOf(error) }, "the database does not answer yet");
+    return;
+  }
+  assertServable(schema);
+  if (readOnly) {
+    throw new Unavailable(
+      "The database is read-only (a replica, or default_transaction_read_only): set SVC_DATABASE_URL to the primary",
+    );
+  }
+  if (full)
+    throw new Unavailable("The disk of PostgreSQL is full: free some space, then start the server again");
+  const { state, error } = await keyState(keys);
+  if (state === "unusable") throw error;
+  if (state === "unknown")
+    log.warn({ err: error, ...reasonOf(error) }, "the signing keys cannot be read yet");
+}

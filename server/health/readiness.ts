@@ -1,0 +1,94 @@
+import { reasonOf } from "../../core/database_error.ts";
+import { type DatabaseState, isDiskFull, isReadOnly, type KeyState, keyState } from "../../core/readiness.ts";
+import { type SchemaStatus, schemaStatus } from "../../core/revision/status.ts";
+import type { Deps } from "../deps.ts";
+import { shared } from "./shared.ts";
+
+export interface Readiness {
+  ready: boolean;
+  database: DatabaseState;
+  keys: KeyState;
+  /** None where the database does not answer. */
+  schema?: SchemaStatus;
+}
+
+const patienceSeconds = 3;
+/** Nobody needs to sign in to ask, so it must not keep the database busy. */
+const goodMilliseconds = 100;
+/** The check writes a megabyte, and PostgreSQL logs each such file with `log_temp_files = 0`. */
+const diskGoodMilliseconds = 10_000;
+const retryMilliseconds = 250;
+
+const unreachable: Readiness = { ready: false, database: "unreachable", keys: "unknown" };
+
+/** Checks whether this process can serve. The log has a line whenever the answer changes. */
+export class ReadinessCheck {
+  /** The answer, shared by all who ask at the same time. Never rejects. */
+  readonly now: () => Promise<Readiness>;
+  readonly #diskFull: ReturnType<typeof shared<boolean>>;
+  /** What the log said last. */
+  #logged = "ready";
+
+  constructor(private readonly deps: Pick<Deps, "db" | "keys" | "log">) {
+    this.#diskFull = shared(() => isDiskFull(deps.db), {
+      goodFor: diskGoodMilliseconds,
+      isGood: (full) => !full,
+    });
+    this.now = shared(() => this.#check(), { goodFor: goodMilliseconds, isGood: ({ ready }) => ready });
+  }
+
+  /** A write has failed for want of room: the next answer looks at the disk again. */
+  doubtDisk(): void {
+    this.#diskFull.forget();
+  }
+
+  /** Resolves when this process can serve. */
+  async untilReady(): Promise<void> {
+    while (!(await this.now()).ready) await Bun.sleep(retryMilliseconds);
+  }
+
+  async #check(): Promise<Readiness> {
+    let reason: unknown;
+    const { promise: late, resolve } = Promise.withResolvers<Readiness>();
+    const timer = setTimeout(resolve, patienceSeconds * 1000, unreachable);
+    const asked = this.#ask((error) => {
+      reason = error;
+    });
+    const answer = await Promise.race([asked, late]);
+    clearTimeout(timer);
+    this.#log(answer, reason);
+    return answer;
+  }
+
+  async #ask(failed: (error: unknown) => void): Promise<Readiness> {
+    const { db, keys } = this.deps;
+    try {
+      const [schema, readOnly, full] = await Promise.all([
+        schemaStatus(db),
+        isReadOnly(db),
+        this.#diskFull(),
+      ]);
+      const database = readOnly ? "read_only" : full ? "disk_full" : "ok";
+      // Without our tables there are no keys to look for.
+      const usable = schema.state === "ok" || schema.state === "ahead";
+      const { state, error } = usable ? await keyState(keys) : { state: "unknown" as const };
+      if (error !== undefined) failed(error);
+      return { ready: usable && database === "ok" && state === "ok", database, keys: state, schema };
+    } catch (error) {
+      failed(error);
+      return unreachable;
+    }
+  }
+
+  #log({ ready, database, keys, schema }: Readiness, error: unknown): void {
+    const revision = schema?.state;
+    const state = ready ? "ready" : `${database} ${keys} ${revision}`;
+    if (state === this.#logged) return;
+    this.#logged = state;
+    const { log } = this.deps;
+    if (ready) log.info("ready to serve again");
+    else if (database === "unreachable")
+      log.warn({ err: error, ...reasonOf(error) }, "not ready: the database does not answer");
+    else log.warn({ err: error, database, keys, revision, ...reasonOf(error) }, "not ready");
+  }
+}
