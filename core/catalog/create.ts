@@ -1,4 +1,6 @@
+import { not } from "drizzle-orm";
 import type { Actor, Context } from "../context.ts";
+import { Conflict } from "../errors.ts";
 import { getRecord } from "./get.ts";
 import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } from "./resource.ts";
 import { unlessTaken } from "./taken.ts";
@@ -22,12 +24,17 @@ export async function createRecord<T extends CatalogTable, C extends Columns, F 
   const at = clock.now();
   return db.transaction(async (tx) => {
     await resource.prepare?.(tx, fields);
-    const insert = tx
-      .insert<CatalogTable>(resource.table)
-      .values({ ...values, createdAt: at, updatedAt: at })
-      .returning({ id: resource.table.id });
-    const [made] = (await unlessTaken(resource.taken, insert)) as [{ id: number }];
+    const stamped = { ...values, version: 1, createdAt: at, updatedAt: at };
+    const insert = tx.insert<CatalogTable>(resource.table).values(stamped).$dynamic();
+    const { overwrites, seen } = resource;
+    if (overwrites && seen)
+      insert.onConflictDoUpdate({
+        ...{ target: overwrites.by, set: { ...stamped, ...overwrites.as }, setWhere: not(seen(actor)) },
+      });
+    const returning = insert.returning({ id: resource.table.id });
+    const [made] = (await unlessTaken(resource.taken, returning)) as { id: number }[];
+    if (!made) throw new Conflict(overwrites!.taken);
     await resource.keep?.(tx, made.id, fields);
-    return getRecord({ db: tx }, resource, made.id);
+    return getRecord({ db: tx }, actor, resource, made.id);
   });
 }

@@ -5,6 +5,7 @@ import {
   individualIncidentType,
   individualTerm,
 } from "../../drizzle/schema/index.ts";
+import { mayKnow } from "../incident/visibility.ts";
 import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
 import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
 import { parseName } from "../text.ts";
@@ -12,6 +13,8 @@ import { parseUserName } from "../user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { releaseFromLists, releaseFromTombstones } from "./release.ts";
 import { byText, type Resource } from "./resource.ts";
+
+const taken = "Another individual has this email";
 
 const links: ReasonLinks = {
   incidentTypeIds: {
@@ -34,7 +37,7 @@ const links: ReasonLinks = {
   },
 };
 
-const { search, ...row } = getTableColumns(individual);
+const { search, listed, ...row } = getTableColumns(individual);
 const columns = { ...row, ...reasonColumns(links, individual.id) };
 
 export interface IndividualFields extends Reasons {
@@ -56,10 +59,16 @@ export function individuals(
     },
     filters: { email: { by: individual.email, parse }, name: byText("name", individual.name) },
     ...{ writers: "members", deleted: "individual.deleted" },
-    taken: { individual_email_idx: "Another individual has this email" },
+    taken: { individual_email_idx: taken },
+    seen: mayKnow,
+    overwrites: { by: individual.email, as: { listed: true }, taken },
     guard: (actor, fields, before) =>
       onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),
-    parse: ({ name, email }) => ({ name: parseName("name", name), email: parse(email) }),
+    parse: ({ name, email, incidentTypeIds, incidentPriorityIds, termIds }) => ({
+      ...{ name: parseName("name", name), email: parse(email) },
+      // Whom an admin has called for incidents is in the catalog, however they were known before.
+      ...([incidentTypeIds, incidentPriorityIds, termIds].some((ids) => ids.length > 0) && { listed: true }),
+    }),
     keep: async (tx, id, fields) => void (await setReasons(tx, links, id, fields)),
     release: async (tx, id) => {
       await releaseFromTombstones(tx, id);

@@ -1,13 +1,15 @@
 import { and, eq } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Context } from "../context.ts";
+import type { Reader } from "../incident/visibility.ts";
 import type { Key } from "../list/cursor.ts";
 import { type ListQuery, startPage } from "../list/page.ts";
 import type { CatalogTable, Columns, Item, Resource } from "./resource.ts";
 
-/** One page of a resource, held to the values of some of its filters. @throws InvalidInput */
+/** One page of what the reader may know of a resource, held to the values of some of its filters. @throws InvalidInput */
 export async function listRecords<T extends CatalogTable, C extends Columns, F extends object>(
   { db }: Pick<Context, "db">,
+  reader: Reader,
   resource: Resource<T, C, F>,
   query: ListQuery & { filters: Readonly<Record<string, string | undefined>> },
 ): Promise<{ items: Item<C>[]; next_cursor: string | null }> {
@@ -23,7 +25,7 @@ export async function listRecords<T extends CatalogTable, C extends Columns, F e
   const rows = await db
     .select({ item: resource.columns as Columns, key: page.key })
     .from(table)
-    .where(page.within(and(resource.there, ...conditions)))
+    .where(page.within(and(resource.there, resource.seen?.(reader), ...conditions)))
     .orderBy(...page.orderBy)
     .limit(page.limit);
   return page.finish(rows as { item: Item<C>; key: Key }[]);

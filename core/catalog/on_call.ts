@@ -1,7 +1,8 @@
-import { eq } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import { individual } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import { Unavailable } from "../errors.ts";
+import { mayKnow, type Reader } from "../incident/visibility.ts";
 import { nameByAddress } from "../individual/person.ts";
 import { callPlugin } from "../plugin/call.ts";
 import { onCall } from "../rotation/on_call.ts";
@@ -9,7 +10,7 @@ import { rosterSlug } from "../rotation/rotation.ts";
 import { canonicalUserName } from "../user/name.ts";
 import type { Service } from "./service.ts";
 
-/** `id` is null for somebody whom only the plugin knows. */
+/** `id` is null for somebody whom the reader knows from the plugin alone. */
 export interface OnCall {
   id: number | null;
   name: string;
@@ -22,12 +23,13 @@ export interface OnCall {
  */
 export async function whoIsOnCall(
   context: PluginContext,
+  reader: Reader,
   service: Service,
   at: Date,
 ): Promise<OnCall | null> {
   const { pluginSlug, rotation } = service;
   if (pluginSlug === null) return null;
-  if (pluginSlug !== rosterSlug) return askPlugin(context, service, pluginSlug, at);
+  if (pluginSlug !== rosterSlug) return askPlugin(context, reader, service, pluginSlug, at);
   const position = rotation ? onCall({ ...rotation, members: rotation.members.length }, at) : undefined;
   const member = position === undefined ? undefined : rotation?.members[position];
   if (member === undefined) return null;
@@ -38,6 +40,7 @@ export async function whoIsOnCall(
 
 async function askPlugin(
   { db, plugins }: PluginContext,
+  reader: Reader,
   { id, name, externalId }: Service,
   slug: string,
   at: Date,
@@ -52,7 +55,7 @@ async function askPlugin(
   const [known] = await db
     .select({ id: individual.id, name: individual.name, email: individual.email })
     .from(individual)
-    .where(eq(individual.email, email));
+    .where(and(eq(individual.email, email), mayKnow(reader)));
   return known ?? { id: null, name: outcome.value.name ?? nameByAddress(email), email };
 }
 

@@ -25,7 +25,7 @@ export async function removeRecord<T extends CatalogTable, C extends Columns, F 
   const told = { at: clock.now(), actor: actor.user, address };
   await db.transaction(async (tx) => {
     // Where a record comes from never changes.
-    if (resource.listedBy) unlessListed(resource, await getRecord({ db: tx }, resource, id), plugins);
+    if (resource.listedBy) unlessListed(resource, await getRecord({ db: tx }, actor, resource, id), plugins);
     await resource.release?.(tx, id, told);
     const removal = tx
       .delete<CatalogTable>(table)

@@ -5,6 +5,7 @@ import type { Transaction } from "../../drizzle/client.ts";
 import type { AuditAction, AuditEvent } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import { Forbidden, NotFound, type SvcError } from "../errors.ts";
+import type { Reader } from "../incident/visibility.ts";
 import type { List } from "../list/page.ts";
 import { nameLength, parseText } from "../text.ts";
 
@@ -51,6 +52,13 @@ export interface Resource<
   filters: Readonly<Record<string, { by: PgColumn; parse: (text: string) => string }>>;
   /** False of tombstones, which nobody sees. */
   there?: SQL;
+  /** Those that the reader may know of; without it, all. */
+  seen?(reader: Reader): SQL;
+  /**
+   * A POST of a record that is there and that the actor may not know of is answered as if it were new: the row with the same
+   * `by` is written over, with `as` beside the values. Whose the row is otherwise, `taken` says.
+   */
+  overwrites?: { by: PgColumn; as: Record<string, unknown>; taken: string };
   writers: "members" | "admins";
   /** What the audit log calls deleting one. */
   deleted: AuditAction;

@@ -24,20 +24,28 @@ export async function updateRecord<T extends CatalogTable, C extends Columns, F 
   const values = resource.parse(fields);
   const { one, table, there, taken } = resource;
   return db.transaction(async (tx) => {
-    if (resource.guard) resource.guard(actor, fields, await getRecord({ db: tx }, resource, id));
+    if (resource.guard) resource.guard(actor, fields, await getRecord({ db: tx }, actor, resource, id));
     await resource.prepare?.(tx, fields);
     const update = tx
       .update<CatalogTable>(table)
       .set({ ...values, version: version + 1, updatedAt: clock.now() })
-      .where(and(eq(table.id, id), eq(table.version, version), there, resource.may?.(actor, values)))
+      .where(
+        and(
+          eq(table.id, id),
+          eq(table.version, version),
+          there,
+          resource.seen?.(actor),
+          resource.may?.(actor, values),
+        ),
+      )
       .returning({ id: table.id });
     const [updated] = await unlessTaken(taken, update);
     if (!updated) {
-      const now = await getRecord({ db: tx }, resource, id);
+      const now = await getRecord({ db: tx }, actor, resource, id);
       if (now.version === version && resource.whyNot) throw resource.whyNot(now);
       throw new Conflict(`Somebody changed this ${one}: it is at version ${now.version} now`);
     }
     await resource.keep?.(tx, id, fields);
-    return getRecord({ db: tx }, resource, id);
+    return getRecord({ db: tx }, actor, resource, id);
   });
 }

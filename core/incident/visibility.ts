@@ -1,6 +1,17 @@
 import { or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { incident, individual, participant } from "../../drizzle/schema/index.ts";
+import {
+  conversation,
+  conversationMessage,
+  incident,
+  individual,
+  participant,
+  recommendation,
+  rotationMember,
+  statusReport,
+  task,
+  taskAssignee,
+} from "../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../context.ts";
 import { kept } from "../kept.ts";
 
@@ -60,4 +71,35 @@ export function mayReadOf(reader: Reader | AnyReader, incidentId: PgColumn): SQL
   // `or`, PostgreSQL reads all incidents first. That the incident exists is the foreign key's promise.
   return sql`not exists (
     select from ${incident} where ${incident.id} = ${incidentId} and not (${mayReadIncident(reader)}))`;
+}
+
+/**
+ * The individuals whom `reader` may know of: themselves, those who are in the catalog or on call somewhere, and those who
+ * have a part in an incident that the reader may read. Who is known only through Restricted incidents is shown to the
+ * participants of those and to admins.
+ */
+export function mayKnow(reader: Reader | AnyReader): SQL {
+  if (reader.admin) return sql`true`;
+  const { id, email, listed } = individual;
+  const parts = [
+    sql`select ${participant.incidentId} as incident_id from ${participant} where ${participant.individualId} = ${id}`,
+    ...[task.ownerId, task.creatorId].map(
+      (person) =>
+        sql`select ${task.incidentId} from ${task} where ${person} = ${id} and ${task.deletedAt} is null`,
+    ),
+    sql`select ${task.incidentId} from ${taskAssignee} join ${task} on ${task.id} = ${taskAssignee.taskId}
+      where ${taskAssignee.individualId} = ${id} and ${task.deletedAt} is null`,
+    sql`select ${statusReport.incidentId} from ${statusReport} where ${statusReport.authorId} = ${id}`,
+    // What is said to one person alone makes its author known to nobody else.
+    sql`select ${conversation.incidentId} from ${conversationMessage}
+      join ${conversation} on ${conversation.id} = ${conversationMessage.conversationId}
+      where ${conversationMessage.authorId} = ${id} and ${conversationMessage.recipientId} is null`,
+    sql`select ${recommendation.incidentId} from ${recommendation} where ${recommendation.individualId} = ${id}`,
+  ];
+  // A scalar sub-select: of `exists`, PostgreSQL may decide to read the whole tables first.
+  return sql`(${listed} or ${email} = ${reader.user} or coalesce(
+    (select true from ${rotationMember} where ${rotationMember.individualId} = ${id} limit 1),
+    (select true from (${sql.join(parts, sql` union all `)}) as part
+      join ${incident} on ${incident.id} = part.incident_id where ${mayReadIncident(reader)} limit 1),
+    false))`;
 }

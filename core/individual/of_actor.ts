@@ -5,8 +5,8 @@ import type { Identity } from "../context.ts";
 import { nameByAddress } from "./person.ts";
 
 /**
- * The id of the individual that a user is, who becomes one with the first thing they do. Without
- * a name, they are called by their address.
+ * The id of the individual that a user is, who becomes one with the first thing they do. Without a name, they are called by
+ * their address. They are not listed: what they have a part in decides who may know of them.
  */
 export async function individualOf(
   db: Database | Transaction,
@@ -22,7 +22,7 @@ export async function individualOf(
       .for("key share");
   const [found] = await known();
   if (found) return found.id;
-  const values = { name, email: user, createdAt: at, updatedAt: at };
+  const values = { name, email: user, listed: false, createdAt: at, updatedAt: at };
   const [made] = await db
     .insert(individual)
     .values(values)

@@ -1,10 +1,12 @@
-import { eq } from "drizzle-orm";
+import { and, eq, not } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual } from "../../drizzle/schema/index.ts";
 import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, InvalidInput } from "../errors.ts";
 import { planJoined } from "../flow/joined.ts";
+import { mayKnow } from "../incident/visibility.ts";
 import { individualOf } from "../individual/of_actor.ts";
+import { nameByAddress } from "../individual/person.ts";
 import { parseUserName } from "../user/field.ts";
 import { changeParticipant } from "./change.ts";
 import { join } from "./join.ts";
@@ -31,7 +33,7 @@ export async function inviteParticipant(
   actor: Actor,
   { incidentId, individualId, email, roles }: Invitation,
 ): Promise<Participant> {
-  const find = finderOf(context, individualId, email);
+  const find = finderOf(context, actor, individualId, email);
   return changeParticipant(context, actor, incidentId, async (tx, change) => {
     const { at } = change;
     const invited = await find(tx, at);
@@ -43,19 +45,41 @@ export async function inviteParticipant(
 }
 
 /** How the invited is found. @throws InvalidInput */
-function finderOf({ config }: PluginContext, id: number | undefined, email: string | undefined) {
-  if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, id);
+function finderOf(
+  { config }: PluginContext,
+  actor: Actor,
+  id: number | undefined,
+  email: string | undefined,
+) {
+  if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, actor, id);
   if (id !== undefined || email === undefined)
     throw new InvalidInput("individual_id", "Either individual_id or email says who it is");
   const user = parseUserName("email", email, config.domain);
-  return (tx: Transaction, at: Date) => individualOf(tx, { user }, at);
+  return async (tx: Transaction, at: Date) => {
+    const id = await individualOf(tx, { user }, at);
+    await forget(tx, actor, id, { name: nameByAddress(user), at });
+    return id;
+  };
 }
 
-async function known(tx: Transaction, id: number): Promise<number> {
+/** Somebody whom the actor may not know of comes in as if they were new: their name and since when tell of where they are. */
+async function forget(
+  tx: Transaction,
+  actor: Actor,
+  id: number,
+  { name, at }: { name: string; at: Date },
+): Promise<void> {
+  await tx
+    .update(individual)
+    .set({ name, version: 1, createdAt: at, updatedAt: at })
+    .where(and(eq(individual.id, id), not(mayKnow(actor))));
+}
+
+async function known(tx: Transaction, actor: Actor, id: number): Promise<number> {
   const [found] = await tx
     .select({ id: individual.id })
     .from(individual)
-    .where(eq(individual.id, id))
+    .where(and(eq(individual.id, id), mayKnow(actor)))
     // Not gone before we are done.
     .for("key share");
   if (!found) throw new InvalidInput("individual_id", "There is no such individual");

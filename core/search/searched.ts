@@ -13,7 +13,7 @@ import {
   team,
   term,
 } from "../../drizzle/schema/index.ts";
-import { type AnyReader, mayReadIncident, mayReadOf, type Reader } from "../incident/visibility.ts";
+import { type AnyReader, mayKnow, mayReadIncident, mayReadOf, type Reader } from "../incident/visibility.ts";
 
 /** Records of one table, as a search over everything finds them. Which words are theirs, drizzle/triggers says. */
 export interface Searched {
@@ -62,7 +62,7 @@ export const searched = {
   },
   individual: {
     ...{ id: individual.id, search: individual.search },
-    ...{ title: sql`${individual.name}`, text: sql`${individual.email}`, found: everyone },
+    ...{ title: sql`${individual.name}`, text: sql`${individual.email}`, found: (by) => mayKnow(by) },
   },
   team: {
     ...{ id: team.id, search: team.search },

@@ -26,9 +26,10 @@ export async function individualsOf(
   const ids = new Map(found.map(({ email, id }) => [email, id]));
   const unknown = wanted.filter((email) => !ids.has(email));
   if (unknown.length === 0) return ids;
+  const stamps = { listed: false, createdAt: at, updatedAt: at };
   await tx
     .insert(individual)
-    .values(unknown.map((email) => ({ name: nameByAddress(email), email, createdAt: at, updatedAt: at })))
+    .values(unknown.map((email) => ({ ...stamps, name: nameByAddress(email), email })))
     .onConflictDoNothing({ target: individual.email });
   // Also those whom somebody else made meanwhile: theirs is committed, or we would still wait for it.
   return new Map((await known()).map(({ email, id }) => [email, id]));

@@ -40,6 +40,8 @@ export const conversationMessage = pgTable(
     /** Only this person reads it; null: everyone in the conversation. */
     recipientId: idOf("recipient_id").references(() => individual.id, { onDelete: "restrict" }),
     text: text("text").notNull(),
+    /** The conversation plugin from which a person said it, which is not sent it again; null: svc itself. */
+    origin: text("origin"),
     /** Of the delivery that brought it: one that is tried again is said once. */
     deliveryKey: text("delivery_key"),
   },

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
+import { boolean, check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { editable, id } from "./columns.ts";
 import { searchVector } from "./types.ts";
 
@@ -11,6 +11,11 @@ export const individual = pgTable(
     name: text("name").notNull(),
     /** Canonical: see core/user/name.ts. */
     email: text("email").notNull(),
+    /**
+     * Whether everybody sees them: entered in the catalog, or on call. Otherwise they are known by what they have a part in,
+     * and shown to those who may read some of that (core/incident/visibility.ts).
+     */
+    listed: boolean("listed").notNull().default(true),
     ...editable(),
     search: searchVector("search"),
   },

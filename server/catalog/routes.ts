@@ -42,9 +42,9 @@ export function catalogRoutes<
     .use(actorMacro(deps))
     .get(
       "/",
-      async ({ query }) => {
+      async ({ actor, query }) => {
         const { q, sort, limit, cursor, ...filters } = query;
-        const page = await listRecords(deps, resource, {
+        const page = await listRecords(deps, actor, resource, {
           ...listQueryOf({ q, sort, limit, cursor }),
           filters,
         });
@@ -71,8 +71,8 @@ export function catalogRoutes<
     )
     .get(
       one,
-      async ({ params, set }) => {
-        const record = await getRecord(deps, resource, idOf(params));
+      async ({ actor, params, set }) => {
+        const record = await getRecord(deps, actor, resource, idOf(params));
         set.headers.etag = etagOf(record);
         return viewOf(record);
       },

@@ -74,10 +74,10 @@ const onCallView = t.Object(
 const onCallRoutes = (deps: Deps) =>
   new Elysia({ name: "on-call", prefix: "/services" }).use(actorMacro(deps)).get(
     "/:service_id/on_call",
-    async ({ params }) => {
-      const service = await getRecord(deps, services(deps.registry), Number(params.service_id));
+    async ({ actor, params }) => {
+      const service = await getRecord(deps, actor, services(deps.registry), Number(params.service_id));
       const at = deps.clock.now();
-      return { individual: await whoIsOnCall(deps, service, at), at: at.toISOString() };
+      return { individual: await whoIsOnCall(deps, actor, service, at), at: at.toISOString() };
     },
     {
       actor: true,

@@ -30,6 +30,9 @@ const wholeIncident = ({ visibility }: Place, world: World) => ({
   ...kind(world),
 });
 const wholeDocument = { name: "Changed", description: "", resource_type: "reference", weblink: null };
+const wholeIndividual = {
+  ...{ name: "Changed", incident_type_ids: [], incident_priority_ids: [], term_ids: [], version: 1 },
+};
 const wholeTask = {
   ...{ description: "Changed", status: "Open", owner: null, assignees: [], reminders: true, version: 1 },
   resolve_by: "2026-12-01T12:00:00Z",
@@ -138,6 +141,30 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
   "GET /tasks/{task_id}": one(({ taskId }) => ({ path: `/tasks/${taskId}` })),
   "PUT /tasks/{task_id}": one(({ taskId }) => ({ path: `/tasks/${taskId}`, body: wholeTask })),
   "DELETE /tasks/{task_id}": one(({ taskId }) => ({ path: `/tasks/${taskId}` })),
+  "GET /individuals/ of a participant": (place) => listed(place, "/individuals/", ["", "&sort=-id"]),
+  "GET /individuals/ of a participant with words": (place) =>
+    listed(place, "/individuals/", [`&q=${place.word}`]),
+  "GET /individuals/ of a participant with a filter": (place) =>
+    listed(place, "/individuals/", [`&name=${place.word}`, `&email=${place.onlyHere.email}`]),
+  "POST /individuals/ with the address of a participant": one(({ onlyHere: { email } }) => ({
+    path: "/individuals/",
+    body: { name: "Somebody", email },
+  })),
+  "GET /individuals/{individual_id} of a participant": one(({ onlyHere }) => ({
+    path: `/individuals/${onlyHere.individualId}`,
+  })),
+  "PUT /individuals/{individual_id} of a participant": one(({ onlyHere: { individualId, email } }) => ({
+    ...{ path: `/individuals/${individualId}`, body: { ...wholeIndividual, email } },
+  })),
+  "DELETE /individuals/{individual_id} of a participant": one(({ onlyHere }) => ({
+    path: `/individuals/${onlyHere.individualId}`,
+  })),
+  "POST /incidents/{incident_id}/participants/ of a participant elsewhere": one((place, world) => ({
+    ...{ path: `/incidents/${world.openId}/participants/` },
+    body: { individual_id: place.onlyHere.individualId },
+  })),
+  "GET /search of a participant": ({ word }) =>
+    ["", "&type=individual"].map((type) => ({ path: `/search?limit=50&q=${word}${type}`, shows: word })),
   "GET /search": one(({ word }) => ({ path: `/search?limit=50&q=${word}`, shows: word })),
   "GET /search in one type": ({ word }) =>
     ["incident", "document", "task"].map((type) => ({ path: `/search?q=${word}&type=${type}`, shows: word })),

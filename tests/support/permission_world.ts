@@ -19,12 +19,16 @@ export interface Place {
   leftId: number;
   /** An individual who takes no part. */
   outsiderId: number;
+  /** A participant of this incident whom nothing else makes known; their name is `word`. */
+  onlyHere: { individualId: number; email: string };
 }
 
 export interface World {
   server: TestServer;
   typeId: number;
   priorityId: number;
+  /** An Open incident in which none of these people take part. */
+  openId: number;
   /** Of each role: who was a participant and left is a member. */
   people: Record<Role, Person[]>;
   admin: Person;
@@ -64,8 +68,12 @@ export async function createWorld(server: TestServer): Promise<World> {
     for (const which of users[role].keys()) people[role].push(await signIn(role, which));
   }
   let n = 0;
+  const open = { title: "Elsewhere", description: "", reportedAt: server.clock.now() };
+  const openId = await insertRow(db, schema.incident, {
+    ...{ ...open, incidentTypeId: typeId, incidentPriorityId: priorityId },
+  });
   return {
-    ...{ server, typeId, priorityId, people, admin: people.admin[0]!, signIn },
+    ...{ server, typeId, priorityId, openId, people, admin: people.admin[0]!, signIn },
     next: () => ++n,
     newPlace: (visibility) => insertPlace(server, visibility, { typeId, priorityId, individuals, n: ++n }),
   };
@@ -98,6 +106,9 @@ async function insertPlace(
     { participantId: commanderId, incidentId, role: "commander", assumedAt: at },
     { participantId: scribeId, incidentId, role: "scribe", assumedAt: at },
   ]);
+  const email = `person-${of.n}@example.com`;
+  const onlyHereId = await insertRow(db, schema.individual, { name: word, email, listed: false });
+  await db.insert(schema.participant).values({ incidentId, individualId: onlyHereId, joinedAt: at });
   const documentId = await insertRow(db, schema.document, {
     ...{ name: word, description: word, incidentId, resourceType: "reference" },
     ...{ pluginSlug: "markdown", resourceId: word },
@@ -127,6 +138,7 @@ async function insertPlace(
   return {
     ...{ visibility, word, incidentId, documentId, taskId, reportId: report!.id, scribeId, leftId },
     outsiderId: individuals.outsider!,
+    onlyHere: { individualId: onlyHereId, email },
   };
 }
 
@@ -136,5 +148,6 @@ export function nowhere(place: Place): Place {
   return {
     ...{ ...place, incidentId: free + 1, documentId: free + 2, taskId: free + 3, reportId: free + 4 },
     ...{ scribeId: free + 5, leftId: free + 6 },
+    onlyHere: { individualId: free + 7, email: "person@nowhere.example" },
   };
 }
