@@ -5,9 +5,11 @@ const names = ["SVC_DATABASE_DIRECT_URL", "SVC_DATABASE_URL"];
 
 /**
  * SVC_DATABASE_DIRECT_URL, else SVC_DATABASE_URL, from the environment, a file that it names or `.env`. The other
- * variables are not looked at: a database can be mended while the rest of the configuration cannot be read.
+ * variables are not looked at: a database can be mended while the rest of the configuration cannot be read. Of several
+ * hosts it is the address of the one that takes writes.
  *
  * @throws ConfigurationError without it, or when it is none
+ * @throws Unavailable when none of several hosts takes writes
  */
 export async function databaseUrl(io: Pick<Io, "env">): Promise<string> {
   const url = await databaseUrlIfSet(io);
@@ -34,7 +36,14 @@ export async function databaseUrlIfSet(io: Pick<Io, "env">): Promise<string | un
     if (text === undefined) continue;
     const fault = databaseUrlFault(text);
     if (fault) throw new ConfigurationError([`${name}: this value ${fault}`]);
-    return text;
+    return await oneServer(text);
   }
   return undefined;
+}
+
+async function oneServer(address: string): Promise<string> {
+  const { addressesOf } = await import("../drizzle/hosts.ts");
+  if (addressesOf(address).length === 1) return address;
+  const { singleAddress } = await import("../core/database_address.ts");
+  return await singleAddress(address);
 }

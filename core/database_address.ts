@@ -1,6 +1,7 @@
 import { isPooled, whichBackend } from "../drizzle/pooler.ts";
-import type { Sql } from "../drizzle/sql.ts";
+import { primaryOf, type Sql } from "../drizzle/sql.ts";
 import type { Config } from "./config.ts";
+import { operatorsError } from "./database_error.ts";
 import { Unavailable } from "./errors.ts";
 
 // SVC_DATABASE_URL may be the address of a pooler, which lends a connection for no longer than a transaction. What needs
@@ -20,4 +21,18 @@ export function behindPooler(): Unavailable {
   return new Unavailable(
     "This address is a pooler's: SVC_DATABASE_DIRECT_URL has to name PostgreSQL itself (docs/scale.md)",
   );
+}
+
+/**
+ * Of an address with several hosts, the address of the server that takes writes now: for a command, which needs no other
+ * one while it runs, and for PostgreSQL's own tools. An address of one host is returned as it is.
+ *
+ * @throws Unavailable when none takes writes
+ */
+export async function singleAddress(address: string): Promise<string> {
+  try {
+    return (await primaryOf(address)?.find())?.address ?? address;
+  } catch (error) {
+    throw operatorsError(error);
+  }
 }

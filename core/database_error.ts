@@ -26,6 +26,8 @@ export function operatorsError(error: unknown): unknown {
       return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
     case "42501":
       return unavailable("PostgreSQL does not let this user do that: it has to own the database's schema");
+    case "CONNECTION_NO_PRIMARY":
+      return unavailable(`${(error as Error).message} (see SVC_DATABASE_URL)`);
     case "25006":
       return unavailable("This database is read-only (a replica?): run this against the primary");
     case "53300":

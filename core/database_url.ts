@@ -1,4 +1,5 @@
 import { accessSync, constants } from "node:fs";
+import { addressesOf } from "../drizzle/hosts.ts";
 import { databaseUrlPattern } from "./variable.ts";
 
 /** Parameters of libpq of which not every value can be had here. What another value asks for must not be passed over. */
@@ -9,15 +10,34 @@ const possible: Record<string, readonly string[]> = {
   target_session_attrs: ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"],
 };
 
+/** Of several servers svc always wants the one that takes writes; these ask for another. */
+const notForWriting = ["read-only", "standby", "prefer-standby"];
+
 /** What is wrong with PostgreSQL's address, as the rest of a sentence that holds nothing of it: the password is in it. */
 export function databaseUrlFault(text: string): string | undefined {
   if (!new RegExp(databaseUrlPattern).test(text)) return `does not look like ${databaseUrlPattern}`;
+  const addresses = addressesOf(text);
+  if (addresses.length === 1) return faultOfOne(text);
+  const [, wanted] = /[?&]target_session_attrs=([^&]*)/.exec(text) ?? [];
+  if (wanted !== undefined && notForWriting.includes(wanted))
+    return `asks for target_session_attrs=${wanted}: svc writes, so it has to be read-write`;
+  if (wanted !== undefined && !possible.target_session_attrs!.includes(wanted))
+    return faultOfOne(`postgres://host?target_session_attrs=${wanted}`);
+  for (const address of addresses) {
+    if (/\/\/([^/?#]*@)?(:|\/|\?|$)/.test(address)) return "names a host that is empty";
+    const fault = faultOfOne(address);
+    if (fault) return fault;
+  }
+  return undefined;
+}
+
+function faultOfOne(text: string): string | undefined {
   let url: URL;
   try {
     url = new URL(text);
     for (const part of [url.username, url.password, url.pathname]) decodeURIComponent(part);
   } catch {
-    return "is no address of one host: write special characters of user and password as %40 for @, %25 for %";
+    return "cannot be read: write special characters of user and password as %40 for @, %25 for %";
   }
   const { searchParams } = url;
   for (const [name, values] of Object.entries(possible)) {

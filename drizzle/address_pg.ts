@@ -1,11 +1,15 @@
-import { connect } from "node:net";
-import type { ConnectionOptions } from "node:tls";
+import { connect, type Socket } from "node:net";
+import type { ConnectionOptions, PeerCertificate } from "node:tls";
 import { readAddress } from "./address.ts";
+import { addressesOf } from "./hosts.ts";
+import { primaryOf } from "./sql.ts";
 
 /** What node-postgres takes. */
 export interface PgAddress {
   connectionString: string;
   ssl: boolean | ConnectionOptions;
+  /** Makes the socket of each connection, where the address names several hosts. */
+  stream?: () => Socket;
 }
 
 /** A client's first word when it would like TLS; the answer is one letter (PostgreSQL, 54.7: SSLRequest). */
@@ -21,6 +25,18 @@ const unproven = { rejectUnauthorized: false };
  * @throws when a file that it names cannot be read, or nobody answers who could say whether there is TLS
  */
 export async function addressForPg(address: string): Promise<PgAddress> {
+  const primary = primaryOf(address);
+  if (!primary) return await addressOfOne(address);
+  // All of them offer TLS, or none does.
+  const { ssl } = await addressOfOne((await primary.find()).address);
+  const { connectionString } = await addressOfOne(addressesOf(address)[0]);
+  const proves = ssl === true || (typeof ssl === "object" && ssl.rejectUnauthorized !== false);
+  const checkServerIdentity = (_: string, certificate: PeerCertificate) => primary.checkIdentity(certificate);
+  const encryption = proves ? { checkServerIdentity, ...(ssl === true ? {} : ssl) } : ssl;
+  return { connectionString, ssl: encryption, stream: () => primary.stream() };
+}
+
+async function addressOfOne(address: string): Promise<PgAddress> {
   const { url: text, ssl } = readAddress(address);
   const url = new URL(text);
   const mode = url.searchParams.get("sslmode");

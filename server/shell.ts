@@ -10,6 +10,7 @@ import { type Environment, readConfig } from "../core/config.ts";
 import { ConfigurationError, SvcError } from "../core/errors.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";
+import { singleAddress } from "../core/database_address.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
 import * as tables from "../drizzle/schema/index.ts";
 import { readHttpsUrls } from "./https_urls.ts";
@@ -42,7 +43,7 @@ export async function shell({ environment, confirm, script, write }: ShellOption
   if (!config.databaseUrl) {
     throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
   }
-  const url = config.databaseDirectUrl ?? config.databaseUrl;
+  const url = await singleAddress(config.databaseDirectUrl ?? config.databaseUrl);
   const { hostname, pathname } = new URL(url);
   if (!isLoopbackHost(hostname)) await confirm(hostname, pathname.slice(1));
   const { db, close } = openDatabase(url, 2);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { hostInUrl } from "../../core/address.ts";
 import type { Environment } from "../../core/config.ts";
+import { singleAddress } from "../../core/database_address.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
@@ -36,7 +37,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   idp?.catch(() => {});
   const withExample = wantsExample(settings);
   const pooledUrl = settings.startsDatabase ? await startDatabase(settings, run) : config.databaseUrl!;
-  const databaseUrl = config.databaseDirectUrl ?? pooledUrl;
+  const databaseUrl = await singleAddress(config.databaseDirectUrl ?? pooledUrl);
   run.signal.throwIfAborted();
   const { applied, head } = await init({ url: databaseUrl });
   run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);

@@ -1,0 +1,223 @@
+import { Socket } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
+import type postgres from "postgres";
+import type { Sql } from "./sql.ts";
+
+/** One server of a cluster. */
+export interface Place {
+  host: string;
+  port: number;
+  /** The address of it alone. */
+  address: string;
+}
+
+/** Opens a client of one server. */
+type OpenSql = (address: string, options: postgres.Options<Record<string, never>>) => Sql;
+
+interface Finding {
+  place: Place;
+  /** Where the server takes writes: the timeline of its log, as hexadecimal digits. A promotion begins the next one. */
+  timeline?: string;
+  /** Why it does not, or why it could not be asked. */
+  error?: Error;
+}
+
+/** A server that has not answered by then is frozen or away. */
+const patienceSeconds = 3;
+/** For a second server that takes writes too: one that was the primary and has come back without noticing. */
+const graceMilliseconds = 300;
+/** For how long an answer serves other connections: those of one pool are opened together. */
+const goodForMilliseconds = 1000;
+
+const question = `
+  select
+    case when pg_is_in_recovery() then null else left(pg_walfile_name(pg_current_wal_lsn()), 8) end as timeline,
+    current_setting('transaction_read_only') = 'on' as read_only`;
+
+/**
+ * Finds, among the servers that an address names, the one that takes writes, each time a connection is opened.
+ *
+ * Neither client that we use can be given the list: postgres.js goes through the hosts without a pause and without an
+ * end while none of them takes writes, and node-postgres knows one host only.
+ *
+ * Of two that take writes, the one on the newer timeline is it: a primary that comes back after its standby was promoted
+ * would accept what the cluster never sees. A connection to any other server is cut when that is found out, since a host
+ * that froze or lost its network never closes it.
+ */
+export class Primary {
+  readonly #places: readonly Place[];
+  readonly #sockets = new Map<Socket, string>();
+  #finding: Promise<Place> | undefined;
+  #found: Place;
+
+  constructor(
+    addresses: readonly [string, ...string[]],
+    private readonly openSql: OpenSql,
+  ) {
+    this.#places = addresses.map((address) => {
+      const { hostname, port } = new URL(address);
+      return { address, host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || 5432) };
+    });
+    this.#found = this.#places[0]!;
+  }
+
+  /** @throws NoPrimary when none takes writes; PostgreSQL's own error where the user or password is refused */
+  find(): Promise<Place> {
+    if (this.#finding) return this.#finding;
+    const finding = this.#ask();
+    this.#finding = finding;
+    const forget = () => {
+      if (this.#finding === finding) this.#finding = undefined;
+    };
+    finding.then((place) => {
+      this.#found = place;
+      for (const [socket, address] of this.#sockets) if (address !== place.address) socket.destroy();
+      setTimeout(forget, goodForMilliseconds).unref();
+    }, forget);
+    return finding;
+  }
+
+  /** For postgres.js: a socket that connects to the primary. It fails as a socket does, never by a rejection. */
+  async open(): Promise<Socket> {
+    const socket = new Socket();
+    this.#connect(socket, await this.#outcome());
+    return socket;
+  }
+
+  /** For node-postgres, which says itself when to connect, and where: to a host that is not asked here. */
+  stream(): Socket {
+    const socket = new Socket();
+    const connect = socket.connect.bind(socket) as Socket["connect"];
+    socket.connect = () => {
+      socket.connect = connect;
+      void this.#outcome().then((outcome) => this.#connect(socket, outcome));
+      return socket;
+    };
+    return socket;
+  }
+
+  /** For TLS of node-postgres, which knows the name of one host only. */
+  checkIdentity(certificate: PeerCertificate): Error | undefined {
+    return checkServerIdentity(this.#found.host, certificate);
+  }
+
+  #outcome(): Promise<Place | Error> {
+    return this.find().catch((error: unknown) => error as Error);
+  }
+
+  #connect(socket: Socket, outcome: Place | Error): void {
+    if (outcome instanceof Error) {
+      // postgres.js sends its first message in the next turn, connected or not. A socket that closes before would leave
+      // that message waiting, and the connection that is opened in its place would never send one.
+      socket.write = () => true;
+      setImmediate(() => setImmediate(() => socket.destroy(outcome)));
+      return;
+    }
+    const { host, port, address } = outcome;
+    this.#sockets.set(socket, address);
+    socket.once("close", () => {
+      this.#sockets.delete(socket);
+      // The connection may have ended because of a failover: the next one asks again.
+      if (this.#found === outcome) this.#finding = undefined;
+    });
+    // postgres.js takes the name for TLS from here.
+    socket.connect(port, host);
+    Object.assign(socket, { host, port });
+  }
+
+  async #ask(): Promise<Place> {
+    const { promise: grace, resolve: enough } = Promise.withResolvers<void>();
+    let timer: Timer | undefined;
+    const findings: Finding[] = [];
+    const asked = this.#places.map(async (place) => {
+      const finding = await askOne(place, this.openSql);
+      findings.push(finding);
+      if (finding.timeline !== undefined) timer ??= setTimeout(enough, graceMilliseconds);
+    });
+    await Promise.race([Promise.all(asked), grace]);
+    clearTimeout(timer);
+    const [newest] = findings
+      .filter(({ timeline }) => timeline !== undefined)
+      .sort((a, b) => (a.timeline! < b.timeline! ? 1 : -1));
+    if (newest) return newest.place;
+    throw noPrimary(findings);
+  }
+}
+
+async function askOne(place: Place, openSql: OpenSql): Promise<Finding> {
+  try {
+    const { timeline, read_only } = await askState(place.address, openSql);
+    if (timeline === null) return { place, error: new NotPrimary("is a standby") };
+    if (read_only) return { place, error: new NotPrimary("is read-only") };
+    return { place, timeline };
+  } catch (error) {
+    return { place, error: error as Error };
+  }
+}
+
+interface State {
+  timeline: string | null;
+  read_only: boolean;
+}
+
+async function askState(address: string, openSql: OpenSql): Promise<State> {
+  const sql = openSql(address, {
+    max: 1,
+    connect_timeout: patienceSeconds,
+    fetch_types: false,
+    connection: { application_name: "svc primary" },
+  });
+  try {
+    return await atMost(patienceSeconds, ask(sql));
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== "3D000") throw error;
+    // Whether the database is there is for the caller to find out: `svc database init` creates it.
+    const maintenance = new URL(address);
+    if (maintenance.pathname === "/postgres") throw error;
+    maintenance.pathname = "/postgres";
+    return await askState(maintenance.href, openSql);
+  } finally {
+    await sql.end({ timeout: 0 });
+  }
+}
+
+async function ask(sql: Sql): Promise<State> {
+  const [state] = await sql.unsafe<State[]>(question);
+  return state!;
+}
+
+async function atMost<T>(seconds: number, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const error = Object.assign(new Error("does not answer"), { code: "CONNECT_TIMEOUT" });
+  const timer = setTimeout(() => reject(error), seconds * 1000);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** What each server said. */
+export class NoPrimary extends Error {
+  override name = "NoPrimary";
+  /** As postgres.js names its own: the database cannot be had at this moment. */
+  readonly code = "CONNECTION_NO_PRIMARY";
+}
+
+/** A user or password that is refused is so on every server, and nothing that passes. */
+function noPrimary(findings: readonly Finding[]): Error {
+  const refusal = findings.find(({ error }) => /^28/.test((error as { code?: string }).code ?? ""));
+  if (refusal) return refusal.error!;
+  const each = findings.map(({ place, error }) => `${hostInUrl(place)} ${describe(error!)}`);
+  return new NoPrimary(`No database server takes writes: ${each.join(", ")}`);
+}
+
+const hostInUrl = ({ host, port }: Place) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+function describe(error: Error): string {
+  if (error instanceof NotPrimary) return error.message;
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" ? `does not answer (${code})` : "does not answer";
+}
+
+class NotPrimary extends Error {}
