@@ -1,9 +1,9 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { auditLog } from "../drizzle/schema/index.ts";
+import { addressScope } from "./address.ts";
 
 export type AuditAction =
   | "challenge.created"
-  | "challenge.bound"
   | "challenge.approved"
   | "challenge.denied"
   | "challenge.collected"
@@ -38,6 +38,58 @@ export interface AuditEvent {
   /** Id of what was acted on. */
   subject?: string;
   data?: Record<string, unknown>;
+}
+
+/** What anybody can cause any number of times without being signed in. */
+export type CountedAction = "challenge.created" | "challenge.wrong_verifier";
+
+/** Addresses that are told apart, in memory and then in the log; the others are counted as one, without an address. */
+const addressesInMemory = 1000;
+const addressesWritten = 10;
+
+/**
+ * Counts what nobody is signed in for, so that strangers cannot fill the audit log: `flush` writes a row for each of the
+ * addresses with most of it and one for all others, whatever their number.
+ */
+export class EventCounts {
+  #counts = new Map<CountedAction, Map<string | null, number>>();
+
+  count(action: CountedAction, address: string, times = 1): void {
+    const ofAction = this.#counts.get(action) ?? new Map<string | null, number>();
+    this.#counts.set(action, ofAction);
+    const scope = addressScope(address);
+    const key = ofAction.has(scope) || ofAction.size < addressesInMemory ? scope : null;
+    ofAction.set(key, (ofAction.get(key) ?? 0) + times);
+  }
+
+  /** Writes what was counted since the last time. What cannot be written is kept for the next time. */
+  async flush(db: Database, at: Date): Promise<void> {
+    const counts = this.#counts;
+    this.#counts = new Map();
+    const events = [...counts].flatMap(([action, ofAction]) =>
+      topOf(ofAction).map(([address, count]) => ({
+        ...{ at, action, actor: "client", data: { count } },
+        address: address ?? undefined,
+      })),
+    );
+    if (events.length === 0) return;
+    try {
+      await db.insert(auditLog).values(events);
+    } catch (error) {
+      for (const { action, address, data } of events) this.count(action, address ?? "", data.count);
+      throw error;
+    }
+  }
+}
+
+function topOf(counts: Map<string | null, number>): [address: string | null, count: number][] {
+  const named = [...counts]
+    .filter((entry): entry is [string, number] => entry[0] !== null && entry[0] !== "unknown")
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, addressesWritten);
+  const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
+  const others = total - named.reduce((sum, [, count]) => sum + count, 0);
+  return others > 0 ? [...named, [null, others]] : named;
 }
 
 /** Appends to the audit log, in the transaction of what it tells of. */

@@ -69,8 +69,8 @@ export const variables = {
   ),
   rateGenerate: variable(
     "SVC_RATE_GENERATE",
-    Type.Integer({ default: 60, minimum: 1 }),
-    "Sign-in requests that one address may start in a minute",
+    Type.Integer({ default: 300, minimum: 1 }),
+    "Sign-in requests that one address may start in a minute; one user of it, a fifth of them",
   ),
   ratePoll: variable(
     "SVC_RATE_POLL",
@@ -214,6 +214,11 @@ export const variables = {
     "SVC_TIMEZONE",
     Type.String({ default: "UTC", format: "timezone" }),
     "The IANA time zone whose days the schedule keeps, e.g. Europe/Berlin",
+  ),
+  auditRetention: variable(
+    "SVC_AUDIT_RETENTION",
+    Type.Integer({ default: 365, minimum: 1, maximum: 36_500 }),
+    "Days after which the audit log is deleted; your auditors, or a law, may say how many",
   ),
   logLevel: variable(
     "SVC_LOG_LEVEL",

@@ -1,4 +1,5 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
+import type { EventCounts } from "./audit.ts";
 import type { Background } from "./background.ts";
 import type { Clock } from "./clock.ts";
 import type { Config } from "./config.ts";
@@ -14,6 +15,8 @@ export interface Context {
   log: Log;
   /** Where it is counted; none unless it is configured. */
   telemetry?: Telemetry;
+  /** Where unauthenticated events are counted; only a server has any. */
+  counts?: EventCounts;
 }
 
 /** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */

@@ -36,15 +36,18 @@ export class RateLimit {
   }
 
   takeFrom(bucket: Bucket, time: Date): number {
+    const seconds = this.wait(bucket, time);
+    if (seconds === 0) bucket.tokens -= 1;
+    return seconds;
+  }
+
+  /** As `takeFrom`, but takes nothing. */
+  wait(bucket: Bucket, time: Date): number {
     const now = time.getTime();
     const perMillisecond = this.perMinute / 60_000;
     bucket.tokens = Math.min(this.burst, bucket.tokens + Math.max(0, now - bucket.at) * perMillisecond);
     bucket.at = now;
-    if (bucket.tokens >= 1) {
-      bucket.tokens -= 1;
-      return 0;
-    }
-    return Math.max(1, Math.ceil((1 - bucket.tokens) / perMillisecond / 1000));
+    return bucket.tokens >= 1 ? 0 : Math.max(1, Math.ceil((1 - bucket.tokens) / perMillisecond / 1000));
   }
 
   /** Brings a bucket, old or new, into the young generation. */

@@ -1,6 +1,6 @@
+import { EventCounts } from "../core/audit.ts";
 import { Background } from "../core/background.ts";
 import { ChallengeWatch } from "../core/challenge/watch.ts";
-import { deleteExpired } from "../core/challenge/create.ts";
 import { systemClock } from "../core/clock.ts";
 import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
@@ -11,6 +11,7 @@ import { runDueFlows } from "../core/flow/run.ts";
 import { createLog, Verbosity } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { assertReady } from "../core/readiness.ts";
+import { deleteExpired } from "../core/retention.ts";
 import { watchPools } from "../core/telemetry/database.ts";
 import { metricsPlace } from "../core/telemetry/endpoint.ts";
 import { observePlugins } from "../core/telemetry/plugins.ts";
@@ -23,7 +24,10 @@ import { type App, createApp, type Operator } from "./app.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 
-const cleanUpSeconds = 3600;
+/** Often, since strangers can add what it deletes. */
+const cleanUpSeconds = 60;
+/** What a server that is killed loses of its counts. */
+const flushSeconds = 600;
 /** What follows from incidents and was left undone: by a process that died, or by a plugin that failed. */
 const flowSeconds = 15;
 
@@ -45,7 +49,8 @@ export async function openApp(): Promise<App> {
   const poolWatch = telemetry && watchPools(telemetry)("server", poolSize);
   const prepare = keepsStatements(config);
   const database = openDatabase(config.databaseUrl, poolSize, poolWatch, { prepare });
-  const context: Context = { db: database.db, clock: systemClock, config, log, telemetry };
+  const counts = new EventCounts();
+  const context: Context = { db: database.db, clock: systemClock, config, log, telemetry, counts };
   const keys = new Keys(context);
   // Otherwise the connections would keep the process alive.
   const closeOnError = async (error: unknown): Promise<never> => {
@@ -67,11 +72,21 @@ export async function openApp(): Promise<App> {
     );
   }
   await watch.start().catch(closeOnError);
+  let cleaning = false;
   const cleanUp = setInterval(() => {
-    deleteExpired(context).catch((error: unknown) =>
-      log.warn({ err: error }, "could not delete what has expired"),
-    );
+    if (cleaning) return;
+    cleaning = true;
+    deleteExpired(context)
+      .catch((error: unknown) => log.warn({ err: error }, "could not delete what has expired"))
+      .finally(() => {
+        cleaning = false;
+      });
   }, cleanUpSeconds * 1000);
+  const flush = () =>
+    counts
+      .flush(database.db, systemClock.now())
+      .catch((error: unknown) => log.warn({ err: error }, "could not write counts into the audit log"));
+  const flushing = setInterval(flush, flushSeconds * 1000);
   const background = new Background();
   const runFlows = () => background.add(runDueFlows({ ...context, plugins, background }));
   runFlows();
@@ -87,9 +102,11 @@ export async function openApp(): Promise<App> {
   app.decorator.drain = async () => void (await Promise.all([watch.stop(), background.stop()]));
   return app.onStop(async () => {
     clearInterval(cleanUp);
+    clearInterval(flushing);
     clearInterval(flows);
     await background.stop();
     await watch.stop();
+    await flush();
     await database.close();
   });
 }

@@ -1,11 +1,12 @@
-import { lt } from "drizzle-orm";
-import { challenge, session, signIn, token } from "../../drizzle/schema/index.ts";
-import { audit } from "../audit.ts";
+import { sql } from "drizzle-orm";
+import { challenge } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { Context } from "../context.ts";
-import { Forbidden, InvalidInput } from "../errors.ts";
-import { looksLikeSecret, newSecret, newUserCode, sha256 } from "../secret.ts";
+import { Forbidden, InvalidInput, TooManyRequests } from "../errors.ts";
+import { looksLikeSecret, newSecret, newUserCode, sha256, toHex } from "../secret.ts";
 import { canonicalUserName } from "../user/name.ts";
+import type { KnownChallenges, OpenChallenges } from "./limits.ts";
+import { openedChannel } from "./watch.ts";
 
 export interface NewChallenge {
   /** T itself: leaves this process in the answer and is kept nowhere. */
@@ -21,9 +22,10 @@ export interface NewChallenge {
  * @param request.address of the client; `request.client` is what it calls itself
  * @throws InvalidInput for a user name or a code challenge that cannot be
  * @throws Forbidden when legacy clients are not let in
+ * @throws TooManyRequests when too many are open
  */
 export async function createChallenge(
-  { db, clock, config, telemetry }: Context,
+  context: Context & { open: OpenChallenges; known: KnownChallenges },
   request: {
     userName: string;
     codeChallenge?: string;
@@ -32,6 +34,7 @@ export async function createChallenge(
     client: string;
   },
 ): Promise<NewChallenge> {
+  const { db, clock, config, telemetry } = context;
   const userName = canonicalUserName(request.userName, config.domain);
   const codeChallenge = checkedCodeChallenge(request.codeChallenge, request.codeChallengeMethod);
   if (codeChallenge === null && config.challengeLegacy === "deny") {
@@ -53,17 +56,19 @@ export async function createChallenge(
     createdAt: now,
     expiresAt: after(now, config.challengeLifetime),
   };
-  await db.transaction(async (tx) => {
-    await tx.insert(challenge).values(row);
-    await audit(tx, {
-      at: now,
-      actor: "client",
-      action: "challenge.created",
-      address: request.address,
-      subject: row.id,
-      data: { user: userName, bound: codeChallenge !== null },
-    });
-  });
+  const retryAfter = await context.open.add(context, { userName, address: request.address });
+  if (retryAfter > 0) {
+    telemetry?.challenge("refused");
+    throw new TooManyRequests(retryAfter, `Too many sign-in requests are open: try again in ${retryAfter} s`);
+  }
+  const key = toHex(row.tokenHash);
+  // Before the answer is sent, so that the first poll finds it known here.
+  context.known.add(key);
+  await Promise.all([
+    db.insert(challenge).values(row),
+    db.execute(sql`select pg_catalog.pg_notify(${openedChannel}, ${key})`),
+  ]);
+  context.counts?.count("challenge.created", request.address);
   telemetry?.challenge("created");
   return { token: secret, userCode: row.userCode, bound: codeChallenge !== null };
 }
@@ -81,14 +86,4 @@ function checkedCodeChallenge(codeChallenge?: string, method?: string): string |
 /** What a client calls itself is shown to the user: one short line without control or direction characters. */
 function printable(client: string): string {
   return client.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "").slice(0, 120) || "unknown";
-}
-
-/** How long a finished challenge is kept, so that a late poll is still told what became of it. */
-const keepSeconds = 24 * 3600;
-
-/** Deletes what has been over for a day: challenges, sessions, sign-ins, tokens. The audit log stays. */
-export async function deleteExpired({ db, clock }: Context): Promise<void> {
-  const before = after(clock.now(), -keepSeconds);
-  for (const table of [signIn, token, challenge, session])
-    await db.delete(table).where(lt(table.expiresAt, before));
 }

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 import { Conflict, Forbidden, NotFound } from "../errors.ts";
 import { toHex } from "../secret.ts";
 import type { SignedInSession } from "../session/session.ts";
-import { noteWrongUser } from "./note.ts";
+import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";
 import { type Challenge, stateOf } from "./state.ts";
 import type { ChallengeWatch } from "./watch.ts";
@@ -49,6 +49,7 @@ export async function decideChallenge(
       const [now] = await tx.select().from(challenge).where(eq(challenge.id, id));
       throw new Conflict(`This sign-in request is already ${now ? stateOf(now, at) : "gone"}`);
     }
+    await auditBeginning(tx, decided);
     await audit(tx, {
       at,
       actor,

@@ -1,12 +1,30 @@
 import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
 import { auditLog, challenge } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Context } from "../context.ts";
 import type { Challenge } from "./state.ts";
 
-/** Somebody has T but not the verifier: worth one event a challenge, however often they try. */
+/**
+ * Writes into the audit log how a challenge began, as soon as somebody who is signed in decides it. Until then it is
+ * anybody's doing, and counted only.
+ */
+export async function auditBeginning(tx: Transaction, of: Challenge): Promise<void> {
+  const by = { actor: "client", subject: of.id };
+  await audit(tx, {
+    ...{ ...by, at: of.createdAt, action: "challenge.created", address: of.requestAddress },
+    data: { user: of.userName, bound: of.codeChallenge !== null },
+  });
+  if (of.wrongVerifierAt)
+    await audit(tx, { ...by, at: of.wrongVerifierAt, action: "challenge.wrong_verifier" });
+}
+
+/**
+ * Somebody has T but not the verifier: noted once a challenge, however often they try. It is an event of its own once
+ * the challenge is decided (now or by `auditBeginning`), and counted until then.
+ */
 export async function noteWrongVerifier(
-  { db, clock, telemetry }: Context,
+  { db, clock, telemetry, counts }: Context,
   found: Challenge,
   address: string,
 ): Promise<void> {
@@ -17,18 +35,28 @@ export async function noteWrongVerifier(
       .update(challenge)
       .set({ wrongVerifierAt: at })
       .where(and(eq(challenge.id, found.id), isNull(challenge.wrongVerifierAt)))
-      .returning({ id: challenge.id });
-    if (first.length === 0) return false;
-    await audit(tx, { at, actor: "client", action: "challenge.wrong_verifier", address, subject: found.id });
-    return true;
+      .returning({ approvedAt: challenge.approvedAt, deniedAt: challenge.deniedAt });
+    const [now] = first;
+    if (now?.approvedAt || now?.deniedAt) {
+      await audit(tx, {
+        at,
+        actor: "client",
+        action: "challenge.wrong_verifier",
+        address,
+        subject: found.id,
+      });
+    }
+    return now;
   });
-  if (noted) telemetry?.challenge("wrong_verifier");
+  if (!noted) return;
+  counts?.count("challenge.wrong_verifier", address);
+  telemetry?.challenge("wrong_verifier");
 }
 
 /** Somebody else than the challenge is for would decide it: worth one event a person, however often they try. */
 export async function noteWrongUser(
   { db, clock, telemetry }: Context,
-  { id: subject }: Challenge,
+  { id: subject, userName, requestAddress }: Challenge,
   { actor, address }: { actor: string; address: string },
 ): Promise<void> {
   const action = "challenge.wrong_user";
@@ -41,7 +69,8 @@ export async function noteWrongUser(
       .for("no key update");
     const same = [eq(auditLog.subject, subject), eq(auditLog.action, action), eq(auditLog.actor, actor)];
     if ((await tx.$count(auditLog, and(...same))) > 0) return false;
-    await audit(tx, { at: clock.now(), actor, action, address, subject });
+    const data = { user: userName, asked_from: requestAddress };
+    await audit(tx, { at: clock.now(), actor, action, address, subject, data });
     return true;
   });
   if (noted) telemetry?.challenge("wrong_user");

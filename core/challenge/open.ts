@@ -1,7 +1,6 @@
 import { and, eq, isNull, or, TransactionRollbackError } from "drizzle-orm";
 import { challenge } from "../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../address.ts";
-import { audit } from "../audit.ts";
 import type { Config } from "../config.ts";
 import type { Context } from "../context.ts";
 import { looksLikeSecret, sha256 } from "../secret.ts";
@@ -59,15 +58,6 @@ export async function openChallenge(
       .returning();
     // Another browser was first: with the binding goes the session that was made for it.
     if (!opened) tx.rollback();
-    if (!found.boundAt) {
-      await audit(tx, {
-        at: now,
-        actor: "browser",
-        action: "challenge.bound",
-        address: request.address,
-        subject: found.id,
-      });
-    }
     return { challenge: opened!, session, newSessionId };
   });
   return opening.catch((error: unknown) => {

@@ -6,6 +6,7 @@ import type { Bucket, RateLimit } from "../rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../secret.ts";
 import type { Keys } from "../token/keys.ts";
 import { collect, collectAgain } from "./collect.ts";
+import type { KnownChallenges } from "./limits.ts";
 import { noteWrongVerifier } from "./note.ts";
 import { type Challenge, stateOf } from "./state.ts";
 import type { ChallengeWatch, PendingFacts } from "./watch.ts";
@@ -15,6 +16,9 @@ export interface PollContext extends Context {
   keys: Keys;
   /** A bucket for each challenge, and one more for those who poll it without its verifier. */
   limit: RateLimit;
+  /** Where each address's polls of challenges that exist are counted. */
+  addressLimit: RateLimit;
+  known: KnownChallenges;
 }
 
 export interface PollRequest {
@@ -76,7 +80,7 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
   const { outcome, waiting } = await look(context, request);
   if (!waiting) return outcome;
-  const pending = counted(context, waiting.bucket, clock.now());
+  const pending = countedTwice(context, waiting.bucket, request.addressBucket, clock.now());
   if (pending.retryAfter || !request.wait || !waiting.bound) return pending;
 
   const lifetimeLeft = waiting.expiresAt - clock.now().getTime();
@@ -106,6 +110,19 @@ function counted(
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 
+/** Against the challenge first: polls that it refuses take nothing from its address. */
+function countedTwice(
+  context: PollContext,
+  bucket: Bucket,
+  addressBucket: Bucket,
+  now: Date,
+): Extract<PollOutcome, { status: "pending" }> {
+  const pending = counted(context, bucket, now);
+  if (pending.retryAfter) return pending;
+  const retryAfter = context.addressLimit.takeFrom(addressBucket, now);
+  return retryAfter > 0 ? { status: "pending", retryAfter } : pending;
+}
+
 async function look(context: PollContext, request: PollRequest): Promise<Look> {
   const { db, clock, config, watch, telemetry } = context;
   const hash = sha256(request.token);
@@ -125,6 +142,7 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   if (state !== "pending") watch.forget(toHex(hash));
   switch (state) {
     case "pending": {
+      context.known.add(toHex(hash));
       const facts = {
         bound: found.codeChallenge !== null,
         scope,

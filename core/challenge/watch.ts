@@ -28,6 +28,8 @@ interface Waiter {
 }
 
 const channel = "svc_challenge";
+/** Names each challenge that was opened, as `channel` names those that were decided. */
+export const openedChannel = "svc_challenge_opened";
 const heartbeatSeconds = 5;
 const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;
@@ -55,6 +57,8 @@ export class ChallengeWatch {
   #sql: Sql | undefined;
   #running: Promise<void> = Promise.resolve();
   #wake = () => {};
+  /** Called with the key of each challenge that any process has opened. */
+  onOpened: (key: string) => void = () => {};
 
   constructor(
     private readonly url: string,
@@ -197,13 +201,13 @@ export class ChallengeWatch {
       max_lifetime: null,
       fetch_types: false,
       onclose: () => closed.reject(new Error("connection closed")),
-      onnotify: (_channel: string, key: string) => this.hear(key),
+      onnotify: (from: string, key: string) => (from === openedChannel ? this.onOpened(key) : this.hear(key)),
     };
     const sql = openSql(this.url, options);
     this.#sql = sql;
     try {
       await Promise.race([refusePooler(sql), closed.promise]);
-      await Promise.race([sql.unsafe(`listen ${channel}`), closed.promise]);
+      await Promise.race([sql.unsafe(`listen ${channel}; listen ${openedChannel}`), closed.promise]);
       this.#sequence += 1;
       this.#listening = true;
       this.#wakeAll();

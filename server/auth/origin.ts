@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { isLoopbackHost } from "../../core/address.ts";
 import type { Config } from "../../core/config.ts";
 import { Forbidden } from "../../core/errors.ts";
@@ -22,4 +23,42 @@ export function requireOwnOrigin(config: Config, request: Request): void {
 function isTrustworthy(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === "https:" || isLoopbackHost(hostname);
+}
+
+/**
+ * Refuses what a page of another site has a browser send to the challenge protocol: no client of it is a page. A page
+ * cannot read the answer, but could use up what the browser's address may do.
+ *
+ * @throws Forbidden
+ */
+export function refuseOtherSites({ publicUrl }: Config, { headers }: Request): void {
+  const site = headers.get("sec-fetch-site");
+  const from = headers.get("origin") ?? headers.get("referer");
+  const marked = site !== null && site !== "same-origin" && site !== "none";
+  if (marked || (from !== null && URL.parse(from)?.origin !== new URL(publicUrl).origin)) {
+    throw new Forbidden("This request was sent by a page of another site");
+  }
+}
+
+/** Names that nobody can register on the internet: of one machine, one network or one cluster. */
+const privateName = /(^[^.]+|\.(localhost|local|internal|home\.arpa))$/;
+
+/**
+ * Refuses a Host that is neither that of SVC_PUBLIC_URL, nor an address, nor a private name such as `server:8000`. A
+ * page whose own name leads to this server (DNS rebinding) is of the same origin to its browser, and would read the
+ * answers.
+ *
+ * @throws Forbidden
+ */
+export function requireOwnHost({ publicUrl }: Config, request: Request): void {
+  const host = request.headers.get("host") ?? "";
+  const own = new URL(publicUrl);
+  const url = URL.parse(`${own.protocol}//${host}`);
+  const hostname = url?.hostname.replace(/\.$/, "") ?? "";
+  if (hostname === own.hostname || privateName.test(hostname) || isAddress(hostname)) return;
+  throw new Forbidden(`This server is ${publicUrl}, and the request names another host`);
+}
+
+function isAddress(hostname: string): boolean {
+  return isIP(hostname.replace(/^\[|\]$/g, "")) !== 0;
 }

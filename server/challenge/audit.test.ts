@@ -40,7 +40,6 @@ describe("the audit log tells of a challenge", () => {
     const [client, browser] = ["192.0.2.1", "198.51.100.7"];
     expect(await eventsOf(server, challenge)).toEqual([
       { at, actor: "client", action: "challenge.created", address: client, data: { user, bound: true } },
-      { at, actor: "browser", action: "challenge.bound", address: browser, data: {} },
       { at, actor: user, action: "challenge.approved", address: browser, data: {} },
       { at, actor: user, action: "challenge.collected", address: client, data: { jti } },
     ]);
@@ -51,7 +50,7 @@ describe("the audit log tells of a challenge", () => {
     const challenge = await newChallenge(server, terminal);
     await decide(challenge, "deny", browserAt("198.51.100.7"));
     await poll(server, challenge, terminal);
-    expect((await eventsOf(server, challenge)).slice(2)).toEqual([
+    expect((await eventsOf(server, challenge)).slice(1)).toEqual([
       {
         at: server.clock.now(),
         actor: user,
@@ -79,10 +78,44 @@ describe("the audit log tells of a challenge", () => {
       // Signs out, so that the next one may come.
       await browser.submit(url, text, {});
     }
-    const tried = (await eventsOf(server, challenge)).slice(2);
-    expect(tried.map(({ action, actor }) => `${action} ${actor}`)).toEqual([
-      "challenge.wrong_user alice@example.com",
-      "challenge.wrong_user bob@example.com",
+    const tried = await eventsOf(server, challenge);
+    const data = { user: "carol@example.com", asked_from: "127.0.0.1" };
+    expect(tried.map(({ action, actor, data }) => ({ [`${action} ${actor}`]: data }))).toEqual([
+      { "challenge.wrong_user alice@example.com": data },
+      { "challenge.wrong_user bob@example.com": data },
     ]);
   });
+
+  test("nothing of one that nobody who is signed in has decided: it is counted by address", async () => {
+    await using server = await startTestServer({ proxyHeaders: true });
+    for (let n = 0; n < 20; n += 1) {
+      const challenge = await newChallenge(server, { ...terminal, user: `user${n}` });
+      await browserAt("198.51.100.7").request(challenge.challengeUrl);
+      await poll(server, { ...challenge, verifier: "w".repeat(43) }, terminal);
+      await poll(server, challenge, terminal);
+    }
+    expect(await server.db.$count(auditLog)).toBe(0);
+    const at = server.clock.now();
+    await server.counts.flush(server.db, at);
+    const rows = await server.db.select().from(auditLog).orderBy(auditLog.id);
+    const row = { at, actor: "client", address: "192.0.2.1", subject: null, data: { count: 20 } };
+    expect(rows.map(({ id: _, ...event }) => event)).toEqual([
+      { ...row, action: "challenge.created" },
+      { ...row, action: "challenge.wrong_verifier" },
+    ]);
+  });
+
+  test.each(["before", "after"])(
+    "that somebody without the verifier polled it %s the decision",
+    async (when) => {
+      await using server = await startTestServer();
+      const challenge = await newChallenge(server);
+      const stranger = { ...challenge, verifier: "w".repeat(43) };
+      if (when === "before") await poll(server, stranger);
+      await decide(challenge, "approve");
+      if (when === "after") await poll(server, stranger);
+      const events = (await eventsOf(server, challenge)).map(({ action }) => action);
+      expect(events.filter((action) => action === "challenge.wrong_verifier")).toHaveLength(1);
+    },
+  );
 });

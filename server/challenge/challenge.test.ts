@@ -29,7 +29,7 @@ async function politePoll(...args: Parameters<typeof poll>) {
 describe("generator", () => {
   test("answers the two URLs under the public URL, whatever the Host header says", async () => {
     const response = await server.fetch("/noauth/v1/challenge_generator/alice@example.com", {
-      headers: { host: "evil.example", "x-forwarded-host": "evil.example" },
+      headers: { host: "server:8000", "x-forwarded-host": "evil.example" },
     });
     expect(response.status).toBe(200);
     const body = (await response.json()) as Record<string, unknown>;
@@ -40,6 +40,28 @@ describe("generator", () => {
       interval: 2,
     });
     expect(response.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test.each([
+    ["the public host", "", 200],
+    ["an address, as in a trial or by a probe", "192.0.2.1:8000", 200],
+    ["an IPv6 address", "[2001:db8::1]:8000", 200],
+    ["this machine", "localhost:8000", 200],
+    ["a container", "server:8000", 200],
+    ["a service of a cluster", "svc-server.default.svc.cluster.local", 200],
+    ["a page's own name, which leads here (DNS rebinding)", "evil.example", 403],
+    ["with a port", "evil.example:8000", 403],
+    ["with a dot at its end", "evil.example.", 403],
+    ["that begins as an address", "127.0.0.1.evil.example", 403],
+    ["that ends like ours", "localhost.evil.example", 403],
+  ])("by the Host of %s", async (_, host, status) => {
+    const headers = { host: host || new URL(server.url).host };
+    const asked = await server.fetch("/noauth/v1/challenge_generator/alice", { headers });
+    expect(asked.status).toBe(status);
+    if (status === 403) expect(await asked.json()).toMatchObject({ status: "forbidden" });
+    // What a poll is recognised by holds its Host: none is answered from memory.
+    const challenge = await newChallenge(server);
+    for (const _ of [1, 2]) expect((await poll(server, challenge, { headers })).http).toBe(status);
   });
 
   test("tells a bound client its code and the binding", async () => {

@@ -1,4 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { createChallenge } from "../../core/challenge/create.ts";
+import { KnownChallenges, OpenChallenges } from "../../core/challenge/limits.ts";
+import { TooManyRequests } from "../../core/errors.ts";
+import { createLog } from "../../core/log.ts";
+import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
+import { until } from "../../tests/support/e2e_until.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";
 import { decide, newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/server.ts";
 
@@ -108,6 +114,165 @@ describe("limits", () => {
     expect(await refused.json()).toMatchObject({ status: "too_many_requests" });
     server.clock.advance(3);
     expect((await ask(99)).status).toBe(200);
+  });
+});
+
+const ask = (server: TestServer, user: string, headers: Record<string, string> = {}) =>
+  server.fetch(`/noauth/v1/challenge_generator/${encodeURIComponent(user)}`, { headers });
+
+describe("one flooder does not lock out the others at the same address", () => {
+  test("one user name has a fifth of what the address may ask for, however it is spelt", async () => {
+    await using server = await startTestServer();
+    const spellings = ["mallory", "Mallory", "MALLORY@example.com", "mallory@EXAMPLE.com"];
+    const flood = await Promise.all(
+      Array.from({ length: 100 }, (_, i) => ask(server, spellings[i % spellings.length]!)),
+    );
+    expect(flood.filter(({ status }) => status === 200)).toHaveLength(30);
+    expect(flood.find(({ status }) => status === 429)!.headers.get("retry-after")).toBe("1");
+    const others = await Promise.all(Array.from({ length: 100 }, (_, i) => ask(server, `user${i}`)));
+    expect(others.filter(({ status }) => status === 200)).toHaveLength(100);
+  });
+
+  test("what is no user name shares one share", async () => {
+    await using server = await startTestServer();
+    const flood = await Promise.all(Array.from({ length: 100 }, (_, i) => ask(server, `a b${i}@@`)));
+    expect(flood.filter(({ status }) => status === 400)).toHaveLength(30);
+    expect((await ask(server, "alice")).status).toBe(200);
+  });
+
+  test("names that are made up take from the address all the same", async () => {
+    await using server = await startTestServer({ rateGenerate: 20 });
+    const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(server, `user${i}`)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
+  });
+
+  test("a person at a dozen terminals does not meet the limit", async () => {
+    await using server = await startTestServer();
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask(server, "alice")));
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+  });
+
+  test.each([
+    ["Sec-Fetch-Site: cross-site", { "sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors" }],
+    ["Sec-Fetch-Site: same-site", { "sec-fetch-site": "same-site" }],
+    ["Origin", { origin: "https://evil.example" }],
+    ["Origin: null", { origin: "null" }],
+    ["Referer", { referer: "http://evil.example/page" }],
+  ])("what a page of another site has a browser send is refused and not counted: %s", async (_, headers) => {
+    await using server = await startTestServer({ rateGenerate: 1, ratePoll: 1 });
+    const flood = await Promise.all(Array.from({ length: 100 }, () => ask(server, "alice", headers)));
+    expect(flood.map(({ status }) => status)).toEqual(Array(100).fill(403));
+    expect(await flood[0]!.json()).toMatchObject({ status: "forbidden" });
+    expect(await server.db.$count(challengeTable)).toBe(0);
+    const unknown = { headers };
+    const path = `/noauth/v1/challenge_poller/${"a".repeat(43)}`;
+    const polls = await Promise.all(Array.from({ length: 100 }, () => server.fetch(path, unknown)));
+    expect(polls.map(({ status }) => status)).toEqual(Array(100).fill(403));
+    // Each limit has its whole burst left.
+    for (let i = 0; i < 5; i += 1) expect((await ask(server, "alice")).status).toBe(200);
+    expect((await server.fetch(path)).status).toBe(404);
+  });
+
+  test("what the person typed into the browser, or a page of ours sends, is not refused", async () => {
+    await using server = await startTestServer();
+    expect((await ask(server, "alice", { "sec-fetch-site": "none" })).status).toBe(200);
+    const ours = { "sec-fetch-site": "same-origin", origin: server.url, referer: `${server.url}/x` };
+    expect((await ask(server, "alice", ours)).status).toBe(200);
+  });
+
+  test("polls with made-up tokens take nothing from those who wait for their approval", async () => {
+    await using server = await startTestServer({ ratePoll: 60 });
+    const [bound, legacy] = [await newChallenge(server), await newChallenge(server, { legacy: true })];
+    const flood = await Promise.all(
+      Array.from({ length: 300 }, (_, i) =>
+        server.fetch(`/noauth/v1/challenge_poller/${"a".repeat(40)}${i + 100}`),
+      ),
+    );
+    expect(flood.filter(({ status }) => status === 429)).toHaveLength(250);
+    expect((await poll(server, legacy)).http).toBe(200);
+    expect((await poll(server, bound)).http).toBe(200);
+    await decide(bound, "approve");
+    expect((await poll(server, bound)).body.status).toBe("success");
+  });
+
+  test("nor at another server process than the one that opened the challenge", async () => {
+    await using server = await startTestServer({ ratePoll: 60 });
+    await using other = await server.another();
+    const flood = () =>
+      Promise.all(
+        Array.from({ length: 60 }, (_, i) =>
+          other.fetch(`/noauth/v1/challenge_poller/${"a".repeat(40)}${i + 100}`),
+        ),
+      );
+    await flood();
+    const challenge = await newChallenge(server);
+    await until("the other process to hear of it", async () => (await poll(other, challenge)).http === 200);
+  });
+
+  test("polls of one's own challenge beyond its limit take nothing from the address", async () => {
+    await using server = await startTestServer({ ratePoll: 60 });
+    const [own, other] = [await newChallenge(server), await newChallenge(server)];
+    for (const wait of [{}, { headers: { prefer: "wait=0" } }]) {
+      const flood = await Promise.all(Array.from({ length: 100 }, () => poll(server, own, wait)));
+      expect(flood.filter(({ http }) => http === 200).length).toBeLessThanOrEqual(5);
+    }
+    const answers = await Promise.all(Array.from({ length: 5 }, () => poll(server, other)));
+    expect(answers.map(({ http }) => http)).toEqual([200, 200, 200, 200, 200]);
+  });
+});
+
+describe("open sign-in requests", () => {
+  const limits = { inTotal: 7, ofAddress: 5, ofUser: 2 };
+  /** Opens one; by the user's name at that address. @returns whether there was room */
+  const opener = (server: TestServer) => {
+    const open = new OpenChallenges(limits);
+    const known = new KnownChallenges(server.clock, server.config.challengeLifetime);
+    const context = { ...server, log: createLog("silent"), open, known };
+    return (userName: string, address: string) =>
+      createChallenge(context, { userName, address, client: "test" }).then(
+        () => true,
+        (error: unknown) => {
+          if (!(error instanceof TooManyRequests)) throw error;
+          expect(error.retryAfter).toBe(10);
+          return false;
+        },
+      );
+  };
+
+  test("are limited for a user of an address, for an address, and in total", async () => {
+    await using server = await startTestServer();
+    const open = opener(server);
+    const [here, there, elsewhere] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
+    expect(await open("alice", here)).toBeTrue();
+    expect(await open("ALICE@example.com", here)).toBeTrue();
+    expect(await open("alice", here)).toBeFalse();
+    for (const user of ["bob", "carol", "dave"]) expect(await open(user, here)).toBeTrue();
+    expect(await open("erin", here)).toBeFalse();
+    expect(await open("alice", there)).toBeTrue();
+    expect(await open("bob", there)).toBeTrue();
+    expect(await open("alice", elsewhere)).toBeFalse();
+    expect(await server.db.$count(challengeTable)).toBe(7);
+  });
+
+  test("count over all processes, and no more when they are over or denied", async () => {
+    await using server = await startTestServer();
+    const [open, another] = [opener(server), opener(server)];
+    expect(await open("alice", "192.0.2.1")).toBeTrue();
+    expect(await open("alice", "192.0.2.1")).toBeTrue();
+    expect(await another("alice", "192.0.2.1")).toBeFalse();
+    await server.db.update(challengeTable).set({ deniedAt: server.clock.now(), boundAt: server.clock.now() });
+    server.clock.advance(1);
+    expect(await another("alice", "192.0.2.1")).toBeTrue();
+    expect(await another("alice", "192.0.2.1")).toBeTrue();
+    expect(await another("alice", "192.0.2.1")).toBeFalse();
+    server.clock.advance(server.config.challengeLifetime);
+    expect(await open("alice", "192.0.2.1")).toBeTrue();
+  });
+
+  test("of an IPv6 /64 are those of one address", async () => {
+    await using server = await startTestServer();
+    const open = opener(server);
+    for (let n = 1; n <= 6; n += 1) expect(await open(`user${n}`, `2001:db8:1:2::${n}`)).toBe(n <= 5);
   });
 });
 

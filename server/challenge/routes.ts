@@ -8,9 +8,13 @@ import {
   pollFromMemory,
 } from "../../core/challenge/poll.ts";
 import { addressScope } from "../../core/address.ts";
+import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/challenge/limits.ts";
 import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../core/errors.ts";
 import { RateLimit } from "../../core/rate_limit.ts";
+import { sha256Hex } from "../../core/secret.ts";
+import { canonicalUserName } from "../../core/user/name.ts";
 import { tokenCookie } from "../auth/actor.ts";
+import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { usualHeaders } from "../security_headers.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
@@ -33,24 +37,28 @@ const pollBurst = 5;
  */
 export function challengeRoutes(deps: Deps) {
   const { config, clock, watch, telemetry } = deps;
-  const generations = new RateLimit(
-    clock,
-    config.rateGenerate,
-    Math.max(10, Math.ceil(config.rateGenerate / 2)),
-  );
-  const polls = new RateLimit(clock, config.ratePoll, Math.max(50, Math.ceil(config.ratePoll / 10)));
+  const generations = new GenerationLimit(clock, config.rateGenerate);
+  const known = new KnownChallenges(clock, config.challengeLifetime);
+  watch.onOpened = (key) => known.add(key);
+  const generateContext = { ...deps, known, open: new OpenChallenges() };
+  const pollsAtOnce = Math.max(50, Math.ceil(config.ratePoll / 10));
+  const polls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
+  /** Of tokens that are not known to exist: a flood of them takes nothing from those who wait for their approval. */
+  const strangePolls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
   const pollsOfOne = new RateLimit(clock, 120 / config.challengeInterval, pollBurst);
-  const pollContext: PollContext = { ...deps, limit: pollsOfOne };
+  /** Of one challenge from one address, before its verifier is looked at. */
+  const looksAtOne = new RateLimit(clock, 10 * (120 / config.challengeInterval), 10 * pollBurst);
+  const pollContext: PollContext = { ...deps, limit: pollsOfOne, addressLimit: polls, known };
   const secure = config.publicUrl.startsWith("https://");
 
   async function generate(userName: string, request: Request, address: string) {
-    const retryAfter = generations.take(addressScope(address));
+    const retryAfter = generations.take(addressScope(address), nameToCount(userName), clock.now());
     if (retryAfter > 0) {
       telemetry?.challenge("refused");
       throw new TooManyRequests(retryAfter);
     }
     const query = new URL(request.url).searchParams;
-    const { token, userCode, bound } = await createChallenge(deps, {
+    const { token, userCode, bound } = await createChallenge(generateContext, {
       userName,
       codeChallenge: query.get("code_challenge") ?? undefined,
       codeChallengeMethod: query.get("code_challenge_method") ?? undefined,
@@ -66,11 +74,25 @@ export function challengeRoutes(deps: Deps) {
     };
   }
 
+  /** The name by which an attempt is counted: one for all that are no user names. */
+  function nameToCount(userName: string): string {
+    try {
+      return canonicalUserName(userName, config.domain);
+    } catch {
+      return "";
+    }
+  }
+
   async function poll(token: string, request: Request, server: Server<unknown> | null, headers: Headers) {
     const address = addressOf(deps, request, server);
-    const addressBucket = polls.bucket(addressScope(address));
-    const retryAfter = polls.takeFrom(addressBucket, clock.now());
+    const scope = addressScope(address);
+    const now = clock.now();
+    const key = sha256Hex(token);
+    const retryAfter = known.has(key)
+      ? looksAtOne.take(`${scope} ${key}`, now)
+      : strangePolls.take(scope, now);
     if (retryAfter > 0) return answer({ status: "pending", retryAfter }, headers);
+    const addressBucket = polls.bucket(scope, now);
     const wait = waitOf(request);
     if (wait) server?.timeout(request, longestWaitSeconds + 10);
     const seen = { url: request.url, authorization: request.headers.get("authorization") };
@@ -135,6 +157,9 @@ export function challengeRoutes(deps: Deps) {
         set.headers["cache-control"] = "no-store";
         // Elysia lets HEAD run a GET: it would collect the token and throw it away.
         if (request.method !== "GET") throw new NotFound("This address answers GET only");
+        // Before anything is counted: what a page makes a browser send is not its user's doing.
+        requireOwnHost(config, request);
+        refuseOtherSites(config, request);
         switch (params.operation) {
           case "challenge_poller":
           case "challenge:poller":

@@ -67,7 +67,7 @@ test("so are those that are not opened", async () => {
   await expect(newChallenge(server, { legacy: true })).rejects.toThrow("403");
   expect(counted()).toEqual({ refused: 1 });
   const burst = 10;
-  for (let n = 1; n < burst; n += 1) await newChallenge(server);
+  for (let n = 1; n < burst; n += 1) await newChallenge(server, { user: `user${n}` });
   await expect(newChallenge(server)).rejects.toThrow("429");
   expect(counted()).toEqual({ created: burst - 1, refused: 1 });
 });

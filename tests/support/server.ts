@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { EventCounts } from "../../core/audit.ts";
 import { Background } from "../../core/background.ts";
 import { ChallengeWatch } from "../../core/challenge/watch.ts";
 import { type Config, readConfig } from "../../core/config.ts";
@@ -28,6 +29,7 @@ export interface TestServer {
   issuer: TestIssuer;
   databaseUrl: string;
   watch: ChallengeWatch;
+  counts: EventCounts;
   keys: Keys;
   /** Everything that was logged, at every level. */
   logged: string[];
@@ -92,7 +94,8 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const { db, close } = openDatabase(databaseUrl, 10);
-  const context = { db, clock, config, log, telemetry };
+  const counts = new EventCounts();
+  const context = { db, clock, config, log, telemetry, counts };
   const opened = await openPlugins({
     ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
@@ -111,7 +114,7 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
   return {
-    ...{ url, clock, config, db, issuer, databaseUrl, watch, keys, logged, app },
+    ...{ url, clock, config, db, issuer, databaseUrl, watch, counts, keys, logged, app },
     fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {

@@ -1,0 +1,52 @@
+import { type SQL, sql } from "drizzle-orm";
+import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
+import { after } from "./clock.ts";
+import type { Context } from "./context.ts";
+
+const daySeconds = 24 * 3600;
+/** A poll that comes late is still told what became of its challenge. */
+const latePollSeconds = 300;
+/** So many rows go at once, so that nobody waits long for them. */
+const batch = 1000;
+
+/**
+ * Deletes what nobody asks for any more; docs/database.md has the table. What strangers can add without being signed in
+ * (undecided challenges, browser sessions of nobody, attempts at single sign-on) goes within minutes.
+ */
+export async function deleteExpired(context: Context): Promise<void> {
+  const now = context.clock.now();
+  const dayAgo = after(now, -daySeconds).toISOString();
+  const lately = after(now, -latePollSeconds).toISOString();
+  const { auditRetention } = context.config;
+  const undecided = sql`approved_at is null and denied_at is null`;
+  await deleteRows(context, signIn, sql`expires_at < ${now.toISOString()}`);
+  await deleteRows(
+    context,
+    challenge,
+    sql`expires_at < ${lately} and (expires_at < ${dayAgo} or ${undecided})`,
+  );
+  await deleteRows(
+    context,
+    session,
+    sql`expires_at < ${now.toISOString()} and (expires_at < ${dayAgo} or user_name is null)`,
+  );
+  await deleteRows(context, token, sql`expires_at < ${dayAgo}`);
+  await deleteRows(context, signingKey, sql`expires_at < ${dayAgo}`);
+  // By the earlier of two clocks: one that jumps ahead must not cost the log.
+  const today = sql`least(${now.toISOString()}, clock_timestamp())`;
+  await deleteRows(context, auditLog, sql`at < ${today} - make_interval(days => ${auditRetention}::int)`);
+}
+
+type Table =
+  typeof signIn | typeof challenge | typeof session | typeof token | typeof signingKey | typeof auditLog;
+
+/** In batches, and never waiting for a row that somebody else has locked. */
+async function deleteRows({ db }: Context, table: Table, old: SQL): Promise<void> {
+  let deleted: readonly unknown[];
+  do {
+    deleted = await db.execute(sql`
+      delete from ${table} where ctid = any (array(
+        select ctid from ${table} where ${old} limit ${batch} for update skip locked
+      )) returning true`);
+  } while (deleted.length === batch);
+}
