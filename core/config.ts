@@ -183,6 +183,11 @@ export const variables = {
     Type.Integer({ default: 30, minimum: 1, maximum: 600 }),
     "Seconds that a plugin may take to answer",
   ),
+  pluginMemory: variable(
+    "SVC_PLUGIN_MEMORY",
+    Type.Integer({ default: 512, minimum: 256, maximum: 65_536 }),
+    "MiB that each process of a package of SVC_PLUGIN_PACKAGES may allocate",
+  ),
   pluginDocumentResolver: variable(
     "SVC_PLUGIN_DOCUMENT_RESOLVER",
     slugs("document-matcher"),

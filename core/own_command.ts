@@ -6,8 +6,12 @@ import { hasSourceTree } from "./source_tree.ts";
  * it ends when we end, whatever ends us.
  */
 export function ownCommand(): string[] {
-  if (!hasSourceTree) return [process.execPath];
+  return hasSourceTree ? bunProgram("cli/main.ts") : [process.execPath];
+}
+
+/** How a program of the source tree is started, so that it ends when we end. */
+export function bunProgram(path: string): string[] {
   const root = join(import.meta.dir, "..");
   const flags = ["--no-orphans", "--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
-  return [process.execPath, ...flags, join(root, "cli/main.ts")];
+  return [process.execPath, ...flags, join(root, path)];
 }

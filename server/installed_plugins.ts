@@ -12,6 +12,10 @@ import { builtinPlugins } from "../plugins/builtin.ts";
  */
 export async function installedPlugins(environment: Environment): Promise<PluginRegistry> {
   const { text } = readVariable(environment, "SVC_PLUGIN_PACKAGES", false);
-  const packages = await loadPackages(text, { directory: process.cwd() });
-  return createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }, ...packages]);
+  const packages = await loadPackages(text, { directory: process.cwd(), environment });
+  try {
+    return createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }, ...packages]);
+  } finally {
+    for (const { opened } of packages) opened?.close();
+  }
 }

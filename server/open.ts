@@ -58,11 +58,12 @@ export async function openApp(): Promise<App> {
     throw error;
   };
   await assertReady(database.db, keys, log).catch(closeOnError);
-  const { registry, plugins: chosen } = await openPlugins({
+  const opened = await openPlugins({
     ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
   });
-  const plugins = telemetry ? observePlugins(chosen, telemetry) : chosen;
+  const { registry } = opened;
+  const plugins = telemetry ? observePlugins(opened.plugins, telemetry) : opened.plugins;
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl, log);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
@@ -105,6 +106,7 @@ export async function openApp(): Promise<App> {
     clearInterval(flushing);
     clearInterval(flows);
     await background.stop();
+    opened.close();
     await watch.stop();
     await flush();
     await database.close();

@@ -7,6 +7,7 @@ import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLog, type Log } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
+import { outliveStrays } from "../core/plugin/strays.ts";
 import { assertServable, schemaStatus } from "../core/revision/status.ts";
 import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
 import { watchPools } from "../core/telemetry/database.ts";
@@ -19,7 +20,7 @@ import { Connections } from "./connections.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
-import { outliveStrays } from "./strays.ts";
+
 import { DatabaseTime } from "./time.ts";
 
 /** A dead worker's run waits for so long. */
@@ -54,7 +55,9 @@ export async function openWorker(
     prepare: keepsStatements(config),
   });
   const calm = outlive ? outliveStrays(log) : undefined;
+  let closePlugins: (() => void) | undefined;
   const close = async () => {
+    closePlugins?.();
     await Promise.all([connections.close(), telemetry?.stop()]);
     calm?.();
   };
@@ -64,7 +67,10 @@ export async function openWorker(
       await close();
       return undefined;
     }
-    const opened = await withPlugins(connections, { config, environment, log, clock });
+    const { closePlugins: end, ...opened } = await withPlugins(connections, {
+      ...{ config, environment, log, clock },
+    });
+    closePlugins = end;
     return { ...(telemetry ? observed(opened, telemetry) : opened), close };
   } catch (error) {
     await close();
@@ -80,7 +86,7 @@ async function withPlugins(
     log,
     clock,
   }: { config: Config; environment: Environment; log: Log; clock: DatabaseClock },
-): Promise<WorkerDeps> {
+): Promise<WorkerDeps & { closePlugins: () => void }> {
   const time = new DatabaseTime();
   const owner = crypto.randomUUID();
   const context = {
@@ -89,12 +95,12 @@ async function withPlugins(
       return connections.tasks;
     },
   };
-  const { plugins } = await openPlugins({
+  const { plugins, close: closePlugins } = await openPlugins({
     ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
     deps: { fetch: (url, init) => fetch(url, init), clock: time, log, context },
   });
   return {
-    ...{ config, log, plugins, time },
+    ...{ config, log, plugins, time, closePlugins },
     schedule: () => ({ db: connections.schedule, databaseClock: clock, config, owner, leaseSeconds }),
     db: () => connections.tasks,
     reopen: () => connections.reopen(),

@@ -57,7 +57,8 @@ export interface CallOptions {
  * Calls a method of a plugin, and always comes back: it throws nothing, and waits no longer than the plugin may take. What
  * comes back is a copy that fits the method's schema, so it may be stored and shown.
  *
- * This keeps a plugin's faults from us, not its malice: it runs in this process, and a loop without an `await` holds it.
+ * A plugin that comes with svc runs in this process; one of a package runs in another (package.ts), which ends when it is
+ * frozen.
  */
 export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   plugin: ActivePlugin<T>,

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
+import type { Environment } from "../config.ts";
 import { ConfigurationError } from "../errors.ts";
 import { hasSourceTree } from "../source_tree.ts";
+import type { PluginLog } from "./define.ts";
 import { describeFault, shown } from "./mask.ts";
+import { PluginPackage } from "./package.ts";
 import type { PluginSource } from "./registry.ts";
 
 /** https://docs.npmjs.com/cli/configuring-npm/package-json#name; no path and no address: those may be anybody's. */
@@ -12,19 +14,24 @@ const packageName = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
 export interface LoadOptions {
   /** Where packages are looked for, as Node does: in `node_modules` here and in the folders above. */
   directory: string;
+  /** Of which packages see little (process.ts). */
+  environment: Environment;
   /** How long a package may take until it is loaded. */
   milliseconds?: number;
+  /** MiB that each process of a package may allocate. */
+  memory?: number;
+  log?: PluginLog;
 }
 
 /**
- * Loads the packages of third parties that `SVC_PLUGIN_PACKAGES` names. Their code runs with all that this process may do;
- * naming a package is trusting it.
+ * Loads the packages of third parties that `SVC_PLUGIN_PACKAGES` names, each in a process of its own: what it does by
+ * mistake harms itself. It is no sandbox: a package has the files and the network of our user, and naming it is trusting it.
  *
  * @throws ConfigurationError with every package that is not there or does not load
  */
 export async function loadPackages(
   list: string | undefined,
-  { directory, milliseconds = 10_000 }: LoadOptions,
+  { directory, environment, milliseconds = 10_000, memory = 512, log }: LoadOptions,
 ): Promise<PluginSource[]> {
   const names = [...new Set((list ?? "").split(",").map((name) => name.trim()))].filter(
     (name) => name !== "",
@@ -35,37 +42,34 @@ export async function loadPackages(
       "SVC_PLUGIN_PACKAGES: the single executable cannot load packages: run svc from its source tree",
     ]);
   }
-  const faults: string[] = [];
-  const causes: unknown[] = [];
-  const sources: PluginSource[] = [];
-  for (const name of names) {
-    const fault = (text: string) => faults.push(`SVC_PLUGIN_PACKAGES: ${shown(name, [], 100)}: ${text}`);
-    if (!packageName.test(name) || name.length > 214) {
-      fault("this is no name of an npm package");
-      continue;
-    }
+  const load = async (name: string): Promise<PluginSource | { fault: string; cause?: unknown }> => {
+    if (!packageName.test(name) || name.length > 214) return { fault: "this is no name of an npm package" };
     // Looked for by hand first: where nothing is installed, Bun would fetch a missing package from the registry.
     const folder = findPackage(name, directory);
-    if (folder === undefined) {
-      fault(`it is not installed: npm install ${name}, in ${resolve(directory)}`);
-      continue;
-    }
+    if (folder === undefined)
+      return { fault: `it is not installed: npm install ${name}, in ${resolve(directory)}` };
     const entry = entryOf(name, folder);
-    if (entry === undefined) {
-      fault("its package.json names no file to load");
-      continue;
-    }
+    if (entry === undefined) return { fault: "its package.json names no file to load" };
+    const late = AbortSignal.timeout(milliseconds);
     try {
-      const loaded = await within(milliseconds, import(pathToFileURL(entry).href));
-      if (loaded === undefined) fault(`it did not load within ${milliseconds / 1000} s`);
-      else sources.push({ origin: name, exported: (loaded as { default?: unknown }).default });
-    } catch (error) {
-      fault(`it cannot be loaded (${describeFault(error)})`);
-      causes.push(error);
+      const options = { name, entry, directory, environment, memory, log };
+      const { exported, opened } = await PluginPackage.load(options, late);
+      return { origin: name, exported, opened };
+    } catch (cause) {
+      if (late.aborted) return { fault: `it did not load within ${milliseconds / 1000} s`, cause };
+      return { fault: `it cannot be loaded (${describeFault(cause)})`, cause };
     }
-  }
-  if (faults.length > 0) throw new ConfigurationError(faults, { cause: causes[0] });
-  return sources;
+  };
+  const loaded = await Promise.all(names.map(load));
+  const sources = loaded.filter((one) => "origin" in one);
+  if (sources.length === loaded.length) return sources;
+  for (const { opened } of sources) opened?.close();
+  const faults = names.flatMap((name, at) => {
+    const one = loaded[at]!;
+    return "fault" in one ? [`SVC_PLUGIN_PACKAGES: ${shown(name, [], 100)}: ${one.fault}`] : [];
+  });
+  const causes = loaded.flatMap((one) => ("cause" in one && one.cause ? [one.cause] : []));
+  throw new ConfigurationError(faults, { cause: causes[0] });
 }
 
 function findPackage(name: string, directory: string): string | undefined {
@@ -85,16 +89,5 @@ function entryOf(name: string, folder: string): string | undefined {
     return Bun.resolveSync(name, above);
   } catch {
     return undefined;
-  }
-}
-
-/** What it resolves to; undefined when it takes longer. */
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T | undefined> {
-  const { promise, resolve: stop } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => stop(undefined), milliseconds);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }

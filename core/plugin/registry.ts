@@ -1,6 +1,7 @@
 import { ConfigurationError } from "../errors.ts";
 import { checkPlugin, type InstalledPlugin } from "./check.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
+import type { PluginPackage } from "./package.ts";
 import { namesOf, ownNames } from "./settings.ts";
 
 /** Where plugins come from: a package's name, and what it exports. */
@@ -9,6 +10,8 @@ export interface PluginSource {
   /** A plugin, or a list of them; of a third party it may be anything. */
   exported: unknown;
   builtin?: boolean;
+  /** Its processes, where it has any. */
+  opened?: PluginPackage;
 }
 
 /** Every plugin that there is, whether it is chosen or not. */

@@ -167,12 +167,26 @@ describe("a package that cannot be", () => {
     });
   });
 
-  test("never ends to load", async () => {
+  test("never ends to load: it waits, or it loops", async () => {
     install("hangs", "await new Promise(() => setInterval(() => {}, 1000)); export default 1;");
+    install("loops", "for (;;);");
     const { loadPackages } = await import("../../../core/plugin/load.ts");
-    await expect(loadPackages("hangs", { directory, milliseconds: 50 })).rejects.toThrow(
-      "hangs: it did not load within 0.05 s",
+    const options = { directory, environment: process.env, milliseconds: 500 };
+    await expect(loadPackages("hangs,loops", options)).rejects.toThrow(
+      "SVC_PLUGIN_PACKAGES: hangs: it did not load within 0.5 s\nSVC_PLUGIN_PACKAGES: loops: it did not load within 0.5 s",
     );
+  });
+
+  test("exits while it is loaded, or prints", async () => {
+    install("exits", "process.exit(0);");
+    expect(await list({ SVC_PLUGIN_PACKAGES: "exits" })).toEqual({
+      ...{ code: 1, stdout: "" },
+      stderr: "svc: SVC_PLUGIN_PACKAGES: exits: it cannot be loaded (its process exited with code 0)\n",
+    });
+    install("prints", `console.log("hello"); console.error("hello"); export default ${plugin("prints")};`);
+    const { code, stdout, stderr } = await list({ SVC_PLUGIN_PACKAGES: "prints" }, "--json");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toHaveLength(11);
   });
 
   test("is looked for in the folders above, too, and in CommonJS", async () => {

@@ -3,9 +3,11 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
-import { openDatabase } from "../../../drizzle/client.ts";
+import { openDatabase, openSql } from "../../../drizzle/client.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
-import { svc } from "../../testing/process.ts";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { descendants, untilGone } from "../../../tests/support/processes.ts";
+import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;
 let directory: string;
@@ -16,6 +18,7 @@ const plugin = `export default {
   configSchema: { type: "object", properties: { mode: { type: "string" } }, required: ["mode"] },
   create: async ({ mode }) => {
     if (mode === "exits at once") process.exit(0);
+    if (mode === "loops at once") for (;;);
     if (mode === "throws at once") {
       setTimeout(() => { throw { code: "E_EARLY" }; });
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -30,8 +33,12 @@ async function list(mode) {
     setTimeout(() => { throw { detail: "no answer from https://svc:hunter2@host" }; });
     Promise.reject(Object.assign(new Error("hunter2"), { code: "E_GRIM" }));
   }
-  if (mode === "throws on and on")
+  if (mode === "loops") for (;;);
+  if (mode === "throws on and on") {
     for (let nth = 0; nth < 500; nth += 1) setTimeout(() => { throw { code: "E" + (nth % 200) }; });
+    // Repeats are logged once a second.
+    await new Promise((resolve) => setTimeout(resolve, 2500));
+  }
   await new Promise((resolve) => setTimeout(resolve, 100));
   return [{ externalId: "1", text: "term", definitions: [] }];
 }`;
@@ -60,12 +67,12 @@ const environment = (mode: string) => ({
 const run = (task: string, mode: string) =>
   svc(["scheduler", "start", task, "--eager"], environment(mode), directory);
 
-test("what a plugin throws behind our back is logged without its message, and the run goes on", async () => {
+test("what a plugin throws where nothing awaits it is logged without its message, and the run goes on", async () => {
   const { code, stdout, stderr } = await run("term-sync", "throws");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "term-sync: 1 done, 0 skipped, 0 failed\n" });
-  expect(stderr).toContain('"msg":"something threw that nobody waits for: Error"');
-  expect(stderr).toContain('"msg":"something threw that nobody waits for: Error, E_GRIM"');
-  expect(stderr).toContain('"msg":"something threw that nobody waits for: object"');
+  expect(stderr).toContain('"msg":"unhandled exception: Error"');
+  expect(stderr).toContain('"msg":"unhandled exception: Error, E_GRIM"');
+  expect(stderr).toContain('"msg":"unhandled exception: object"');
   expect(stderr).toContain("svc-plugin-grim/index.js");
   expect(stderr).not.toContain("hunter2");
 });
@@ -74,23 +81,56 @@ test("so is what it throws while it is set up", async () => {
   const { code, stderr } = await run("term-sync", "throws at once");
   expect({ code, stderr }).toEqual({
     code: 0,
-    stderr: expect.stringContaining('"something threw that nobody waits for: object, E_EARLY"'),
+    stderr: expect.stringContaining('"unhandled exception: object, E_EARLY"'),
   });
 });
 
 test("what throws on and on is counted, in a few lines", async () => {
   const { code, stderr } = await run("term-sync", "throws on and on");
   expect(code).toBe(0);
-  const lines = stderr.split("\n").filter((line) => line.includes("that nobody waits for"));
+  const lines = stderr.split("\n").filter((line) => line.includes("unhandled exception"));
   const repeats = lines.map((line) => (JSON.parse(line) as { repeats?: number }).repeats ?? 1);
   expect(repeats.reduce((sum, count) => sum + count, 0)).toBe(500);
   expect(lines.length).toBeLessThan(100);
 });
 
-test.each(["exits", "exits at once"])(
-  "a plugin that ends the process (%s) does it as a failure: nobody is told that all is well",
-  async (mode) => {
-    expect((await run("term-sync", mode)).code).toBe(1);
+test("a plugin that exits fails its call, and the run says so", async () => {
+  const { code, stderr } = await run("term-sync", "exits");
+  expect(code).toBe(1);
+  expect(stderr).toContain("svc: term-sync: grim failed: its process exited with code 0\n");
+});
+
+test("a plugin that exits or loops while it is set up stops the start", async () => {
+  const env = { ...environment("exits at once"), SVC_PLUGIN_TIMEOUT: "1" };
+  const start = (mode: string) =>
+    svc(["scheduler", "start"], { ...env, SVC_PLUGIN_GRIM_MODE: mode }, directory);
+  const [exits, loops] = await Promise.all([start("exits at once"), start("loops at once")]);
+  const about = "svc: SVC_PLUGIN_TERM: plugin grim of svc-plugin-grim";
+  expect(exits).toEqual({
+    ...{ code: 1, stdout: "" },
+    stderr: `${about} cannot be set up: its process exited with code 0\n`,
+  });
+  expect(loops).toEqual({ code: 1, stdout: "", stderr: `${about} was not set up within 1 s\n` });
+});
+
+test.each(["SIGTERM", "SIGKILL"] as const)(
+  "a plugin that loops ends with its worker, by %s",
+  async (signal) => {
+    const args = ["scheduler", "start", "term-sync", "--eager"];
+    const worker = spawnSvc(args, environment("loops"), undefined, directory);
+    const processes = await until("the plugin's process", () => {
+      const found = descendants(worker.child.pid).filter(({ command }) => command.includes("host.ts"));
+      return found.length > 0 && found;
+    });
+    const sql = openSql(database.url, { max: 1 });
+    await until("the run", async () => (await sql`select from run where state = 'Running'`).length > 0);
+    worker.child.kill(signal);
+    await worker.finished;
+    await untilGone(processes);
+    // The run of one that was killed waits for its lease.
+    await sql`delete from run where state = 'Running'`;
+    await sql.end();
+    if (signal === "SIGTERM") expect(worker.said()).toContain("svc: term-sync: stopped\n");
   },
 );
 

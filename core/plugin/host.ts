@@ -1,0 +1,173 @@
+import { pathToFileURL } from "node:url";
+import { writeFileSync } from "node:fs";
+import type { PluginDeps, PluginLog } from "./define.ts";
+import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
+import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
+import { outliveStrays } from "./strays.ts";
+
+// The program of the process in which a package of a third party runs. See package.ts.
+
+/** Of a plugin's log; what exceeds it is counted. */
+const linesPerSecond = 100;
+/** In characters of JSON. */
+const longestAnswer = 64 * 1024 * 1024;
+/** A little more than core/plugin/mask.ts looks at. */
+const longestDetail = 10_001;
+
+const sendMessage = process.send!.bind(process);
+// Libraries that find it would talk to svc.
+delete process.send;
+const send = (message: FromHost) => void sendMessage(message);
+
+// It ends when svc closes the channel, and not at Ctrl-C, which a terminal sends to the whole process group: the calls that
+// are under way may end in order. Should it be frozen then, --no-orphans ends it.
+process.on("disconnect", () => process.exit(0));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
+// Of all processes, one that is out of memory ends this one first.
+try {
+  writeFileSync("/proc/self/oom_score_adj", "1000");
+} catch {
+  // Not Linux.
+}
+
+let linesLeft = linesPerSecond;
+let dropped = 0;
+setInterval(() => {
+  linesLeft = linesPerSecond;
+  if (dropped > 0) line("warn", { dropped }, "lines of a plugin's log were dropped: too many in a second");
+  dropped = 0;
+}, 1000).unref();
+
+function line(level: keyof PluginLog, facts: object, message: string): void {
+  if (linesLeft === 0) {
+    dropped += 1;
+    return;
+  }
+  linesLeft -= 1;
+  send({ level, facts: asJson(facts) ?? "{}", message: String(message).slice(0, 10_000) });
+}
+
+const log: PluginLog = {
+  debug: (facts, message) => line("debug", facts, message),
+  info: (facts, message) => line("info", facts, message),
+  warn: (facts, message) => line("warn", facts, message),
+  error: (facts, message) => line("error", facts, message),
+};
+outliveStrays(log);
+
+let clockOffset = 0;
+const deps = (): PluginDeps => ({
+  fetch: (url, init) => fetch(url, init),
+  clock: { now: () => new Date(Date.now() + clockOffset) },
+  log: { ...log },
+});
+
+let candidates: unknown[] = [];
+const made = new Map<number, Record<string, (call: object) => unknown>>();
+const underWay = new Map<number, AbortController>();
+
+async function load(entry: string): Promise<Described> {
+  const { default: exported } = (await import(pathToFileURL(entry).href)) as { default?: unknown };
+  if (typeof exported !== "object" || exported === null) return null;
+  candidates = Array.isArray(exported) ? exported.slice(0, 100) : [exported];
+  return candidates.map(describe);
+}
+
+function describe(candidate: unknown): Record<string, unknown> | null {
+  if (typeof candidate !== "object" || candidate === null) return null;
+  try {
+    const { configSchema, create, ...rest } = readOnce(candidate as Record<string, unknown>);
+    const words = Object.entries(rest).filter(([, value]) => typeof value === "string");
+    const schema = asJson(configSchema);
+    return {
+      ...Object.fromEntries(words),
+      ...(schema === undefined ? {} : { configSchema: JSON.parse(schema) as unknown }),
+      create: typeof create === "function",
+    };
+  } catch {
+    return null; // a getter threw
+  }
+}
+
+function readOnce(candidate: Record<string, unknown>) {
+  const { title, slug, version, type, author, description, configSchema, create } = candidate;
+  return { title, slug, version, type, author, description, configSchema, create };
+}
+
+/** @returns which of the methods it has */
+async function create(plugin: number, config: string, names: string[]): Promise<string[]> {
+  const candidate = candidates[plugin] as { create(config: unknown, deps: PluginDeps): unknown };
+  const methods = (await candidate.create(JSON.parse(config), deps())) as Record<string, unknown> | undefined;
+  const found: Record<string, (call: object) => unknown> = {};
+  for (const name of names) {
+    const method = methods?.[name];
+    if (typeof method === "function") found[name] = (call) => method.call(methods, call);
+  }
+  made.set(plugin, found);
+  return Object.keys(found);
+}
+
+async function perform(request: Request, signal: AbortSignal): Promise<unknown> {
+  if ("clockOffset" in request) ({ clockOffset } = request);
+  switch (request.kind) {
+    case "load":
+      return await load(request.entry);
+    case "create":
+      return await create(request.plugin, request.config, request.names);
+    case "call":
+      return await made.get(request.plugin)![request.method]!({
+        ...(JSON.parse(request.input) as object),
+        signal,
+      });
+    case "ping":
+      return null;
+  }
+}
+
+async function answer({ id, ...request }: Request & { id: number }): Promise<void> {
+  const controller = new AbortController();
+  underWay.set(id, controller);
+  try {
+    const value = await perform(request as Request, controller.signal);
+    if (value === undefined) return send({ id, outcome: "answer" });
+    const json = asJson(value);
+    if (json === undefined || json.length > longestAnswer) return send({ id, outcome: "nonsense" });
+    send({ id, outcome: "answer", json });
+  } catch (error) {
+    send({ id, outcome: "fault", fault: faultOf(error) });
+  } finally {
+    underWay.delete(id);
+    // Whatever it still does, nothing waits for it.
+    controller.abort();
+  }
+}
+
+/** Undefined for what JSON cannot say: a function, a ring, a getter that throws. */
+function asJson(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return undefined;
+  }
+}
+
+/** svc masks the secrets of it, shortens it and decides what is shown. */
+function faultOf(error: unknown): Fault {
+  const frames = framesOf(error).map((frame) => `    ${frame}`);
+  return { detail: detailOf(error), permanent: saysPermanent(error), frames };
+}
+
+function detailOf(error: unknown): string {
+  try {
+    const { detail } = Object(error) as { detail?: unknown };
+    if (typeof detail === "string" && detail.trim() !== "") return detail.slice(0, longestDetail);
+  } catch {
+    return describeFault(error);
+  }
+  return kindOfFault(error);
+}
+
+process.on("message", (message: ToHost) => {
+  if (message.kind === "abort") underWay.get(message.id)?.abort();
+  else void answer(message);
+});

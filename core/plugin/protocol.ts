@@ -1,0 +1,42 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { PluginLog } from "./define.ts";
+
+// What svc and the process of a package (host.ts) say to each other, by Bun's IPC. Values of plugins cross as JSON text:
+// it is plain data, and its length is known before it is sent.
+
+/** `clockOffset`: milliseconds from the process's own time to the time that plugins go by. */
+export type Request =
+  | { kind: "load"; entry: string }
+  | { kind: "create"; plugin: number; config: string; names: string[]; clockOffset: number }
+  | { kind: "call"; plugin: number; method: string; input: string; clockOffset: number }
+  | { kind: "ping" };
+
+export type ToHost = (Request & { id: number }) | { kind: "abort"; id: number };
+
+const levels = ["debug", "info", "warn", "error"] as const satisfies (keyof PluginLog)[];
+
+/** What a plugin threw, still with its secrets. */
+const fault = Type.Object({
+  detail: Type.String(),
+  permanent: Type.Boolean(),
+  frames: Type.Array(Type.String()),
+});
+export type Fault = Static<typeof fault>;
+
+/** Checked by svc: the package's code may send messages, too. */
+export const fromHost = Type.Union([
+  /** Without `json`, the answer is undefined. */
+  Type.Object({ id: Type.Integer(), outcome: Type.Literal("answer"), json: Type.Optional(Type.String()) }),
+  /** The answer is no plain data, or too long. */
+  Type.Object({ id: Type.Integer(), outcome: Type.Literal("nonsense") }),
+  Type.Object({ id: Type.Integer(), outcome: Type.Literal("fault"), fault }),
+  Type.Object({
+    level: Type.Union(levels.map((level) => Type.Literal(level))),
+    facts: Type.String(),
+    message: Type.String(),
+  }),
+]);
+export type FromHost = Static<typeof fromHost>;
+
+/** What `load` answers: of each candidate its plain facts. Null for what is no object; null as a whole for no list. */
+export type Described = (Record<string, unknown> | null)[] | null;

@@ -1,0 +1,44 @@
+import type { PluginLog } from "./define.ts";
+import { framesOf, kindOfFault } from "./mask.ts";
+
+/** From then on they are only counted, and logged once a second. */
+const mostKinds = 10;
+const tellMilliseconds = 1000;
+
+/**
+ * Logs what is thrown where nothing awaits it, instead of ending the process. Only the kind of an error and its frames are
+ * logged: its message might hold a secret, and which plugin's secrets to mask is not known.
+ *
+ * @returns what ends that
+ */
+export function outliveStrays(log: Pick<PluginLog, "error">): () => void {
+  const told = new Set<string>();
+  let repeats = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const tellRepeats = () => {
+    if (repeats > 0) log.error({ repeats }, "more unhandled exceptions");
+    else {
+      clearInterval(timer);
+      timer = undefined;
+      told.clear();
+    }
+    repeats = 0;
+  };
+  const tell = (error: unknown) => {
+    timer ??= setInterval(tellRepeats, tellMilliseconds).unref();
+    const kind = kindOfFault(error);
+    if (told.has(kind) || told.size === mostKinds) {
+      repeats += 1;
+      return;
+    }
+    told.add(kind);
+    log.error({ frames: framesOf(error) }, `unhandled exception: ${kind}`);
+  };
+  const events = ["uncaughtException", "unhandledRejection"] as const;
+  for (const event of events) process.on(event, tell);
+  return () => {
+    for (const event of events) process.removeListener(event, tell);
+    tellRepeats();
+    clearInterval(timer);
+  };
+}
