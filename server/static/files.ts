@@ -41,7 +41,7 @@ export class StaticFiles {
   /** The answer to a GET or HEAD, if there is a file for it. */
   async answer(request: Request): Promise<Response | undefined> {
     const found = await this.#find(request);
-    if (found !== "in a folder") return found && (await this.#send(found.file, request.headers, found.vary));
+    if (found !== "in a folder") return found && (await this.#send(found, request));
     const { pathname, search } = new URL(request.url);
     // Relative, since a proxy may serve us under a path of its own.
     const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
@@ -69,7 +69,7 @@ export class StaticFiles {
     return home && { file: home, vary: "accept, accept-encoding" };
   }
 
-  async #send(file: StaticFile, asked: Headers, vary: string): Promise<Response> {
+  async #send({ file, vary }: Found, { method, headers: asked }: Request): Promise<Response> {
     const { type } = Bun.file(file.path);
     const { body, coding, etag } = await this.#variant(file, type, asked);
     const headers: Record<string, string> = {
@@ -81,14 +81,14 @@ export class StaticFiles {
       "content-security-policy": policy,
       "referrer-policy": "strict-origin-when-cross-origin",
       ...(coding === undefined ? {} : { "content-encoding": coding }),
-      ...(body instanceof Blob ? ofDisk(asked) : {}),
+      ...(body instanceof Blob ? ofDisk(method !== "HEAD" && asked.has("range")) : {}),
     };
     if (isUnwanted(asked, etag, file.modified)) return new Response(null, { status: 412 });
     if (isUnchanged(asked, etag, file.modified)) {
       const { "content-type": _, "content-encoding": _coding, ...kept } = headers;
       return new Response(null, { status: 304, headers: kept });
     }
-    return new Response(body, { headers });
+    return new Response(method === "HEAD" ? ofLength(body) : body, { headers });
   }
 
   async #variant(file: StaticFile, type: string, asked: Headers): Promise<Variant> {
@@ -108,9 +108,20 @@ export class StaticFiles {
   }
 }
 
+/** Stands for a body of which Elysia, to answer a HEAD, only adds up the lengths: a file itself would be read to its end. */
+function ofLength(body: Variant["body"]): ReadableStream {
+  const byteLength = body instanceof Blob ? body.size : body.length;
+  return new ReadableStream({
+    start(stream) {
+      stream.enqueue({ byteLength });
+      stream.close();
+    },
+  });
+}
+
 /** Bun answers a Range of what lies on the disk, and says then that it does; otherwise it tells what the file is called there. */
-function ofDisk(asked: Headers): Record<string, string> {
-  const ranges: Record<string, string> = asked.has("range") ? {} : { "accept-ranges": "bytes" };
+function ofDisk(asksForRange: boolean): Record<string, string> {
+  const ranges: Record<string, string> = asksForRange ? {} : { "accept-ranges": "bytes" };
   return { ...ranges, "content-disposition": "inline" };
 }
 

@@ -1,0 +1,35 @@
+import { expect, test } from "bun:test";
+import { truncateSync } from "node:fs";
+import { join } from "node:path";
+import { useFrontEnd } from "../../tests/support/front_end_server.ts";
+
+const { site, server } = useFrontEnd();
+
+/** Nobody could read so much within a test. */
+const size = 64 * 1024 ** 3;
+
+test("a file of 64 GB: HEAD reads nothing of it, GET sends it as it goes, a range is answered alone", async () => {
+  site.put("huge.bin", "");
+  truncateSync(join(site.path, "huge.bin"), size);
+  const heads = await Promise.all(
+    Array.from({ length: 20 }, (_, at) =>
+      server().fetch("/huge.bin", { method: "HEAD", headers: at % 2 === 0 ? {} : { range: "bytes=0-4" } }),
+    ),
+  );
+  for (const { status, headers } of heads)
+    expect([status, headers.get("content-length"), headers.get("accept-ranges")]).toEqual([
+      200,
+      String(size),
+      "bytes",
+    ]);
+  const before = process.memoryUsage.rss();
+  const { body, headers } = await server().fetch("/huge.bin");
+  expect(headers.get("content-length")).toBe(String(size));
+  const reader = body!.getReader();
+  for (let bytes = 0; bytes < 64 * 1024 ** 2;) bytes += (await reader.read()).value!.length;
+  await reader.cancel();
+  // What client and server hold of it, in this process.
+  expect(process.memoryUsage.rss() - before).toBeLessThan(512 * 1024 ** 2);
+  const last = await server().fetch("/huge.bin", { headers: { range: "bytes=-5" } });
+  expect([last.status, (await last.bytes()).length]).toEqual([206, 5]);
+});
