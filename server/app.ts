@@ -45,7 +45,11 @@ const noAddress = new Response(
     code: "invalid_input",
     detail: "The Host header is missing or not valid",
   }),
-  { status: 400, headers: { "content-type": "application/json", "cache-control": "no-store" } },
+  // What follows on the connection may be for another host, too.
+  {
+    status: 400,
+    headers: { "content-type": "application/json", "cache-control": "no-store", connection: "close" },
+  },
 );
 
 /** What a URL that can be read begins with, as long as it is of nothing but plain characters. */

@@ -13,6 +13,42 @@ export interface GateOptions {
 
 type Answer = Response | Promise<Response>;
 
+/** What Bun reads of a body in chunks that the application leaves alone. */
+const drainedBytes = 1024 * 1024;
+
+/** Also if they are equal: a proxy may go by another one of them (RFC 9112, 6.3). */
+function twoLengths(): Response {
+  return new Response(null, { status: 400, headers: { connection: "close" } });
+}
+
+/**
+ * For a request in chunks. Bun takes what follows the last chunk (a trailer, or the rest of a broken body) for another
+ * request and answers that with 400, which a proxy would hand to somebody else. So the body is read first, whatever
+ * follows it in the same packet is looked at, and the answer ends the connection.
+ */
+function lastOne(application: (request: Request) => Answer): (request: Request) => Promise<Response> {
+  return async (request) => {
+    const response = await application(request);
+    if (!request.bodyUsed) await drain(request.body);
+    await new Promise(setImmediate);
+    // None when a WebSocket was opened.
+    response?.headers.set("connection", "close");
+    return response;
+  };
+}
+
+async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
+  let bytes = 0;
+  try {
+    for await (const { length } of body ?? []) {
+      bytes += length;
+      if (bytes > drainedBytes) return;
+    }
+  } catch {
+    // The client has gone, or Bun has answered 400 or 413 itself: nobody takes ours.
+  }
+}
+
 /** Stands before an application of any kind and does what an option asks for all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
@@ -52,7 +88,10 @@ export class Gate {
       upgrade.call(server, this.#originals.get(request) ?? request, ...options)) as typeof upgrade;
   }
 
-  handle(request: Request, next: (request: Request) => Answer): Answer {
+  handle(request: Request, application: (request: Request) => Answer): Answer {
+    const { headers } = request;
+    if (headers.get("content-length")?.includes(",")) return this.#refuse(request, twoLengths());
+    const next = headers.get("transfer-encoding") === null ? application : lastOne(application);
     if (this.#passes && !this.#closing) return next(request);
     this.#lastRequest = performance.now();
     const { limitConcurrency, limitMaxRequests } = this.options;
@@ -61,9 +100,7 @@ export class Gate {
     // The one at hand is among the pending ones.
     if (limitConcurrency && (this.#server?.pendingRequests ?? 0) > limitConcurrency) {
       const headers = { "retry-after": "1", connection: "close" };
-      const answer = new Response(null, { status: 503, headers });
-      this.options.refused?.(request, answer);
-      return this.#finish(answer);
+      return this.#refuse(request, new Response(null, { status: 503, headers }));
     }
     const answer = next(this.#root ? this.#withoutRoot(request) : request);
     return answer instanceof Promise
@@ -85,6 +122,11 @@ export class Gate {
       if (now - this.#lastRequest >= quietMilliseconds || now - began >= longestMilliseconds) return;
       await Bun.sleep(Math.min(20, quietMilliseconds));
     }
+  }
+
+  #refuse(request: Request, answer: Response): Response {
+    this.options.refused?.(request, answer);
+    return this.#finish(answer);
   }
 
   #withoutRoot(request: Request): Request {

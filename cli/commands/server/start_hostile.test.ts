@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
 import { frontEnd, secret } from "../../../tests/support/front_end.ts";
-import { exchange, statusesOf } from "../../../tests/support/raw_http.ts";
+import { exchange, exchangePieces, statusesOf } from "../../../tests/support/raw_http.ts";
 import { appFolder, type Started, startServing } from "../../../tests/support/serving.ts";
 import "../../../tests/support/seed.ts";
 
@@ -89,6 +89,7 @@ describe("a request of which two servers could think differently is refused, and
     ["length and chunks", 400, post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n")],
     ["chunks and length", 400, post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n")],
     ["two lengths", 400, post("Content-Length: 5\r\nContent-Length: 0\r\n", "abcde")],
+    ["the same length twice", 400, post("Content-Length: 5\r\nContent-Length: 5\r\n", "abcde")],
     ["a list of lengths", 400, post("Content-Length: 5, 5\r\n", "abcde")],
     ["a length with a sign", 400, post("Content-Length: +5\r\n", "abcde")],
     ["a length below nothing", 400, post("Content-Length: -1\r\n", "")],
@@ -134,10 +135,51 @@ describe("a request of which two servers could think differently is refused, and
 
   test("what is in order is read, one answer a request", async () => {
     // Guards the test itself: a server that refuses everything would pass the lines above.
-    const chunks = chunked("3;a=b\r\nabc\r\n0\r\n\r\n");
-    const answer = await exchange(plain.port, `${chunks}${post("Content-Length: 2\r\n", "ab")}${smuggled}`);
+    const answer = await exchange(plain.port, `${post("Content-Length: 2\r\n", "ab")}${get()}${smuggled}`);
     expect(statusesOf(answer)).toEqual([200, 200, 200]);
     expect(answer).toContain('"pathname":"/smuggled"');
+  });
+});
+
+describe("a request in chunks has one answer, the last of its connection, whatever follows the last chunk", () => {
+  const head = "Transfer-Encoding: chunked\r\n";
+  const trailer = ["0\r\n", "X-Trailer: a\r\n", "\r\n"];
+
+  test("in order: it is answered, and the connection ends", async () => {
+    const answer = await exchange(plain.port, chunked("3;a=b\r\nabc\r\n0\r\n\r\n"));
+    expect(statusesOf(answer)).toEqual([200]);
+    expect(answer).toContain("Connection: close");
+    expect(answer).toContain('"length":3');
+  });
+
+  // That of `/elsewhere` is given before any of the body is there, and `/read` wants all of it.
+  describe.each(["POST /elsewhere", "POST /read", "GET /elsewhere"])("%s", (line) => {
+    const request = `${line} HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
+    test.each([
+      ["a trailer", [request, "3\r\nabc\r\n", ...trailer]],
+      ["a trailer, in one packet", [[request, "3\r\nabc\r\n", ...trailer].join("")]],
+      ["a trailer, behind the last chunk", [`${request}3\r\nabc\r\n0\r\n`, "X-Trailer: a\r\n\r\n"]],
+      ["a broken chunk", [request, "3\r\nabc\r\n", "zz\r\n"]],
+      ["another request", [request, "0\r\n\r\n", smuggled]],
+      [
+        "more than a megabyte",
+        [request, `100000\r\n${"a".repeat(0x10_0000)}\r\n10\r\n`, `${"a".repeat(16)}\r\n0\r\n\r\n`],
+      ],
+    ])("%s", async (_, pieces) => {
+      const answer = await exchangePieces(plain.port, pieces);
+      expect(statusesOf(answer)).toHaveLength(1);
+      expect(answer).toMatch(/^connection: close\r$/im);
+      expect(answer).not.toContain("smuggled");
+    });
+  });
+
+  test("of our own: without a token, whose body is not looked at", async () => {
+    const request = `POST /incidents HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
+    for (const pieces of [
+      [request, "3\r\nabc\r\n", ...trailer],
+      [[request, "3\r\nabc\r\n", ...trailer].join("")],
+    ])
+      expect(statusesOf(await exchangePieces(own.port, pieces))).toHaveLength(1);
   });
 });
 
@@ -146,6 +188,11 @@ describe("our own application", () => {
 
   test.each<[string, number, string]>([
     ["two Hosts", 400, "GET /healthcheck HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n"],
+    [
+      "a Host that is none, and what follows it",
+      400,
+      `GET /healthcheck HTTP/1.1\r\nHost: a b\r\n\r\n${get("Connection: close\r\n", "/healthcheck")}`,
+    ],
     ["HTTP/1.0 without a Host", 400, "GET /healthcheck HTTP/1.0\r\n\r\n"],
     ["a body of another length", 413, post("Content-Length: 1048577\r\n", "")],
     [
