@@ -91,6 +91,38 @@ function badParameter(error: unknown): Unavailable | undefined {
   return new Unavailable(detail, { cause: error });
 }
 
+/**
+ * Why the same work may succeed when it is tried again: the database was away (a cut connection, a restart, a failover),
+ * or somebody else was at work on the same rows (a deadlock, a lock that was waited for too long).
+ */
+export type Transience = "outage" | "contention";
+
+/** Insufficient resources, connection exceptions, an operator's interventions, and a server that only reads. */
+const outages = [/^08/, /^53/, /^57P0[1235]$/, /^57014$/, /^25006$/, /^25P0[34]$/, /^CONNECT(ION_|_TIMEOUT)/];
+const outageCodes = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH"],
+  ...["ENETDOWN", "ENETUNREACH", "ENOTFOUND", "EAI_AGAIN"],
+]);
+const contentions = new Set(["40001", "40003", "40P01", "55P03"]);
+
+/** Judges an error by its code, or by that of what caused it; undefined for one that comes again each time. */
+export function transience(error: unknown): Transience | undefined {
+  for (let [one, depth] = [error, 0]; one && depth < mostCauses; depth += 1) {
+    const code = errorCode(one);
+    if (code !== undefined) {
+      if (contentions.has(code)) return "contention";
+      const isOutage = outageCodes.has(code) || outages.some((pattern) => pattern.test(code));
+      // The socket of a server that is being restarted.
+      const isSocketGone = code === "ENOENT" && (one as { syscall?: unknown }).syscall === "connect";
+      if (isOutage || isSocketGone) return "outage";
+    }
+    one = (one as { cause?: unknown }).cause;
+  }
+  return undefined;
+}
+
+const mostCauses = 5;
+
 /** That line for a log, whose errors have lost their words; none for what an operator cannot cause. */
 export function reasonOf(error: unknown): { reason?: string } {
   const known = operatorsError(withoutQuery(error));

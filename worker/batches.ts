@@ -1,55 +1,97 @@
 import type { Transaction } from "../drizzle/client.ts";
 import type { Fault, TaskResult } from "../core/schedule/finish.ts";
-import { workOnItem } from "./item.ts";
+import { endsRun, lockedReason, recordFailure } from "./item.ts";
+import { transience } from "../core/database_error.ts";
 import type { TaskContext } from "./task.ts";
+import { pause } from "./time.ts";
 
 /** What a batch came to, with the items of which nothing could be done. */
 export interface BatchResult {
   done: number;
   skipped: number;
   faults: Fault[];
+  /** Items that somebody else had locked, if the batch did not wait for them: they are tried again. */
+  locked?: readonly number[];
 }
 
-const size = 200;
+const defaultSize = 200;
+/** Before items that were locked are tried again in the same run. */
+const pauses = [100, 200, 400, 800, 1600];
+
+interface Batches {
+  /** The next ids behind this one. */
+  find: (last: number, limit: number) => Promise<number[]>;
+  /** As a person knows it: `incident 7`. */
+  nameOf: (id: number) => string;
+  work: (tx: Transaction, ids: readonly number[]) => Promise<BatchResult>;
+  /** Of a batch. */
+  size?: number;
+}
 
 /**
- * Works on records in the order of their ids, a batch in a transaction. Where that fails, each of them is tried by
- * itself, so that a bad one is recorded and the others are not lost with it.
+ * Works on records in the order of their ids, a batch in a transaction. Where that fails, each half of it is tried by
+ * itself, so that a bad record is found and recorded, and the others are not lost with it. Those that somebody has locked
+ * come last, and once more a little later; what is still locked then is postponed.
  */
-export async function inBatches(
-  context: TaskContext,
-  items: {
-    /** The next ids behind this one. */
-    find: (last: number, limit: number) => Promise<number[]>;
-    /** As a person knows it: `incident 7`. */
-    nameOf: (id: number) => string;
-    work: (tx: Transaction, ids: readonly number[]) => Promise<BatchResult>;
-  },
-): Promise<TaskResult> {
+export async function inBatches(context: TaskContext, items: Batches): Promise<TaskResult> {
   const { transaction, fault, signal } = context;
+  const { find, nameOf, work, size = defaultSize } = items;
   const total = { done: 0, skipped: 0, failed: 0 };
-  const add = ({ done, skipped, faults }: BatchResult) => {
-    total.done += done;
-    total.skipped += skipped;
-    total.failed += faults.length;
-    for (const { item, reason } of faults) fault(item, reason);
+  const locked: number[] = [];
+  const together = async (ids: readonly number[]) => {
+    const part = await transaction((tx) => work(tx, ids));
+    total.done += part.done;
+    total.skipped += part.skipped;
+    total.failed += part.faults.length;
+    for (const { item, reason } of part.faults) fault(item, reason);
+    locked.push(...(part.locked ?? []));
   };
-  const one = async (id: number) => {
-    const answer = await workOnItem(context, items.nameOf(id), () =>
-      transaction((tx) => items.work(tx, [id])),
-    );
-    if ("value" in answer) add(answer.value);
-    else total.failed += 1;
+  const alone = (id: number, error: unknown) => {
+    if (transience(error) === "contention") locked.push(id);
+    else {
+      recordFailure(context, nameOf(id), error);
+      total.failed += 1;
+    }
   };
   for (let last = 0; ;) {
     signal.throwIfAborted();
-    const ids = await items.find(last, size);
-    try {
-      if (ids.length > 0) add(await transaction((tx) => items.work(tx, ids)));
-    } catch {
-      for (const id of ids) await one(id);
-    }
-    if (ids.length < size) return total;
+    const ids = await find(last, size);
+    await byHalves(signal, ids, together, alone);
+    if (ids.length < size) break;
     last = ids.at(-1)!;
+  }
+  for (const milliseconds of pauses) {
+    if (locked.length === 0) break;
+    await pause(milliseconds, signal);
+    signal.throwIfAborted();
+    const again = locked.splice(0);
+    for (let at = 0; at < again.length; at += size)
+      await byHalves(signal, again.slice(at, at + size), together, alone);
+  }
+  for (const id of locked) context.postpone(nameOf(id), lockedReason);
+  total.failed += locked.length;
+  return total;
+}
+
+/**
+ * Works on items together; where that fails, on each half of them, down to those that cannot be done even alone.
+ *
+ * @throws what ends the run
+ */
+export async function byHalves<T>(
+  signal: AbortSignal,
+  items: readonly T[],
+  together: (part: readonly T[]) => Promise<void>,
+  alone: (item: T, error: unknown) => void,
+): Promise<void> {
+  if (items.length === 0) return;
+  try {
+    await together(items);
+  } catch (error) {
+    if (endsRun(error, signal)) throw error;
+    if (items.length === 1) return alone(items[0]!, error);
+    const middle = Math.ceil(items.length / 2);
+    await byHalves(signal, items.slice(0, middle), together, alone);
+    await byHalves(signal, items.slice(middle), together, alone);
   }
 }

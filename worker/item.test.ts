@@ -10,8 +10,10 @@ function working(error: unknown, signal = new AbortController().signal) {
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const fault = (item: string, reason: string) => void faults.push({ item, reason });
-  const work = workOnItem({ log, signal, fault }, "document 7", () => Promise.reject(error));
-  return { work, faults, logged };
+  const postponed: string[] = [];
+  const postpone = (item: string) => void postponed.push(item);
+  const work = workOnItem({ log, signal, fault, postpone }, "document 7", () => Promise.reject(error));
+  return { work, faults, logged, postponed };
 }
 
 test("what goes wrong with an item is its fault, in words of ours", async () => {
@@ -33,4 +35,11 @@ test("a run that is lost or given up, and a database that is away, end the run",
   const given = working(new Unavailable("wiki failed"), AbortSignal.abort());
   await expect(given.work).rejects.toThrow("wiki failed");
   expect(given.faults).toEqual([]);
+});
+
+test("an item that somebody else has locked is postponed", async () => {
+  const locked = new DrizzleQueryError("select", [], Object.assign(new Error(), { code: "55P03" }));
+  const said = working(locked);
+  expect(await said.work).toHaveProperty("failure");
+  expect(said).toMatchObject({ faults: [], postponed: ["document 7"] });
 });

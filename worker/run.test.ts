@@ -4,7 +4,8 @@ import { after } from "../core/clock.ts";
 import { readConfig } from "../core/config.ts";
 import { Unavailable } from "../core/errors.ts";
 import { createLog } from "../core/log.ts";
-import { claimNow } from "../core/schedule/claim.ts";
+import { type Claim, claimDue, claimNow } from "../core/schedule/claim.ts";
+import { excuseAttempt } from "../core/schedule/lease.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { run, runFault, team } from "../drizzle/schema/index.ts";
 import { somebodyWaits } from "../tests/support/blocked.ts";
@@ -282,5 +283,124 @@ test("a task's database only reads", async () => {
     // @ts-expect-error: and so does whatever could write
     db.execute;
     return nothing;
+  });
+});
+
+describe("a run that ends for a reason that passes", () => {
+  const definition = everySeconds("tested", 3600, 60);
+  const cut = Object.assign(new Error("terminating connection"), { code: "57P01" });
+  const throwing = (error: unknown) => ({ run: () => Promise.reject(error) });
+  /** The claim of a slot that is due, by this worker. */
+  const claimed = async (owner = "a"): Promise<Claim> => {
+    const answer = await claimDue(scheduleOf(client.db, clock, owner), definition);
+    if (!("claim" in answer)) throw new Error(`nothing to claim before ${answer.lookAgain.toISOString()}`);
+    return answer.claim;
+  };
+  beforeEach(async () => {
+    await claimDue(deps.schedule(), definition);
+    clock.advance(3600);
+    const sent = performance.now();
+    deps.time.observe(clock.now(), sent, sent);
+  });
+  const doClaim = (claim: Claim, task: ScheduledTask) => runClaim(deps, { definition, task }, claim, never);
+
+  test.each([
+    ["57P01", "PostgreSQL closed the connection: run it again"],
+    ["CONNECTION_CLOSED", "PostgreSQL closed the connection: run it again"],
+    ["08006", "Something unexpected went wrong (Error, 08006); the worker's log has more"],
+    ["25006", "This database is read-only (a replica?): run this against the primary"],
+    ["53300", "PostgreSQL has no connection left for us (max_connections)"],
+    ["40001", "Something unexpected went wrong (Error, 40001); the worker's log has more"],
+    ["40P01", "A table that must change stayed locked: try again when it is quieter"],
+    ["55P03", "A table that must change stayed locked: try again when it is quieter"],
+  ])("(%s) is put off, and another worker makes the next attempt", async (code, reason) => {
+    const outcome = await doClaim(await claimed(), throwing(Object.assign(new Error(), { code })));
+    expect(outcome).toEqual({ state: "put off" });
+    expect(await kept()).toMatchObject({
+      ...{ state: "Running", attempt: 1, error: null, leaseUntil: after(clock.now(), 1) },
+      result: { retries: { count: 1, reason } },
+    });
+    expect(await claimDue(deps.schedule(), definition)).toEqual({ lookAgain: after(clock.now(), 1) });
+    clock.advance(1);
+    const again = await claimed("b");
+    expect(again).toMatchObject({ owner: "b", attempt: 2, retries: 1 });
+    deps.schedule = () => scheduleOf(client.db, clock, "b");
+    expect(await doClaim(again, { run: async () => nothing })).toMatchObject({ state: "Done" });
+    expect(await kept()).toMatchObject({
+      state: "Done",
+      result: { ...nothing, retries: { count: 1, attempt: 1 } },
+    });
+  });
+
+  test("is put off for longer each time, a minute at most, however often, and fails when its slot is over", async () => {
+    const waits: number[] = [];
+    for (let attempt = 1; ; attempt += 1) {
+      const claim = await claimed(attempt % 2 ? "a" : "b");
+      deps.schedule = () => scheduleOf(client.db, clock, claim.owner);
+      const outcome = await doClaim(claim, throwing(cut));
+      if (outcome.state === "Failed") break;
+      const wait = ((await kept()).leaseUntil!.getTime() - clock.now().getTime()) / 1000;
+      waits.push(wait);
+      clock.advance(wait);
+      deps.time.observe(clock.now(), performance.now(), performance.now());
+    }
+    expect(waits.slice(0, 8)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+    expect(waits).toHaveLength(64);
+    expect(await kept()).toMatchObject({ state: "Failed", attempt: 65 });
+  });
+
+  test("keeps what it could do nothing about", async () => {
+    await doClaim(await claimed(), {
+      run: async ({ fault }) => {
+        fault("document 7", "not there");
+        throw cut;
+      },
+    });
+    expect(await client.db.select().from(runFault)).toMatchObject([{ item: "document 7" }]);
+  });
+
+  test("as an item that was locked does: a fault where it is locked until the slot is over", async () => {
+    const task: ScheduledTask = {
+      run: async ({ postpone }) => {
+        postpone("incident 7", "locked");
+        postpone("incident 8", "locked");
+        return { done: 1, skipped: 0, failed: 2 };
+      },
+    };
+    expect(await doClaim(await claimed(), task)).toEqual({ state: "put off" });
+    expect((await kept()).result.retries?.reason).toBe("incident 7: locked, and 1 more");
+    expect(await client.db.$count(runFault)).toBe(0);
+    clock.advance(3599);
+    deps.time.observe(clock.now(), performance.now(), performance.now());
+    expect(await doClaim(await claimed(), task)).toMatchObject({ state: "Done", result: { failed: 2 } });
+    expect(await client.db.select().from(runFault)).toMatchObject([
+      { item: "incident 7" },
+      { item: "incident 8" },
+    ]);
+  });
+
+  test("but was started by hand has failed: somebody waits for its outcome", async () => {
+    const outcome = await doing(() => Promise.reject(cut));
+    expect(outcome).toMatchObject({
+      state: "Failed",
+      error: expect.stringContaining("closed the connection"),
+    });
+  });
+
+  test("is no death of its worker, nor is a stop, nor an outage that was longer than a lease", async () => {
+    for (let time = 0; time < 10; time += 1) {
+      const claim = await claimed();
+      if (time % 3 === 0) await doClaim(claim, throwing(cut));
+      else if (time % 3 === 1)
+        await runClaim(deps, { definition, task: throwing(cut) }, claim, AbortSignal.abort());
+      else await excuseAttempt(deps.schedule(), claim);
+      clock.advance(60);
+    }
+    for (let death = 0; death < 5; death += 1) {
+      await claimed();
+      clock.advance(31);
+    }
+    expect(await claimDue(deps.schedule(), definition)).toHaveProperty("lookAgain");
+    expect(await kept()).toMatchObject({ state: "Failed", error: "Its worker died, 5 times", attempt: 15 });
   });
 });

@@ -1,9 +1,11 @@
-import { operatorsError } from "../core/database_error.ts";
+import { after } from "../core/clock.ts";
+import { operatorsError, transience } from "../core/database_error.ts";
 import { SvcError } from "../core/errors.ts";
 import type { Claim } from "../core/schedule/claim.ts";
-import { type Ending, type Fault, finishRun, type TaskResult } from "../core/schedule/finish.ts";
+import { type Ending, type Fault, finishRun, putOff, type TaskResult } from "../core/schedule/finish.ts";
 import { giveBack, renewLease, runLost, whileHeld } from "../core/schedule/lease.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";
+import { lastChance } from "../core/schedule/wanted.ts";
 import { withoutQuery } from "../drizzle/query_error.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { ScheduledTask, TaskContext } from "./task.ts";
@@ -16,17 +18,21 @@ export interface Work {
 }
 
 export interface Outcome {
-  state: "Done" | "Failed" | "lost" | "given back";
+  /** `put off`: it has ended for a reason that passes, and any worker makes the next attempt. */
+  state: "Done" | "Failed" | "put off" | "lost" | "given back";
   result?: TaskResult;
   error?: string;
 }
 
 const retryMilliseconds = 500;
 const patienceMilliseconds = 5000;
+/** Before the next attempt: a second, and twice as long each time. */
+const longestBackoffSeconds = 60;
 
 /**
  * Does the work of a claimed run and records how it ended, whatever the task does: one that throws, or that hangs until
- * its timeout, has failed. When `giveUp` aborts, the run is given back for another worker.
+ * its timeout, has failed. When `giveUp` aborts, the run is given back for another worker. One that ends for a reason that
+ * passes is put off, as long as its slot is worth being run; one that was started by hand fails, since somebody waits.
  */
 export async function runClaim(
   deps: WorkerDeps,
@@ -49,6 +55,7 @@ async function runToItsEnd(
   const stop = new AbortController();
   const recorded = new AbortController();
   const faults: Fault[] = [];
+  const postponed: Fault[] = [];
   const cut = Promise.withResolvers<"timeout" | "lost" | "given back">();
   const end = (why: "timeout" | "lost" | "given back") => {
     cut.resolve(why);
@@ -63,11 +70,11 @@ async function runToItsEnd(
     gone = lost;
     if (lost) end("lost");
   });
-  const record = async (ending: Ending): Promise<boolean> => {
+  const record = async (how: () => Promise<boolean>): Promise<boolean> => {
     // Until it is recorded, or another worker's.
     while (!gone && !giveUp.aborted) {
       try {
-        return await finishRun(schedule(), claim, ending);
+        return await how();
       } catch (err) {
         log.warn({ err, ...about }, "the end of a run cannot be recorded yet");
         await pause(retryMilliseconds, recorded.signal);
@@ -76,17 +83,29 @@ async function runToItsEnd(
     return false;
   };
   try {
-    const context = contextOf(deps, definition, claim, stop.signal, faults);
+    const context = contextOf(deps, definition, claim, stop.signal, { faults, postponed });
     const ended = await Promise.race([attempt(task, context), cut.promise]);
     if (ended === "given back") {
-      await inTime(patienceMilliseconds, giveBack(schedule(), claim)).catch((err: unknown) =>
+      await inTime(
+        patienceMilliseconds,
+        giveBack(schedule(), claim, { reason: "Its worker was stopped" }),
+      ).catch((err: unknown) =>
         log.warn({ err, ...about }, "a run cannot be given back: its lease ends by itself"),
       );
       log.info(about, "run given back");
       return { state: "given back" };
     }
-    const ending = ended === "lost" ? undefined : endingOf(ended, definition, faults);
-    if (!ending || !(await record(ending))) {
+    const reason = typeof ended === "object" ? reasonToRetry(ended, postponed) : undefined;
+    const seconds = Math.min(2 ** (claim.retries ?? 0), longestBackoffSeconds);
+    if (reason !== undefined && isWorthRetrying(deps, definition, claim, seconds)) {
+      // What of the attempt is still under way shall not be beside the next one.
+      stop.abort();
+      const isPutOff = await record(() => putOff(schedule(), claim, { seconds, reason, faults }));
+      log.warn({ ...about, reason, seconds }, isPutOff ? "run put off" : "run lost to another worker");
+      return { state: isPutOff ? "put off" : "lost" };
+    }
+    const ending = ended === "lost" ? undefined : endingOf(ended, definition, [...faults, ...postponed]);
+    if (!ending || !(await record(() => finishRun(schedule(), claim, ending)))) {
       log.warn(about, "run lost to another worker");
       return { state: "lost" };
     }
@@ -110,7 +129,7 @@ function contextOf(
   { timeoutSeconds }: TaskDefinition,
   claim: Claim,
   signal: AbortSignal,
-  faults: Fault[],
+  { faults, postponed }: Record<"faults" | "postponed", Fault[]>,
 ): TaskContext {
   return {
     ...{ db: db(), clock: time, config, log, plugins, signal, slot: claim.slot },
@@ -126,6 +145,7 @@ function contextOf(
       });
     },
     fault: (item, reason) => void faults.push({ item, reason }),
+    postpone: (item, reason) => void postponed.push({ item, reason }),
   };
 }
 
@@ -150,6 +170,26 @@ function endingOf(
   if ("thrown" in ended) return { error: reasonOf(ended.thrown), faults };
   const { done, skipped, failed } = ended.result;
   return { result: { done, skipped, failed }, faults };
+}
+
+/** Why another attempt of the run may do what this one could not; undefined where it would do the same. */
+function reasonToRetry(
+  ended: { result: TaskResult } | { thrown: unknown },
+  [first, ...others]: readonly Fault[],
+): string | undefined {
+  if ("thrown" in ended) return transience(ended.thrown) && reasonOf(ended.thrown);
+  if (!first) return undefined;
+  const more = others.length > 0 ? `, and ${others.length} more` : "";
+  return `${first.item}: ${first.reason}${more}`;
+}
+
+function isWorthRetrying(
+  { time, config }: Pick<WorkerDeps, "time" | "config">,
+  { timing }: TaskDefinition,
+  { slot, trigger }: Claim,
+  seconds: number,
+): boolean {
+  return trigger === "schedule" && after(time.now(), seconds) < lastChance(timing, config.timezone, slot);
 }
 
 /** Renews the lease every third of it. @returns whether the run was lost; false when `signal` has aborted */

@@ -20,6 +20,11 @@ export interface TaskContext extends Omit<PluginContext, "db"> {
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** Records that nothing could be done about one item, and why, in words fit to be kept; the rest goes on. */
   fault(item: Fault["item"], reason: Fault["reason"]): void;
+  /**
+   * The same of an item of which nothing could be done yet, since somebody else had it locked: the run ends, and is made
+   * again while its slot lasts. Then it is a fault.
+   */
+  postpone(item: Fault["item"], reason: Fault["reason"]): void;
 }
 
 /**

@@ -1,8 +1,9 @@
 import { hostname } from "node:os";
 import { errorCode, operatorsError } from "../core/database_error.ts";
-import { claimDue, claimNow } from "../core/schedule/claim.ts";
+import { type Claim, claimDue, claimNow, type ScheduleContext } from "../core/schedule/claim.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
+import { excuseAttempt } from "../core/schedule/lease.ts";
 import { Crew } from "./crew.ts";
 import { withoutQuery } from "../drizzle/query_error.ts";
 import type { WorkerDeps } from "./deps.ts";
@@ -96,10 +97,17 @@ async function follow(
       await time.sleepUntil(crew.inTurn(schedule(), one.definition, claimed.lookAgain), stop);
       continue;
     }
-    await runClaim(deps, one, claimed.claim, giveUp).catch((err: unknown) =>
-      log.error({ err, task: one.definition.name }, "a run ended in a way that nobody foresaw"),
+    const { claim } = claimed;
+    const outcome = await runClaim(deps, one, claim, giveUp).catch((err: unknown) =>
+      log.error({ err, task: one.definition.name }, "unexpected error at the end of a run"),
     );
+    if (outcome?.state === "lost") await outage.outlast(() => excuse(schedule(), claim), stop);
   }
+}
+
+async function excuse(context: ScheduleContext, claim: Claim): Promise<true> {
+  await excuseAttempt(context, claim);
+  return true;
 }
 
 /** Says that we live, and hears what time it is and who else does. */

@@ -15,7 +15,7 @@ import { noteAsked, rowsRead } from "../../tests/support/statements.ts";
 import { costChanged } from "../incident/lock.ts";
 import { populate } from "../populate/populate.ts";
 import { formula as defaults, multipliers } from "../populate/defaults.ts";
-import { computeCosts, formulaInForce, lockCostDue } from "./compute.ts";
+import { computeCosts, costDue, formulaInForce, lockForCost } from "./compute.ts";
 import { costOf, type Formula, type RoleInterval } from "./formula.ts";
 
 const start = new Date("2026-12-01T12:00:00.000Z");
@@ -173,7 +173,7 @@ describe("an incident", () => {
   test("is due while it is Active, and once behind each change", async () => {
     const active = await insertCase(client.db, kinds, { stableAt: null, roles: [commander] });
     const stable = await insertCase(client.db, kinds, { stableAt: at(7_200_000), roles: [commander] });
-    const due = () => client.db.transaction((tx) => lockCostDue(tx, active - 1, 10));
+    const due = () => costDue(client.db, active - 1, 10);
     expect(await due()).toEqual([active, stable]);
     await compute([active, stable]);
     expect(await due()).toEqual([active]);
@@ -182,7 +182,7 @@ describe("an incident", () => {
     expect((await row(stable)).cost).toBe(1096);
   });
 
-  test("is left alone while somebody changes it, and what they change is seen the next time", async () => {
+  test("that somebody changes is not waited for, and is told of", async () => {
     const id = await insertCase(client.db, kinds, { stableAt: at(7_200_000), roles: [commander] });
     const { promise: changed, resolve: change } = Promise.withResolvers<void>();
     const { promise: held, resolve: hold } = Promise.withResolvers<void>();
@@ -192,11 +192,12 @@ describe("an incident", () => {
       await changed;
     });
     await held;
-    const due = () => client.db.transaction((tx) => lockCostDue(tx, id - 1, 10));
-    expect(await due()).toEqual([]);
+    const gone = 1_000_000;
+    const lock = () => client.db.transaction((tx) => lockForCost(tx, [id, gone]));
+    expect(await lock()).toEqual({ ids: [], locked: [id] });
     change();
     await other;
-    expect(await due()).toEqual([id]);
+    expect(await lock()).toEqual({ ids: [id], locked: [] });
   });
 
   test("keeps a snapshot when its cost is another one, with what it came from; its version stays", async () => {

@@ -1,5 +1,5 @@
-import { and, asc, desc, gt, sql } from "drizzle-orm";
-import type { Transaction } from "../../drizzle/client.ts";
+import { and, asc, desc, gt, inArray, or, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import {
   costFormula,
   costFormulaRole,
@@ -11,8 +11,8 @@ import {
 import { SvcError } from "../errors.ts";
 
 /** The version of the formula in force: the highest. @throws SvcError when there is none */
-export async function formulaInForce(tx: Transaction): Promise<number> {
-  const [newest] = await tx
+export async function formulaInForce(db: Pick<Database, "select">): Promise<number> {
+  const [newest] = await db
     .select({ version: costFormula.version })
     .from(costFormula)
     .orderBy(desc(costFormula.version))
@@ -22,19 +22,61 @@ export async function formulaInForce(tx: Transaction): Promise<number> {
 }
 
 /**
- * Takes hold of incidents whose cost is to be computed, in the order of their ids: those that are Active, and those that
- * have changed since. One that somebody is just changing is left for the next time, instead of waiting for it.
+ * Incidents whose cost is to be computed, in the order of their ids: those that are Active, and those that have changed
+ * since.
  */
-export async function lockCostDue(tx: Transaction, afterId: number, limit: number): Promise<number[]> {
-  const rows = await tx
+export async function costDue(
+  db: Pick<Database, "select">,
+  afterId: number,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
     .select({ id: incident.id })
     .from(incident)
     // As the index has it.
     .where(and(gt(incident.id, afterId), sql`(status = 'Active' or costed_basis <> cost_basis)`))
     .orderBy(asc(incident.id))
-    .limit(limit)
-    .for("no key update", { skipLocked: true });
+    .limit(limit);
   return rows.map(({ id }) => id);
+}
+
+/** Locks incidents, as far as nobody else has: those are not waited for, so that nobody waits for us. */
+export async function lockForCost(
+  tx: Transaction,
+  ids: readonly number[],
+): Promise<{ ids: number[]; locked: number[] }> {
+  const among = inArray(incident.id, [...ids]);
+  const held = await tx
+    .select({ id: incident.id })
+    .from(incident)
+    .where(among)
+    .orderBy(asc(incident.id))
+    .for("no key update", { skipLocked: true });
+  const ours = new Set(held.map(({ id }) => id));
+  if (ours.size === ids.length) return { ids: [...ours], locked: [] };
+  const there = await tx.select({ id: incident.id }).from(incident).where(among);
+  return { ids: [...ours], locked: there.map(({ id }) => id).filter((id) => !ours.has(id)) };
+}
+
+/** Those of the incidents that have a time without an end (`infinity`): no length of time can be computed of them. */
+export async function endlessIncidents(
+  tx: Transaction,
+  ids: readonly number[],
+): Promise<{ id: number; name: string }[]> {
+  const { incidentId, assumedAt, renouncedAt } = participantRole;
+  const among = inArray(incident.id, [...ids]);
+  // Of null PostgreSQL says null: it is no such time.
+  const endlessRole = tx
+    .select({ incidentId })
+    .from(participantRole)
+    .where(
+      and(
+        inArray(incidentId, [...ids]),
+        sql`not (isfinite(${assumedAt}) and coalesce(isfinite(${renouncedAt}), true))`,
+      ),
+    );
+  const endless = or(sql`not isfinite(${incident.stableAt})`, inArray(incident.id, endlessRole));
+  return tx.select({ id: incident.id, name: incident.name }).from(incident).where(and(among, endless));
 }
 
 /**

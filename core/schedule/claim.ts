@@ -28,6 +28,8 @@ export interface Claim {
   owner: string;
   attempt: number;
   trigger: (typeof runTriggers)[number];
+  /** How many of its attempts have ended for a reason that passes. */
+  retries?: number;
 }
 
 /** A claim, or when it makes sense to look again. */

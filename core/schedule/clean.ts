@@ -16,9 +16,12 @@ const batch = 1000;
 /** Of the task `known`: the slot of its last run that has ended, which says what is wrong. */
 const lastEnded = sql`(select slot from ${run} where task = known.name and ${hasEnded} order by slot desc limit 1)`;
 
+/** The slot of its last run that is Done: the next summary tells of what has ended since. */
+const lastDone = sql`(select slot from ${run} where task = known.name and state = 'Done' order by slot desc limit 1)`;
+
 /**
  * Deletes what nobody asks for any more: runs of more than 30 days ago, but for the last slot of each task, which says
- * where its slots go on, and its last run that has ended; items of more than a day ago that a run could do nothing
+ * where its slots go on, its last run that has ended and the last one that is Done; items of more than a day ago that a run could do nothing
  * about, but for those of that one; workers that are gone since yesterday; answers to repeated writes that have
  * expired.
  */
@@ -43,7 +46,7 @@ async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> 
       select found.row from limits cross join ${scheduledTask} as known cross join lateral (
         select run.ctid as row from ${run} as run
         where run.task = known.name and run.slot < limits.old and run.state <> 'Running'
-          and run.slot is distinct from ${lastEnded} and (run.trigger = 'eager' or run.slot < (
+          and run.slot is distinct from ${lastEnded} and run.slot is distinct from ${lastDone} and (run.trigger = 'eager' or run.slot < (
             select slot from ${run} where task = known.name and trigger = 'schedule' order by slot desc limit 1
           ))
         order by run.slot limit ${batch}

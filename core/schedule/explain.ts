@@ -38,7 +38,9 @@ function state({ state, due, last, pausedAt }: TaskStatus, text: (at: Date | nul
     case "paused":
       return `Paused since ${text(pausedAt)}: no slot is claimed until svc scheduler resume`;
     case "running":
-      return `Running: a worker holds it until ${text(last?.leaseUntil ?? null)}, and longer while it lives`;
+      return last && last.result.retries?.attempt === last.attempt
+        ? `Put off: any worker tries it again at ${text(last.leaseUntil)}`
+        : `Running: a worker holds it until ${text(last?.leaseUntil ?? null)}, and longer while it lives`;
     case "waiting":
       return due ? `Due since ${text(due)}, and no worker has claimed it` : "Nothing is due";
   }
@@ -50,11 +52,14 @@ function lastRun(last: RunView, text: (at: Date | null) => string): string[] {
   const again = attempt > 1 ? `, at the ${attempt}. attempt` : "";
   const took =
     startedAt && finishedAt ? `, ${((finishedAt.getTime() - startedAt.getTime()) / 1000).toFixed(1)} s` : "";
-  const { done, skipped, failed, missed_slots: missed } = result;
+  const { done, skipped, failed, missed_slots: missed, retries } = result;
   return [
     `Last slot: ${text(slot)}, ${state}${how}${again}${took}`,
     ...(done === undefined ? [] : [`  ${done} done, ${skipped} skipped, ${failed} failed`]),
     ...(error ? [`  ${error}`] : []),
+    ...(retries
+      ? [`  Attempts that were put off: ${retries.count}; the last because of: ${retries.reason}`]
+      : []),
     ...(missed
       ? [`  It stands for ${missed.count} before it that nobody ran, from ${text(new Date(missed.from))}`]
       : []),

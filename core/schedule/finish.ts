@@ -2,7 +2,7 @@ import { inArray, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, runFault } from "../../drizzle/schema/index.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
-import { isHeld } from "./lease.ts";
+import { giveBack, isHeld } from "./lease.ts";
 import { sendPrepared } from "./prepared.ts";
 
 /** An item that the run could do nothing about, and why. */
@@ -47,6 +47,24 @@ export async function finishRun(
   return context.db.transaction(async (tx) => {
     if (!(await end(tx, context, claim, ending))) return false;
     await keepFaults(tx, claim, faults.slice(0, mostFaults));
+    return true;
+  });
+}
+
+/**
+ * Ends an attempt for a reason that passes: after `seconds` any worker makes the next one. What the attempt could do
+ * nothing about is kept: some of it is looked at again only when it changes.
+ *
+ * @returns whether the run was still ours
+ */
+export async function putOff(
+  context: ScheduleContext,
+  claim: Claim,
+  { seconds, reason, faults }: { seconds: number; reason: string; faults: readonly Fault[] },
+): Promise<boolean> {
+  return context.db.transaction(async (tx) => {
+    if (!(await giveBack({ ...context, db: tx }, claim, { seconds, reason }))) return false;
+    if (faults.length > 0) await keepFaults(tx, claim, faults.slice(0, mostFaults));
     return true;
   });
 }

@@ -43,7 +43,7 @@ describe("a run that was taken over", () => {
     const { first, second } = await takenOver();
     expect(await renewLease(as("a"), first)).toBe(false);
     expect(await finishRun(as("a"), first, { faults: [{ item: "x", reason: "y" }] })).toBe(false);
-    await giveBack(as("a"), first);
+    await giveBack(as("a"), first, { reason: "stopped" });
     expect(await rows()).toMatchObject([{ owner: "b", state: "Running" }]);
     expect(await client.db.$count(runFault)).toBe(0);
     expect(await renewLease(as("b"), second)).toBe(true);
@@ -88,7 +88,7 @@ test("a lease that is renewed goes on for another one", async () => {
 
 test("a run that is given back is taken over at once", async () => {
   const claim = await claimNow(as("a"), task);
-  await giveBack(as("a"), claim);
+  await giveBack(as("a"), claim, { reason: "stopped" });
   expect(await claimNow(as("b"), task)).toMatchObject({ slot: claim.slot, attempt: 2 });
 });
 

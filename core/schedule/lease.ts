@@ -1,5 +1,5 @@
-import { and, eq, gt, sql } from "drizzle-orm";
-import type { Transaction } from "../../drizzle/client.ts";
+import { and, eq, gt, gte, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../errors.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
@@ -19,6 +19,9 @@ export function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">
   );
 }
 
+/** A run waits no longer for a row that somebody else holds: it goes on with others, and comes back to that one. */
+const lockSeconds = 5;
+
 /** @returns whether the run is still ours, for another lease */
 export async function renewLease(context: Holder, claim: Claim): Promise<boolean> {
   const renewed = await context.db
@@ -29,9 +32,39 @@ export async function renewLease(context: Holder, claim: Claim): Promise<boolean
   return renewed.length > 0;
 }
 
-/** Ends the lease before its time, so that another worker goes on at once. */
-export async function giveBack(context: Holder, claim: Claim): Promise<void> {
-  await context.db.update(run).set({ leaseUntil: context.databaseClock.now() }).where(isHeld(context, claim));
+/** One more attempt that has ended for a reason that passes: it does not count as the death of a worker. */
+function retriesWith({ attempt }: Claim, reason: string): SQL {
+  const count = sql`coalesce((${run.result} -> 'retries' ->> 'count')::int, 0) + 1`;
+  const retries = sql`jsonb_build_object('count', ${count}, 'attempt', ${attempt}::int, 'reason', ${reason}::text)`;
+  return sql`${run.result} || jsonb_build_object('retries', ${retries})`;
+}
+
+/**
+ * Ends the lease so many seconds from now, so that any worker makes the next attempt then.
+ *
+ * @returns whether the run was still ours
+ */
+export async function giveBack(
+  context: Omit<Holder, "db"> & { db: Database | Transaction },
+  claim: Claim,
+  { seconds = 0, reason }: { seconds?: number; reason: string },
+): Promise<boolean> {
+  const leaseUntil = behindNow(context.databaseClock, seconds);
+  const given = await context.db
+    .update(run)
+    .set({ leaseUntil, result: retriesWith(claim, reason) })
+    .where(isHeld(context, claim))
+    .returning({ slot: run.slot });
+  return given.length > 0;
+}
+
+/** Notes that the worker of an attempt has lost its run but lives: the database was away for longer than a lease. */
+export async function excuseAttempt({ db }: Pick<Holder, "db">, claim: Claim): Promise<void> {
+  const { task, slot, attempt } = claim;
+  await db
+    .update(run)
+    .set({ result: retriesWith(claim, "Its lease ended while its worker could not renew it") })
+    .where(and(eq(run.task, task), eq(run.slot, slot), eq(run.state, "Running"), gte(run.attempt, attempt)));
 }
 
 /**
@@ -53,7 +86,8 @@ export async function whileHeld<T>(
       "hold_run",
       sql`
         select set_config('idle_in_transaction_session_timeout', ${`${context.leaseSeconds}s`}, true),
-          set_config('statement_timeout', ${`${timeoutSeconds}s`}, true)
+          set_config('statement_timeout', ${`${timeoutSeconds}s`}, true),
+          set_config('lock_timeout', ${`${lockSeconds}s`}, true)
         from ${run} where ${isHeld(context, claim)} for key share`,
     );
     if (!held) throw runLost();

@@ -7,7 +7,7 @@ import { scheduleOf } from "../../tests/support/schedule.ts";
 import { claimDue, claimNow } from "./claim.ts";
 import { cleanUp } from "./clean.ts";
 import { explain } from "./explain.ts";
-import { finishRun } from "./finish.ts";
+import { finishRun, putOff } from "./finish.ts";
 import { beat, signOff } from "./heartbeat.ts";
 import { pauseTask, resumeTask } from "./pause.ts";
 import { laggards, recentFaults, scheduleStatus } from "./status.ts";
@@ -214,6 +214,22 @@ test("explains what is due, and what the last run did", async () => {
   ]);
   const ofLast = { now: clock.now(), faults: faults.slice(0, 1), timezone: "UTC" };
   expect(explain(await ofSync(), ofLast, text)).toEqual(lines.toSpliced(7, 2));
+});
+
+test("explains that a run was put off, and why", async () => {
+  await claimDue(as(), sync);
+  clock.advance(3600);
+  await putOff(as(), await claimed(), { seconds: 8, reason: "PostgreSQL was away", faults: [] });
+  const text = (at: Date | null) => at?.toISOString().slice(11, 19) ?? "-";
+  const said = async () => explain(await ofSync(), { now: clock.now(), faults: [], timezone: "UTC" }, text);
+  const reason = "  Attempts that were put off: 1; the last because of: PostgreSQL was away";
+  expect(await said()).toContain(reason);
+  expect(await said()).toContain("Put off: any worker tries it again at 13:00:18");
+  clock.advance(8);
+  const again = await claimed();
+  expect((await said()).join()).toContain("Running: a worker holds it until 13:00:48");
+  await finishRun(as(), again, { result: { done: 1, skipped: 0, failed: 0 }, faults: [] });
+  expect(await said()).toContain(reason);
 });
 
 test("cleaning up keeps the runs of a month, and of each task the last slot and the last run that has ended", async () => {

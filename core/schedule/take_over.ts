@@ -9,7 +9,7 @@ import type { Running } from "./seen.ts";
 import type { TaskDefinition } from "./tasks.ts";
 
 /** A run that takes its worker down each time is given up in the end. */
-const mostAttempts = 5;
+const mostDeaths = 5;
 
 /**
  * Makes the run of a dead worker ours. A transaction of that run which is still open is not waited for (`skip locked`):
@@ -26,16 +26,19 @@ export async function takeOver(
 ): Promise<Claim | undefined> {
   const isIt = and(eq(run.task, task.name), eq(run.slot, slot), eq(run.attempt, attempt));
   const [ours] = await tx
-    .select({ slot: run.slot })
+    .select({ result: run.result })
     .from(run)
     .where(and(isIt, eq(run.state, "Running"), lte(run.leaseUntil, databaseClock.now())))
     .for("update", { skipLocked: true });
   if (!ours) return undefined;
+  const { retries } = ours.result;
   const tooLate = "daily" in task.timing && after(slot, catchUpSeconds) < now;
-  if (tooLate || attempt >= mostAttempts) {
-    const error = tooLate
-      ? "Its worker died, and no other was there within six hours"
-      : `Its worker died, ${mostAttempts} times`;
+  if (tooLate || attempt - (retries?.count ?? 0) >= mostDeaths) {
+    const error = !tooLate
+      ? `Its worker died, ${mostDeaths} times`
+      : retries
+        ? `It was tried ${attempt} times within six hours; the last reason to try again: ${retries.reason}`
+        : "Its worker died, and no other was there within six hours";
     const finishedAt = databaseClock.now();
     await tx.update(run).set({ state: "Failed", error, leaseUntil: null, finishedAt }).where(isIt);
     return undefined;
@@ -45,5 +48,5 @@ export async function takeOver(
     .update(run)
     .set({ owner, attempt: attempt + 1, leaseUntil, startedAt: databaseClock.now() })
     .where(isIt);
-  return { task: task.name, slot, owner, attempt: attempt + 1, trigger };
+  return { task: task.name, slot, owner, attempt: attempt + 1, trigger, retries: retries?.count ?? 0 };
 }

@@ -37,7 +37,8 @@ export function resultOf({ skipped }: Due): RunResult {
   return skipped ? { missed_slots: { count: skipped.count, from: skipped.from.toISOString() } } : {};
 }
 
-function lastChance(timing: Timing, zone: string, slot: Date): Date {
+/** Until when a slot is worth being run: the next one is due, or a daily one is not made up for any more. */
+export function lastChance(timing: Timing, zone: string, slot: Date): Date {
   const next = nextSlot(timing, zone, slot);
   if ("every" in timing) return next;
   const given = after(slot, catchUpSeconds + 0.001);

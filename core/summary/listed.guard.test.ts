@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => outbox[Symbol.asyncDispose]());
 
 const commander = async () => {
-  const [listed] = await readListed(outbox.db, at, undefined, 1);
+  const [listed] = await readListed(outbox.db, { since: at, until: at }, undefined, 1);
   return listed!.commander;
 };
 

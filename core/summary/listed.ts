@@ -8,7 +8,9 @@ import {
   participantRole,
   statusReport,
 } from "../../drizzle/schema/index.ts";
-import { after } from "../clock.ts";
+import { endlessReason, isEndlessColumn } from "../endless.ts";
+import type { Fault } from "../schedule/finish.ts";
+import type { Window } from "./window.ts";
 
 /** An incident as a summary tells of it. */
 export interface Listed {
@@ -22,19 +24,16 @@ export interface Listed {
   lastReportAt: Date | null;
 }
 
-export const daySeconds = 24 * 3600;
-
-/** What a summary of this slot tells of: what is Active, and what became Stable or Closed in the 24 h before it. */
-function isListed(slot: Date): SQL | undefined {
-  const within = (column: typeof incident.stableAt) =>
-    and(gt(column, after(slot, -daySeconds)), lte(column, slot));
+/** What a summary tells of: what is Active, and what became Stable or Closed in its window. */
+function isListed({ since, until }: Window): SQL | undefined {
+  const within = (column: typeof incident.stableAt) => and(gt(column, since), lte(column, until));
   return or(eq(incident.status, "Active"), within(incident.stableAt), within(incident.closedAt));
 }
 
 /** The first `limit` of the incidents that are listed and `which`: what goes on and is urgent comes first. */
 export async function readListed(
   db: Pick<Database, "select">,
-  slot: Date,
+  window: Window,
   which: SQL | undefined,
   limit: number,
 ): Promise<Listed[]> {
@@ -58,7 +57,7 @@ export async function readListed(
     })
     .from(incident)
     .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
-    .where(and(isListed(slot), which))
+    .where(and(isListed(window), which))
     .orderBy(
       sql`${incident.status} <> 'Active'`,
       ...[desc(incidentPriority.rank), desc(incident.reportedAt), asc(incident.id)],
@@ -69,13 +68,13 @@ export async function readListed(
 /** How many incidents are listed and `which`: those that go on, and the others. */
 export async function countListed(
   db: Pick<Database, "select">,
-  slot: Date,
+  window: Window,
   which: SQL | undefined,
 ): Promise<{ active: number; ended: number }> {
   const rows = await db
     .select({ active: sql<boolean>`${incident.status} = 'Active'`, n: count() })
     .from(incident)
-    .where(and(isListed(slot), which))
+    .where(and(isListed(window), which))
     .groupBy(sql`1`);
   const of = (active: boolean) => rows.find((row) => row.active === active)?.n ?? 0;
   return { active: of(true), ended: of(false) };
@@ -84,7 +83,7 @@ export async function countListed(
 /** Ids behind `last` of people who take part in an incident that is listed. */
 export async function audience(
   db: Pick<Database, "selectDistinct">,
-  slot: Date,
+  window: Window,
   last: number,
   limit: number,
 ): Promise<number[]> {
@@ -93,14 +92,18 @@ export async function audience(
     .selectDistinct({ id: individualId })
     .from(participant)
     .innerJoin(incident, eq(incident.id, participant.incidentId))
-    .where(and(isListed(slot), isNull(participant.leftAt), gt(individualId, last)))
+    .where(and(isListed(window), isNull(participant.leftAt), gt(individualId, last)))
     .orderBy(asc(individualId))
     .limit(limit);
   return rows.map(({ id }) => id);
 }
 
 /** In which of the incidents that are listed these people take part now. */
-export async function participations(db: Pick<Database, "select">, slot: Date, people: readonly number[]) {
+export async function participations(
+  db: Pick<Database, "select">,
+  window: Window,
+  people: readonly number[],
+) {
   return db
     .select({
       individualId: participant.individualId,
@@ -108,6 +111,23 @@ export async function participations(db: Pick<Database, "select">, slot: Date, p
     })
     .from(participant)
     .innerJoin(incident, eq(incident.id, participant.incidentId))
-    .where(and(isListed(slot), isNull(participant.leftAt), inArray(participant.individualId, [...people])))
+    .where(and(isListed(window), isNull(participant.leftAt), inArray(participant.individualId, [...people])))
     .orderBy(sql`${incident.status} <> 'Active'`, desc(incident.reportedAt), asc(incident.id));
+}
+
+/** Incidents of which it cannot be told whether they belong into a summary, or since when they have been Active. */
+export async function endlessIncidents(db: Pick<Database, "select">): Promise<Fault[]> {
+  const { status, reportedAt, stableAt, closedAt } = incident;
+  const rows = await db
+    .select({ item: incident.name })
+    .from(incident)
+    .where(
+      or(
+        and(eq(status, "Active"), isEndlessColumn(reportedAt)),
+        isEndlessColumn(stableAt),
+        isEndlessColumn(closedAt),
+      ),
+    )
+    .orderBy(asc(incident.id));
+  return rows.map(({ item }) => ({ item, reason: endlessReason }));
 }

@@ -1,7 +1,9 @@
-import { durationText } from "../duration.ts";
+import { durationText, minuteText } from "../duration.ts";
+import { isEndless } from "../endless.ts";
 import { literally } from "../markdown.ts";
 import type { Message } from "../plugin/facts.ts";
 import type { Listed } from "./listed.ts";
+import type { Window } from "./window.ts";
 
 export interface Summary {
   /** Those that are spelt out, what is Active first. */
@@ -11,11 +13,19 @@ export interface Summary {
   ended: number;
 }
 
-/** The day in one message. `date` is the slot's, in the time zone of the schedule. */
-export function summaryMessage(
-  { incidents, active, ended }: Summary,
-  { date, now, publicUrl }: { date: string; now: Date; publicUrl: string },
-): Message {
+export interface Words {
+  /** The slot's, in the time zone of the schedule. */
+  date: string;
+  window: Window;
+  timezone: string;
+  publicUrl: string;
+}
+
+/** The day in one message. */
+export function summaryMessage({ incidents, active, ended }: Summary, words: Words): Message {
+  const { date, publicUrl } = words;
+  const now = words.window.until;
+  const when = windowText(words);
   const isActive = ({ status }: Listed) => status === "Active";
   const line = (one: Listed) => `- ${lineOf(one, now)}\n  ${publicUrl}/incidents/${one.id}`;
   const section = (title: string, listed: readonly Listed[], count: number) => {
@@ -23,25 +33,28 @@ export function summaryMessage(
     const more = count > listed.length ? [`- and ${count - listed.length} more`] : [];
     return [`${title}: ${count}`, "", ...listed.map(line), ...more].join("\n");
   };
-  const ended24 = incidents.filter((one) => !isActive(one));
+  const over = incidents.filter((one) => !isActive(one));
   return {
-    subject: `Incidents on ${date}: ${active} active, ${ended} stable or closed in the last 24 hours`,
+    subject: `Incidents on ${date}: ${active} active, ${ended} stable or closed ${when}`,
     text: [
       section("Active", incidents.filter(isActive), active),
-      section("Stable or closed in the last 24 hours", ended24, ended),
+      section(`Stable or closed ${when}`, over, ended),
     ].join("\n\n"),
   };
 }
 
 /** What one person is told of a Restricted incident, apart from the summary of the others. */
-export function restrictedMessage(
-  one: Listed,
-  { date, now, publicUrl }: { date: string; now: Date; publicUrl: string },
-): Message {
+export function restrictedMessage(one: Listed, { date, window, publicUrl }: Words): Message {
   return {
     subject: `${one.name} on ${date}`,
-    text: `${lineOf(one, now)}\n\n${publicUrl}/incidents/${one.id}\n\nRestricted: only those who take part are told.`,
+    text: `${lineOf(one, window.until)}\n\n${publicUrl}/incidents/${one.id}\n\nRestricted: only those who take part are told.`,
   };
+}
+
+/** Mostly it is a day; not so in spring and autumn, nor where the summary of a day was missed. */
+function windowText({ window: { since, until }, timezone }: Words): string {
+  const hours = (until.getTime() - since.getTime()) / 3_600_000;
+  return hours === 24 ? "in the last 24 hours" : `since ${minuteText(since, timezone)}`;
 }
 
 function lineOf(
@@ -50,9 +63,11 @@ function lineOf(
 ): string {
   const parts = [
     status === "Active" ? `priority ${literally(priority)}` : status,
-    ...(status === "Active" ? [`for ${durationText(reportedAt, now)}`] : []),
+    ...(status === "Active" && !isEndless(reportedAt) ? [`for ${durationText(reportedAt, now)}`] : []),
     commander === null ? "nobody commands" : `commander ${literally(commander)}`,
-    lastReportAt === null ? "no status report yet" : `last report ${durationText(lastReportAt, now)} ago`,
+    lastReportAt === null || isEndless(lastReportAt)
+      ? "no status report yet"
+      : `last report ${durationText(lastReportAt, now)} ago`,
   ];
   return `${name}: ${literally(title)} (${parts.join(", ")})`;
 }

@@ -7,18 +7,18 @@ import { deliver, type Outgoing } from "../delivery/deliver.ts";
 import { openConversations } from "../delivery/reach.ts";
 import { writtenSince } from "../delivery/written.ts";
 import type { Fault } from "../schedule/finish.ts";
-import type { TaskName } from "../schedule/tasks.ts";
-import { countListed, daySeconds, participations, readListed } from "./listed.ts";
+import { countListed, participations, readListed } from "./listed.ts";
 import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
+import { summaryTask as task, type Window } from "./window.ts";
 
-const task = "incident-daily-summary" satisfies TaskName;
+const daySeconds = 24 * 3600;
 /** Incidents that a message spells out. */
 const most = 100;
 
 /** What everybody may read of a day. */
-export async function openSummary(db: Pick<Database, "select">, slot: Date): Promise<Summary> {
+export async function openSummary(db: Pick<Database, "select">, window: Window): Promise<Summary> {
   const open = eq(incident.visibility, "Open");
-  return { incidents: await readListed(db, slot, open, most), ...(await countListed(db, slot, open)) };
+  return { incidents: await readListed(db, window, open, most), ...(await countListed(db, window, open)) };
 }
 
 /**
@@ -27,21 +27,23 @@ export async function openSummary(db: Pick<Database, "select">, slot: Date): Pro
  */
 export async function summarise(
   tx: Transaction,
-  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { slot: Date },
+  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { window: Window },
   summary: Summary,
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
-  const { slot, plugins, config } = context;
-  const theirs = await participations(tx, slot, people);
+  const { window, plugins, config } = context;
+  const { until: slot } = window;
+  const theirs = await participations(tx, window, people);
   const ids = [...new Set(theirs.map((row) => row.incident.id))];
   const reachable = await openConversations(tx, plugins, ids);
   const date = dateOf(slot, config.timezone);
-  const words = { date, now: slot, publicUrl: config.publicUrl };
+  const { publicUrl, timezone } = config;
+  const words = { date, window, timezone, publicUrl };
   const restrictedIds = theirs
     .filter((row) => row.incident.visibility === "Restricted")
     .map((row) => row.incident.id);
   const isOne = and(inArray(incident.id, restrictedIds), eq(incident.visibility, "Restricted"));
-  const restricted = await readListed(tx, slot, isOne, restrictedIds.length);
+  const restricted = await readListed(tx, window, isOne, restrictedIds.length);
   const [outgoing, faults] = [[], []] as [Outgoing[], Fault[]];
   let skipped = 0;
   for (const [individualId, rows] of Map.groupBy(theirs, (row) => row.individualId)) {

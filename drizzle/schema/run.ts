@@ -22,6 +22,8 @@ export interface RunResult {
   skipped?: number;
   failed?: number;
   missed_slots?: { count: number; from: string };
+  /** How many attempts ended for a reason that passes; the last of these, and its reason. */
+  retries?: { count: number; attempt: number; reason: string };
 }
 
 /** A task of the schedule, from the first time that a worker knew it. */

@@ -20,6 +20,20 @@ export async function steppingClock(db: Database, at: Date, seconds: number): Pr
   return { now: () => now.mapWith(run.slot) };
 }
 
+/** A database clock that shows `at` now, and runs. */
+export function runningClock(at: Date): DatabaseClock & { set(to: Date): void } {
+  let offset = 0;
+  const set = (to: Date) => {
+    offset = to.getTime() - Date.now();
+  };
+  set(at);
+  const now = () =>
+    sql<Date>`date_trunc('milliseconds', clock_timestamp() + ${offset} * interval '1 millisecond')`.mapWith(
+      run.slot,
+    );
+  return { now, set };
+}
+
 /** A worker's view of the schedule, by the test's clock. */
 export function scheduleOf(db: Database, clock: Clock, owner: string, timezone = "UTC"): ScheduleContext {
   return { db, databaseClock: databaseClockOf(clock), config: { timezone }, owner, leaseSeconds: 30 };

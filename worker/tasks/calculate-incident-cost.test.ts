@@ -1,45 +1,155 @@
-import { expect, test } from "bun:test";
-import { count, eq, ne } from "drizzle-orm";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { asc, count, eq, ne, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
 import { createLog } from "../../core/log.ts";
 import { populate } from "../../core/populate/populate.ts";
-import { openDatabase } from "../../drizzle/client.ts";
+import type { Fault } from "../../core/schedule/finish.ts";
+import { useDatabase } from "../../tests/support/database.ts";
 import { incident, incidentCost } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { insertMany, prepareCosts } from "../../tests/support/costs.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
 import { taskContextOf } from "../../tests/support/task_context.ts";
 import type { TaskContext } from "../task.ts";
 import { calculateIncidentCost } from "./calculate-incident-cost.ts";
 
-test("computes what is due in batches, each incident once, and nothing else", async () => {
-  await using database = await createTestDatabase();
-  const { db, close } = openDatabase(database.url, 2);
-  const clock = new TestClock(new Date("2026-12-01T12:00:00.000Z"));
-  await populate(db, clock);
-  const kinds = await prepareCosts(db, clock.now(), 2);
-  await insertMany(db, kinds, { incidents: 3000, active: 2500 });
-  let transactions = 0;
-  const context: TaskContext = {
-    ...taskContextOf({ db, clock, config: readConfig({}), log: createLog("silent"), plugins: pluginsOf() }),
+const client = useDatabase(3);
+const start = new Date("2026-12-01T12:00:00.000Z");
+let clock = new TestClock(start);
+let kinds: Awaited<ReturnType<typeof prepareCosts>>;
+let transactions = 0;
+let faults: Fault[] = [];
+beforeAll(async () => {
+  await populate(client.db, clock);
+  kinds = await prepareCosts(client.db, clock.now(), 2);
+});
+beforeEach(async () => {
+  await client.db.delete(incident);
+  clock = new TestClock(start);
+  [transactions, faults] = [0, []];
+});
+afterAll(() => client.db.delete(incident));
+
+async function run(more: Partial<TaskContext> = {}) {
+  const { db } = client;
+  const parts = { db, clock, config: readConfig({}), log: createLog("silent"), plugins: pluginsOf() };
+  return await calculateIncidentCost.run({
+    ...taskContextOf(parts, faults),
     transaction: (work) => {
       transactions += 1;
       return db.transaction(work);
     },
-  };
+    ...more,
+  });
+}
+const costs = async () =>
+  (
+    await client.db.select({ cost: incident.cost, n: count() }).from(incident).groupBy(incident.cost)
+  ).toSorted((a, b) => a.cost - b.cost);
+const ids = async () =>
+  (await client.db.select({ id: incident.id }).from(incident).orderBy(asc(incident.id))).map(({ id }) => id);
+
+test("computes what is due in batches, each incident once, and nothing else", async () => {
+  const { db } = client;
+  await insertMany(db, kinds, { incidents: 3000, active: 2500 });
   clock.advance(2 * 3600);
-  expect(await calculateIncidentCost.run(context)).toEqual({ done: 2500, skipped: 0, failed: 0 });
+  expect(await run()).toEqual({ done: 2500, skipped: 0, failed: 0 });
   expect(transactions).toBe(3);
-  const costs = await db.select({ cost: incident.cost, n: count() }).from(incident).groupBy(incident.cost);
-  expect(costs.toSorted((a, b) => a.cost - b.cost)).toEqual([
+  expect(await costs()).toEqual([
     { cost: 0, n: 500 },
     { cost: 939, n: 2500 },
   ]);
   expect(await db.$count(incident, eq(incident.cost, 0))).toBe(
     await db.$count(incident, ne(incident.status, "Active")),
   );
-  expect(await calculateIncidentCost.run(context)).toEqual({ done: 0, skipped: 2500, failed: 0 });
+  expect(await run()).toEqual({ done: 0, skipped: 2500, failed: 0 });
   expect(await db.$count(incidentCost)).toBe(2500);
-  await close();
+});
+
+describe("an incident that somebody has locked", () => {
+  /** Locks the third of a hundred, as a reminder does, and lets it go when `released` does. */
+  async function whileLocked(released: (release: () => void) => Promise<void>): Promise<void> {
+    await insertMany(client.db, kinds, { incidents: 100, active: 100 });
+    clock.advance(2 * 3600);
+    const third = (await ids())[2]!;
+    const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = client.db.transaction(async (tx) => {
+      await tx.select({ id: incident.id }).from(incident).where(eq(incident.id, third)).for("share");
+      held.resolve();
+      await end.promise;
+    });
+    await held.promise;
+    await released(end.resolve).finally(end.resolve);
+    await other;
+  }
+
+  test("is computed by the same run a little later", async () => {
+    await whileLocked(async (release) => {
+      const result = await run({
+        transaction: async (work) => {
+          transactions += 1;
+          const answer = await client.db.transaction(work);
+          if (transactions === 2) release();
+          return answer;
+        },
+      });
+      expect(result).toEqual({ done: 100, skipped: 0, failed: 0 });
+      expect(faults).toEqual([]);
+    });
+  });
+
+  test("for longer than that is postponed, and counted", async () => {
+    await whileLocked(async () => {
+      const postponed: string[] = [];
+      const result = await run({ postpone: (item) => void postponed.push(item) });
+      expect(result).toEqual({ done: 99, skipped: 0, failed: 1 });
+      expect(postponed).toEqual([`incident ${(await ids())[2]}`]);
+    });
+    expect(await run()).toEqual({ done: 1, skipped: 99, failed: 0 });
+  });
+});
+
+describe("of a hundred incidents, one costs the others nothing:", () => {
+  test.each([
+    ["a role that was assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
+    ["a role that was assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
+    ["a role that was renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
+    [
+      "one that was stable at -infinity",
+      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '-infinity'`,
+    ],
+    [
+      "one that was stable at infinity",
+      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = 'infinity'`,
+    ],
+  ])("%s", async (_, update) => {
+    await insertMany(client.db, kinds, { incidents: 100, active: 100 });
+    clock.advance(2 * 3600);
+    const bad = (await ids())[41]!;
+    const where = update.includes("participant_role") ? "incident_id" : "id";
+    await client.db.execute(sql.raw(`${update} where ${where} = ${bad}`));
+    const name = (await client.db.select().from(incident).where(eq(incident.id, bad)))[0]!.name;
+    const result = await run();
+    expect(result).toEqual({ done: 99, skipped: 0, failed: 1 });
+    expect(faults).toEqual([{ item: name, reason: "A time of it is infinity or -infinity" }]);
+  });
+
+  test("and what nobody has thought of", async () => {
+    await insertMany(client.db, kinds, { incidents: 100, active: 100 });
+    clock.advance(2 * 3600);
+    const bad = (await ids())[41]!;
+    await client.db.execute(
+      sql.raw(`
+      create function refuse() returns trigger language plpgsql as
+        $$ begin if new.incident_id = ${bad} then raise exception 'no'; end if; return new; end $$;
+      create trigger refuse before insert on incident_cost for each row execute function refuse()`),
+    );
+    expect(await run()).toEqual({ done: 99, skipped: 0, failed: 1 });
+    await client.db.execute(sql`drop function refuse cascade`);
+    expect(faults).toEqual([
+      { item: `incident ${bad}`, reason: "Something unexpected: the worker's log has more" },
+    ]);
+    // The whole, and of the halves those with the bad one and those beside them.
+    expect(transactions).toBeLessThanOrEqual(1 + 2 * 7);
+  });
 });

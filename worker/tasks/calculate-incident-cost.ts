@@ -1,24 +1,34 @@
-import { computeCosts, formulaInForce, lockCostDue } from "../../core/cost/compute.ts";
+import {
+  computeCosts,
+  costDue,
+  endlessIncidents,
+  formulaInForce,
+  lockForCost,
+} from "../../core/cost/compute.ts";
+import { endlessReason } from "../../core/endless.ts";
+import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
 /** Incidents of one transaction: few enough that nobody who changes one waits for long. */
-const batch = 1000;
+const size = 1000;
 
 /** The cost of every incident that is Active, or has changed since its cost was computed. */
 export const calculateIncidentCost: ScheduledTask = {
-  async run({ transaction, clock }) {
-    let [done, skipped, last] = [0, 0, 0];
-    for (;;) {
-      const { changed, ids } = await transaction(async (tx) => {
-        const ids = await lockCostDue(tx, last, batch);
-        const formula = await formulaInForce(tx);
-        const changed = ids.length === 0 ? 0 : await computeCosts(tx, { ids, formula, now: clock.now() });
-        return { changed, ids };
-      });
-      done += changed;
-      skipped += ids.length - changed;
-      if (ids.length < batch) return { done, skipped, failed: 0 };
-      last = ids.at(-1)!;
-    }
+  async run(context) {
+    const { db, clock } = context;
+    const formula = await formulaInForce(db);
+    return await inBatches(context, {
+      size,
+      find: (last, limit) => costDue(db, last, limit),
+      nameOf: (id) => `incident ${id}`,
+      work: async (tx, due) => {
+        const { ids, locked } = await lockForCost(tx, due);
+        const endless = await endlessIncidents(tx, ids);
+        const faults = endless.map(({ name }) => ({ item: name, reason: endlessReason }));
+        const rest = ids.filter((id) => endless.every((one) => one.id !== id));
+        const done = rest.length > 0 ? await computeCosts(tx, { ids: rest, formula, now: clock.now() }) : 0;
+        return { done, skipped: rest.length - done, faults, locked };
+      },
+    });
   },
 };

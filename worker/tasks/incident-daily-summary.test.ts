@@ -2,7 +2,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, sql } from "drizzle-orm";
 import type { Listed } from "../../core/summary/listed.ts";
 import { summaryMessage } from "../../core/summary/message.ts";
-import { conversation, delivery, incident, individual, participant } from "../../drizzle/schema/index.ts";
+import {
+  conversation,
+  delivery,
+  incident,
+  individual,
+  participant,
+  run as taskRun,
+} from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
@@ -12,7 +19,8 @@ const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
 const hoursAgo = (hours: number) => new Date(at.getTime() - hours * 3_600_000);
 
 describe("the message", () => {
-  const words = { date: "2026-12-01", now: at, publicUrl: "https://svc.example.com" };
+  const window = { since: hoursAgo(24), until: at };
+  const words = { date: "2026-12-01", window, timezone: "UTC", publicUrl: "https://svc.example.com" };
   const one: Listed = {
     ...{ id: 7, name: "INC-7", title: "Disk full", status: "Active", priority: "High" },
     ...{ reportedAt: hoursAgo(30), commander: "Alice", lastReportAt: hoursAgo(3) },
@@ -40,6 +48,24 @@ Stable or closed in the last 24 hours: 3
   https://svc.example.com/incidents/8
 - and 2 more`,
     });
+  });
+
+  test("says since when, where that is no day ago", () => {
+    const { subject, text } = summaryMessage(
+      { incidents: [], active: 0, ended: 0 },
+      { ...words, window: { since: hoursAgo(25), until: at }, timezone: "Europe/Berlin" },
+    );
+    expect(subject).toBe(
+      "Incidents on 2026-12-01: 0 active, 0 stable or closed since 2026-11-30 12:00 Europe/Berlin",
+    );
+    expect(text).toBe("Active: none.\n\nStable or closed since 2026-11-30 12:00 Europe/Berlin: none.");
+  });
+
+  test("says nothing of times that are none", () => {
+    const endless = { ...one, reportedAt: new Date(Number.NaN), lastReportAt: new Date(Number.NaN) };
+    expect(summaryMessage({ incidents: [endless], active: 1, ended: 0 }, words).text).toContain(
+      "INC-7: Disk full (priority High, commander Alice, no status report yet)",
+    );
   });
 
   test("says in words that there are none", () => {
@@ -111,6 +137,23 @@ describe("the task", () => {
     for (const there of ["Disk full", "Old", "Now stable", "Now closed"]) expect(text).toContain(there);
     for (const not of ["Long stable", "To come"]) expect(text).not.toContain(not);
     expect(text).toContain(`https://svc.example.com/incidents/${old}`);
+  });
+
+  test("it tells of what has ended since the last one that was sent: a summary that failed is covered by the next", async () => {
+    const { db } = outbox;
+    const ended = { task: "incident-daily-summary", trigger: "schedule", owner: "a", startedAt: at } as const;
+    await db.insert(taskRun).values([
+      { ...ended, slot: hoursAgo(48), state: "Done", finishedAt: at },
+      { ...ended, slot: hoursAgo(24), state: "Failed", error: "x", finishedAt: at },
+    ]);
+    await insertSecond(outbox, { title: "Of the day that failed", status: "Stable", stableAt: hoursAgo(30) });
+    await insertSecond(outbox, { title: "Told already", status: "Stable", stableAt: hoursAgo(48) });
+    await run();
+    await db.delete(taskRun);
+    const [{ subject, text } = { subject: "", text: "" }] = await of(outbox.ids.alice);
+    expect(subject).toContain("1 stable or closed since 2026-11-29 12:00 UTC");
+    expect(text).toContain("Of the day that failed");
+    expect(text).not.toContain("Told already");
   });
 
   test("a Restricted incident is told of to its participants only, by its own conversation", async () => {

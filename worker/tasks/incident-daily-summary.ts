@@ -1,17 +1,22 @@
-import { audience } from "../../core/summary/listed.ts";
+import { audience, endlessIncidents } from "../../core/summary/listed.ts";
 import { openSummary, summarise } from "../../core/summary/summarise.ts";
+import { windowOf } from "../../core/summary/window.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
 /** Tells everybody who takes part in an incident how the day's incidents stand, as far as they may read of them. */
 export const incidentDailySummary: ScheduledTask = {
   async run(context) {
-    const { db, slot } = context;
-    const summary = await openSummary(db, slot);
-    return await inBatches(context, {
-      find: (last, limit) => audience(db, slot, last, limit),
+    const { db, slot, config, fault } = context;
+    const window = await windowOf(db, slot, config.timezone);
+    const endless = await endlessIncidents(db);
+    for (const { item, reason } of endless) fault(item, reason);
+    const summary = await openSummary(db, window);
+    const result = await inBatches(context, {
+      find: (last, limit) => audience(db, window, last, limit),
       nameOf: (id) => `individual ${id}`,
-      work: (tx, ids) => summarise(tx, context, summary, ids),
+      work: (tx, ids) => summarise(tx, { ...context, window }, summary, ids),
     });
+    return { ...result, failed: result.failed + endless.length };
   },
 };
