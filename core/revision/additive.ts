@@ -15,7 +15,7 @@ export function isAdditive(sql: string): boolean {
 }
 
 /** The name that begins at a word, with its schema unless that is `public`, and the place behind it. */
-function nameAt(words: readonly string[], at: number): { name: string; end: number } {
+export function nameAt(words: readonly string[], at: number): { name: string; end: number } {
   const parts = [words[at] ?? ""];
   let end = at + 1;
   while (words[end] === ".") {

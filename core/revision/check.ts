@@ -88,7 +88,7 @@ export async function findDrift(url: string): Promise<string[]> {
 
 /** Also lines that were not joined yet. */
 async function upgradeAll(url: string, revisions: readonly Revision[]): Promise<void> {
-  for (const { id } of inOrder(revisions)) await upgrade({ url, revisions, target: id });
+  for (const { id } of inOrder(revisions)) await upgrade({ url, revisions, target: id, allowDataLoss: true });
 }
 
 async function createScratch(sql: Sql, name: string): Promise<void> {

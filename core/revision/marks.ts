@@ -1,15 +1,21 @@
 import { SvcError } from "../errors.ts";
-import { splitStatements, wordsOf } from "./statements.ts";
+import { nameParts, shownName } from "./sql_text.ts";
+import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
 
 /**
  * What a revision's SQL says of itself, in comments of their own line:
  *
  *     -- svc: no-transaction                  this one statement cannot run in a transaction
  *     -- svc: irreversible REASON             there is no way back
+ *
+ * and above the statement that is meant:
+ *
  *     -- svc: data-loss table NAME            the rows of this table are lost
  *     -- svc: data-loss column TABLE.NAME     the values of this column are lost
- *     -- svc: data-loss position of sequence NAME   how far it has counted is lost
+ *     -- svc: data-loss column TABLE.NAME where CONDITION -- WORDS    those for which the SQL condition holds
+ *     -- svc: data-loss position of sequence NAME    how far it has counted is lost
  *     -- svc: data-loss TEXT                  something else is lost
+ *     -- svc: no-data-loss REASON             nothing is lost, although it drops a table or a column
  */
 export interface Marks {
   transactional: boolean;
@@ -20,42 +26,66 @@ export interface Marks {
 
 export type Loss =
   | { kind: "table"; table: string }
-  | { kind: "column"; table: string; column: string }
+  | { kind: "column"; table: string; column: string; where?: string; words?: string }
   | { kind: "sequence"; sequence: string }
   | { kind: "other"; text: string };
+
+/** One mark: its word, what follows it, and where the comment begins in the SQL. */
+export interface Mark {
+  word: string;
+  rest: string;
+  at: number;
+}
+
+/** The marks of a SQL text, in order. A line within a string or a function's body is none. */
+export function marksIn(sql: string): Mark[] {
+  if (!sql.includes("svc:")) return [];
+  return commentsOf(sql).flatMap(({ text, at }) => {
+    const [, mark] = text.match(/^--[ \t]*svc:[ \t]*(.*?)[ \t]*$/) ?? [];
+    const line = sql.slice(sql.lastIndexOf("\n", at - 1) + 1, at);
+    if (mark === undefined || line.trim() !== "") return [];
+    const [, word = "", rest = ""] = mark.match(/^(\S+)\s*(.*)$/) ?? [];
+    return [{ word, rest, at }];
+  });
+}
 
 /** @throws SvcError `configuration` for a mark that is none: a misspelt one would protect nothing */
 export function readMarks(sql: string): Marks {
   const marks: Marks = { transactional: true, losses: [] };
-  for (const [, text = ""] of sql.matchAll(/^[ \t]*--[ \t]*svc:[ \t]*(.*?)[ \t]*\r?$/gm)) {
-    const [, word = "", rest = ""] = text.match(/^(\S+)\s*(.*)$/) ?? [];
+  for (const { word, rest } of marksIn(sql)) {
     if (word === "no-transaction" && rest === "") marks.transactional = false;
     else if (word === "irreversible") marks.irreversible = rest || "no reason is given";
     else if (word === "data-loss") marks.losses.push(lossOf(rest));
-    else throw new SvcError("configuration", `"-- svc: ${text}" is no mark of ours`);
+    else if (word === "no-data-loss" && rest !== "") continue;
+    else throw new SvcError("configuration", `unknown mark "-- svc: ${[word, rest].join(" ").trim()}"`);
   }
   return marks;
 }
 
+/** What a mark `data-loss` says is lost. What is not understood is a loss in other words, which always counts. */
 function lossOf(text: string): Loss {
-  const [, kind, name = ""] = text.match(/^(table|column) (\S.*)$/) ?? [];
-  if (kind === "table" && isName(name)) return { kind, table: name };
-  const parts = splitName(name);
-  if (kind === "column" && parts.length >= 2) {
-    return { kind, table: parts.slice(0, -1).join("."), column: parts.at(-1)! };
-  }
-  const [, sequence = ""] = text.match(/^position of sequence (\S.*)$/) ?? [];
-  if (isName(sequence)) return { kind: "sequence", sequence };
-  return { kind: "other", text: text || "data" };
+  const other: Loss = { kind: "other", text: text || "data" };
+  const [, kind, rest = ""] = text.match(/^(table|column|position of sequence) (\S.*)$/) ?? [];
+  const [, name = "", where] = rest.match(columnPattern) ?? [];
+  const parts = nameParts(kind === "column" ? name : rest);
+  if (parts.length === 0) return other;
+  if (kind === "table") return { kind, table: shownName(parts) };
+  if (kind !== "column") return { kind: "sequence", sequence: shownName(parts) };
+  if (parts.length < 2) return other;
+  const place = { kind, table: shownName(parts.slice(0, -1)), column: shownName(parts.slice(-1)) } as const;
+  if (where === undefined) return place;
+  const note = commentsOf(where).at(-1);
+  const words = note?.text.replace(/^--\s*/, "");
+  return {
+    ...place,
+    where: (note ? where.slice(0, note.at) : where).trim(),
+    ...(words ? { words } : {}),
+  };
 }
 
-const isName = (name: string) => splitName(name).length > 0;
-
-/** `public.incident."odd name"` in its parts, quotes kept; empty when it is no name. */
-function splitName(name: string): string[] {
-  const parts = name.match(/"(?:[^"]|"")+"|[^".\s]+/g) ?? [];
-  return parts.join(".") === name ? parts : [];
-}
+/** A name, and the condition that may follow it. */
+const columnPattern =
+  /^((?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+))*)(?: where (.+))?$/i;
 
 const transactionWords = new Set([
   "BEGIN",

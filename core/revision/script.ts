@@ -3,6 +3,7 @@ import { changesSettings } from "./apply.ts";
 import { refuseNoWay } from "./downgrade.ts";
 import { literal } from "./sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
+import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { planDowngrade, planUpgrade } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
@@ -21,39 +22,38 @@ import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 interface ScriptOptions {
   url: string;
   target?: string;
+  /** Leave out the guards, which stop the script where rows or values would be lost. */
+  allowDataLoss?: boolean;
   revisions?: readonly Revision[];
 }
 
 /** The SQL that `upgrade` would run now, for a person who has to read or to run it with psql. Changes nothing. */
 export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
+  const { allowDataLoss } = options;
   const plan = planUpgrade(known, await readOnly(options.url), options.target);
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
     if (manifest.transactional && readMarks(up).transactional) {
-      return step(id, "up.sql", up, true, recordScript(revision), "");
+      return step({ id, file: "up.sql", text: up, book: recordScript(revision), allowDataLoss });
     }
     const done = `update public.revision set state = 'applied', applied_at = now() where id = ${literal(id)}`;
-    return step(id, "up.sql", up, false, done, recordScript(revision, "applying"));
+    const begun = recordScript(revision, "applying");
+    return step({ id, file: "up.sql", text: up, book: done, begun, alone: true, allowDataLoss });
   });
   return script(steps, `${revisionTable};\n${revisionColumns};`);
 }
 
-/** The SQL that `downgrade` would run now. Changes nothing; what would be lost stands in the marks of the SQL. */
+/** The SQL that `downgrade` would run now. Changes nothing. */
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const plan = planDowngrade(known, await readOnly(options.url), options.target);
   for (const row of plan) refuseNoWay(row, known);
-  const steps = plan.map(({ id, down }) =>
-    step(
-      id,
-      "down.sql",
-      down,
-      true,
-      forgetScript(id),
-      `update public.revision set state = 'reverting' where id = ${literal(id)}`,
-    ),
-  );
+  const { allowDataLoss } = options;
+  const steps = plan.map(({ id, down }) => {
+    const begun = `update public.revision set state = 'reverting' where id = ${literal(id)}`;
+    return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
+  });
   return script(steps, "");
 }
 
@@ -67,24 +67,28 @@ async function readOnly(url: string): Promise<Applied[]> {
   );
 }
 
-/** `begun` is what is noted before a statement that allows no transaction, `book` what is noted behind the step. */
-function step(
-  id: string,
-  file: string,
-  text: string,
-  transactional: boolean,
-  book: string,
-  begun: string,
-): string {
+interface Step {
+  id: string;
+  file: "up.sql" | "down.sql";
+  text: string;
+  /** Records the step when it is done. */
+  book: string;
+  /** Records that a statement without a transaction is begun. */
+  begun?: string;
+  /** Without a transaction, whatever the text says. */
+  alone?: boolean;
+  allowDataLoss?: boolean;
+}
+
+function step({ id, file, text, book, begun = "", alone = false, allowDataLoss = false }: Step): string {
   const marks = readMarks(text);
   checkStatements(`${file} of revision ${id}`, text, marks);
-  const body = text.trim();
+  const body = (allowDataLoss ? text : withGuards(text)).trim();
   // A comment may stand at the end, behind a statement that nothing ends yet.
   const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
   const title = `-- Revision ${id}\n\n`;
   const restore = changesSettings(text) ? `\n${settings}` : "";
-  if (marks.transactional && transactional)
-    return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n${restore}`;
+  if (marks.transactional && !alone) return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n${restore}`;
   return `${title}${begun};\n\n${ended}\n\n${book};\n${restore}`;
 }
 

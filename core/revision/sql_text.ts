@@ -13,3 +13,43 @@ export function quoted(name: string): string {
 export function fold(written = ""): string {
   return written.startsWith('"') ? written.slice(1, -1).replaceAll('""', '"') : written.toLowerCase();
 }
+
+const namePart = /U&"(?:[^"]|"")+"|"(?:[^"]|"")+"|[^\s".]+/giy;
+
+/**
+ * The parts of a name as it is written in SQL, each as it is meant: `public."odd name"`, also `U&"with\\000Abreak"`.
+ * Empty for what is no name.
+ */
+export function nameParts(written: string): string[] {
+  const parts: string[] = [];
+  namePart.lastIndex = 0;
+  for (;;) {
+    const [part] = namePart.exec(written) ?? [];
+    if (part === undefined) return [];
+    parts.push(/^U&"/i.test(part) ? unescaped(fold(part.slice(2))) : fold(part));
+    const at = namePart.lastIndex;
+    if (at === written.length) return parts;
+    if (written[at] !== ".") return [];
+    namePart.lastIndex = at + 1;
+  }
+}
+
+function unescaped(name: string): string {
+  return name.replace(/\\(?:([0-9A-Fa-f]{4})|\+([0-9A-Fa-f]{6})|\\)/g, (_, four, six) =>
+    four || six ? String.fromCodePoint(Number.parseInt(four ?? six, 16)) : "\\",
+  );
+}
+
+/** A name for a mark, a comment or a message, on one line: quoted only where it has to be. `nameParts` reads it. */
+export function shownName(parts: readonly string[]): string {
+  return parts.map(shownPart).join(".");
+}
+
+function shownPart(part: string): string {
+  if (/^[a-z_][a-z0-9_]*$/.test(part)) return part;
+  if (!/[\p{Cc}\p{Zl}\p{Zp}]/u.test(part)) return quoted(part);
+  const escaped = part
+    .replaceAll("\\", "\\\\")
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, (sign) => `\\${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  return `U&${quoted(escaped)}`;
+}

@@ -37,8 +37,8 @@ test("a line comment ends at a lone carriage return too, as for PostgreSQL", () 
 test("comments stay with the statement behind them, and say where it begins", () => {
   const sql = "-- one\nselect 1;\n\n-- two\nselect 2;";
   expect(splitStatements(sql)).toEqual([
-    { text: "-- one\nselect 1", offset: 0 },
-    { text: "-- two\nselect 2", offset: sql.indexOf("-- two") },
+    { text: "-- one\nselect 1", offset: 0, start: sql.indexOf("select 1") },
+    { text: "-- two\nselect 2", offset: sql.indexOf("-- two"), start: sql.indexOf("select 2") },
   ]);
 });
 

@@ -3,6 +3,8 @@ export interface Statement {
   text: string;
   /** Where `text` begins in the whole. */
   offset: number;
+  /** Where its first word begins in the whole, after the comments above it. */
+  start: number;
 }
 
 /**
@@ -14,12 +16,16 @@ export function splitStatements(sql: string): Statement[] {
   const statements: Statement[] = [];
   let start = 0;
   let words: string[] = [];
+  let first = 0;
   let parentheses = 0;
   let blocks = 0;
   const flush = (end: number) => {
     const raw = sql.slice(start, end);
     const text = raw.trim();
-    if (words.length > 0) statements.push({ text, offset: start + raw.length - raw.trimStart().length });
+    if (words.length > 0) {
+      const offset = start + raw.length - raw.trimStart().length;
+      statements.push({ text, offset, start: first });
+    }
     start = end + 1;
     words = [];
     parentheses = 0;
@@ -27,6 +33,7 @@ export function splitStatements(sql: string): Statement[] {
   };
   for (const { kind, text, at } of tokens(sql)) {
     if (kind === "comment") continue;
+    if (words.length === 0) first = at;
     if (kind === "word") {
       const word = text.toUpperCase();
       if (word === "ATOMIC" && words.at(-1) === "BEGIN" && definesRoutine(words)) blocks = 1;
@@ -61,6 +68,11 @@ function definesRoutine(words: readonly string[]): boolean {
   );
 }
 
+/** Every comment of a SQL text, and nothing that looks like one within a string. */
+export function commentsOf(sql: string): { text: string; at: number }[] {
+  return [...tokens(sql)].filter(({ kind }) => kind === "comment");
+}
+
 interface Token {
   kind: "word" | "quoted" | "comment" | "sign";
   text: string;
@@ -69,11 +81,11 @@ interface Token {
 
 const lexeme = new RegExp(
   [
-    String.raw`(?<space>\s+)`,
+    String.raw`(?<space>[ \t\n\r\f\v]+)`,
     String.raw`(?<line>--[^\n\r]*)`,
     String.raw`(?<block>/\*)`,
-    // An escape string ends at a quote that no backslash stands before.
-    String.raw`(?<escape>[eE]'(?:[^'\\]|\\.|'')*(?:'|$))`,
+    // An escape string ends at a quote without a backslash before it, and goes on if the next line begins with a quote.
+    String.raw`(?<escape>[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'[ \t\f\v]*[\n\r](?:\s|--[^\n\r]*[\n\r])*'(?:[^'\\]|\\[\s\S]|'')*)*(?:'|$))`,
     "(?<string>'(?:[^']|'')*(?:'|$))",
     '(?<name>"(?:[^"]|"")*(?:"|$))',
     String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,

@@ -4,6 +4,7 @@ import { Conflict } from "../errors.ts";
 import { type After, applyUp, finishInterrupted } from "./apply.ts";
 import { headsOf } from "./graph.ts";
 import { withLock } from "./lock.ts";
+import { refuseLosses } from "./loss.ts";
 import { oneHead, planUpgrade, withParents } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { type Applied, createRevisionTable, readApplied } from "./store.ts";
@@ -13,6 +14,8 @@ export interface ChangeOptions {
   url: string;
   /** See planUpgrade and planDowngrade. */
   target?: string;
+  /** Drop rows and values that tables hold. */
+  allowDataLoss?: boolean;
   /** Told when a revision is begun, and when it is done. */
   begin?: (revision: string) => void;
   log?: (revision: string) => void;
@@ -37,7 +40,7 @@ export interface UpgradeResult {
  *
  * @throws Unavailable when PostgreSQL does not answer or refuses us
  * @throws Conflict when the release has several heads, the database's revisions are not ours, or someone else holds
- * the lock too long
+ * the lock too long; when rows or values would be lost and `allowDataLoss` is not given
  */
 export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const known = options.revisions ?? (await readRevisions());
@@ -49,10 +52,16 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
     const { applied, finished } = await readyRevisions(sql, known);
     const target = countedDown(options.target, "+", finished.length);
     const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
+    const allowDataLoss = options.allowDataLoss || (await isOwnWork(sql, applied));
+    if (!allowDataLoss) {
+      const scripts = plan.map(({ up }) => up);
+      await refuseLosses(sql, scripts, `svc database upgrade${options.target ? ` ${options.target}` : ""}`);
+    }
     for (const revision of plan) {
       options.begin?.(revision.id);
       const othersFollow = revision !== plan.at(-1);
-      await applyUp(sql, revision, { after: afterStep(revision.up), onRetry: options.notice, othersFollow });
+      const after = afterStep(revision.up);
+      await applyUp(sql, revision, { allowDataLoss, after, onRetry: options.notice, othersFollow });
       options.log?.(revision.id);
     }
     const now = (await readApplied(sql)) ?? [];
@@ -60,6 +69,18 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
     const done = [...finished, ...plan.map(({ id }) => id)];
     return { applied: done, head: headText(known, now), triggers };
   });
+}
+
+/** Whether every row that a revision can meet was written by one before it, in a database that has no table yet. */
+async function isOwnWork(sql: Sql, applied: readonly Applied[]): Promise<boolean> {
+  if (applied.length > 0) return false;
+  const [row] = await sql.unsafe(`
+    select not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'm', 'f', 'S') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'
+        and c.oid <> 'public.revision'::regclass
+        and not exists (select from pg_depend d
+          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')) as yes`);
+  return row?.yes === true;
 }
 
 /** The result, if all is as it should be: one look at it, without the lock, which is what most upgrades are. */

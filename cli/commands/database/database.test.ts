@@ -54,7 +54,7 @@ test("what a downgrade would lose is named, and lost only when that is allowed",
   const refused = await run("downgrade", "base");
   expect(refused).toMatchObject({ code: 1, stdout: "" });
   expect(refused.stderr).toMatch(
-    /^svc: This would lose the rows of .*incident_type.*add --allow-data-loss\n$/,
+    /^svc: This would lose the rows of .*incident_type.* then: svc database downgrade base --allow-data-loss\n$/,
   );
   expect((await run("current")).stdout).toBe(`${head} (head)\n`);
   expect((await run("downgrade", "base", "--allow-data-loss")).code).toBe(0);

@@ -10,7 +10,7 @@ export default defineCommand({
       required: false,
       description: "Where to: -1 (if left out), -N revisions back, base, or the revision that stays",
     },
-    allowDataLoss: { type: "boolean", description: "Go on although rows or values are lost" },
+    allowDataLoss: { type: "boolean", description: "Drop rows and values that tables hold" },
     sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
     lockTimeout,
   },
@@ -21,14 +21,14 @@ export default defineCommand({
   ],
   notes: [
     "Goes back exactly one revision, or as far as is said, by the SQL that the database keeps of each revision: an older release can take back what only a newer one knows. Stop the newer servers and workers first, and start the older ones behind it.",
-    "What would be lost is looked for before anything is changed, and named: an empty table or a column without values is no loss. `svc database dump` makes a backup.",
+    "A downgrade that would drop rows or values lists them and stops; --allow-data-loss drops them. An empty table, or a column that holds nothing but its default, is no loss. `svc database dump` makes a backup.",
   ],
   async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
     const url = await databaseUrl(io);
     if (sql) {
       const { downgradeScript } = await import("../../../core/revision/script.ts");
-      io.stdout.write(await downgradeScript({ url, target }));
+      io.stdout.write(await downgradeScript({ url, target, allowDataLoss }));
       return;
     }
     const [{ downgrade }, { follow }] = await Promise.all([

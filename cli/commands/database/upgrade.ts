@@ -10,19 +10,21 @@ export default defineCommand({
       required: false,
       description: "Where to: head (if left out), +N revisions further, or a revision",
     },
+    allowDataLoss: { type: "boolean", description: "Drop rows and values that tables hold" },
     sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
     lockTimeout,
   },
   examples: ["svc database upgrade", "svc database upgrade +1", "svc database upgrade --sql > upgrade.sql"],
   notes: [
     "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Each revision has a transaction of its own: one that fails leaves nothing behind, and those before it stay. Several upgrades at once are safe: one works, the others wait.",
+    "An upgrade that would drop rows or values lists them and stops; --allow-data-loss drops them. An empty table, or a column that holds nothing but its default, is no loss.",
   ],
-  async run({ revision, sql, lockTimeout: patience }, io) {
+  async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
     const url = await databaseUrl(io);
     if (sql) {
       const { upgradeScript } = await import("../../../core/revision/script.ts");
-      io.stdout.write(await upgradeScript({ url, target }));
+      io.stdout.write(await upgradeScript({ url, target, allowDataLoss }));
       return;
     }
     const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
@@ -30,7 +32,7 @@ export default defineCommand({
       import("../../revisions.ts"),
     ]);
     const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>
-      upgrade({ url, target, patience, ...progress }),
+      upgrade({ url, target, allowDataLoss, patience, ...progress }),
     );
     // That a new schema has new triggers is no news.
     for (const line of triggerLines({ ...triggers, created: [] })) io.stderr.write(`${line}\n`);

@@ -1,3 +1,5 @@
+import { shownName } from "../sql_text.ts";
+
 /** PostgreSQL's limit on a name, in bytes of UTF-8. */
 const nameLimit = 63;
 
@@ -14,10 +16,9 @@ export function qualified({ schema, name }: { schema?: string; name: string }): 
   return schema && schema !== "public" ? `${quote(schema)}.${quote(name)}` : quote(name);
 }
 
-/** For marks, comments and messages: quoted only where it has to be. */
+/** For marks, comments and messages. */
 export function shown({ schema, name }: { schema?: string; name: string }, column?: string): string {
-  const names = [...(schema && schema !== "public" ? [schema] : []), name, ...(column ? [column] : [])];
-  return names.map((part) => (/^[a-z_][a-z0-9_]*$/.test(part) ? part : quote(part))).join(".");
+  return shownName([...(schema && schema !== "public" ? [schema] : []), name, ...(column ? [column] : [])]);
 }
 
 export function tableKey({ schema, name }: { schema?: string; name: string }): string {

@@ -19,7 +19,8 @@ export function write(statements: readonly Statement[]): string {
 function writeOne({ sql, loss, look }: Statement): string {
   const lines = [
     ...look.flatMap((text) => comment(`Look here: ${text}`)),
-    ...loss.map((text) => `-- svc: data-loss ${oneLine(text)}`),
+    // Not folded as prose is: a name may hold two spaces.
+    ...loss.map((text) => `-- svc: data-loss ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`),
     sql.trim(),
   ];
   return `${lines.join("\n")}\n`;
