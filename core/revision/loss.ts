@@ -168,7 +168,8 @@ declare lost text[] := '{}'; is_lost boolean; usual text; kind "char";
 begin
 ${checks}
   if cardinality(lost) > 0 then
-    raise exception using errcode = '${lossCode}', message = 'This would lose ' || array_to_string(lost, ', ');
+    raise exception using errcode = '${lossCode}', message = 'This would lose ' || array_to_string(lost, ', '),
+      hint = 'To drop them: --allow-data-loss';
   end if;
 end ${tag};`;
 }

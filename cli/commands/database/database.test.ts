@@ -94,7 +94,10 @@ test("--sql between two revisions leaves a database that can be written, with th
   await runAsPsql(sql, (await run("upgrade", "--sql")).stdout);
   expect(await sql`select search::text as words from team`).toMatchObject([{ words: "'quay':1A" }]);
   expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
-  const first = await run("downgrade", ids[0]!, "--sql");
+  const guarded = await run("downgrade", ids[0]!, "--sql");
+  await expect(runAsPsql(sql, guarded.stdout)).rejects.toThrow("This would lose the rows of team");
+  await sql.unsafe("rollback; select pg_advisory_unlock_all()");
+  const first = await run("downgrade", ids[0]!, "--sql", "--allow-data-loss");
   await runAsPsql(sql, first.stdout);
   expect((await run("current")).stdout).toBe(`${ids[0]}\n`);
   await sql.end();
