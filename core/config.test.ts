@@ -32,6 +32,16 @@ test("an empty variable counts as not set, and a value is taken as its kind", ()
   expect(() => Object.assign(config, { domain: "x" })).toThrow();
 });
 
+test.each([
+  ["https://svc.example:443", "https://svc.example"],
+  ["http://svc.example:80/", "http://svc.example"],
+  ["https://svc.example:8443", "https://svc.example:8443"],
+  ["https://SVC.example", "https://svc.example"],
+  ["https://[::1]:443", "https://[::1]"],
+])("the public URL %s is the origin %s", (url, origin) => {
+  expect(readConfig({ SVC_PUBLIC_URL: url }).publicUrl).toBe(origin);
+});
+
 test("all faults at once, each with its variable, none with a secret", () => {
   try {
     readConfig({

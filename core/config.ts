@@ -264,7 +264,12 @@ export function readConfig(environment: Environment): Config {
   }
   if (faults.length > 0) throw new ConfigurationError(faults);
   const config = values as Config;
-  return Object.freeze({ ...config, publicUrl: config.publicUrl.replace(/\/+$/, "") });
+  return Object.freeze({ ...config, publicUrl: originOf(config.publicUrl) });
+}
+
+/** As browsers write it: without the port where that is the scheme's own. */
+function originOf(publicUrl: string): string {
+  return URL.parse(publicUrl)?.origin ?? publicUrl.replace(/\/+$/, "");
 }
 
 /** The value of one variable: its text taken as its kind, or its default. A fault never holds a secret's value. */

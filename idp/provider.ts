@@ -37,7 +37,7 @@ export async function createProvider({
       {
         client_id: "svc",
         client_secret: clientSecret,
-        redirect_uris: [`${publicUrl.replace(/\/+$/, "")}/sign_in/callback`],
+        redirect_uris: [`${new URL(publicUrl).origin}/sign_in/callback`],
         response_types: ["code"],
         grant_types: ["authorization_code"],
         token_endpoint_auth_method: "client_secret_basic",

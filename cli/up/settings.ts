@@ -54,7 +54,9 @@ export async function decide(options: UpOptions, callers: Environment): Promise<
     dataDir: options.dataDir ? resolve(options.dataDir) : join(root, ".svc"),
     environment,
     config,
-    publicUrl: environment.SVC_PUBLIC_URL ? config.publicUrl : `http://${hostInUrl(options.host)}:${port}`,
+    publicUrl: environment.SVC_PUBLIC_URL
+      ? config.publicUrl
+      : new URL(`http://${hostInUrl(options.host)}:${port}`).origin,
     startsDatabase: !config.databaseUrl,
     startsIdp,
   };

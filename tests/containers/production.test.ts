@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { productionIn, secrets } from "../support/container_production.ts";
-import { buildImage, type Compose, docker, runName } from "../support/containers.ts";
+import { buildImage, type Compose, docker, killHard, runName, saidBy } from "../support/containers.ts";
 import { until } from "../support/e2e_until.ts";
 
 /** An installation as compose.production.yaml makes it. */
@@ -11,8 +13,12 @@ let image: Awaited<ReturnType<typeof buildImage>>;
 let compose: Compose;
 beforeAll(async () => {
   image = await buildImage();
-  compose = await productionIn(image.directory);
-  await compose.done("up", "--detach", "--scale", "server=2");
+  compose = await productionIn(image.directory, { env: { SERVER_REPLICAS: "2" } });
+  // Somebody has tried it in the same clone.
+  await compose.type("docker compose -f compose.yaml up --detach db\n");
+  await compose.healthy(["db"]);
+  await compose.type("docker compose -f compose.yaml down\n");
+  await compose.done("up", "--detach");
   await compose.healthy(["server"]);
 }, 1_200_000);
 afterAll(async () => {
@@ -29,7 +35,55 @@ async function status(): Promise<number> {
 test("the servers are behind TLS, and plain HTTP leads there", async () => {
   expect(await until("an answer", () => status().catch(() => undefined), 180)).toBe(200);
   const response = await fetch(`http://localhost:${compose.env.HTTP_PORT}/`, { redirect: "manual" });
-  expect([response.status, response.headers.get("location")]).toEqual([308, "https://localhost/"]);
+  const address = `https://localhost:${compose.env.HTTPS_PORT}`;
+  expect([response.status, response.headers.get("location")]).toEqual([308, `${address}/`]);
+  const [server] = await compose.containers("server");
+  const config = await docker("exec", server!, "svc", "server", "config", "--json");
+  const shown = (JSON.parse(config) as { key: string; value: string }[]).find(
+    ({ key }) => key === "SVC_PUBLIC_URL",
+  );
+  expect(shown?.value).toBe(address);
+});
+
+test("every part has the same settings", async () => {
+  const settings = async (service: string) => {
+    const [container] = await compose.containers(service);
+    const lines: string[] = JSON.parse(await docker("inspect", "-f", "{{json .Config.Env}}", container!));
+    return lines
+      .filter((line) => line.startsWith("SVC_") && !/^SVC_(KEY|OIDC_CLIENT)_SECRET/.test(line))
+      .sort();
+  };
+  const expected = await settings("server");
+  expect(expected.length).toBeGreaterThan(4);
+  for (const service of ["worker", "migrate", "backup"])
+    expect([service, await settings(service)]).toEqual([service, expected]);
+});
+
+test("`up` again changes nothing: as many servers, the same containers", async () => {
+  const running = async () =>
+    Promise.all(["server", "worker", "balancer", "proxy", "db"].map((one) => compose.containers(one)));
+  const before = await running();
+  expect(before[0]!.length).toBe(2);
+  await compose.done("up", "--detach");
+  expect(await running()).toEqual(before);
+});
+
+test("the command for a more verbose log leaves Docker's restart alone", async () => {
+  const page = readFileSync(join(import.meta.dir, "../../docs/observability.md"), "utf8");
+  const [, command] = page.match(/^(for id in .*USR2.*)$/m)!;
+  const [container] = await compose.containers("server");
+  const since = new Date();
+  await compose.type(`${command}\n`);
+  await until(
+    "a line about it",
+    async () => (await saidBy(container!, since)).includes("the log level has changed"),
+    60,
+  );
+  const started = () => docker("inspect", "-f", "{{.State.StartedAt}}", container!);
+  const before = await started();
+  await killHard(container!);
+  await until("another start", async () => (await started()) !== before, 60);
+  await compose.healthy(["server"]);
 });
 
 test("a server that is stopped and started is passed over: every request is answered", async () => {
