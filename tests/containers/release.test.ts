@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
 import { headsOf } from "../../core/revision/graph.ts";
@@ -39,7 +39,8 @@ beforeAll(async () => {
   const { files, databasePort } = await writeLoadFile(directory, `svc:${older}`);
   compose = await productionIn(directory, { files, env: { RELEASE_IMAGE: undefined } });
   await commitBoth();
-  writeFileSync(join(directory, ".env"), `RELEASE_IMAGE=svc:${older}\n`);
+  const settings = [`RELEASE_IMAGE=svc:${older}`, "SERVER_REPLICAS=3", "WORKER_REPLICAS=2"];
+  writeFileSync(join(directory, ".env"), `${settings.join("\n")}\n`);
   for (const block of blocksOf("The first one")) await type(block);
   await compose.healthy(["server", "worker"]);
   const url = `https://localhost:${compose.env.HTTPS_PORT}`;
@@ -115,7 +116,33 @@ test("forward: three servers and two workers go to the next release, and nothing
   expect(said[0]).toContain(newHead);
   expect(await running()).toEqual(all(newer));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
+  const containers = () =>
+    Promise.all(["server", "worker", "balancer", "proxy", "db"].map((one) => compose.containers(one)));
+  const before = await containers();
+  await compose.done("up", "--detach");
+  expect(await containers()).toEqual(before);
   await compose.slotsLater(1);
+  expect(load.failures).toEqual([]);
+});
+
+test("a release whose servers exit at once: the roll says so at once, keeps their logs, and the old ones go on", async () => {
+  const broken = [
+    "docker-compose.broken.yaml",
+    `services: { server: { command: ["sh", "-c", "echo I am broken; exit 3"] } }\n`,
+  ];
+  writeFileSync(join(directory, broken[0]!), broken[1]!);
+  const before = await compose.containers("server");
+  const failure = await compose
+    .type(`export COMPOSE_FILE="$COMPOSE_FILE:${broken[0]}"; timeout 120 containers/roll server\n`)
+    .catch((error: Error) => error.message);
+  expect(failure).toContain("ended with 1:");
+  expect(failure).toMatch(
+    /I am broken[\s\S]*roll: a new server failed \(all it said: logs\/server\): the old ones go on/,
+  );
+  expect(await compose.containers("server")).toEqual(before);
+  const kept = readdirSync(join(directory, "logs/server")).filter((file) => file.endsWith(".log"));
+  expect(kept.length).toBe(3);
+  expect(readFileSync(join(directory, "logs/server", kept[0]!), "utf8")).toContain("I am broken");
   expect(load.failures).toEqual([]);
 });
 
