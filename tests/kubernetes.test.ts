@@ -1,6 +1,9 @@
-import { describe, expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseEnv } from "node:util";
+import { readConfig } from "../core/config.ts";
 import { knownVariables } from "../server/known_variables.ts";
 import { startTestServer } from "./support/server.ts";
 
@@ -12,6 +15,7 @@ interface Container {
   command: string[];
   args?: string[];
   env?: { name: string; value: string }[];
+  envFrom: unknown[];
   ports?: { name: string; containerPort: number }[];
   [probe: `${string}Probe`]: { httpGet?: { path: string; port: string }; exec?: { command: string[] } };
   securityContext: unknown;
@@ -25,7 +29,7 @@ interface Pod {
     containers: Container[];
     securityContext: Record<string, unknown>;
     terminationGracePeriodSeconds?: number;
-    volumes: { name: string; secret?: { items?: { path: string }[] } }[];
+    volumes: { name: string; secret?: { items?: { key: string; path: string }[] } }[];
   };
 }
 
@@ -37,8 +41,10 @@ interface Manifest {
   spec: {
     replicas: number;
     minAvailable: number;
+    unhealthyPodEvictionPolicy?: string;
     template: Pod;
-    jobTemplate: { spec: { template: Pod } };
+    jobTemplate: { spec: { template: Pod; activeDeadlineSeconds?: number } };
+    ingress?: { from?: object[]; ports?: { port: string }[] }[];
     selector?: { matchLabels?: Record<string, string> } & Record<string, unknown>;
     podSelector?: { matchLabels: Record<string, string> };
   };
@@ -52,14 +58,18 @@ function read(file: string): Manifest[] {
 interface Kustomization {
   resources: string[];
   images: { name: string; newTag: string }[];
+  configMapGenerator: unknown;
 }
-const kustomizations = ["kustomization.yaml", "release/kustomization.yaml"].map(
-  (file) => read(file)[0] as unknown as Kustomization,
-);
-const files = [
-  ...kustomizations[0]!.resources,
-  ...kustomizations[1]!.resources.map((file) => `release/${file}`),
-];
+const [kustomization, releaseKustomization, configKustomization] = [
+  "kustomization.yaml",
+  "release/kustomization.yaml",
+  "config/kustomization.yaml",
+].map((file) => read(file)[0] as unknown as Kustomization) as [Kustomization, Kustomization, Kustomization];
+const kustomizations = [kustomization, releaseKustomization];
+const inFolder = (paths: string[], under = "") =>
+  paths.filter((path) => path.endsWith(".yaml")).map((path) => under + path);
+const files = [...inFolder(kustomization.resources), ...inFolder(releaseKustomization.resources, "release/")];
+const settings = parseEnv(readFileSync(join(folder, "config/settings.env"), "utf8"));
 const manifests = files.flatMap(read);
 const pods = manifests.flatMap(({ kind, spec }) => {
   const pod = kind === "CronJob" ? spec.jobTemplate.spec.template : spec?.template;
@@ -95,7 +105,7 @@ describe("what runs", () => {
 
   test("is nobody's root, writes nowhere but in its volumes, and gets no more rights", () => {
     for (const { spec } of pods) {
-      expect(spec).toMatchObject({ automountServiceAccountToken: false });
+      expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
       expect(spec.securityContext).toEqual(pods[0]!.spec.securityContext);
     }
     expect(pods[0]!.spec.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000 });
@@ -126,6 +136,7 @@ describe("what runs", () => {
     expect(selected.sort()).toEqual([
       "Deployment svc-server: server",
       "Deployment svc-worker: worker",
+      "NetworkPolicy svc-metrics: backup migrate server worker",
       "NetworkPolicy svc-server: server",
       "NetworkPolicy svc: backup migrate server worker",
       "PodDisruptionBudget svc-server: server",
@@ -137,13 +148,15 @@ describe("what runs", () => {
   test("knows its variables, and finds each secret where it is mounted", async () => {
     const { names } = await knownVariables({});
     const variables = new Set(names);
-    const config = Object.keys(named("ConfigMap", "svc").data!);
-    expect(config.filter((name) => !variables.has(name))).toEqual([]);
+    expect(Object.keys(settings).filter((name) => !variables.has(name) && !name.endsWith("_FILE"))).toEqual(
+      [],
+    );
     for (const { spec } of pods) {
       const secrets = spec.volumes.find(({ secret }) => secret)!.secret!;
+      const ofAll = Object.entries(settings).filter(([name]) => name.endsWith("_FILE"));
       for (const { env = [], volumeMounts } of spec.containers) {
         expect(volumeMounts.find(({ name }) => name === "secrets")?.mountPath).toBe("/run/secrets/svc");
-        for (const { name, value } of env) {
+        for (const { name, value } of [...env, ...ofAll.map(([name, value]) => ({ name, value: value! }))]) {
           expect(variables).toContain(name);
           const [, file = ""] = value.match(/^\/run\/secrets\/svc\/(\w+)$/)!;
           // Who gets only some of the secrets gets those that it reads.
@@ -151,6 +164,53 @@ describe("what runs", () => {
         }
       }
     }
+  });
+
+  test("has all its settings from one place, and is replaced when one of them changes", () => {
+    const generator = [{ name: "svc", envs: ["settings.env"] }];
+    expect(configKustomization.configMapGenerator).toMatchObject(generator);
+    expect(JSON.stringify(configKustomization)).not.toContain("disableNameSuffixHash");
+    expect(kustomization.resources).toContain("config");
+    expect(releaseKustomization.resources).toContain("../config");
+    const ownVariables = containers.map(({ name, envFrom, env = [] }) => {
+      expect([name, envFrom]).toEqual([name, [{ configMapRef: { name: "svc" } }]]);
+      return [name, env.map((one) => one.name)];
+    });
+    // The server alone opens the signing keys and talks to the issuer.
+    expect(Object.fromEntries(ownVariables)).toEqual({
+      ...{ server: ["SVC_KEY_SECRET_FILE", "SVC_OIDC_CLIENT_SECRET_FILE"] },
+      ...{ worker: [], backup: [], migrate: [] },
+    });
+  });
+
+  test("is reached by the ingress controller and Prometheus alone, on the ports that it has", () => {
+    const policies = manifests.filter(({ kind }) => kind === "NetworkPolicy");
+    const open = policies.flatMap(({ metadata, spec }) =>
+      (spec.ingress ?? []).map(({ from = [], ports = [] }) => {
+        expect([metadata.name, from.length, ports.length]).toEqual([metadata.name, 1, 1]);
+        return [JSON.stringify(from[0]), ports[0]!.port];
+      }),
+    );
+    const namespace = (name: string) =>
+      JSON.stringify({ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": name } } });
+    expect(open).toEqual([
+      [namespace("ingress-nginx"), "http"],
+      [namespace("monitoring"), "metrics"],
+    ]);
+    const portsOf = (name: string) => containers.find((one) => one.name === name)!.ports;
+    const config = readConfig({ ...settings, SVC_DATABASE_URL_FILE: "" });
+    expect(portsOf("server")).toContainEqual({ name: "metrics", containerPort: config.metricsPort });
+    expect(portsOf("worker")).toContainEqual({ name: "metrics", containerPort: config.schedulerMetricsPort });
+    expect([settings.METRIC_PROVIDERS, settings.SVC_METRICS_HOST]).toEqual(["prometheus", "0.0.0.0"]);
+    // An example, as all addresses in that file: no real pod has it, and none is believed by accident.
+    expect(settings.SVC_FORWARDED_ALLOW_IPS).toBe("192.0.2.0/24");
+  });
+
+  test("does not wait for a dump that hangs, nor for a broken pod when a node is drained", () => {
+    const { activeDeadlineSeconds } = named("CronJob", "svc-backup").spec.jobTemplate.spec;
+    expect(activeDeadlineSeconds).toBeLessThan(24 * 3600);
+    for (const name of ["svc-server", "svc-worker"])
+      expect(named("PodDisruptionBudget", name).spec.unhealthyPodEvictionPolicy).toBe("AlwaysAllow");
   });
 
   test("asks of the server what it answers, on the port that it listens on", async () => {
@@ -169,13 +229,58 @@ describe("what runs", () => {
     const seconds = (option: string) =>
       Number(pod.containers[0]!.args!.find((one) => one.startsWith(`${option}=`))!.split("=")[1]);
     const needed = seconds("--timeout-drain") + seconds("--timeout-graceful-shutdown");
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(needed + 5);
+    const margin = 20;
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(needed + margin);
     expect(
       named("Deployment", "svc-worker").spec.template.spec.terminationGracePeriodSeconds,
-    ).toBeGreaterThan(25);
+    ).toBeGreaterThanOrEqual(20 + margin);
     for (const name of ["svc-server", "svc-worker"])
       expect(named("PodDisruptionBudget", name).spec.minAvailable).toBeLessThan(
         named("Deployment", name).spec.replicas,
       );
+  });
+});
+
+describe("kubernetes/release/wait", () => {
+  const directory = mkdtempSync(join(tmpdir(), "svc-wait-"));
+  afterAll(() => rmSync(directory, { recursive: true }));
+  /** The job's conditions that are true, as a `kubectl` of ours says them. */
+  const waitFor = async (conditions: string) => {
+    const kubectl = `#!/bin/sh
+case "$*" in
+  "--namespace svc get job svc-migrate --output jsonpath="*) echo "${conditions}" ;;
+  "--namespace svc logs --selector=job-name=svc-migrate "*) echo "svc: what the pod said" ;;
+  "--namespace svc get pods --selector=job-name=svc-migrate") echo "svc-migrate-x 0/1 Error" ;;
+  *) exit 9 ;;
+esac
+`;
+    writeFileSync(join(directory, "kubectl"), kubectl, { mode: 0o755 });
+    const waiting = Bun.spawn([join(folder, "release/wait"), "1"], {
+      env: { PATH: `${directory}:${process.env.PATH}` },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    return [await waiting.exited, await new Response(waiting.stderr).text()];
+  };
+  const shown = "svc-migrate-x 0/1 Error\nsvc: what the pod said\n";
+
+  test.each(["Complete", "SuccessCriteriaMet Complete"])("%s: it is done", async (conditions) => {
+    expect(await waitFor(conditions)).toEqual([0, ""]);
+  });
+
+  test.each(["Failed", "FailureTarget Failed"])("%s: it shows what the job said", async (conditions) => {
+    const end = "svc-migrate failed; the servers and workers that run were left alone\n";
+    expect(await waitFor(conditions)).toEqual([1, shown + end]);
+  });
+
+  test("a job that does not end: it gives up in time", async () => {
+    const end =
+      "svc-migrate has not ended in time, and goes on; the servers and workers that run were left alone\n";
+    expect(await waitFor("")).toEqual([1, shown + end]);
+  });
+
+  test("is what docs/scale.md says to type", () => {
+    const page = readFileSync(join(import.meta.dir, "../docs/scale.md"), "utf8");
+    expect(page).toContain("\nkubernetes/release/wait\n");
+    expect(page).not.toContain("--for=condition=complete");
   });
 });
