@@ -1,8 +1,9 @@
 import type { OperatorContext } from "../core/schedule/operate.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
-import { databaseUrl } from "./database_url.ts";
+import { databaseUrlIn } from "./database_url.ts";
 import { UsageError } from "./errors.ts";
 import type { Io } from "./io.ts";
+import { serviceEnvironment } from "./trial.ts";
 
 /** What each command about one task takes. */
 export const taskArgument = { type: "positional", description: "A task of the schedule" } as const;
@@ -19,12 +20,10 @@ export async function taskNamed(name: string): Promise<TaskName> {
 
 /** Works with the schedule of the database that SVC_DATABASE_URL names. */
 export async function onSchedule<T>(io: Io, use: (context: OperatorContext) => Promise<T>): Promise<T> {
-  const url = await databaseUrl(io);
-  const [{ operate }, { readEnvironment }] = await Promise.all([
-    import("../core/schedule/operate.ts"),
-    import("../core/environment.ts"),
-  ]);
-  return operate({ url, environment: readEnvironment(io.env) }, use);
+  const { environment } = await serviceEnvironment(io);
+  const url = await databaseUrlIn(environment);
+  const { operate } = await import("../core/schedule/operate.ts");
+  return operate({ url, environment }, use);
 }
 
 /** As a person reads it: to the second, in UTC. */

@@ -7,30 +7,36 @@ export interface ConfigRow {
   key: string;
   /** As text; empty for what is not set, masked for a secret. */
   value: string;
-  /** `environment`, `.env`, `default`, the variable that names a file, or nothing for what is not set. */
+  /** `environment`, `.env`, `trial`, `default`, the variable that names a file, or nothing for what is not set. */
   source: string;
+}
+
+export interface Layer {
+  source: "environment" | ".env" | "trial";
+  environment: Environment;
 }
 
 /**
  * The configuration as the service reads it, with all that is wrong with it. A value that is not valid is shown as it
  * stands, so that somebody can see where it comes from.
  *
- * @param process the environment of the process, which wins over `file`, the content of `.env`
+ * @param layers where values come from, the first of which wins
  */
 export function configRows(
-  process: Environment,
-  file: Environment,
+  layers: readonly Layer[],
   settings: readonly Setting[],
 ): { rows: ConfigRow[]; faults: string[] } {
-  const nonempty = Object.entries(process).filter(([, value]) => value?.trim());
-  const environment: Environment = { ...file, ...Object.fromEntries(nonempty) };
+  const environment: Environment = Object.assign(
+    {},
+    ...layers.toReversed().map(({ environment }) => withoutEmpty(environment)),
+  );
   const rows: ConfigRow[] = [];
   const faults: string[] = [];
   for (const one of [...Object.values(variables), ...settings]) {
     const { value, fault } = readValue(environment, one);
     const raw = environment[one.name]?.trim();
     const text = value === undefined ? (raw ?? "") : String(value);
-    const set = sourceOf(one, environment, process);
+    const set = sourceOf(one, environment, layers);
     // What a plugin needs and nobody has set may be of one that is not chosen.
     if (fault && set) faults.push(fault);
     rows.push({
@@ -45,10 +51,14 @@ export function configRows(
 function sourceOf(
   { name, secret }: Pick<Setting, "name" | "secret">,
   environment: Environment,
-  process: Environment,
+  layers: readonly Layer[],
 ): string | undefined {
   const holder = environment[name]?.trim() ? name : `${name}_FILE`;
   if (!environment[holder] || (holder !== name && !secret)) return undefined;
-  const place = process[holder]?.trim() ? "environment" : ".env";
+  const place = layers.find(({ environment }) => environment[holder]?.trim())?.source ?? "";
   return holder === name ? place : `${holder} (${place})`;
+}
+
+function withoutEmpty(environment: Environment): Environment {
+  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
 }

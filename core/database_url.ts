@@ -2,6 +2,10 @@ import { accessSync, constants } from "node:fs";
 import { addressesOf } from "../drizzle/hosts.ts";
 import { databaseUrlPattern } from "./variable.ts";
 
+/** For a ConfigurationError. */
+export const databaseMissing =
+  "SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name, or start a trial that has its own: npm start";
+
 /** Parameters of libpq of which not every value can be had here. What another value asks for must not be passed over. */
 const possible: Record<string, readonly string[]> = {
   sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],

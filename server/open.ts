@@ -5,6 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import { readConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { keepsStatements } from "../core/database_address.ts";
+import { databaseMissing } from "../core/database_url.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { runDueFlows } from "../core/flow/run.ts";
@@ -41,8 +42,7 @@ const flowSeconds = 15;
 export async function openApp(): Promise<App> {
   const environment = readEnvironment();
   const config = readConfig(environment);
-  if (!config.databaseUrl)
-    throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+  if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
   const log = createLog(config.logLevel);
   const telemetry = await openTelemetry(config, log, "svc-server");
   const { databasePoolSize: poolSize } = config;

@@ -11,6 +11,7 @@ import { ConfigurationError, SvcError } from "../core/errors.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";
 import { singleAddress } from "../core/database_address.ts";
+import { databaseMissing } from "../core/database_url.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
 import * as tables from "../drizzle/schema/index.ts";
 import { readHttpsUrls } from "./https_urls.ts";
@@ -41,7 +42,7 @@ Ctrl-D ends it.
 export async function shell({ environment, confirm, script, write }: ShellOptions): Promise<void> {
   const config = readConfig(environment);
   if (!config.databaseUrl) {
-    throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+    throw new ConfigurationError([databaseMissing]);
   }
   const url = await singleAddress(config.databaseDirectUrl ?? config.databaseUrl);
   const { hostname, pathname } = new URL(url);

@@ -2,6 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Config, Environment } from "../core/config.ts";
 import { readConfig } from "../core/config.ts";
 import { behindPooler, keepsStatements } from "../core/database_address.ts";
+import { databaseMissing } from "../core/database_url.ts";
 import { operatorsError } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -46,8 +47,7 @@ export async function openWorker(
   const { patient, outlive = false, clock = databaseClock } = options;
   const environment = readEnvironment(options.environment);
   const config = readConfig(environment);
-  if (!config.databaseUrl)
-    throw new ConfigurationError(["SVC_DATABASE_URL: needed, postgres://user:password@host/name"]);
+  if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
   const log = createLog(config.logLevel);
   const telemetry = await openTelemetry(config, log, "svc-scheduler");
   const poolWatch = telemetry && watchPools(telemetry);

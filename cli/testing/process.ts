@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const MAIN = join(import.meta.dir, "..", "main.ts");
@@ -13,7 +14,8 @@ export function spawnSvc(
   args: readonly string[],
   env: Record<string, string> = {},
   preload?: string,
-  cwd?: string,
+  // Not the clone: a trial that runs there is nothing for tests.
+  cwd = tmpdir(),
   detached = false,
 ) {
   // As bin/svc.mjs starts it: Bun itself reads no `.env`.
@@ -54,7 +56,7 @@ export function svcOnTerminal(
   args: readonly string[],
   env: Record<string, string>,
   columns?: number,
-  cwd?: string,
+  cwd = tmpdir(),
 ) {
   const screen = new Transcript();
   // Bun itself takes no width of 0, which some terminals report before they know their size.

@@ -1,11 +1,14 @@
 import { Database } from "bun:sqlite";
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Conflict, SvcError } from "../../core/errors.ts";
+import type { Environment } from "../../core/config.ts";
+import { Conflict, ConfigurationError, SvcError } from "../../core/errors.ts";
+import type { RunningTrial } from "../trial.ts";
 
-interface Running {
-  pid: number;
-  url: string;
+/** The lock of a data directory. */
+export interface DirectoryLock extends Disposable {
+  /** Has other commands find what runs here, and how to reach it. The file holds secrets: its owner alone can read it. */
+  publish(environment: Environment): void;
 }
 
 /**
@@ -14,26 +17,68 @@ interface Running {
  *
  * @throws Conflict that names process and address of the one that runs, SvcError for a directory that is not ours to write
  */
-export function lockDirectory(directory: string, url: string): Disposable {
-  const file = join(directory, "up.json");
+export function lockDirectory(directory: string, url: string): DirectoryLock {
+  const file = join(directory, fileName);
   const database = openIn(directory);
   try {
-    database.run("pragma busy_timeout = 0");
+    // A command that looks whether a trial runs (runningTrial) is done in a moment.
+    database.run("pragma busy_timeout = 200");
     database.run("begin exclusive");
   } catch (cause) {
     database.close();
     if (!(cause as { code?: string }).code?.startsWith("SQLITE_BUSY")) throw cause;
     throw new Conflict(describe(file), { cause });
   }
-  writeFileSync(`${file}.new`, `${JSON.stringify({ pid: process.pid, url } satisfies Running)}\n`);
-  renameSync(`${file}.new`, file);
+  const publish = (environment: Environment) => {
+    const trial: RunningTrial = { pid: process.pid, url, environment };
+    rmSync(`${file}.new`, { force: true });
+    writeFileSync(`${file}.new`, `${JSON.stringify(trial)}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+  };
+  publish({});
   return {
+    publish,
     [Symbol.dispose]() {
       rmSync(file, { force: true });
       database.close();
     },
   };
 }
+
+/**
+ * The trial of a data directory, if one runs and has started its parts.
+ * @throws ConfigurationError when one runs whose file cannot be read, as another user's
+ */
+export function runningTrial(directory: string): RunningTrial | undefined {
+  if (!isLocked(directory)) return undefined;
+  const file = join(directory, fileName);
+  try {
+    const trial = JSON.parse(readFileSync(file, "utf8")) as RunningTrial;
+    return trial.environment.SVC_DATABASE_URL === undefined ? undefined : trial;
+  } catch (cause) {
+    // It is just stopping.
+    if ((cause as { code?: string }).code === "ENOENT") return undefined;
+    const reason = (cause as { code?: string }).code ?? "not JSON";
+    throw new ConfigurationError([`A trial runs here, and ${file} cannot be read (${reason})`], { cause });
+  }
+}
+
+function isLocked(directory: string): boolean {
+  const file = join(directory, "lock.db");
+  if (!existsSync(file)) return false;
+  const database = new Database(file, { readonly: true });
+  try {
+    database.run("pragma busy_timeout = 0");
+    database.query("select 1 from sqlite_master").get();
+    return false;
+  } catch (error) {
+    return (error as { code?: string }).code?.startsWith("SQLITE_BUSY") ?? false;
+  } finally {
+    database.close();
+  }
+}
+
+const fileName = "up.json";
 
 function openIn(directory: string): Database {
   try {
@@ -47,7 +92,7 @@ function openIn(directory: string): Database {
 
 function describe(file: string): string {
   try {
-    const { pid, url } = JSON.parse(readFileSync(file, "utf8")) as Running;
+    const { pid, url } = JSON.parse(readFileSync(file, "utf8")) as RunningTrial;
     return `svc is already running here: pid ${pid}, ${url}. Nothing was changed; stop it with Ctrl-C in its terminal, or kill ${pid}`;
   } catch {
     return "Another svc up is just starting or stopping here. Nothing was changed; try again in a moment";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { hostInUrl } from "../../core/address.ts";
-import type { Environment } from "../../core/config.ts";
+import { type Environment, variables } from "../../core/config.ts";
 import { singleAddress } from "../../core/database_address.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { init } from "../../core/populate/init.ts";
@@ -25,6 +25,8 @@ interface Run {
   signal: AbortSignal;
   /** Called when a part ends by itself. */
   fail: (reason: Error) => void;
+  /** Has other commands in the clone find what runs. */
+  publish: (environment: Environment) => void;
 }
 
 /** Starts the parts, those that need no other one side by side. Settles when all of them answer. */
@@ -45,6 +47,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
   run.signal.throwIfAborted();
   const environment = partsEnvironment(settings, { pooledUrl, issuer, clientSecret });
+  run.publish(onlySettings(environment));
   const worker = startWorker(settings, run, environment, databaseUrl);
   worker.catch(() => {});
   await startServer(settings, run, environment);
@@ -70,6 +73,13 @@ function partsEnvironment(
         }
       : {}),
   };
+}
+
+/** What svc reads, without the rest of the caller's environment, which may hold secrets of other programs. */
+function onlySettings(environment: Environment): Environment {
+  const names = new Set(Object.values(variables).flatMap(({ name }) => [name, `${name}_FILE`]));
+  const ours = (name: string) => names.has(name) || name.startsWith("SVC_PLUGIN_");
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => ours(name)));
 }
 
 async function startDatabase(

@@ -2,7 +2,7 @@ import { SvcError } from "../../core/errors.ts";
 import type { Environment } from "../../core/config.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { lockDirectory } from "./lock.ts";
+import { type DirectoryLock, lockDirectory } from "./lock.ts";
 import { type Progress, progressOn, summary } from "./report.ts";
 import { assertFree } from "./ports.ts";
 import { decide, type Settings, type UpOptions } from "./settings.ts";
@@ -23,7 +23,7 @@ export async function up(
   const settings = await decide(options, callers);
   using lock = lockDirectory(settings.dataDir, settings.publicUrl);
   await assertPortsFree(settings);
-  const reason = await run(settings, stop.reason, io, progressOn(io.stderr));
+  const reason = await run(settings, lock, stop.reason, io, progressOn(io.stderr));
   if (reason === "SIGINT") throw new Interrupted();
   if (reason === "starter gone")
     throw new SvcError("unavailable", "Stopped, since what had started svc up has ended");
@@ -36,6 +36,7 @@ export async function up(
 
 async function run(
   settings: Settings,
+  lock: DirectoryLock,
   stopped: Promise<Stop>,
   io: Pick<Io, "stdout">,
   progress: Progress,
@@ -45,7 +46,10 @@ async function run(
   failure.promise.catch(() => {});
   // Left in reverse order: the database ends last.
   await using parts = new AsyncDisposableStack();
-  const starting = start(settings, { parts, progress, signal: abort.signal, fail: failure.reject });
+  const starting = start(settings, {
+    ...{ parts, progress, signal: abort.signal, fail: failure.reject },
+    publish: (environment) => lock.publish(environment),
+  });
   try {
     const early = await Promise.race([stopped, failure.promise, starting]);
     if (early) return early;

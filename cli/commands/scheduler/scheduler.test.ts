@@ -164,7 +164,7 @@ describe("start", () => {
   });
 
   test("needs a database, and does not wait for one when a task is to run now", async () => {
-    expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL: needed");
+    expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL is not set");
     const nobody = { SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc" };
     const eager = await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], nobody);
     expect(eager).toEqual({

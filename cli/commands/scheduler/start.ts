@@ -37,8 +37,12 @@ export default defineCommand({
     const name = task === undefined ? undefined : await taskNamed(task);
     if (eager && name === undefined) throw new UsageError("--eager needs a task: svc scheduler list");
     if (keep && !eager) throw new UsageError("--keep goes with --eager");
-    const { startWorker } = await import("../../../worker/start.ts");
+    const [{ startWorker }, { serviceEnvironment }] = await Promise.all([
+      import("../../../worker/start.ts"),
+      import("../../trial.ts"),
+    ]);
+    const { environment } = await serviceEnvironment(io);
     const report = (text: string) => void io.stdout.write(`${text}\n`);
-    await startWorker({ ...rest, task: name, eager, keep, report }, io.env);
+    await startWorker({ ...rest, task: name, eager, keep, report }, environment);
   },
 });

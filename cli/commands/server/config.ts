@@ -14,16 +14,29 @@ export default defineCommand({
     "A value that is not valid is shown as it stands; what is wrong with it is told on stderr, and the exit code is 1.",
   ],
   async run({ verbose = false, json = false }, io) {
-    const [{ readEnvironment }, { configRows }, { ConfigurationError }, { knownVariables }] =
-      await Promise.all([
-        import("../../../core/environment.ts"),
-        import("../../../core/config_rows.ts"),
-        import("../../../core/errors.ts"),
-        import("../../../server/known_variables.ts"),
-      ]);
-    const environment = readEnvironment(io.env);
+    const [
+      { readEnvironment },
+      { serviceEnvironment },
+      { configRows },
+      { ConfigurationError },
+      { knownVariables },
+    ] = await Promise.all([
+      import("../../../core/environment.ts"),
+      import("../../trial.ts"),
+      import("../../../core/config_rows.ts"),
+      import("../../../core/errors.ts"),
+      import("../../../server/known_variables.ts"),
+    ]);
+    const { environment, trial } = await serviceEnvironment(io);
     const { settings, names } = await knownVariables(environment);
-    const { rows, faults } = configRows(io.env, readEnvironment({}), settings);
+    const { rows, faults } = configRows(
+      [
+        { source: "environment", environment: io.env },
+        { source: ".env", environment: readEnvironment({}) },
+        { source: "trial", environment: trial?.environment ?? {} },
+      ],
+      settings,
+    );
     for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
     if (json) {
       io.stdout.write(`${JSON.stringify(rows)}\n`);

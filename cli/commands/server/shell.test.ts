@@ -77,7 +77,7 @@ test("a database that is not on this machine is asked about", async () => {
 test("without a database it says what is missing", async () => {
   const { code, stderr } = await evaluate("1", { SVC_DATABASE_URL: "" });
   expect(code).toBe(1);
-  expect(stderr).toContain("SVC_DATABASE_URL: needed");
+  expect(stderr).toContain("SVC_DATABASE_URL is not set");
 });
 
 test("on a terminal: a banner, await, lines that go on, errors that do not end it, a history", async () => {

@@ -15,11 +15,11 @@ export default defineCommand({
     "What comes through a pipe is run as one script. The history is kept in the data directory of the person (XDG_STATE_HOME, otherwise ~/.local/state/svc).",
   ],
   async run({ eval: code, yes = false }, io) {
-    const [{ shell }, { readEnvironment }] = await Promise.all([
+    const [{ shell }, { serviceEnvironment }] = await Promise.all([
       import("../../../server/shell.ts"),
-      import("../../../core/environment.ts"),
+      import("../../trial.ts"),
     ]);
-    const environment = readEnvironment(io.env);
+    const { environment } = await serviceEnvironment(io);
     const confirm = async (host: string, name: string) => {
       const { confirmByName } = await import("../../confirm.ts");
       await confirmByName(io, `The database ${name} is on ${host}, not on this machine.`, name, yes);

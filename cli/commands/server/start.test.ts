@@ -194,7 +194,7 @@ test("a variable that nobody reads is told at the start of our own application",
   const env = { SVC_PUBLIK_URL: "x" };
   const { stderr } = await svc(["server", "start", "server/main:app"], env, folder.path);
   expect(stderr).toStartWith(
-    "svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL: needed",
+    "svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL is not set",
   );
 });
 
@@ -203,7 +203,7 @@ test("and so is one that stands in an --env-file", async () => {
   const args = ["server", "start", "server/main:app", "--env-file", "odd.env"];
   const { stderr } = await svc(args, {}, folder.path);
   expect(stderr).toStartWith(
-    "svc: SVC_DOMAINE is no variable of svc: did you mean SVC_DOMAIN?\nsvc: SVC_DATABASE_URL: needed",
+    "svc: SVC_DOMAINE is no variable of svc: did you mean SVC_DOMAIN?\nsvc: SVC_DATABASE_URL is not set",
   );
 });
 
