@@ -118,7 +118,8 @@ test("a database's name, user and password may hold any character", async () => 
   }
   for (const bad of [
     "postgres://u:100%@h/x",
-    "postgres://h1:1,h2:2/x",
+    "postgres://h1:1,,h2:2/x",
+    "postgres://h1:1,h2:2/x?target_session_attrs=standby",
     "postgres://h/x?options=-csearch_path%3Da",
   ]) {
     const { code, stderr } = await on(bad)("current");

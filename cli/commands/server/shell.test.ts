@@ -14,7 +14,8 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 const evaluate = (code: string, more: Record<string, string> = {}, ...args: string[]) =>
-  svc(["server", "shell", "--eval", code, ...args], { ...env, ...more });
+  // The scripts import files of ours.
+  svc(["server", "shell", "--eval", code, ...args], { ...env, ...more }, join(import.meta.dir, "../../.."));
 
 test.each([
   ["await db.$count(tables.incident)", "0"],
