@@ -8,6 +8,7 @@ import {
   decide,
   newChallenge,
   poll,
+  rowOf,
   signInToken,
   startTestServer,
   type TestServer,
@@ -116,6 +117,47 @@ describe("an issuer", () => {
     await expectRefused(await browser.open(challenge.challengeUrl), 503, "does not answer");
     early.issuer.misbehaviour = undefined;
     expect((await decide(challenge, "approve", browser)).status).toBe(303);
+  });
+
+  test.each([
+    ["a key set of somebody else", { jwks_uri: "http://127.0.0.1:9/jwks" }],
+    ["a token endpoint that is not there", { token_endpoint: "http://127.0.0.1:9/token" }],
+    ["no authorization endpoint", { authorization_endpoint: undefined }],
+  ])("whose metadata were wrong (%s) works as soon as they are corrected", async (_, metadata) => {
+    await using early = await startTestServer();
+    early.issuer.metadata = metadata;
+    const open = async () => new TestBrowser().open((await newChallenge(early)).challengeUrl);
+    expect([401, 503]).toContain((await open()).status);
+    early.issuer.metadata = {};
+    early.clock.advance(5);
+    expect((await open()).text).toContain("Sign in a terminal?");
+  });
+
+  test("whose endpoints move is followed within a minute, without a failure", async () => {
+    await using early = await startTestServer({ challengeLifetime: 600 });
+    const browser = new TestBrowser();
+    const challenge = await newChallenge(early);
+    await browser.request(challenge.challengeUrl);
+    const { id } = await rowOf(early, challenge);
+    const next = async () =>
+      (await browser.request(`${early.url}/approve/${id}`)).headers.get("location")!.split("?")[0];
+    expect(await next()).toBe(`${early.issuer.url}/authorize`);
+    early.issuer.metadata = { authorization_endpoint: `${early.issuer.url}/moved` };
+    early.clock.advance(59);
+    expect(await next()).toBe(`${early.issuer.url}/authorize`);
+    early.clock.advance(1);
+    expect(await next()).toBe(`${early.issuer.url}/moved`);
+    // It goes on with what it knows while the issuer is down.
+    early.issuer.misbehaviour = "down";
+    early.clock.advance(60);
+    expect(await next()).toBe(`${early.issuer.url}/moved`);
+  });
+
+  test("is not asked for its metadata by each sign-in that fails", async () => {
+    await using early = await startTestServer();
+    early.issuer.misbehaviour = "wrong nonce";
+    for (let i = 0; i < 5; i += 1) await new TestBrowser().open((await newChallenge(early)).challengeUrl);
+    expect(early.issuer.discoveries).toBe(1);
   });
 
   test("must be https unless it is on this machine", async () => {

@@ -26,14 +26,14 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
   const issuer = config.oidcIssuer;
   if (!issuer)
     throw new ConfigurationError(["SVC_OIDC_ISSUER: needed with SVC_SSO=oidc (or set SVC_SSO=proxy)"]);
-  const discover = discoverer(context, new URL(issuer), fetch);
+  const metadata = discoverer(context, new URL(issuer), fetch);
   const redirectUri = config.publicUrl + callbackPath;
 
   return {
     kind: "redirect",
 
     async begin({ session, returnTo, userHint, again }) {
-      const provider = await discover();
+      const provider = await metadata.current();
       const now = clock.now();
       const state = newSecret();
       const nonce = newSecret();
@@ -47,7 +47,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         createdAt: now,
         expiresAt: after(now, attemptSeconds),
       });
-      return client.buildAuthorizationUrl(provider, {
+      const parameters = {
         redirect_uri: redirectUri,
         scope: config.oidcScope,
         state,
@@ -56,7 +56,13 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         code_challenge_method: "S256",
         login_hint: userHint,
         ...(again ? { prompt: "login" } : {}),
-      });
+      };
+      try {
+        return client.buildAuthorizationUrl(provider, parameters);
+      } catch (cause) {
+        metadata.distrust();
+        throw new Unavailable("The sign-in provider's metadata is not valid", { cause });
+      }
     },
 
     async finish({ session, url }) {
@@ -75,7 +81,7 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
         : [];
       if (!attempt)
         throw new Unauthenticated("This sign-in was not started in this browser, or is already over");
-      const provider = await discover();
+      const provider = await metadata.current();
       try {
         const answer = new URL(redirectUri);
         answer.search = url.search;
@@ -93,21 +99,34 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
             : await client.fetchUserInfo(provider, tokens.access_token, claims.sub);
         return { identity: identityOf(config, { ...more, ...claims }), returnTo: attempt.returnTo };
       } catch (error) {
+        metadata.distrust();
         throw signInError(error);
       }
     },
   };
 }
 
+interface Discoverer {
+  /** The issuer's metadata, at most a minute old; older only while the issuer does not answer. */
+  current(): Promise<client.Configuration>;
+  /** Says that a sign-in has failed with it: the next one looks again, since it may have been corrected. */
+  distrust(): void;
+}
+
+const freshMilliseconds = 60_000;
+/** Failed sign-ins, which anybody can cause, lead to no more requests than this. */
+const distrustedMilliseconds = 5000;
+
 /** Finds the issuer's endpoints when they are first needed, so that we start, and stay up, without it. */
-function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch) {
-  const { config } = context;
-  let found: Promise<client.Configuration> | undefined;
+function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch): Discoverer {
+  const { clock, config, log } = context;
+  let known: { provider: client.Configuration; at: number; goodFor: number } | undefined;
+  let looking: Promise<client.Configuration> | undefined;
   requireSecure("SVC_OIDC_ISSUER", issuer);
-  const start = async () => {
+  const discover = () => {
     const metadata = { [client.clockTolerance]: clockToleranceSeconds };
     const authentication = clientAuthentication(config.oidcClientSecret);
-    const provider = await client.discovery(issuer, config.oidcClientId, metadata, authentication, {
+    return client.discovery(issuer, config.oidcClientId, metadata, authentication, {
       timeout: issuerTimeoutSeconds,
       [client.customFetch]: fetch as client.CustomFetch,
       execute: [
@@ -116,14 +135,31 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
         ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
       ],
     });
-    return provider;
   };
-  return () => {
-    found ??= start().catch((cause) => {
-      found = undefined;
-      throw new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
-    });
-    return found;
+  const look = async () => {
+    const at = clock.now().getTime();
+    try {
+      known = { provider: await discover(), at, goodFor: freshMilliseconds };
+    } catch (cause) {
+      if (!known) {
+        throw new Unavailable("The sign-in provider does not answer: try again in a moment", { cause });
+      }
+      log.warn({ err: cause }, "the sign-in provider's metadata cannot be read again; the last one is used");
+      known = { ...known, at, goodFor: distrustedMilliseconds };
+    }
+    return known.provider;
+  };
+  return {
+    async current() {
+      if (known && Math.abs(clock.now().getTime() - known.at) < known.goodFor) return known.provider;
+      looking ??= look().finally(() => {
+        looking = undefined;
+      });
+      return looking;
+    },
+    distrust() {
+      if (known) known.goodFor = distrustedMilliseconds;
+    },
   };
 }
 

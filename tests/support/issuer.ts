@@ -31,6 +31,10 @@ export async function startTestIssuer() {
     error: undefined as string | undefined,
     /** Claims that stand only in the userinfo answer. */
     userinfo: undefined as Record<string, unknown> | undefined,
+    /** Members that its metadata has instead of the right ones. */
+    metadata: {} as Record<string, unknown>,
+    /** How often its metadata were asked for. */
+    discoveries: 0,
     authorizations: [] as URLSearchParams[],
     url: "",
     stop: () => server.stop(true),
@@ -63,6 +67,7 @@ export async function startTestIssuer() {
       const base = `http://127.0.0.1:${server.port}`;
       switch (url.pathname) {
         case "/.well-known/openid-configuration":
+          issuer.discoveries += 1;
           return Response.json({
             issuer: base,
             authorization_endpoint: `${base}/authorize`,
@@ -72,6 +77,7 @@ export async function startTestIssuer() {
             response_types_supported: ["code"],
             subject_types_supported: ["public"],
             id_token_signing_alg_values_supported: ["RS256"],
+            ...issuer.metadata,
           });
         case "/jwks":
           return Response.json({
