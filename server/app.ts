@@ -15,7 +15,7 @@ import { ReadinessCheck } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { incidentRoutes } from "./incident/routes.ts";
 import { readJson } from "./json.ts";
-import { logRequests } from "./log.ts";
+import { failureLog, logRequests } from "./log.ts";
 import { judgeMethod } from "./methods.ts";
 import { messageRoutes } from "./message/routes.ts";
 import { ObservedRequests } from "./metrics/requests.ts";
@@ -82,6 +82,7 @@ export function createApp(deps: Deps) {
   const bodies = new OptionalBodies((): AnyElysia => app);
   const hasAddress = judgeAddress();
   const security = new SecurityHeaders(deps.proxies, server);
+  const failures = failureLog(deps);
   const requests = deps.telemetry && new ObservedRequests(deps.telemetry);
   const app = new Elysia({
     // Bun's own router answers a literal colon in the path differently from Elysia's.
@@ -110,11 +111,12 @@ export function createApp(deps: Deps) {
     })
     .use(logRequests(deps, server, requests))
     .use(tellRoutes(requests))
+    .onStop(() => failures.report())
     .onError({ as: "global" }, ({ error, request, requestId, path, route, set }) => {
       requests?.matched(request, route);
       if (isOutOfSpace(error)) readiness.doubtDisk();
       const judged = judge(error, request, path, route);
-      const answer = judged instanceof Response ? judged : errorAnswer(judged, path, requestId, deps.log);
+      const answer = judged instanceof Response ? judged : errorAnswer(judged, path, requestId, failures);
       // For the log, too: Elysia has put its own idea of a status there.
       set.status = answer.status;
       if (answer instanceof Response) return answer;

@@ -3,7 +3,7 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
 import { errorCode, reasonOf } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
-import type { Log } from "../core/log.ts";
+import type { FailureLog } from "./log.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
 
 const statuses: Record<SvcError["code"], number> = {
@@ -67,7 +67,7 @@ export interface Fault {
  * The one place where a failure becomes HTTP. What we did not foresee is `internal`: the log gets it, the caller its
  * request id. Elysia's own errors are judged by their code; their messages hold values (a password, a token).
  */
-export function faultOf(error: unknown, log: Log, requestId: string): Fault {
+export function faultOf(error: unknown, log: FailureLog, requestId: string): Fault {
   if (error instanceof WrongMethod) {
     const headers = { allow: error.allowed };
     return { status: 405, code: "method_not_allowed", detail: error.message, headers };
@@ -165,7 +165,7 @@ export function errorAnswer(
   error: unknown,
   path: string,
   requestId: string,
-  log: Log,
+  log: FailureLog,
 ): Response | PlainAnswer {
   const fault = faultOf(error, log, requestId);
   if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(path)) {

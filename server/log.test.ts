@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { until } from "../tests/support/e2e_until.ts";
 import { personOf } from "../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../tests/support/server.ts";
 
@@ -33,6 +34,51 @@ test("a poll is logged below what else is asked, for each terminal sends one eve
   const [debug, info] = [20, 30];
   expect(await levelOf(`/noauth/v1/challenge_poller/${"a".repeat(43)}`)).toBe(debug);
   expect(await levelOf("/healthcheck")).toBe(info);
+});
+
+describe("strangers do not fill the log", () => {
+  const linesOf = ({ logged }: TestServer, msg: string) =>
+    logged.map((text) => JSON.parse(text)).filter((line) => line.msg === msg);
+  const ask = (server: TestServer, path: string, times: number) =>
+    Promise.all(Array.from({ length: times }, () => server.fetch(path)));
+
+  test.each([
+    ["refused requests of one kind up to 60 in a minute", "/whoami", 401, 60],
+    ["requests that anybody may send up to 600", "/.well-known/jwks.json", 200, 600],
+  ])("%s have lines of their own; the others are counted", async (_, path, status, most) => {
+    const server = await startTestServer();
+    await ask(server, path, most + 100);
+    await server.fetch("/nowhere");
+    await until("the lines", () => linesOf(server, "request").length > most);
+    expect(linesOf(server, "request").filter((line) => line.status === status)).toHaveLength(most);
+    // What is left when the server stops is written then.
+    await server[Symbol.asyncDispose]();
+    const [counted, ...more] = linesOf(server, "requests left out of the log");
+    expect(more).toEqual([]);
+    expect(counted).toMatchObject({ status });
+    expect(counted.count).toBeWithin(1, 101);
+  });
+
+  test("a request with a valid token has a line of its own, refused or not", async () => {
+    await using server = await startTestServer();
+    const person = await personOf(server, "carol@example.com");
+    for (let i = 0; i < 70; i += 1) await person.call("GET", "/documents/4711", undefined);
+    await until(
+      "the lines",
+      () => linesOf(server, "request").filter(({ status }) => status === 404).length === 70,
+    );
+    expect(linesOf(server, "requests left out of the log")).toEqual([]);
+  });
+
+  test("nor do failures, with their stacks", async () => {
+    await using server = await startTestServer();
+    await ask(server, "/sign_in/callback", 100);
+    expect(linesOf(server, "nobody was signed in")).toHaveLength(60);
+    server.clock.advance(60);
+    await ask(server, "/sign_in/callback", 1);
+    const failure = { failure: "nobody was signed in", error: "Unauthenticated", count: 40 };
+    expect(linesOf(server, "failed requests left out of the log")).toMatchObject([failure]);
+  });
 });
 
 /** The line is written behind the answer. */

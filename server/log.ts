@@ -1,19 +1,30 @@
 import { Elysia } from "elysia";
 import { looksLikeSecret, sha256Hex } from "../core/secret.ts";
+import { LogBudget } from "../core/log_budget.ts";
 import { clientAddress } from "./address.ts";
+import { isAuthenticated } from "./auth/actor.ts";
 import type { Deps, ServerNow } from "./deps.ts";
 import type { ObservedRequests } from "./metrics/requests.ts";
 import { looksLikeRequestId, newRequestId } from "./request_id.ts";
+
+/** Lines of one route and status for requests without a valid token; the others are counted. */
+const refusalsPerMinute = 60;
+const answersPerMinute = 600;
 
 /**
  * Gives each request its id, and one line: the route's template, never the path (T stands in it) nor the query. A
  * challenge is named by the first 8 hex digits of its hash. Polls are `debug`: each terminal sends one every other second.
  */
 export const logRequests = (
-  { log, config, proxies }: Pick<Deps, "log" | "config" | "proxies">,
+  { log, config, proxies, clock }: Pick<Deps, "log" | "config" | "proxies" | "clock">,
   server: ServerNow,
   requests?: ObservedRequests,
 ) => {
+  const refused = new LogBudget(log, clock, "requests", refusalsPerMinute);
+  const answered = new LogBudget(log, clock, "requests", answersPerMinute);
+  /** Whether a stranger's request still has a line of its own. */
+  const admits = (route: string, status: number) =>
+    (status >= 400 ? refused : answered).admits(`${route} ${status}`, { route, status });
   const idFromProxy = (request: Request): string | undefined => {
     const id = request.headers.get("x-request-id");
     if (id === null || !looksLikeRequestId(id)) return undefined;
@@ -34,16 +45,23 @@ export const logRequests = (
       const route: string | undefined = context.route;
       const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
       if (!config.accessLog || !log.isLevelEnabled(level)) return;
+      const status = responseValue instanceof Response ? responseValue.status : set.status;
+      if (level === "info" && !isAuthenticated(request) && !admits(route || "none", Number(status ?? 200)))
+        return;
       // What is undefined is no part of the line.
       const line = {
         request_id: requestId,
         trace_id: requests?.traceOf(request),
         method: request.method,
         route: route || "none",
-        status: responseValue instanceof Response ? responseValue.status : set.status,
+        status,
         challenge: challengeIn(params),
       };
       log[level](line, "request");
+    })
+    .onStop(() => {
+      refused.report();
+      answered.report();
     });
 };
 
@@ -53,4 +71,22 @@ function challengeIn(params: Readonly<Record<string, string | undefined>> | unde
     if (value && looksLikeSecret(value)) return sha256Hex(value).slice(0, 8);
   }
   return undefined;
+}
+
+/** Where failed requests are told of. */
+export type FailureLog = Record<
+  "warn" | "error",
+  (fields: { err: unknown; request_id: string }, text: string) => void
+>;
+
+const failuresPerMinute = 60;
+
+/** The log for failed requests, each of which brings a stack: while the database is down, anybody can cause any number. */
+export function failureLog({ log, clock }: Pick<Deps, "log" | "clock">): FailureLog & { report(): void } {
+  const budget = new LogBudget(log, clock, "failed requests", failuresPerMinute);
+  const write: (level: "warn" | "error") => FailureLog["warn"] = (level) => (fields, text) => {
+    const error = fields.err instanceof Error ? fields.err.name : typeof fields.err;
+    if (budget.admits(`${text} ${error}`, { failure: text, error })) log[level](fields, text);
+  };
+  return { warn: write("warn"), error: write("error"), report: () => budget.report() };
 }

@@ -13,6 +13,13 @@ export const tokenCookie = "svc_auth";
 /** What the macro hangs on a route; whoever lists routes looks for the very hook that refuses. */
 const guards = new WeakSet<object>();
 
+const verified = new WeakMap<Request, Actor>();
+
+/** Whether the request came with a valid access token, on a route that asks for one. */
+export function isAuthenticated(request: Request): boolean {
+  return verified.has(request);
+}
+
 /** Whether a route answers only to the holder of an access token. */
 export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks">): boolean {
   const transforms: readonly { fn?: unknown }[] = hooks?.transform ?? [];
@@ -24,7 +31,6 @@ export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks
  * A macro, because an Elysia hook of one plugin leaves routes of the next one open.
  */
 export const actorMacro = (deps: Deps) => {
-  const verified = new WeakMap<Request, Actor>();
   // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
   const transform = async ({ request, body }: { request: Request; body?: unknown }): Promise<void> => {
     verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
