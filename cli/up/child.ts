@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { createWriteStream, mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Environment } from "../../core/config.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { ownCommand } from "../../core/own_command.ts";
+import { LogFile } from "./log_file.ts";
 import { root } from "./settings.ts";
 
 export interface ChildOptions {
@@ -72,16 +72,9 @@ export function startChild(options: ChildOptions): Child {
   };
 }
 
-/** All of it to the log, of which the one before is kept; what matters to the person. Returns the last lines, live. */
+/** All of it to the log; what matters to the person. Returns the last lines, live. */
 function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose }: ChildOptions): string[] {
-  mkdirSync(join(logFile, ".."), { recursive: true, mode: 0o700 });
-  try {
-    renameSync(logFile, `${logFile}.1`);
-  } catch {
-    // The first start.
-  }
-  const log = createWriteStream(logFile, { mode: 0o600 });
-  log.on("error", (error) => show(`${name}: its log cannot be written: ${error.message}`));
+  const log = new LogFile(logFile, (error) => show(`${name}: its log cannot be written: ${error.message}`));
   child.once("close", () => log.end());
   const last: string[] = [];
   for (const stream of [child.stdout!, child.stderr!]) {
