@@ -85,3 +85,12 @@ function watch(query: StreamingQuery): Outcome {
   };
   return { count: promise, refused: () => refused };
 }
+
+/** How many rows of COPY's text end in a piece of it: a line break within a value is written as `\n`. */
+export function countLines(piece: Uint8Array): number {
+  let lines = 0;
+  for (let at = piece.indexOf(lineFeed); at >= 0; at = piece.indexOf(lineFeed, at + 1)) lines += 1;
+  return lines;
+}
+
+const lineFeed = 10;

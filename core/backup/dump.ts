@@ -7,6 +7,7 @@ import { type Revision, readRevisions } from "../revision/read.ts";
 import type { Applied } from "../revision/store.ts";
 import { dumpCustom } from "./dump_custom.ts";
 import { dumpPortable } from "./dump_portable.ts";
+import { isOurs, refuseIncomplete } from "./identity.ts";
 import { headsOfApplied, type Inventory, readEverything, readInventory, type Runner } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import { majorVersion, withSession } from "./session.ts";
@@ -53,14 +54,14 @@ export interface DumpWork extends Omit<DumpOptions, "format"> {
   major: number;
 }
 
-/** For what was stopped to clean up behind itself. */
+/** For what was stopped to clean up after itself. */
 const unwindMilliseconds = 3000;
 
 /**
  * Backs the database up, as it is at one moment, while it is in use.
  *
  * @throws Unavailable for what the server or the file system refuses, and for a pg_dump of another version
- * @throws Conflict for a database that is none of ours, or that the portable format cannot hold
+ * @throws Conflict for a database that is not ours, or that the portable format cannot hold
  */
 export async function dump(options: DumpOptions): Promise<Backup> {
   const known = options.revisions ?? (await readRevisions());
@@ -94,10 +95,19 @@ type Snapshot = Omit<DumpWork, "inventory" | "unfinished"> & { format: Format };
 async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
   const { snapshot: transaction, known, format, path } = snapshot;
   await transaction.unsafe(readEverything);
-  const { tables, applied } = await readInventory(transaction);
+  const { applied, ...inventory } = await readInventory(transaction);
+  const { tables } = inventory;
   if (!applied) throw new Conflict("This database has no schema of svc: there is nothing to back up");
-  const { rows, bytes } = await writeWhole(path, (unfinished) => {
-    const work = { ...snapshot, inventory: { tables, applied }, unfinished };
+  if (!isOurs(applied, known)) {
+    throw new Conflict(
+      applied.length === 0
+        ? "This database has no revision of svc: there is nothing to back up"
+        : "This release knows none of the revisions in this database: dump it with the release that it is of",
+    );
+  }
+  await refuseIncomplete(transaction, "This database", applied, known);
+  const { rows, bytes } = await writeWhole(path, async (unfinished) => {
+    const work = { ...snapshot, inventory: { ...inventory, applied }, unfinished };
     return format === "custom" ? dumpCustom(work) : dumpPortable(work);
   });
   return {

@@ -2,32 +2,48 @@ import { stat } from "node:fs/promises";
 import type { Environment } from "../config.ts";
 import { Unavailable } from "../errors.ts";
 import type { DumpWork } from "./dump.ts";
-import { countRows, plainName, type Runner } from "./inventory.ts";
-import { connectionVariables, runTool, serverOf, startTool, withPasswordFile } from "./tool_process.ts";
+import { quoted } from "../revision/sql_text.ts";
+import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
+import { checkArchive } from "./restore_custom.ts";
+import { appendSeal, readSeal } from "./seal.ts";
+import { connectionVariables, serverOf, startTool, withPasswordFile } from "./tool_process.ts";
 import { findTool, missingTool, type Tool, type ToolName } from "./tools.ts";
 
 const pollMilliseconds = 200;
 
 /**
- * pg_dump, in the snapshot of our own transaction, in which the rows are counted meanwhile; then pg_restore has to be
- * able to read the table of contents, and to find every table in it.
+ * pg_dump, in the snapshot of our own transaction, in which the rows are counted meanwhile. Then the whole archive is read
+ * as `restore` reads it, must hold exactly those rows, and is sealed.
  */
 export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
   const { sql, snapshot, inventory, unfinished, progress, env, signal } = work;
+  const { tables, schemas, extensions, applied } = inventory;
   const [pgDump, pgRestore] = [await toolOf("pg_dump", work), await toolOf("pg_restore", work)];
   const rows = await withPasswordFile(sql, (passwordFile, forget) =>
     pgDumpBeside(work, pgDump, { variables: connectionVariables(sql, pgDump, passwordFile), forget }, () =>
-      countRows(snapshot, inventory.tables),
+      countRows(snapshot, tables),
     ),
   );
-  progress?.({ doing: "checking" });
-  const contents = await runTool({ tool: pgRestore, args: ["--list"], reads: unfinished, env, signal });
-  const missing = inventory.tables.filter(
-    ({ schema, name }) => !contents.includes(` TABLE DATA ${schema} ${name} `),
-  );
-  if (missing.length > 0) {
-    throw new Unavailable(`pg_dump has left out ${missing.map(plainName).join(", ")}: nothing was written`);
+  const show = (bytes: number) => progress?.({ doing: "checking", bytes });
+  const read = await checkArchive({ path: unfinished, pgRestore, env, signal }, show);
+  const wrong = [
+    ...tables.filter((table, index) => read.get(tableName(table))?.rows !== rows[index]).map(plainName),
+    ...[...read.keys()].filter((name) => !tables.some((table) => tableName(table) === name)),
+  ];
+  if (wrong.length > 0) {
+    throw new Unavailable(`pg_dump has not written the rows of ${wrong.join(", ")}: nothing was written`);
   }
+  const [server] = await snapshot.unsafe("select current_setting('server_version') as version");
+  await appendSeal(unfinished, {
+    created_at: work.clock.now().toISOString(),
+    release: work.release,
+    server_version: server!.version,
+    revisions: applied.map(({ id, checksum }) => ({ id, checksum })),
+    schemas,
+    extensions,
+    tables: tables.map(({ schema, name }) => ({ schema, name, ...read.get(tableName({ schema, name }))! })),
+  });
+  await readSeal(unfinished, show);
   return { rows, bytes: (await stat(unfinished)).size };
 }
 
@@ -43,7 +59,10 @@ async function pgDumpBeside<T>(
   const run = startTool({
     tool,
     args: [
-      ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose"],
+      ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose", "--encoding=UTF8"],
+      // What is in no schema (extensions, publications, event triggers) belongs to the server's administrator, and would
+      // be there already when the backup is restored.
+      ...work.inventory.schemas.map((schema) => `--schema=${quoted(schema)}`),
       // Synced by whoever renames the file.
       ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
     ],

@@ -1,23 +1,41 @@
-import { Conflict } from "../errors.ts";
+import { Conflict, Unavailable } from "../errors.ts";
 import type { Revision } from "../revision/read.ts";
-import { splitStatements, wordsOf } from "../revision/statements.ts";
-import { copyOut } from "./copy.ts";
+import { copyOut, countLines } from "./copy.ts";
 import type { DumpWork } from "./dump.ts";
-import { fold } from "../revision/sql_text.ts";
-import { copyTarget, plainName, readSequences, type Table } from "./inventory.ts";
+import { tablesOf } from "./identity.ts";
+import { copyTarget, plainName, readSequences, type Table, tableName } from "./inventory.ts";
+import { readPortable, verifyPortable } from "./portable_reader.ts";
 import { PortableWriter } from "./portable_writer.ts";
 
 const tellEveryBytes = 1 << 20;
 
 /**
- * Rows by COPY, one table after the other in one snapshot; the schema is the revisions' own.
+ * Rows by COPY, one table after the other in one snapshot; the schema is the revisions' own. Then the whole file is read
+ * as `restore` reads it.
+ *
  * @throws Conflict for what the revisions cannot bring back
  */
 export async function dumpPortable(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
-  const { snapshot, inventory, known, unfinished, progress } = work;
+  const { inventory, known, unfinished, progress } = work;
   const { tables, applied } = inventory;
   refuseUnfinished(applied);
   refuseStrangers(tables, applied, known);
+  const written = await writeRows(work);
+  const content = await verifyPortable(unfinished, (bytes) => progress?.({ doing: "checking", bytes }));
+  const found = tables.map(() => 0);
+  for await (const { table, rows } of readPortable(unfinished, content)) found[table]! += countLines(rows);
+  const wrong = tables.filter((_, index) => found[index] !== written.rows[index]);
+  if (wrong.length > 0) {
+    throw new Unavailable(
+      `The file does not hold the rows of ${wrong.map(plainName).join(", ")}: nothing was written`,
+    );
+  }
+  return written;
+}
+
+async function writeRows(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
+  const { snapshot, inventory, unfinished, progress } = work;
+  const { tables, applied } = inventory;
   const [server] = await snapshot.unsafe("select current_setting('server_version') as version");
   await using writer = await PortableWriter.open(unfinished, {
     created_at: work.clock.now().toISOString(),
@@ -62,34 +80,10 @@ function refuseStrangers(
   const ours = known.filter(({ id }) => ids.has(id));
   // A database of a newer release: which tables its revisions make is not known here.
   if (ours.length < ids.size) return;
-  const made = tablesMadeBy(ours.map(({ up }) => up));
-  const strangers = tables.filter((table) => !made.has(plainName(table)) && plainName(table) !== "revision");
+  const { ever } = tablesOf(ours);
+  const strangers = tables.filter((table) => !ever.has(tableName(table)));
   if (strangers.length === 0) return;
   throw new Conflict(
     `No revision makes ${strangers.map(plainName).join(", ")}, so the portable format cannot bring it back: move it to another database, or install PostgreSQL's client tools and dump with --format custom`,
   );
-}
-
-/** Every name that a table has ever had in these scripts, without the schema `public`. */
-function tablesMadeBy(scripts: readonly string[]): Set<string> {
-  const made = new Set<string>();
-  for (const { text } of scripts.flatMap((script) => splitStatements(script))) {
-    const words = wordsOf(text);
-    const table = words.indexOf("TABLE");
-    const conditional = words[table + 1] === "IF" && words[table + 2] === "NOT";
-    // CREATE [UNLOGGED] TABLE [IF NOT EXISTS] name
-    if (words[0] === "CREATE" && (table === 1 || table === 2))
-      made.add(nameAt(words, table + (conditional ? 4 : 1)));
-    // ALTER TABLE ... RENAME TO name
-    const to = words.indexOf("TO");
-    if (words[0] === "ALTER" && table === 1 && words[to - 1] === "RENAME") made.add(nameAt(words, to + 1));
-  }
-  return made;
-}
-
-/** The name that begins there, without the schema `public`. */
-function nameAt(words: readonly string[], from: number): string {
-  const parts = [fold(words[from])];
-  for (let at = from; words[at + 1] === "."; at += 2) parts.push(fold(words[at + 2]));
-  return parts.join(".").replace(/^public\./, "");
 }

@@ -11,6 +11,19 @@ export interface Table {
   columns: string[];
 }
 
+/** A table with how many rows it has. */
+export interface TableRows {
+  schema: string;
+  name: string;
+  rows: number;
+}
+
+export interface Extension {
+  name: string;
+  /** Where its objects are. */
+  schema: string;
+}
+
 export interface Sequence {
   schema: string;
   name: string;
@@ -23,7 +36,10 @@ export interface Sequence {
 export interface Inventory {
   /** In order of schema and name. */
   tables: Table[];
-  /** Undefined where the database is none of ours: no table `revision`. */
+  /** `public` among them; those that an extension made are not. */
+  schemas: string[];
+  extensions: Extension[];
+  /** Undefined where the database is not ours: it lacks the table that `readRevisionRows` recognises. */
   applied: Applied[] | undefined;
 }
 
@@ -57,13 +73,31 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   // Held to the end: nobody may alter what is being read.
   const names = found.map(tableName);
   if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
-  return { tables: found, applied: await readRevisionRows(sql) };
+  const schemas = await sql.unsafe(`
+    select n.nspname as name from pg_namespace n where not (${foreignSchema}) and not exists (select from pg_depend d
+      where d.classid = 'pg_namespace'::regclass and d.objid = n.oid and d.deptype = 'e')
+    order by n.nspname collate "C"`);
+  const extensions = await sql.unsafe(`
+    select e.extname as name, n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+    where n.nspname <> 'pg_catalog' order by e.extname collate "C"`);
+  return {
+    tables: found,
+    schemas: schemas.map(({ name }) => name),
+    extensions: extensions.map(({ name, schema }) => ({ name, schema })),
+    applied: await readRevisionRows(sql),
+  };
 }
 
-/** The rows of the table `revision`, within a transaction; undefined where there is none. */
+/** What the table `revision` of svc has had since its first release. A table of that name alone is anybody's. */
+const ownColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
+
+/** The rows of svc's table `revision`, within a transaction; undefined where there is none. */
 export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefined> {
-  const [table] = await sql.unsafe("select to_regclass('public.revision') is not null as exists");
-  if (!table?.exists) return undefined;
+  const columns = await sql.unsafe(`
+    select attname || ' ' || format_type(atttypid, atttypmod) as text from pg_attribute
+    where attrelid = to_regclass('public.revision') and attnum > 0 and not attisdropped`);
+  const there = new Set(columns.map(({ text }) => text));
+  if (!ownColumns.every((column) => there.has(column))) return undefined;
   const rows = await sql.unsafe("select to_jsonb(r)::text as row from public.revision r order by id");
   return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }
@@ -89,15 +123,13 @@ export async function readSequences(sql: Runner): Promise<Sequence[]> {
   return sequences;
 }
 
-/** Rows of each table, in the order of `tables`. `each` is told before a table is counted. */
+/** Rows of each table, in the order of `tables`. */
 export async function countRows(
   sql: Runner,
   tables: readonly Pick<Table, "schema" | "name">[],
-  each?: (table: string) => void,
 ): Promise<number[]> {
   const counts: number[] = [];
   for (const table of tables) {
-    each?.(plainName(table));
     const [row] = await sql.unsafe(`select count(*)::text as rows from only ${tableName(table)}`);
     counts.push(Number(row!.rows));
   }

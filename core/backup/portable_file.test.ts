@@ -38,7 +38,7 @@ test("what was written is read again, table by table", async () => {
   const told: number[] = [];
   expect(await verifyPortable(path, (at) => told.push(at))).toEqual({ header, summary });
   expect(told.length).toBeGreaterThan(3);
-  const read = await Array.fromAsync(readPortable(path));
+  const read = await Array.fromAsync(readPortable(path, { header, summary }));
   const of = (table: number) =>
     Buffer.concat(read.filter((one) => one.table === table).map(({ rows }) => rows));
   expect(of(0).equals(rows)).toBeTrue();

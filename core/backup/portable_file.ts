@@ -45,4 +45,4 @@ export const hashBytes = 32;
 export const blockBytes = 1 << 20;
 /** No frame of ours is longer, so that a damaged length is not taken for an order of memory. */
 export const longestBlock = 2 * blockBytes;
-export const longestHeader = 256 << 20;
+export const longestHeader = 16 << 20;

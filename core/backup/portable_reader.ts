@@ -1,6 +1,9 @@
 import { type FileHandle, open } from "node:fs/promises";
+import { promisify } from "node:util";
+import { type ZlibOptions, zstdDecompress } from "node:zlib";
 import { InvalidInput } from "../errors.ts";
 import {
+  blockBytes,
   endMark,
   formatVersion,
   hashBytes,
@@ -23,7 +26,7 @@ export interface PortableContent {
 export async function verifyPortable(path: string, told?: (bytes: number) => void): Promise<PortableContent> {
   const handle = await open(path, "r");
   try {
-    const reader = new Reader(path, handle);
+    const reader = await Reader.open(path, handle);
     const header = await reader.header();
     for (;;) {
       const { table, content } = await reader.block();
@@ -32,8 +35,7 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
       const digest = reader.digest();
       const written = await reader.take(hashBytes);
       if (!digest.equals(written)) throw reader.damaged();
-      const { size } = await handle.stat();
-      if (size !== reader.position) throw reader.damaged();
+      if (reader.size !== reader.position) throw reader.damaged();
       return { header, summary: parse<PortableSummary>(content) ?? reader.refuse() };
     }
   } finally {
@@ -41,30 +43,52 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
   }
 }
 
-/** The rows of a file that `verifyPortable` has passed: each piece with the index of its table. */
-export async function* readPortable(path: string): AsyncGenerator<{ table: number; rows: Uint8Array }> {
+/**
+ * The rows of a file that `verifyPortable` has passed: each piece with the index of its table. A block that would become
+ * larger than one that we write, or rows beyond what the file declares, are refused before they take any memory.
+ */
+export async function* readPortable(
+  path: string,
+  { header, summary }: PortableContent,
+): AsyncGenerator<{ table: number; rows: Uint8Array }> {
   const handle = await open(path, "r");
   try {
-    const reader = new Reader(path, handle);
+    const reader = await Reader.open(path, handle);
     await reader.header();
-    for (;;) {
+    for (let left = summary.bytes; ;) {
       const { table, content } = await reader.block();
       if (table === endMark) return;
-      yield { table, rows: await Bun.zstdDecompress(content) };
+      const rows = await decompress(content, { maxOutputLength: blockBytes }).catch(() => reader.refuse());
+      left -= rows.length;
+      if (left < 0 || table >= header.tables.length) throw reader.damaged();
+      yield { table, rows };
     }
   } finally {
     await handle.close();
   }
 }
 
+const decompress = promisify(zstdDecompress as Decompress);
+
+type Decompress = (
+  content: Buffer,
+  options: ZlibOptions,
+  done: (error: Error | null, rows: Buffer) => void,
+) => void;
+
 class Reader {
   position = 0;
   readonly #hash = new Bun.CryptoHasher("sha256");
 
-  constructor(
+  private constructor(
     readonly path: string,
     readonly handle: FileHandle,
+    readonly size: number,
   ) {}
+
+  static async open(path: string, handle: FileHandle): Promise<Reader> {
+    return new Reader(path, handle, (await handle.stat()).size);
+  }
 
   async header(): Promise<PortableHeader> {
     let line = "";
@@ -90,10 +114,11 @@ class Reader {
   }
 
   async take(length: number): Promise<Buffer> {
+    if (length > this.size - this.position) throw this.truncated();
     const buffer = Buffer.allocUnsafe(length);
     for (let at = 0; at < length;) {
       const { bytesRead } = await this.handle.read(buffer, at, length - at);
-      if (bytesRead === 0) throw new InvalidInput("file", `${this.path} is truncated: its end is missing`);
+      if (bytesRead === 0) throw this.truncated();
       at += bytesRead;
     }
     this.position += length;
@@ -103,6 +128,10 @@ class Reader {
 
   digest(): Buffer {
     return this.#hash.copy().digest();
+  }
+
+  truncated(): InvalidInput {
+    return new InvalidInput("file", `${this.path} is truncated: its end is missing`);
   }
 
   damaged(): InvalidInput {

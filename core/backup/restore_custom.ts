@@ -1,11 +1,12 @@
 import type { Environment } from "../config.ts";
 import { InvalidInput } from "../errors.ts";
-import { copyIn } from "./copy.ts";
-import { fold } from "../revision/sql_text.ts";
-import { plainName, type Runner } from "./inventory.ts";
+import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { copyIn, countLines } from "./copy.ts";
+import { plainName, type Runner, tableName } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import type { OpenBackup } from "./restore.ts";
-import { EndOfScript, readScript, type ScriptTaker, withoutPsql } from "./script.ts";
+import { copiedTable, EndOfScript, readScript, type ScriptTaker, withoutPsql } from "./script.ts";
+import { readSeal, type Seal } from "./seal.ts";
 import { runTool, startTool } from "./tool_process.ts";
 import type { Tool } from "./tools.ts";
 
@@ -20,60 +21,61 @@ export interface CustomOptions {
 const script = ["--file=-", "--no-owner", "--no-acl", "--exit-on-error"];
 
 /**
- * An archive of pg_dump. pg_restore turns it into SQL, which goes over our own connection: so what was there before is
- * removed, the backup loaded and its rows counted in one transaction (what `--single-transaction --exit-on-error` is
- * for cannot include the first and the last of these), and the password leaves this process for no other.
+ * An archive of pg_dump with our seal. pg_restore turns it into SQL, which goes over our own connection: so what was
+ * there before is removed, the backup loaded and its rows counted in one transaction (what `--single-transaction
+ * --exit-on-error` is for cannot include the first and the last of these), and the password leaves this process for no
+ * other.
  *
- * @throws InvalidInput for an archive that pg_restore cannot read, or that is not of svc
+ * @throws InvalidInput for an archive that is damaged, or was not made by svc
  */
 export async function openCustom(options: CustomOptions): Promise<OpenBackup> {
-  const { path } = options;
-  const contents = await runTool(toolRun(options, "--list"));
-  const entries = (kind: string) =>
-    [...contents.matchAll(new RegExp(`^\\d+; \\d+ \\d+ ${kind} (\\S+) (.+) \\S+$`, "gm"))].map(
-      ([, schema, name]) => ({ schema: schema!, name: name! }),
-    );
-  const tables = entries("TABLE DATA").map((table) => ({ ...table, columns: [] }));
-  if (!tables.some((table) => plainName(table) === "revision")) {
-    throw new InvalidInput(
-      "file",
-      `${path} is a backup of PostgreSQL, but not of svc: it has no table revision`,
-    );
-  }
+  const { path, progress } = options;
+  const seal = await readSeal(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const { revisions, extensions, tables } = seal;
+  const schemas = seal.schemas.filter((name) => name !== "public");
   return {
     format: "custom",
-    revisions: await readRevisions(options),
-    schemas: entries("SCHEMA").map(({ name }) => name),
-    tables,
-    load: (sql) => load(options, sql),
+    ...{ revisions, schemas, extensions, tables },
+    load: (sql) => load(options, seal, sql),
   };
 }
 
-/** The ids and checksums that the archive's table `revision` holds. */
-async function readRevisions(options: CustomOptions): Promise<OpenBackup["revisions"]> {
-  const revisions: OpenBackup["revisions"] = [];
-  await takeScript(options, ["--data-only", "--schema=public", "--table=revision"], {
+/**
+ * Reads an archive from its first to its last byte, as it is read when it is restored.
+ * @returns rows and bytes of each table, by its name as SQL has it
+ * @throws what pg_restore found wrong
+ */
+export async function checkArchive(
+  options: CustomOptions,
+  told: (bytes: number) => void,
+): Promise<Map<string, { rows: number; bytes: number }>> {
+  const found = new Map<string, { rows: number; bytes: number }>();
+  let bytes = 0;
+  await readSection(options, "pre-data");
+  await takeRows(options, {
     statements: async () => {},
     copy: async (statement, rows) => {
-      const columns = (/\((.*)\)/.exec(statement)?.[1] ?? "").split(", ");
-      const text = Buffer.concat(await Array.fromAsync(rows)).toString();
-      for (const row of text.split("\n").slice(0, -1)) {
-        const values = row.split("\t");
-        const value = (column: string) => values[columns.indexOf(column)] ?? "";
-        revisions.push({ id: value("id"), checksum: value("checksum") });
+      const table = { rows: 0, bytes: 0 };
+      for await (const piece of rows) {
+        table.rows += countLines(piece);
+        table.bytes += piece.length;
+        bytes += piece.length;
+        told(bytes);
       }
+      found.set(tableName(copiedTable(statement)), table);
     },
   });
-  return revisions;
+  await readSection(options, "post-data");
+  return found;
 }
 
-/** Lets `taker` have a part of the archive as SQL, as fast as it takes it. @throws what pg_restore found wrong */
-async function takeScript(
-  options: CustomOptions,
-  part: readonly string[],
-  taker: ScriptTaker,
-): Promise<void> {
-  const tool = startTool(toolRun(options, ...script, ...part));
+async function readSection(options: CustomOptions, name: "pre-data" | "post-data"): Promise<string> {
+  return withoutPsql(await runTool(toolRun(options, ...script, `--section=${name}`)));
+}
+
+/** Lets `taker` have the rows of the archive as SQL, as fast as it takes it. @throws what pg_restore found wrong */
+async function takeRows(options: CustomOptions, taker: ScriptTaker): Promise<void> {
+  const tool = startTool(toolRun(options, ...script, "--section=data"));
   try {
     await readScript(tool.output, taker);
   } catch (error) {
@@ -81,49 +83,62 @@ async function takeScript(
       tool.kill();
       throw error;
     }
-    // What we saw is what came of something that it has a word for.
+    // pg_restore reports the cause of what we have seen.
     await tool.done;
     throw new InvalidInput("file", `${options.path} is truncated or damaged`, { cause: error });
   }
   await tool.done;
 }
 
-/** The table's plain name, from `COPY schema.table (columns) FROM stdin;`. */
-function tableOf(statement: string): string {
-  const [, schema, name] = /^COPY ("(?:[^"]|"")+"|[^".]+)\.("(?:[^"]|"")+"|\S+) /.exec(statement) ?? [];
-  return plainName({ schema: fold(schema), name: fold(name) });
-}
-
 function toolRun({ path, pgRestore, env, signal }: CustomOptions, ...args: string[]) {
   return { tool: pgRestore, args, reads: path, env, signal };
 }
 
-async function load(options: CustomOptions, sql: Runner): Promise<Map<string, number>> {
-  const { progress } = options;
-  const section = async (name: string) => {
-    await sql.unsafe(withoutPsql(await runTool(toolRun(options, ...script, `--section=${name}`))));
-  };
+async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Promise<Map<string, number>> {
+  const { path, progress } = options;
   progress?.({ doing: "making the tables" });
-  await section("pre-data");
+  await sql.unsafe(intoSchemas(await readSection(options, "pre-data")));
   const counts = new Map<string, number>();
+  const declared = new Map(tables.map((table) => [tableName(table), table]));
   let bytes = 0;
-  await takeScript(options, ["--section=data"], {
+  await takeRows(options, {
     statements: async (text) => void (await sql.unsafe(text)),
     copy: async (statement, rows) => {
-      const table = tableOf(statement);
+      const target = copiedTable(statement);
+      const name = tableName(target);
+      let left = declared.get(name)?.bytes ?? 0;
       const told = async function* () {
         for await (const piece of rows) {
           bytes += piece.length;
-          progress?.({ doing: "restoring", table, bytes });
+          left -= piece.length;
+          if (left < 0)
+            throw new InvalidInput(
+              "file",
+              `${path} holds more rows of ${plainName(target)} than it declares`,
+            );
+          progress?.({ doing: "restoring", table: plainName(target), bytes });
           yield piece;
         }
       };
       // Into tables that nobody has seen yet, so rows can be written as old ones, which nobody has to touch again.
       const frozen = statement.replace(/;$/, " WITH (FREEZE)");
-      counts.set(table, await copyIn(sql, frozen, told()));
+      counts.set(name, await copyIn(sql, frozen, told()));
     },
   });
   progress?.({ doing: "making indexes" });
-  await section("post-data");
+  await sql.unsafe(await readSection(options, "post-data"));
   return counts;
+}
+
+/** A schema that holds an extension is left standing when all else is dropped. */
+function intoSchemas(preData: string): string {
+  return splitStatements(preData)
+    .map(({ text }) => {
+      const [create, schema, name = "", more] = wordsOf(text);
+      const isSchema = create === "CREATE" && schema === "SCHEMA" && more === undefined;
+      return isSchema
+        ? `create schema if not exists ${name.startsWith('"') ? name : name.toLowerCase()}`
+        : text;
+    })
+    .join(";\n");
 }

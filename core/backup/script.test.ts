@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { EndOfScript, readScript, withoutPsql } from "./script.ts";
+import { copiedTable, EndOfScript, readScript, withoutPsql } from "./script.ts";
 
 async function* inPieces(text: string, sizes: readonly number[]): AsyncGenerator<Uint8Array> {
   const bytes = Buffer.from(text);
@@ -53,20 +53,45 @@ COPY public.last (id) FROM stdin;
 
 test("statements and rows are told apart, however they arrive", async () => {
   const expected = [
-    "--\n-- Dumped\n\\restrict abc123\n\nSET a = 1;",
+    "--\n-- Dumped\n\nSET a = 1;",
     "COPY public.empty (id) FROM stdin;|",
     'COPY public.some (id, "a b") FROM stdin;|1\t\\\\.\n\\\\.\t\\N\nCOPY x FROM stdin;\n\n',
     "SELECT setval('s', 1);",
     "COPY public.last (id) FROM stdin;|\n",
-  ].map((sql) => withoutPsql(sql));
+  ];
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }), async (sizes) => {
-      expect((await taken(script, sizes)).map((sql) => withoutPsql(sql))).toEqual(expected);
+      expect(await taken(script, sizes)).toEqual(expected);
     }),
   );
+});
+
+test("names and strings may hold line breaks, semicolons and what looks like COPY or psql", async () => {
+  const table = `"my;\n schema"."a\nCOPY b FROM stdin;\n"""`;
+  const text = `SELECT pg_catalog.setval('"x;\n\\restrict y\nCOPY z FROM stdin;\n"', 1);\n\nCOPY ${table} ("c;\nd") FROM stdin;\n1\n\\.\n`;
+  for (const size of [1, 3, 1000]) {
+    expect(await taken(text, [size])).toEqual([
+      `SELECT pg_catalog.setval('"x;\n\\restrict y\nCOPY z FROM stdin;\n"', 1);`,
+      `COPY ${table} ("c;\nd") FROM stdin;|1\n`,
+    ]);
+  }
+  expect(copiedTable(`COPY ${table} ("c;\nd") FROM stdin;`)).toEqual({
+    schema: "my;\n schema",
+    name: 'a\nCOPY b FROM stdin;\n"',
+  });
+  expect(copiedTable("COPY public.t  FROM stdin;")).toEqual({ schema: "public", name: "t" });
+});
+
+test("only psql's own two lines are left out of a script", () => {
+  const body = "CREATE FUNCTION f() AS $$\n\\restrict other\n\\unrestrict abc\n$$;\n";
+  expect(withoutPsql(`--\n-- Dump\n--\n\n\\restrict abc\n\n${body}\n--\n\n\\unrestrict abc\n\n`)).toBe(
+    `\n${body}\n--\n`,
+  );
+  expect(withoutPsql(body)).toBe(body);
 });
 
 test("a script that ends among rows is no whole one", async () => {
   const cut = script.slice(0, script.indexOf("COPY x"));
   expect(taken(cut, [7])).rejects.toBeInstanceOf(EndOfScript);
+  expect(taken("SELECT 1;\nSELECT 2", [7])).rejects.toBeInstanceOf(EndOfScript);
 });

@@ -1,6 +1,9 @@
+import { fold } from "../revision/sql_text.ts";
+import { wordsOf } from "../revision/statements.ts";
+
 /**
- * The SQL script that pg_restore writes for the rows of an archive: statements and COPY blocks, each block a line
- * `COPY ... FROM stdin;`, rows, and a line `\.`. A row cannot look like that last line, for COPY writes a backslash
+ * The SQL script that pg_restore writes for the rows of an archive: statements and COPY blocks. A block is a statement
+ * `COPY ... FROM stdin;`, rows, and a line `\.`. A row cannot look like that last line, because COPY writes a backslash
  * twice.
  */
 export interface ScriptTaker {
@@ -9,40 +12,63 @@ export interface ScriptTaker {
   copy(statement: string, rows: AsyncIterable<Uint8Array>): Promise<void>;
 }
 
-/** pg_restore ended in the middle; it has said why. */
+/** The script is incomplete; pg_restore has reported why. */
 export class EndOfScript extends Error {}
 
-const copyLine = /^COPY .* FROM stdin;$/;
 const endOfRows = Buffer.from("\n\\.\n");
 const lineFeed = 10;
+/** No statement among the rows is longer: a name has at most 63 bytes, a table at most 1600 columns. */
+const longestStatement = 16 << 20;
+/** Statements are handed on in groups of about this size. */
+const groupCharacters = 1 << 16;
 
 export async function readScript(script: AsyncIterable<Uint8Array>, taker: ScriptTaker): Promise<void> {
   const source = new Source(script);
-  let sql = "";
-  for (;;) {
-    const line = await source.line();
-    if (line !== undefined && !copyLine.test(line)) {
-      sql += `${line}\n`;
-      continue;
+  let group = "";
+  let statement = "";
+  const flush = async () => {
+    if (group !== "") await taker.statements(group);
+    group = "";
+  };
+  for (let line = await source.line(); line !== undefined; line = await source.line()) {
+    if (isForPsql(line) && wordsOf(statement).length === 0) continue;
+    statement += `${line}\n`;
+    if (statement.length > longestStatement) throw new EndOfScript("a statement has no end");
+    if (!line.trimEnd().endsWith(";")) continue;
+    // A semicolon within a name or a string ends no statement, and neither does a line break there.
+    const words = wordsOf(statement);
+    if (words.at(-1) !== ";") continue;
+    if (words[0] === "COPY" && words.at(-3) === "FROM" && words.at(-2) === "STDIN") {
+      await flush();
+      await taker.copy(statement.trim(), source.rows());
+    } else {
+      group += statement;
+      if (group.length > groupCharacters) await flush();
     }
-    if (hasStatement(sql)) await taker.statements(withoutPsql(sql));
-    sql = "";
-    if (line === undefined) return;
-    await taker.copy(line, source.rows());
+    statement = "";
   }
+  if (wordsOf(statement).length > 0) throw new EndOfScript("the script ends within a statement");
+  await flush();
 }
 
-/** Without the two lines for psql that guard it against a server that smuggles in commands of its own. */
+/** The table of `COPY schema.table (columns) FROM stdin;`. */
+export function copiedTable(statement: string): { schema: string; name: string } {
+  const [, schema, dot, name] = wordsOf(statement);
+  if (dot !== ".") throw new Error("COPY of a table without a schema");
+  return { schema: fold(schema), name: fold(name) };
+}
+
+/** `\restrict` and `\unrestrict` guard psql against a server that smuggles in commands of its own. */
+function isForPsql(line: string): boolean {
+  return /^\\(un)?restrict \w+$/.test(line);
+}
+
+/** Without those two lines: the first follows the opening comments, the second has the same key and is the last one. */
 export function withoutPsql(script: string): string {
-  return script.replace(/^\\(un)?restrict \w+$/gm, "");
-}
-
-function hasStatement(sql: string): boolean {
-  return (
-    withoutPsql(sql)
-      .replace(/^--.*$/gm, "")
-      .trim() !== ""
-  );
+  const [opening, key] = /^(?:(?:--.*)?\n)*\\restrict (\w+)\n/.exec(script) ?? [];
+  if (opening === undefined) return script;
+  const last = script.lastIndexOf(`\n\\unrestrict ${key}`);
+  return script.slice(opening.length, last < 0 ? undefined : last);
 }
 
 class Source {

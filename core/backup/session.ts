@@ -1,5 +1,6 @@
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { refusePooler } from "../database_address.ts";
+import { settings } from "../revision/lock.ts";
 
 /**
  * Lends a connection that neither its age nor idleness ends, and that is cut when `signal` aborts: what is under way on
@@ -17,6 +18,7 @@ export async function withSession<T>(
   try {
     const result = await cutOnAbort(sql, signal, async () => {
       await refusePooler(sql);
+      await sql.unsafe(settings);
       return work(sql);
     });
     await sql.end({ timeout: 5 });

@@ -108,7 +108,7 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
 
 /** The first thing that went wrong; what follows it are its consequences. */
 function toolError(name: string, faults: readonly string[], killedBy: string | number | null): Error {
-  const [first = killedBy ? `was ended by ${killedBy}` : "failed without a word"] = faults;
+  const [first = killedBy ? endedBy(killedBy) : "it failed without a message"] = faults;
   const reason = first.replace(/^\S+: (error|fatal): /, "").replace(/^query failed: /, "");
   const all = faults.join("\n");
   if (/No space left on device|Disk quota exceeded/.test(all)) return withCode("ENOSPC", all);
@@ -122,6 +122,15 @@ function toolError(name: string, faults: readonly string[], killedBy: string | n
     return new InvalidInput("file", `The backup is truncated or damaged (pg_restore: ${reason})`);
   }
   return new Unavailable(`${name}: ${reason}`);
+}
+
+/** How a tool ended that could not report it. */
+function endedBy(signal: string | number): string {
+  if (signal === "SIGKILL") return "it was killed, as when memory runs out. Run it again where there is more";
+  if (["SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"].includes(String(signal))) {
+    return "it crashed. Install the current minor release of PostgreSQL's client tools, then run it again";
+  }
+  return `it was stopped by another process (${signal}). Run it again`;
 }
 
 /** A tool's refusal, as the file system would have told us itself: whoever knows the path words it (fileError). */

@@ -27,7 +27,7 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
         (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')) as tables,
         (select count(*)::int from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
-    const objects = await sql.unsafe(ownObjects);
+    const objects = await sql.unsafe(objectsIn(ownSchemas));
     const { hostname, port } = new URL(url);
     return {
       name: String(row?.name),
@@ -52,13 +52,17 @@ export async function dropAll(url: string, patience?: number): Promise<number> {
   });
 }
 
+/** `public`, and the schema of pg-boss, which a revision makes. */
+const ownSchemas = ["public", "pgboss"];
+
 /**
- * What stands in the schema `public`, or in that of pg-boss, which a revision makes, and belongs neither to an extension
- * nor to a table (its sequences, its partitions).
+ * What stands in these schemas and belongs neither to an extension nor to a table (its sequences, its partitions); and
+ * the schemas themselves, but for `public` and those that an extension is in.
  */
-const ownObjects = `
+const objectsIn = (schemas: readonly string[]) => `
   with space as (
-    select oid, nspname, quote_ident(nspname) || '.' as prefix from pg_namespace where nspname in ('public', 'pgboss')
+    select oid, nspname, quote_ident(nspname) || '.' as prefix from pg_namespace
+    where nspname in (${schemas.map(literal).join(", ")})
   ), own as (
     select c.oid, 'pg_class'::regclass as catalog, s.prefix || quote_ident(c.relname) as name, case c.relkind
         when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table'
@@ -75,6 +79,7 @@ const ownObjects = `
       from pg_type t join space s on s.oid = t.typnamespace where t.typtype in ('e', 'd', 'r')
     union all
     select oid, 'pg_namespace'::regclass, quote_ident(nspname), 'schema' from space where nspname <> 'public'
+      and not exists (select from pg_extension where extnamespace = space.oid)
   )
   select kind, name from own
   where not exists (select from pg_depend d
@@ -88,8 +93,11 @@ const ownObjects = `
  *
  * @throws Conflict naming what stands in the way
  */
-export async function dropEverything(sql: Pick<Sql, "unsafe">): Promise<number> {
-  const rows = await sql.unsafe(ownObjects);
+export async function dropEverything(
+  sql: Pick<Sql, "unsafe">,
+  schemas: readonly string[] = ownSchemas,
+): Promise<number> {
+  const rows = await sql.unsafe(objectsIn(schemas));
   const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => name);
   const others = rows
     .filter(({ kind }) => kind !== "table")

@@ -194,7 +194,7 @@ describe("one clear line, exit 1", () => {
         expect(stderr).toMatch(
           format === "portable"
             ? /^svc: \S+ is truncated: [^\n]*\n$/
-            : /^svc: The backup is truncated or damaged \(pg_restore: [^\n]*\)\n$/,
+            : /^svc: \S+ does not end with the seal of svc database dump: it is truncated, [^\n]*\n$/,
         );
       }
     }
@@ -316,5 +316,11 @@ describe("a restore that is stopped in the middle", () => {
     for (const { pid } of signal === "SIGKILL" ? processes : []) process.kill(pid);
     await untilGone(processes);
     expect(await contentOf(database.url)).toEqual(before);
+    const scratches = () =>
+      using(debian.url, (sql) => sql`select datname from pg_database where datname ~ '^svc_restore_'`);
+    expect(await scratches()).toHaveLength(signal === "SIGINT" ? 0 : 1);
+    const again = await svc(["database", "restore", "--yes"], env(database.url), work.path);
+    expect(again).toMatchObject({ code: 0, stderr: "" });
+    expect(await scratches()).toHaveLength(0);
   });
 });

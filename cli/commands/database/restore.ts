@@ -12,7 +12,7 @@ export default defineCommand({
   },
   examples: ["svc database restore", "svc database restore --yes", "svc database restore --example"],
   notes: [
-    `Replaces what the database holds by what ${backupFile} in the working directory holds, in one transaction: if anything fails, or you press Ctrl-C, the database is as it was. Then the schema is brought to the newest revision, and the triggers are installed. A database that is missing is created.`,
+    `Replaces what the database holds by what ${backupFile} in the working directory holds. If there are data to lose, the backup is first loaded and checked in a scratch database beside it; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is as it was. Then the schema is brought to the newest revision, and the triggers are installed. A database that is missing is created.`,
     "Into a database that has tables: on a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. Servers that are running need not be stopped: they wait until it is done.",
     "A backup of the custom format needs the pg_restore of the server's version.",
     "With --example no file is read: the database then holds three months of an imaginary company's incidents, which end now.",

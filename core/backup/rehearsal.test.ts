@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmod } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  contentOf,
+  createDatabaseOn,
+  hostileRevisions,
+  insertHostileRows,
+  temporaryDirectory,
+  using,
+} from "../../tests/support/backup.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { upgrade } from "../revision/upgrade.ts";
+import { dump } from "./dump.ts";
+import { restore, type RestoreOptions } from "./restore.ts";
+
+let debian: DebianServer;
+beforeAll(async () => {
+  debian = await startDebianPostgres();
+});
+afterAll(() => debian.stop());
+
+function options(url: string, path: string) {
+  const common = { env: { PATH: debian.tools }, tools: () => [], release: "1", clock: new TestClock() };
+  return { ...common, url, path, revisions: hostileRevisions, confirm: async () => {} };
+}
+
+const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.detail ?? String(error));
+const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
+const scratches = async () =>
+  (await run(debian.url, "select datname from pg_database where datname ~ '^svc_restore_'")).map(
+    ({ datname }) => datname,
+  );
+
+async function liveDatabase(settings = "") {
+  const database = await createDatabaseOn(debian.url, settings);
+  await upgrade({ url: database.url, revisions: hostileRevisions });
+  await insertHostileRows(database.url);
+  return database;
+}
+
+/** A pg_restore that fails among the rows. */
+async function brokenTool(directory: string, ending: string): Promise<string> {
+  const tool = join(directory, "pg_restore");
+  await Bun.write(
+    tool,
+    `#!/bin/sh
+    case "$*" in *--section=data*) ${debian.tools}/pg_restore "$@" | head -c 2000; ${ending} ;; esac
+    exec ${debian.tools}/pg_restore "$@"`,
+  );
+  await chmod(tool, 0o755);
+  return `${directory}:/usr/bin:/bin`;
+}
+
+test("whatever is wrong with a backup is found while its tables are in use, and disturbs nobody", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await dump(options(live.url, path));
+  const before = await contentOf(live.url);
+  const PATH = await brokenTool(directory.path, 'echo "pg_restore: error: made up" >&2; exit 1');
+  const failing = testRevision("4_fails", ["3_index"], "select 1 / (count(*) - 1) from egg");
+  const cases: [Partial<RestoreOptions>, string][] = [
+    [{ env: { PATH } }, "pg_restore: made up"],
+    [
+      { revisions: [...hostileRevisions, failing] },
+      "This release cannot bring the backup to head, so nothing was changed: up.sql of revision 4_fails",
+    ],
+  ];
+  for (const [more, reason] of cases) {
+    await using(live.url, (sql) =>
+      sql.begin(async (transaction) => {
+        // A reader in the middle of its work, who would have to be waited for.
+        await transaction`select count(*) from seeded`;
+        expect(await detailOf(restore({ ...options(live.url, path), ...more }))).toContain(reason);
+        await using(live.url, (other) => other`insert into seeded values ('meanwhile', 1)`);
+        await using(live.url, (other) => other`delete from seeded where name = 'meanwhile'`);
+      }),
+    );
+    expect(await contentOf(live.url)).toEqual(before);
+    expect(await scratches()).toEqual([]);
+  }
+});
+
+test("a pg_restore that crashes is reported as such", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await dump(options(live.url, path));
+  const crash = { env: { PATH: await brokenTool(directory.path, "kill -SEGV $$") } };
+  expect(await detailOf(restore({ ...options(live.url, path), ...crash }))).toBe(
+    "pg_restore: it crashed. Install the current minor release of PostgreSQL's client tools, then run it again",
+  );
+  const killed = { env: { PATH: await brokenTool(directory.path, "kill -KILL $$") } };
+  expect(await detailOf(restore({ ...options(live.url, path), ...killed }))).toBe(
+    "pg_restore: it was killed, as when memory runs out. Run it again where there is more",
+  );
+});
+
+test("what a killed restore has left is dropped by the next one, and nothing of anybody else", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await dump(options(live.url, path));
+  const seen: string[] = [];
+  const stop = new AbortController();
+  const progress = async () => {
+    if (seen.length === 0) seen.push(...(await scratches()));
+  };
+  await restore({ ...options(live.url, path), progress, signal: stop.signal });
+  const [name] = seen;
+  expect(name).toMatch(/^svc_restore_[0-9a-f]{16}$/);
+  expect(await scratches()).toEqual([]);
+  await run(debian.url, `create database ${name}`);
+  expect(await detailOf(restore(options(live.url, path)))).toBe(
+    `The database ${name} is in the way: svc database restore needs that name, so drop it`,
+  );
+  expect(await scratches()).toEqual([name!]);
+  await run(
+    debian.url,
+    `comment on database ${name} is 'svc database restore tries a backup of ${live.name} here'`,
+  );
+  await restore(options(live.url, path));
+  expect(await scratches()).toEqual([]);
+});
+
+test("a user who may not create databases is told, and the backup is restored in one transaction", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
+  await run(debian.url, `create role ${role} login password 'x'`);
+  try {
+    await using database = await createDatabaseOn(debian.url, `owner ${role}`);
+    const url = Object.assign(new URL(database.url), { username: role, password: "x" }).href;
+    await upgrade({ url, revisions: hostileRevisions });
+    await insertHostileRows(url);
+    const before = await contentOf(url);
+    await dump(options(url, path));
+    const notices: string[] = [];
+    await restore({ ...options(url, path), notice: (message) => notices.push(message) });
+    expect(notices).toEqual([
+      "this user may not create databases: the backup is checked in the transaction that loads it, and tables stay locked meanwhile",
+    ]);
+    expect(await contentOf(url)).toEqual(before);
+  } finally {
+    await run(debian.url, `drop role ${role}`);
+  }
+});
+
+test("a file that is replaced while it is read is not restored", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await dump(options(live.url, path));
+  await run(live.url, "delete from seeded");
+  const before = await contentOf(live.url);
+  const bytes = await Bun.file(path).bytes();
+  const progress = async ({ doing }: { doing: string }) => {
+    if (doing === "comparing") await Bun.write(path, bytes);
+  };
+  expect(await detailOf(restore({ ...options(live.url, path), progress }))).toBe(
+    `${path} was replaced while it was read: nothing was changed. Run it again`,
+  );
+  expect(await contentOf(live.url)).toEqual(before);
+});
+
+test("a schema that was changed by hand is restored as it was, and the difference is reported", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  const path = join(directory.path, "backup");
+  await run(live.url, "drop index many_word_idx; alter table egg add column yolk int default 3");
+  await dump({ ...options(live.url, path), format: "custom" });
+  const before = await contentOf(live.url);
+  const notices: string[] = [];
+  await restore({ ...options(live.url, path), notice: (message) => notices.push(message) });
+  expect(notices).toEqual([
+    "the schema in the backup is not quite what its revisions make (2 differences): svc database check --drift lists them afterwards",
+  ]);
+  expect(await contentOf(live.url)).toEqual(before);
+});
+
+test("what belongs to the database's administrator is no part of a backup, and is not in its way", async () => {
+  await using directory = await temporaryDirectory();
+  await using live = await liveDatabase();
+  await using other = await createDatabaseOn(debian.url);
+  const path = join(directory.path, "backup");
+  await run(
+    live.url,
+    `create extension pg_trgm; create index by_hand on seeded using gin (name gin_trgm_ops);
+     create schema tools; create extension citext schema tools; create table tools.word (word tools.citext);
+     create publication everything for all tables;
+     create function watch() returns event_trigger language plpgsql as $$ begin end $$;
+     create event trigger watch on ddl_command_end execute function watch();
+     select lo_create(4711)`,
+  );
+  const before = await contentOf(live.url);
+  await dump({ ...options(live.url, path), format: "custom" });
+  await run(live.url, "drop event trigger watch");
+  await restore(options(live.url, path));
+  expect(await contentOf(live.url)).toEqual(before);
+  await restore(options(other.url, path));
+  expect(await contentOf(other.url)).toEqual(before);
+});

@@ -1,0 +1,143 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { zstdCompressSync } from "node:zlib";
+import {
+  createDatabaseOn,
+  hostileRevisions,
+  insertHostileRows,
+  temporaryDirectory,
+} from "../../tests/support/backup.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { upgrade } from "../revision/upgrade.ts";
+import { dump, type Format } from "./dump.ts";
+import { readPortable, verifyPortable } from "./portable_reader.ts";
+import { formatOf } from "./restore.ts";
+import { readSeal } from "./seal.ts";
+
+let debian: DebianServer;
+beforeAll(async () => {
+  debian = await startDebianPostgres();
+});
+afterAll(() => debian.stop());
+
+async function dumped(path: string, format: Format): Promise<Buffer> {
+  await using database = await createDatabaseOn(debian.url);
+  const { url } = database;
+  await upgrade({ url, revisions: hostileRevisions });
+  await insertHostileRows(url);
+  const common = { env: { PATH: debian.tools }, tools: () => [], revisions: hostileRevisions };
+  await dump({ ...common, url, path, format, release: "1", clock: new TestClock() });
+  return readFile(path);
+}
+
+/** What `restore` does before it does anything else. */
+async function opened(path: string): Promise<{ detail?: string }> {
+  await ((await formatOf(path)) === "custom" ? readSeal(path) : verifyPortable(path));
+  return {};
+}
+
+test.each(["custom", "portable"] as const)(
+  "%s: one bit that is not what was written, wherever it is, and the file is refused",
+  async (format) => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, "backup");
+    const bytes = await dumped(path, format);
+    await opened(path);
+    // Every bit of the first and the last bytes (header, seal), and bits across all that is between.
+    const edges = 120;
+    const step = Math.floor(bytes.length / 500);
+    const places: [at: number, bit: number][] = [];
+    for (let at = 0; at < bytes.length; at += at < edges || at >= bytes.length - edges ? 1 : step) {
+      const all = at < edges || at >= bytes.length - edges;
+      for (const bit of all ? [0, 1, 2, 3, 4, 5, 6, 7] : [at % 8]) places.push([at, bit]);
+    }
+    for (let at = bytes.length - edges; at < bytes.length; at += 1) places.push([at, at % 8]);
+    expect(places.length).toBeGreaterThan(1000);
+    for (const [at, bit] of places) {
+      bytes[at]! ^= 1 << bit;
+      await writeFile(path, bytes);
+      const { detail } = await opened(path).catch((error) => error);
+      expect({ at, bit, detail }).toEqual({ at, bit, detail: expect.any(String) });
+      bytes[at]! ^= 1 << bit;
+    }
+    await writeFile(path, bytes);
+    await opened(path);
+  },
+);
+
+test("a sealed archive is one for pg_restore too, from a file and from a pipe", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  await dumped(path, "custom");
+  const tool = join(debian.tools, "pg_restore");
+  const read = (args: string[], stdin: "ignore" | Blob) => {
+    const child = Bun.spawnSync([tool, "--file=-", ...args], { stdin });
+    const text = child.stdout.toString().replace(/^\\(un)?restrict .*$/gm, "");
+    return { code: child.exitCode, stderr: child.stderr.toString(), text };
+  };
+  const file = read([path], "ignore");
+  expect(file).toMatchObject({ code: 0, stderr: "", text: expect.stringContaining("COPY public.many ") });
+  expect(read([], new Blob([await readFile(path)]))).toEqual(file);
+});
+
+test("a file without a seal says what to do", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const bytes = await dumped(path, "custom");
+  for (const length of [5, 50, bytes.length / 2, bytes.length - 1]) {
+    await writeFile(path, bytes.subarray(0, length));
+    expect(await readSeal(path).catch((error) => error.detail)).toBe(
+      `${path} does not end with the seal of svc database dump: it is truncated, or another program made it. To use a dump of pg_dump: load it with pg_restore into an empty database, then run svc database check --drift there`,
+    );
+  }
+});
+
+test("a small file that declares little and becomes large is refused, and takes little memory", async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, "backup");
+  const header = Buffer.from(
+    JSON.stringify({
+      revisions: [],
+      tables: [{ schema: "public", name: "t", columns: ["a"] }],
+      sequences: [],
+    }),
+  );
+  const summary = Buffer.from(JSON.stringify({ rows: [1], bytes: 1 << 20 }));
+  const head = (table: number, length: number) => {
+    const bytes = Buffer.alloc(8);
+    bytes.writeUInt32BE(table, 0);
+    bytes.writeUInt32BE(length, 4);
+    return bytes;
+  };
+  const write = async (blocks: Buffer[]) => {
+    const file = Buffer.concat([
+      Buffer.from(`SVC-BACKUP 1 ${header.length}\n`),
+      ...[header, Buffer.from("\n")],
+      ...blocks.flatMap((block) => [head(0, block.length), block]),
+      ...[head(0xffffffff, summary.length), summary],
+    ]);
+    await writeFile(path, Buffer.concat([file, new Bun.CryptoHasher("sha256").update(file).digest()]));
+  };
+  const large = zstdCompressSync(Buffer.alloc(256 << 20));
+  const block = zstdCompressSync(Buffer.alloc(1 << 20));
+  for (const [blocks, pieces] of [
+    [[large], 0],
+    [[block, block], 1],
+  ] as const) {
+    await write([...blocks]);
+    const content = await verifyPortable(path);
+    Bun.gc(true);
+    const before = process.memoryUsage.rss();
+    let read = 0;
+    const reading = (async () => {
+      for await (const _ of readPortable(path, content)) read += 1;
+    })();
+    expect(await reading.catch((error) => error.detail)).toBe(
+      `${path} is damaged: it is not what was written`,
+    );
+    expect(read).toBe(pieces);
+    expect(process.memoryUsage.rss() - before).toBeLessThan(64 << 20);
+  }
+});
