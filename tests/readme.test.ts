@@ -29,10 +29,10 @@ afterAll(async () => {
   rmSync(home, { recursive: true });
 });
 
-test("runs an incident from report to closure", async () => {
+async function type(lines: string) {
   const { PATH } = process.env;
   const shell = Bun.spawn({
-    cmd: ["sh", "-eu", "-c", commands.join("")],
+    cmd: ["sh", "-eu", "-c", lines],
     cwd: root,
     env: {
       ...{ PATH, HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
@@ -41,11 +41,28 @@ test("runs an incident from report to closure", async () => {
     stdout: "pipe",
     stderr: "pipe",
   });
-  const [said, complaints] = await Promise.all([
+  const [stdout, stderr] = await Promise.all([
     new Response(shell.stdout).text(),
     new Response(shell.stderr).text(),
   ]);
-  expect([await shell.exited, complaints], said).toEqual([0, ""]);
+  return { code: await shell.exited, stdout, stderr };
+}
+
+test("a call that fails prints its reason, and defines nothing", async () => {
+  const { code, stdout, stderr } = await type(
+    `${commands[0]}incident="$(create "$api/incidents/" --json '{}')"; echo on`,
+  );
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toContain('"code":"invalid_input"');
+  const shadowed = await type(
+    `${commands[0]}for name in call create; do unset -f $name; command -v $name || true; done`,
+  );
+  expect(shadowed).toEqual({ code: 0, stdout: "", stderr: "" });
+});
+
+test("runs an incident from report to closure", async () => {
+  const { code, stdout: said, stderr } = await type(commands.join(""));
+  expect([code, stderr], said).toEqual([0, ""]);
 
   const { body: incidents } = await person.call("GET", "/incidents/");
   const [{ id }] = incidents.items;
