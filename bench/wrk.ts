@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { descendants } from "../tests/support/processes.ts";
 import { BenchError, environment, firstLine, keep, type Started } from "./support.ts";
 
 export interface Round {
@@ -68,11 +69,17 @@ export async function prepareLoad(
   };
 }
 
-/** What a process has used so far: user and system time (proc(5), stat fields 14 and 15, in hundredths). */
+/**
+ * What a server has used so far, with the workers below its supervisor: user and system time (proc(5), stat fields 14 and
+ * 15, in hundredths).
+ */
 function processorMicroseconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  const used = [pid, ...descendants(pid).map((one) => one.pid)].map((one) => {
+    const stat = readFileSync(`/proc/${one}/stat`, "utf8");
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  });
+  return used.reduce((sum, one) => sum + one, 0);
 }
 
 /** Debian's says nothing but its revision, e.g. `wrk debian/4.1.0-3+b2 [epoll] ...`. */
