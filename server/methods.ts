@@ -18,7 +18,7 @@ export function judgeMethod(app: () => AnyElysia) {
     own ??= new Set(routes.map((known) => known.path));
     if (route !== undefined && own.has(route)) return error;
     const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
-    if (methods.has("GET")) methods.add("HEAD");
+    if (methods.has("GET") && !changesByGet.test(path)) methods.add("HEAD");
     if (methods.size === 0 || methods.has(method)) return error;
     const allowed = [...methods, "OPTIONS"].sort().join(", ");
     return method === "OPTIONS"
@@ -26,6 +26,9 @@ export function judgeMethod(app: () => AnyElysia) {
       : new WrongMethod(allowed);
   };
 }
+
+/** Where a GET does something, so that there is no HEAD: polls, and the pages of sign-in. */
+const changesByGet = /^\/(noauth|approve|sign_in|challenge(_|:|%3a)validator)\//i;
 
 /** A colon within a name is the name's own, and some spell it `_`: only for the router is it a parameter. */
 function patternOf(path: string): RegExp {

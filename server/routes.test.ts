@@ -199,12 +199,16 @@ describe("DELETE /tokens/current", () => {
 
   test("by cookie from a page of another site is refused", async () => {
     const cookie = `svc_auth=${await forge({})}`;
-    const remove = (origin?: string) =>
-      server.fetch("/tokens/current", {
-        method: "DELETE",
-        headers: { cookie, ...(origin ? { origin } : {}) },
-      });
-    expect((await remove("https://evil.example")).status).toBe(403);
+    const remove = (headers = {}) =>
+      server.fetch("/tokens/current", { method: "DELETE", headers: { cookie, ...headers } });
+    for (const headers of [
+      { origin: "https://evil.example" },
+      { origin: "null" },
+      { referer: "https://evil.example/page" },
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site" },
+    ])
+      expect((await remove(headers)).status).toBe(403);
     expect((await server.fetch("/whoami", { headers: { cookie } })).status).toBe(200);
     expect((await remove()).status).toBe(204);
   });

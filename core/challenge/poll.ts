@@ -5,6 +5,7 @@ import type { Context } from "../context.ts";
 import type { Bucket, RateLimit } from "../rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../secret.ts";
 import type { Keys } from "../token/keys.ts";
+import { databaseAnswer } from "../database_answer.ts";
 import { collect, collectAgain } from "./collect.ts";
 import type { KnownChallenges } from "./limits.ts";
 import { noteWrongVerifier } from "./note.ts";
@@ -78,7 +79,8 @@ export function pollFromMemory(
 export async function pollChallenge(context: PollContext, request: PollRequest): Promise<PollOutcome> {
   const { clock, watch } = context;
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
-  const { outcome, waiting } = await look(context, request);
+  const lookInTime = () => databaseAnswer(look(context, request));
+  const { outcome, waiting } = await lookInTime();
   if (!waiting) return outcome;
   const pending = countedTwice(context, waiting.bucket, request.addressBucket, clock.now());
   if (pending.retryAfter || !request.wait || !waiting.bound) return pending;
@@ -90,10 +92,10 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
     // Listen first, then look: a decision in between is seen by one of the two.
     const news = watch.next(key, until - performance.now(), request.signal);
     try {
-      const again = await look(context, request);
+      const again = await lookInTime();
       if (!again.waiting) return again.outcome;
       const end = await news.happened;
-      if (end === "timeout") return (await look(context, request)).outcome;
+      if (end === "timeout") return (await lookInTime()).outcome;
       if (end === "gone") return again.outcome;
     } finally {
       news.cancel();

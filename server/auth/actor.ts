@@ -1,11 +1,12 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Actor } from "../../core/context.ts";
-import { Forbidden, Unauthenticated } from "../../core/errors.ts";
+import { Unauthenticated } from "../../core/errors.ts";
 import { verifyToken } from "../../core/token/verify.ts";
 import type { Deps } from "../deps.ts";
 import { refuseCondition } from "../etag.ts";
 import { refuseForm } from "../json.ts";
 import { readCookie } from "./cookie.ts";
+import { refuseOtherSites } from "./origin.ts";
 
 /** The cookie in which a client may present its access token. It opens the API, never the pages. */
 export const tokenCookie = "svc_auth";
@@ -59,11 +60,8 @@ function presentedToken(deps: Deps, request: Request): string {
   }
   const cookie = readCookie(request, tokenCookie);
   if (!cookie) throw new Unauthenticated();
-  // A browser sends a cookie wherever a page of another site points it to; a program sends no Origin.
-  const origin = request.headers.get("origin");
+  // A browser sends a cookie wherever a page of another site points it to; a program says nothing of where it is.
   const reads = request.method === "GET" || request.method === "HEAD";
-  if (!reads && origin !== null && origin !== new URL(deps.config.publicUrl).origin) {
-    throw new Forbidden("This request was sent from another site");
-  }
+  if (!reads) refuseOtherSites(deps.config, request);
   return cookie;
 }

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import { isLoopbackHost } from "../../core/address.ts";
 import type { Config } from "../../core/config.ts";
-import { Forbidden } from "../../core/errors.ts";
+import { Forbidden, InvalidInput } from "../../core/errors.ts";
 
 /**
  * Refuses a form that another site sent. Our pages have `no-referrer`, for which browsers send `Origin: null` with
@@ -19,6 +19,25 @@ export function requireOwnOrigin(config: Config, request: Request): void {
   throw new Forbidden("This form was not sent from a page of this server");
 }
 
+/**
+ * Refuses a form in any other shape than a browser sends ours in.
+ * @throws InvalidInput
+ */
+export function requireForm(request: Request): void {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+    throw new InvalidInput("body", "A form is sent as application/x-www-form-urlencoded");
+}
+
+const lookAhead = /prefetch|prerender|preview/i;
+
+/** Whether a browser, or a program that shows links, only looks ahead: nobody has followed the link yet. */
+export function isLookAhead({ headers }: Request): boolean {
+  return ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
+    lookAhead.test(headers.get(name) ?? ""),
+  );
+}
+
 /** Where browsers send Sec-Fetch-Site (Secure Contexts, 3.1). */
 function isTrustworthy(url: string): boolean {
   const { protocol, hostname } = new URL(url);
@@ -26,8 +45,8 @@ function isTrustworthy(url: string): boolean {
 }
 
 /**
- * Refuses what a page of another site has a browser send to the challenge protocol: no client of it is a page. A page
- * cannot read the answer, but could use up what the browser's address may do.
+ * Refuses what a page of another site has a browser send: a change by the browser's cookie, or a request of the challenge
+ * protocol. No client of that is a page; it could not read the answer, but use up what the browser's address may do.
  *
  * @throws Forbidden
  */

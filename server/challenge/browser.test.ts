@@ -151,6 +151,9 @@ describe("the first browser", () => {
     ["HEAD", { method: "HEAD" }],
     ["a prefetch", { headers: { "sec-purpose": "prefetch;prerender" } }],
     ["a prefetch of an older browser", { headers: { purpose: "prefetch" } }],
+    ["a prefetch of an old Firefox", { headers: { "x-moz": "prefetch" } }],
+    ["a preview of Safari", { headers: { "x-purpose": "preview" } }],
+    ["a page made ahead", { headers: { "sec-purpose": "prerender" } }],
   ])("is not %s", async (_, init) => {
     const challenge = await newChallenge(server);
     expect((await server.fetch(new URL(challenge.challengeUrl).pathname, init)).status).toBe(404);
@@ -229,6 +232,26 @@ describe("the user", () => {
     expect((await poll(server, challenge)).body.status).toBe("pending");
     const events = await server.db.select().from(auditLog).where(eq(auditLog.subject, id));
     expect(events.map(({ action }) => action)).toContain("challenge.wrong_user");
+  });
+
+  test.each([
+    ["JSON", "application/json", JSON.stringify],
+    ["no type", "", (fields: Record<string, string>) => new URLSearchParams(fields).toString()],
+    ["text", "text/plain", (fields: Record<string, string>) => new URLSearchParams(fields).toString()],
+  ])("a decision in another shape than a form's is refused: %s", async (_, type, write) => {
+    server.issuer.user = "alice@example.com";
+    const challenge = await newChallenge(server);
+    const browser = new TestBrowser();
+    const { url, text } = await browser.open(challenge.challengeUrl);
+    const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
+    const answer = await browser.request(url, {
+      method: "POST",
+      body: new Blob([write({ csrf, decision: "approve" })]),
+      headers: { origin: server.url, "sec-fetch-site": "same-origin", ...(type && { "content-type": type }) },
+    });
+    expect(answer.status).toBe(400);
+    expect((await rowOf(server, challenge)).approvedAt).toBeNull();
+    expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(303);
   });
 
   test("who has signed out in another tab decides nothing in this one", async () => {

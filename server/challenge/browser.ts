@@ -14,7 +14,7 @@ import {
   signOutSession,
 } from "../../core/session/session.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
-import { requireOwnOrigin } from "../auth/origin.ts";
+import { isLookAhead, requireForm, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
@@ -75,6 +75,7 @@ export function browserRoutes(deps: Deps) {
 
   async function checkedForm(id: string, csrf: string, name: string, request: Request, address: string) {
     requireOwnOrigin(config, request);
+    requireForm(request);
     const visited = await visit(id, request, address);
     if (!visited) throw new NotFound("There is no such sign-in request for this browser");
     const { session } = visited;
@@ -93,10 +94,7 @@ export function browserRoutes(deps: Deps) {
       if (!/^\/challenge(_|:|%3a)validator\//i.test(path))
         throw new NotFound("There is nothing at this address");
       // A look ahead must not bind the challenge to whatever looks.
-      const ahead = /prefetch/i.test(
-        request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "",
-      );
-      if (request.method !== "GET" || ahead) return unknownPage();
+      if (request.method !== "GET" || isLookAhead(request)) return unknownPage();
       const address = addressOf(deps, request, server);
       const sessionId = readCookie(request, sessionCookieName(config));
       const opened = await openChallenge(deps, { token: params.challengeToken, sessionId, address });

@@ -167,3 +167,18 @@ describe("what is remembered", () => {
     expect((await answer).body.status).toBe("success");
   });
 });
+
+test("a database that does not answer is reported after seconds, before clients give up", async () => {
+  const [challenge, legacy] = [await newChallenge(first), await newChallenge(first, { legacy: true })];
+  const started = performance.now();
+  await first.db.transaction(async (tx) => {
+    await tx.execute(sql`lock table challenge in access exclusive mode`);
+    const polls = [poll(first, challenge), poll(first, challenge, wait), poll(first, legacy)];
+    const refused = newChallenge(first).catch((error: Error) => error.message);
+    expect((await Promise.all(polls)).map(({ http }) => http)).toEqual([503, 503, 503]);
+    expect(await refused).toStartWith("no challenge: 503");
+  });
+  expect(performance.now() - started).toBeLessThan(12_000);
+  await decide(challenge, "approve");
+  expect((await poll(first, challenge)).body.status).toBe("success");
+});

@@ -9,6 +9,7 @@ import {
 } from "../../core/challenge/poll.ts";
 import { addressScope } from "../../core/address.ts";
 import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/challenge/limits.ts";
+import { databaseAnswer } from "../../core/database_answer.ts";
 import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../core/errors.ts";
 import { RateLimit } from "../../core/rate_limit.ts";
 import { sha256Hex } from "../../core/secret.ts";
@@ -58,13 +59,14 @@ export function challengeRoutes(deps: Deps) {
       throw new TooManyRequests(retryAfter);
     }
     const query = new URL(request.url).searchParams;
-    const { token, userCode, bound } = await createChallenge(generateContext, {
+    const opening = createChallenge(generateContext, {
       userName,
       codeChallenge: query.get("code_challenge") ?? undefined,
       codeChallengeMethod: query.get("code_challenge_method") ?? undefined,
       address,
       client: request.headers.get("user-agent") ?? "",
     });
+    const { token, userCode, bound } = await databaseAnswer(opening);
     return {
       challenge_url: `${config.publicUrl}/challenge_validator/${token}`,
       polling_url: `${config.publicUrl}/noauth/v1/challenge_poller/${token}`,
