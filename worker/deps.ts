@@ -3,6 +3,7 @@ import type { Log } from "../core/log.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
 import type { ScheduleContext } from "../core/schedule/claim.ts";
 import type { Database } from "../drizzle/client.ts";
+import type { WorkerHealth } from "./health.ts";
 import type { ObservedSchedule } from "./metrics.ts";
 import type { DatabaseTime } from "./time.ts";
 
@@ -18,6 +19,8 @@ export interface WorkerDeps {
   config: Config;
   log: Log;
   plugins: Plugins;
+  /** Told of the worker's heartbeat, if somebody asks for it. */
+  health?: WorkerHealth;
   /** Told of runs and deliveries, if somebody wants to know. */
   observed?: ObservedSchedule;
 }

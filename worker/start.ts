@@ -4,7 +4,9 @@ import { Verbosity } from "../core/log.ts";
 import { stopSignal } from "../core/stop_signal.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
 import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
+import { startWatchdog } from "../core/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
+import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";
 import { type OpenWorker, openWorker } from "./open.ts";
 import type { Outcome } from "./run.ts";
 import { worksOf } from "./tasks/index.ts";
@@ -20,6 +22,8 @@ export interface StartOptions {
   logLevel?: string;
   metricsHost?: string;
   metricsPort?: number;
+  healthHost?: string;
+  healthPort?: number;
   /** Told how the run ended that was asked for. */
   report: (text: string) => void;
 }
@@ -38,11 +42,16 @@ export async function startWorker(options: StartOptions, environment: Environmen
   process.on("SIGUSR2", toggle);
   const works = worksOf(task);
   const settings = settingsOf(options, environment);
-  const deps = await openWorker({ environment: settings, patient: !eager, outlive: true }, stop.signal);
-  if (!deps) return;
-  verbosity = new Verbosity(deps.log);
+  const health = new WorkerHealth();
+  // Before the database is there: a worker that waits for it is alive.
+  const probed = serveOwnHealth(options, health);
+  const endWatchdog = startWatchdog();
+  let deps: OpenWorker | undefined;
   let endpoint: MetricsEndpoint | undefined;
   try {
+    deps = await openWorker({ environment: settings, patient: !eager, outlive: true }, stop.signal);
+    if (!deps) return;
+    verbosity = new Verbosity(deps.log);
     // Another worker may be at work beside one that only runs a task.
     if (!eager || keep) endpoint = serveOwnMetrics(deps);
     if (eager) {
@@ -52,15 +61,25 @@ export async function startWorker(options: StartOptions, environment: Environmen
     const what = works.length === 1 ? works[0]!.definition.name : `${works.length} tasks`;
     process.stderr.write(`svc: worker for ${what}, until Ctrl-C\n`);
     if (endpoint) process.stderr.write(`svc: metrics at ${endpoint.address}\n`);
-    const both = [work(deps, works, stop.signal)];
+    if (probed) process.stderr.write(`svc: health at ${probed.address}\n`);
+    // Not before: a run by hand has no heartbeat.
+    const both = [work({ ...deps, health }, works, stop.signal)];
     // A worker for one task does that task alone.
     if (task === undefined) both.push(sendDeliveries(deps, stop.signal));
     // Should one of them fail, the other ends, too.
     await Promise.all(both.map((one) => one.finally(end)));
   } finally {
-    await Promise.all([endpoint?.stop(), deps.close()]);
+    await Promise.all([endpoint?.stop(), deps?.close(), probed?.stop(), endWatchdog()]);
     process.removeListener("SIGUSR2", toggle);
   }
+}
+
+/** Where a probe asks about this worker, if it is told to serve that. */
+function serveOwnHealth(
+  { healthHost: host = "127.0.0.1", healthPort: port }: StartOptions,
+  health: WorkerHealth,
+): HealthEndpoint | undefined {
+  return port === undefined ? undefined : serveHealth({ host, port }, health);
 }
 
 /** What the options say, as variables of the environment. */

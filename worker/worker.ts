@@ -111,7 +111,8 @@ async function excuse(context: ScheduleContext, claim: Claim): Promise<true> {
 }
 
 /** Says that we live, and hears what time it is and who else does. */
-async function observe({ schedule, time, reopen }: WorkerDeps, crew: Crew): Promise<true> {
+async function observe({ schedule, time, reopen, health }: WorkerDeps, crew: Crew): Promise<true> {
+  health?.asks();
   const say = async () => {
     await beat(schedule(), { host: hostname(), pid: process.pid });
     const sent = performance.now();
@@ -124,6 +125,7 @@ async function observe({ schedule, time, reopen }: WorkerDeps, crew: Crew): Prom
     if (error instanceof NoAnswer || errorCode(withoutQuery(error)) === readOnly) reopen();
     throw error;
   });
+  health?.answered();
   return true;
 }
 

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, gte, lte, type SQL, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
 import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { ScheduleContext } from "./claim.ts";
@@ -7,7 +7,7 @@ import { dueSlots } from "./due.ts";
 import { type Fault, hasEnded } from "./finish.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { nextSlot } from "./slot.ts";
-import { scheduledTasks, type TaskName } from "./tasks.ts";
+import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
 
 type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 
@@ -15,6 +15,8 @@ type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 const mostLagSeconds = 60;
 const failureDays = 1;
 const shownFaults = 20;
+/** A day of the shortest task: failures before that are not looked for. */
+const streakRuns = 2880;
 /** Of those that come again and again. */
 const readFaults = 10_000;
 
@@ -47,6 +49,8 @@ export interface TaskStatus {
   lagSeconds: number;
   /** Failed and missed runs of the last 24 h. */
   failures: number;
+  /** The runs that have failed after the last one that was Done, of the last 2880 runs. */
+  failing: { since: Date; runs: number } | null;
 }
 
 export interface ScheduleStatus {
@@ -72,11 +76,22 @@ export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   const late = tasks.filter(({ lagSeconds }) => lagSeconds > mostLagSeconds);
   // Slots do not come back: until that time is there again, nothing of it is due, and so nothing is late.
   const ahead = tasks.filter(({ last }) => last && last.slot > after(now, mostLagSeconds));
+  const failing = tasks.filter(keepsFailing);
   return [
     ...(workers.some(({ alive }) => alive) ? [] : [`no worker was seen in the last ${goneSeconds} s`]),
     ...late.map(({ name, lagSeconds }) => `${name} is ${Math.floor(lagSeconds)} s late`),
     ...ahead.map(({ name }) => `${name} was run for a time to come: the database's clock has been set back`),
+    ...failing.map(
+      ({ name, failing }) =>
+        `${name} has failed ${failing!.runs === 1 ? "once" : `${failing!.runs} times`} since ${failing!.since.toISOString()}`,
+    ),
   ];
+}
+
+/** One failure of a short task passes with its next slot; that of a daily one stays for a day. */
+function keepsFailing({ name, state, failing }: TaskStatus): boolean {
+  if (!failing || state === "paused") return false;
+  return failing.runs > 1 || "daily" in findTask(name)!.timing;
 }
 
 /** An item that a run could do nothing about: the last one of those that could not, by its slot. */
@@ -161,7 +176,33 @@ async function taskStatus(
     next: nextSlot(task.timing, config.timezone, now),
     lagSeconds: waitingSince ? Math.max(0, (now.getTime() - waitingSince.getTime()) / 1000) : 0,
     failures,
+    failing: lastEnded?.state === "Failed" ? await failureStreak(db, task.name) : null,
   };
+}
+
+/** The failed runs after the last one that was Done. */
+async function failureStreak(db: StatusContext["db"], name: TaskName): Promise<TaskStatus["failing"]> {
+  const { task, slot, state, finishedAt } = run;
+  const recent = db
+    .$with("recent")
+    .as(
+      db
+        .select({ slot, state, finishedAt })
+        .from(run)
+        .where(eq(task, name))
+        .orderBy(desc(slot))
+        .limit(streakRuns),
+    );
+  const lastDone = db
+    .select({ slot: max(recent.slot) })
+    .from(recent)
+    .where(eq(recent.state, "Done"));
+  const [streak] = await db
+    .with(recent)
+    .select({ since: min(recent.finishedAt), runs: count() })
+    .from(recent)
+    .where(and(eq(recent.state, "Failed"), gt(recent.slot, sql`coalesce((${lastDone}), '-infinity')`)));
+  return streak?.since ? { since: streak.since, runs: streak.runs } : null;
 }
 
 function view(row: typeof run.$inferSelect): RunView {

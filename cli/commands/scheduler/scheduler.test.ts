@@ -180,7 +180,7 @@ test("status, with a worker and without: --check tells by its exit code", async 
   expect(alone.code).toBe(1);
   expect(alone.stdout).toContain("Task Name                        State");
   expect(alone.stderr).toBe(
-    "No worker runs: svc scheduler start\nsvc: The schedule is late: no worker was seen in the last 30 s\n",
+    "No worker runs: svc scheduler start\nsvc: The schedule needs attention: no worker was seen in the last 30 s\n",
   );
   const worker = spawnSvc(["scheduler", "start"], { SVC_DATABASE_URL: database.url });
   await until("a worker", async () => (await sql`select from worker`).length > 0);

@@ -6,11 +6,15 @@ import { printable } from "../../text.ts";
 export default defineCommand({
   args: {
     json: { type: "boolean", description: "Print JSON" },
-    check: { type: "boolean", description: "Exit with 1 when no worker runs, or a task is late" },
+    check: {
+      type: "boolean",
+      description: "Exit with 1 when no worker runs, or a task is late or keeps failing",
+    },
   },
   examples: ["svc scheduler status", "svc scheduler status --check"],
   notes: [
-    "Lag is how long something that is due has been waiting for a worker. Failures are the failed and missed runs of the last 24 h.",
+    "Lag is how long something that is due has been waiting for a worker. Failures are the failed and missed runs of the last 24 h. Failing Since is when the first run failed after the last one that was Done.",
+    "--check is about the whole schedule. Whether one worker works: svc scheduler start --health-port.",
   ],
   async run({ json, check }, io) {
     const [{ laggards, scheduleStatus }, { Unavailable }] = await Promise.all([
@@ -23,17 +27,27 @@ export default defineCommand({
       const { asJson } = await import("../../../core/schedule/json.ts");
       io.stdout.write(`${JSON.stringify(asJson(status))}\n`);
     } else {
-      const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures }) => [
+      const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures, failing }) => [
         ...[name, state, instantText(last?.slot ?? null), last?.state ?? "-"],
         ...[instantText(next), `${Math.floor(lagSeconds)} s`, String(failures)],
+        instantText(failing?.since ?? null),
       ]);
-      const header = ["Task Name", "State", "Last Slot", "Last Run", "Next Slot", "Lag", "Failures"];
+      const header = [
+        "Task Name",
+        "State",
+        "Last Slot",
+        "Last Run",
+        "Next Slot",
+        "Lag",
+        "Failures",
+        "Failing Since",
+      ];
       io.stdout.write(table(header, rows));
       const alive = status.workers.filter((worker) => worker.alive);
       for (const { host, pid, startedAt } of alive)
         io.stderr.write(`Worker on ${printable(host)}, pid ${pid}, since ${instantText(startedAt)}\n`);
       if (alive.length === 0) io.stderr.write("No worker runs: svc scheduler start\n");
     }
-    if (check && late.length > 0) throw new Unavailable(`The schedule is late: ${late.join("; ")}`);
+    if (check && late.length > 0) throw new Unavailable(`The schedule needs attention: ${late.join("; ")}`);
   },
 });

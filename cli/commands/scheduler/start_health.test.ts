@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { populate } from "../../../core/populate/populate.ts";
+import { openDatabase } from "../../../drizzle/client.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { spawnSvc, svc } from "../../testing/process.ts";
+import { chooseFreePort } from "../../up/ports.ts";
+
+let database: TestDatabase;
+let directory: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, 1);
+  await populate(db);
+  await close();
+  directory = await mkdtemp(join(tmpdir(), "svc-health-"));
+});
+afterAll(async () => {
+  await rm(directory, { recursive: true, force: true });
+  await database[Symbol.asyncDispose]();
+});
+
+const start = (preload?: string) =>
+  spawnSvc(["scheduler", "start", "--health-port", "0"], { SVC_DATABASE_URL: database.url }, preload);
+type Worker = ReturnType<typeof start>;
+
+async function addressOf(worker: Worker): Promise<string> {
+  await worker.says("/healthcheck\n");
+  return worker.said().match(/health at (\S+)/)![1]!;
+}
+
+/** As the container asks. @returns the exit code, and what it says */
+async function probe(address: string): Promise<[number | null, string]> {
+  const program = join(import.meta.dir, "../../../containers/healthcheck.ts");
+  const child = Bun.spawn([process.execPath, program, address], { stdout: "pipe", stderr: "ignore" });
+  const said = await new Response(child.stdout).text();
+  return [await child.exited, said];
+}
+const healthy = async (address: string) => (await probe(address))[0] === 0;
+
+test("with one of two workers frozen, its own probe fails and the other's passes", async () => {
+  const workers = [start(), start()];
+  const [first, second] = (await Promise.all(workers.map(addressOf))) as [string, string];
+  await until("both to be healthy", async () => (await healthy(first)) && (await healthy(second)));
+  workers[0]!.child.kill("SIGSTOP");
+  expect((await probe(first))[0]).toBe(1);
+  expect((await probe(second))[0]).toBe(0);
+  workers[0]!.child.kill("SIGCONT");
+  await until("the first to be healthy again", async () => healthy(first));
+  for (const worker of workers) worker.child.kill("SIGTERM");
+  for (const worker of workers) expect((await worker.finished).code).toBe(0);
+}, 60_000);
+
+test("a worker whose event loop is frozen fails its probe and ends itself, with a line that says so", async () => {
+  const preload = join(directory, "freeze.ts");
+  await Bun.write(preload, 'process.on("SIGUSR1", () => { for (;;); });');
+  const worker = start(preload);
+  const address = await addressOf(worker);
+  await until("it to be healthy", async () => healthy(address));
+  worker.child.kill("SIGUSR1");
+  expect((await probe(address))[0]).toBe(1);
+  // As `docker stop` does, which would otherwise have to wait for its SIGKILL.
+  worker.child.kill("SIGTERM");
+  const { code, stderr } = await worker.finished;
+  expect(code).toBe(1);
+  expect(worker.child.signalCode).toBeNull();
+  const last = JSON.parse(stderr.trim().split("\n").at(-1)!) as object;
+  expect(last).toMatchObject({
+    level: 60,
+    msg: "the event loop did not turn for 20 s: this process ends itself",
+  });
+}, 90_000);
+
+test("a worker that waits for its database is alive, and not ready", async () => {
+  const port = await chooseFreePort("127.0.0.1");
+  const worker = spawnSvc(["scheduler", "start", "--health-port", String(port)], {
+    SVC_DATABASE_URL: "postgres://svc@127.0.0.1:1/svc",
+  });
+  await worker.says("the database does not answer");
+  const url = (path: string) => `http://127.0.0.1:${port}${path}`;
+  expect((await fetch(url("/live"))).status).toBe(200);
+  expect(await probe(url("/healthcheck"))).toEqual([
+    1,
+    'HTTP 503: {"loop":"starting","database":"unknown","seconds_since_heartbeat":null}\n',
+  ]);
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+});
+
+test("--health-host needs --health-port", async () => {
+  const { code, stderr } = await svc(["scheduler", "start", "--health-host", "0.0.0.0"]);
+  expect(code).toBe(2);
+  expect(stderr).toStartWith("svc: --health-host goes with --health-port\n");
+});

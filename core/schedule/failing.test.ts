@@ -1,0 +1,61 @@
+import { beforeEach, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { TestClock } from "../../tests/support/clock.ts";
+import { useDatabase } from "../../tests/support/database.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
+import { claimNow } from "./claim.ts";
+import { finishRun } from "./finish.ts";
+import { beat } from "./heartbeat.ts";
+import { pauseTask, resumeTask } from "./pause.ts";
+import { laggards, scheduleStatus } from "./status.ts";
+import { findTask } from "./tasks.ts";
+
+const client = useDatabase(6);
+let clock: TestClock;
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, run_fault, scheduled_task, worker`);
+  clock = new TestClock(new Date("2026-12-01T12:00:10.000Z"));
+});
+
+const context = () => scheduleOf(client.db, clock, "a");
+async function ran(name: string, error?: string): Promise<void> {
+  await finishRun(context(), await claimNow(context(), findTask(name)!), { error, faults: [] });
+  clock.advance(60);
+}
+async function problems(): Promise<string[]> {
+  await beat(context(), { host: "here", pid: 1 });
+  return laggards(await scheduleStatus(context()));
+}
+const failingOf = async (name: string) =>
+  (await scheduleStatus(context())).tasks.find((task) => task.name === name)!.failing;
+
+test("a task that fails again and again is a problem since its first failure, until it is done", async () => {
+  await ran("term-sync");
+  expect(await failingOf("term-sync")).toBeNull();
+  await ran("term-sync", "no source answered");
+  const since = new Date("2026-12-01T12:01:10.000Z");
+  expect(await failingOf("term-sync")).toEqual({ since, runs: 1 });
+  // The next slot is near.
+  expect(await problems()).toEqual([]);
+  await ran("term-sync", "no source answered");
+  expect(await failingOf("term-sync")).toEqual({ since, runs: 2 });
+  expect(await problems()).toEqual(["term-sync has failed 2 times since 2026-12-01T12:01:10.000Z"]);
+  await ran("term-sync");
+  expect(await failingOf("term-sync")).toBeNull();
+  expect(await problems()).toEqual([]);
+});
+
+test("a daily task is one at its first failure: the next slot is a day away", async () => {
+  await ran("incident-daily-summary", "It took longer than 1800 s");
+  expect(await problems()).toEqual(["incident-daily-summary has failed once since 2026-12-01T12:00:10.000Z"]);
+  await ran("incident-daily-summary");
+  expect(await problems()).toEqual([]);
+});
+
+test("a task that is paused is none", async () => {
+  await ran("document-term-sync", "no text");
+  await pauseTask({ ...context(), clock }, "document-term-sync");
+  expect(await problems()).toEqual([]);
+  await resumeTask({ ...context(), clock }, "document-term-sync");
+  expect(await problems()).toEqual(["document-term-sync has failed once since 2026-12-01T12:00:10.000Z"]);
+});
