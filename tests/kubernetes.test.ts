@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
+import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { knownVariables } from "../server/known_variables.ts";
 import { startTestServer } from "./support/server.ts";
 
@@ -222,6 +223,24 @@ describe("what runs", () => {
       expect((await running.fetch(server[probe]!.httpGet!.path)).status).toBe(200);
     }
     expect(server.livenessProbe!.httpGet!.path).not.toBe("/healthcheck");
+  });
+
+  test("asks of a worker what it answers about itself, and needs no database to be alive", async () => {
+    const [worker] = named("Deployment", "svc-worker").spec.template.spec.containers as [Container];
+    const port = worker.ports!.find(({ name }) => name === "health")!;
+    expect(worker.command).toContain(`--health-port=${port.containerPort}`);
+    const health = new WorkerHealth();
+    const endpoint = serveHealth({ host: "127.0.0.1", port: 0 }, health);
+    const status = async (probe: "readinessProbe" | "livenessProbe" | "startupProbe") => {
+      const { httpGet } = worker[probe]!;
+      expect(httpGet!.port).toBe(port.name);
+      return (await fetch(new URL(httpGet!.path, endpoint.address))).status;
+    };
+    expect([await status("readinessProbe"), await status("livenessProbe")]).toEqual([503, 200]);
+    health.asks();
+    health.answered();
+    expect([await status("readinessProbe"), await status("startupProbe")]).toEqual([200, 200]);
+    await endpoint.stop();
   });
 
   test("has the time to end that it takes, and somebody left while one is moved", () => {
