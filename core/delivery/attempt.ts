@@ -1,9 +1,10 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Database } from "../../drizzle/client.ts";
-import { conversation, delivery, incident, individual } from "../../drizzle/schema/index.ts";
+import { conversation, delivery, flowStep, incident, individual } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import { dueAgain } from "../flow/backoff.ts";
 import { notChosen, resourceFacts } from "../flow/resource.ts";
+import { restrictedStep } from "../flow/restricted.ts";
 import { incidentFacts, personFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
 import { callPlugin, type Failure } from "../plugin/call.ts";
@@ -44,6 +45,12 @@ export async function attemptDelivery(
   if (!found) return "stale";
   const wrong = await whyNot(context, found);
   if (wrong) return await noteDead(context, found, wrong);
+  // What is for one person is not read by those who are still in it.
+  if (found.restriction && found.row.individualId === null)
+    return await noteFailed(context, found, {
+      detail: "The conversation is not restricted to the participants of its Restricted incident yet",
+      permanent: found.restriction.state === "Failed" && found.restriction.dueAt === null,
+    });
   const answer = await send(context, found, signal);
   if (!answer.ok) return await noteFailed(context, found, answer);
   if (!answer.recipients) return await noteDone(context, found);
@@ -59,12 +66,24 @@ export async function buryDelivery(context: AttemptContext, jobId: string): Prom
 
 async function find({ db }: AttemptContext, jobId: string) {
   const [found] = await db
-    .select({ row: delivery, person: personFacts, place: conversation })
+    .select({
+      ...{ row: delivery, person: personFacts, place: conversation },
+      restriction: { state: flowStep.state, dueAt: flowStep.dueAt },
+    })
     .from(delivery)
     .leftJoin(individual, eq(individual.id, delivery.individualId))
     .leftJoin(
       conversation,
       and(eq(conversation.incidentId, delivery.incidentId), eq(conversation.pluginSlug, delivery.pluginSlug)),
+    )
+    .leftJoin(incident, and(eq(incident.id, delivery.incidentId), eq(incident.visibility, "Restricted")))
+    .leftJoin(
+      flowStep,
+      and(
+        eq(flowStep.incidentId, incident.id),
+        eq(flowStep.step, sql`${restrictedStep("")} || ${delivery.pluginSlug}`),
+        ne(flowStep.state, "Done"),
+      ),
     )
     .where(eq(delivery.jobId, jobId));
   return found && { ...found, jobId };

@@ -17,6 +17,8 @@ export interface Outgoing {
   individualId?: number;
   /** By this plugin alone; without one, by each by which the incident is talked about. */
   pluginSlug?: string;
+  /** By these plugins not: where it is known already. */
+  except?: readonly string[];
   message: Message;
 }
 
@@ -37,8 +39,11 @@ export async function deliver(
   outgoing: readonly Outgoing[],
 ): Promise<Delivered> {
   const open = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);
-  const slugsOf = ({ incidentId, pluginSlug }: Outgoing) =>
-    (open.get(incidentId) ?? []).filter((slug) => pluginSlug === undefined || slug === pluginSlug);
+  const slugsOf = ({ incidentId, pluginSlug, individualId, except }: Outgoing) =>
+    (open.get(incidentId) ?? [])
+      .filter(({ slug }) => (pluginSlug === undefined || slug === pluginSlug) && !except?.includes(slug))
+      .filter(({ staysPublic }) => individualId !== undefined || !staysPublic)
+      .map(({ slug }) => slug);
   const reached = outgoing.filter((one) => slugsOf(one).length > 0);
   const unreachable = outgoing.filter((one) => slugsOf(one).length === 0);
   const at = clock.now();

@@ -1,21 +1,38 @@
-import { and, inArray, isNull } from "drizzle-orm";
+import { and, inArray, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { conversation } from "../../drizzle/schema/index.ts";
+import { conversation, flowStep, incident } from "../../drizzle/schema/index.ts";
+import { restrictedStep } from "../flow/restricted.ts";
 import type { Plugins } from "../plugin/choose.ts";
 
-/** The chosen plugins by which each of the incidents is talked about now; none where nobody can be reached by it. */
+/** Its incident has become Restricted, and its plugin has said that it cannot restrict it. */
+const staysPublic = sql`exists (
+  select from ${flowStep} join ${incident} on ${incident.id} = ${flowStep.incidentId}
+  where ${flowStep.incidentId} = ${conversation.incidentId}
+    and ${flowStep.step} = ${restrictedStep("")} || ${conversation.pluginSlug}
+    and ${flowStep.state} = 'Failed' and ${flowStep.dueAt} is null and ${incident.visibility} = 'Restricted')`;
+
+/** A chosen plugin by which an incident is talked about now. */
+export interface OpenConversation {
+  slug: string;
+  /** Others than those who take part may read what is sent to all in it. */
+  staysPublic: boolean;
+}
+
+/** Those of each of the incidents; none where nobody can be reached by it. */
 export async function openConversations(
   tx: Transaction,
   plugins: Plugins,
   incidentIds: readonly number[],
-): Promise<Map<number, string[]>> {
+): Promise<Map<number, OpenConversation[]>> {
   const rows = await tx
-    .select({ incidentId: conversation.incidentId, slug: conversation.pluginSlug })
+    .select({
+      ...{ incidentId: conversation.incidentId, slug: conversation.pluginSlug },
+      // One deeper, where drizzle leaves the columns' tables alone.
+      staysPublic: sql<boolean>`${staysPublic}`,
+    })
     .from(conversation)
     .where(and(inArray(conversation.incidentId, [...incidentIds]), isNull(conversation.archivedAt)))
     .orderBy(conversation.pluginSlug);
   const chosen = rows.filter(({ slug }) => plugins.find("conversation", slug) !== undefined);
-  return new Map(
-    [...Map.groupBy(chosen, (row) => row.incidentId)].map(([id, of]) => [id, of.map(({ slug }) => slug)]),
-  );
+  return Map.groupBy(chosen, (row) => row.incidentId);
 }

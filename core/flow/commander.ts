@@ -9,11 +9,12 @@ import {
   participantRole,
   service,
 } from "../../drizzle/schema/index.ts";
+import { announceCommand } from "../announce/announce.ts";
 import { InvalidInput, SvcError, Unavailable } from "../errors.ts";
 import { individualOf } from "../individual/of_actor.ts";
 import { assume } from "../participant/assume.ts";
 import { join } from "../participant/join.ts";
-import { commanderOf } from "../participant/participant.ts";
+import { type Change, commanderOf } from "../participant/participant.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { planJoined } from "./joined.ts";
 import { writeAs } from "./lease.ts";
@@ -133,7 +134,13 @@ async function reporterCommands(tx: Transaction, run: StepRun): Promise<void> {
 
 async function command(tx: Transaction, run: StepRun, individualId: number, source: string): Promise<void> {
   const { context, incident: facts, waiting } = run;
-  const change = { incidentId: facts.id, at: context.clock.now(), actor: "system", source };
+  const change: Change = {
+    ...{ incidentId: facts.id, at: context.clock.now(), actor: "system", source },
+    // Who commands first, the welcome says.
+    announce: async (command) => {
+      if (command.from !== undefined) await announceCommand(tx, context, facts, command);
+    },
+  };
   const { participantId, joined } = await join(tx, { ...change, individualId, roles: [] });
   await assume(tx, { ...change, participantId, role: "commander" });
   if (joined) await planJoined(tx, { ...change, plugins: context.plugins }, waiting);

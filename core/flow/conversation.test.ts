@@ -9,6 +9,7 @@ import {
   team,
 } from "../../drizzle/schema/index.ts";
 import {
+  fakeChat,
   fakeConversation,
   fakeMailing,
   fakeParticipant,
@@ -190,6 +191,63 @@ describe("a conversation", () => {
     await flow.again(id, "closed:conversation:fake-conversation");
     await runFlow(flow.context(plugins), id);
     expect([fake.to("add").length, fake.to("archive").length]).toEqual([2, 1]);
+  });
+
+  test("follows who leaves and comes back, each under a key of its own", async () => {
+    using fake = fakeChat({ create: () => ({}), add: nothing, remove: nothing, send: nothing });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "joins");
+    await change(plugins, id, "una@example.com", "leaves");
+    expect(fake.to("remove").map(({ people }) => emails(people))).toEqual([["una@example.com"]]);
+    await change(plugins, id, "una@example.com", "joins");
+    await change(plugins, id, "una@example.com", "leaves");
+    expect(emails(fake.to("add").at(-1)!.people)).toEqual(["rita@example.com"]);
+    const keys = fake.to("remove").map(({ key }) => key);
+    expect([keys.length, new Set(keys).size]).toEqual([2, 2]);
+  });
+
+  test("that is archived loses who leaves all the same", async () => {
+    using fake = fakeChat({
+      create: () => ({}),
+      add: nothing,
+      remove: nothing,
+      send: nothing,
+      archive: nothing,
+    });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "joins");
+    await close(plugins, id);
+    await runFlow(flow.context(plugins), id);
+    await change(plugins, id, "una@example.com", "leaves");
+    expect(emails(fake.to("remove")[0]!.people)).toEqual(["una@example.com"]);
+  });
+
+  test("whose plugin fails to remove somebody is asked again, with the same key", async () => {
+    using fake = fakeChat({ create: () => ({}), add: nothing, send: nothing });
+    fake.answer({ remove: [() => Promise.reject(new Error("hunter2")), nothing] });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "joins");
+    await change(plugins, id, "una@example.com", "leaves");
+    const following = "joined:conversation:fake-conversation";
+    expect(await flow.step(id, following)).toMatchObject({ state: "Failed" });
+    flow.clock.advance(30);
+    await runFlow(flow.context(plugins), id);
+    expect(await flow.step(id, following)).toMatchObject({ state: "Done" });
+    const keys = fake.to("remove").map(({ key }) => key);
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+  });
+
+  test("whose plugin cannot remove anybody: the timeline says so", async () => {
+    using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins);
+    await change(plugins, id, "una@example.com", "leaves");
+    expect((await flow.told(id, "step.done")).at(-1)).toBe(
+      "step.done fake-conversation: fake-conversation cannot remove people from a conversation: those who left may still read it",
+    );
   });
 
   test("that is made when the incident is closed already is archived all the same", async () => {

@@ -1,17 +1,23 @@
-import { and, eq, type SQL, sql } from "drizzle-orm";
+import { and, eq, ne, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { conversation, event, incident } from "../../drizzle/schema/index.ts";
+import { conversation, delivery, event, flowStep, incident } from "../../drizzle/schema/index.ts";
+import { announceReopened } from "../announce/announce.ts";
+import type { Context } from "../context.ts";
 import { deliver } from "../delivery/deliver.ts";
+import { Refused, Unavailable } from "../errors.ts";
 import { type EventKind, tell } from "../event.ts";
 import { incidentFacts } from "../incident/facts.ts";
+import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
+import { channelSlug } from "../message/message.ts";
 import type { ActivePlugin } from "../plugin/call.ts";
 import type { ResourceFacts } from "../plugin/facts.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
-import { ask, keyFor, type StepRun } from "./ask.ts";
+import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "./lease.ts";
-import { peopleOf } from "./people.ts";
+import { type People, peopleOf } from "./people.ts";
 import { planSteps } from "./plan.ts";
+import { restrictedStep } from "./restricted.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 import { welcomeMessage } from "./welcome.ts";
 
@@ -31,7 +37,8 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
   const row = await find(run, slug);
   if (!facts || !row) throw new LeaseLost();
   if (row.archivedAt === null) {
-    await addEverybody(run, plugin, resourceFacts(facts, row));
+    await addEverybody(run, plugin, resourceFacts(facts, row), await readPeople(run));
+    if (facts.visibility === "Restricted") await unlessToRestrict(run, slug);
     await welcome(run, plugin, resourceFacts(facts, row));
   }
   return "Conversation opened";
@@ -58,21 +65,54 @@ async function welcome(
   );
 }
 
-/** Adds who has joined since. */
+/** Adds those who have joined since, and removes those who have left: these also from one that is archived. */
 export async function joinConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   // Where none was made, whoever makes it adds everybody.
-  if (!row || row.archivedAt !== null) return undefined;
-  await addEverybody(run, chosen(run, "conversation", slug), resourceFacts(run.incident, row));
+  if (!row) return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  const facts = resourceFacts(run.incident, row);
+  const people = await readPeople(run);
+  if (row.archivedAt === null) await addEverybody(run, plugin, facts, people);
+  const { left, participations } = people;
+  if (left.length === 0) return row.archivedAt === null ? "Conversation follows who takes part" : undefined;
+  if (plugin.methods.remove === undefined)
+    return `${slug} cannot remove people from a conversation: those who left may still read it`;
+  const key = keyFor(run, "conversation-remove", ...participations.left);
+  await ask(run, plugin, "remove", { conversation: facts, people: left }, key);
   return "Conversation follows who takes part";
+}
+
+/** Closes it to everybody but those who take part, unless the incident is Open again. @throws Refused if it cannot be */
+export async function restrictConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  if (!row || run.incident.visibility === "Open") return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  if (plugin.methods.restrict === undefined)
+    throw new Refused(
+      `${slug} cannot restrict a conversation: nothing more is sent to it while the incident is Restricted`,
+    );
+  const { active: people } = await readPeople(run);
+  const key = keyFor(run, "conversation-restrict", await timesTold(run.context.db, run, restricted));
+  await ask(run, plugin, "restrict", { conversation: resourceFacts(run.incident, row), people }, key);
+  return "Conversation restricted";
 }
 
 /** Archives it, unless the incident was reopened meanwhile; if it is while the plugin is asked, it is opened again. */
 export async function archiveConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || row.archivedAt !== null || run.incident.status !== "Closed") return undefined;
+  await unlessMoreIsSaid(run, slug);
   await turn(run, slug, { row, method: "archive", archivedAt: run.context.clock.now() });
   return "Conversation archived";
+}
+
+/** What was said before the incident was closed is still to be read in it. @throws Postponed */
+async function unlessMoreIsSaid({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+  const waits = and(
+    ...[eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")],
+  );
+  if (slug !== channelSlug && (await db.$count(delivery, waits)) > 0) throw new Postponed();
 }
 
 /** Opens it again for who takes part now, unless the incident was closed again; if it is meanwhile, it is archived again. */
@@ -84,7 +124,6 @@ export async function reopenConversation(run: StepRun, slug: string): Promise<st
     return `Conversation stays archived: ${slug} does not know how to reopen it`;
   // It is open already where an earlier attempt came no farther.
   if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
-  await addEverybody(run, plugin, resourceFacts(run.incident, row));
   return "Conversation reopened";
 }
 
@@ -108,17 +147,42 @@ async function turn(
       .where(eq(conversation.id, row.id))
       .returning({ status: statusOf(row.incidentId) });
     const isClosed = now?.status === "Closed";
-    if (isClosed === (archivedAt !== null)) return;
-    const step = `${isClosed ? "closed" : "reopened"}:conversation:${slug}`;
-    await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, [step]);
+    const steps = [
+      ...(isClosed === (archivedAt !== null) ? [] : [isClosed ? "closed" : "reopened"]),
+      // By the step that also removes: an addition of its own could end after the removal of somebody who left meanwhile.
+      ...(archivedAt === null ? ["joined"] : []),
+    ].map((on) => `${on}:conversation:${slug}`);
+    await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, steps);
+    if (archivedAt !== null || isClosed) return;
+    const time = await timesTold(tx, run, reopened);
+    await announceReopened(tx, context, facts, { pluginSlug: slug, time });
   });
 }
 
+const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
+const restricted = sql`${eq(event.kind, "incident.updated" satisfies EventKind)}
+  and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
+
+/** How often the timeline tells of this. */
+async function timesTold(db: Context["db"], { incident: { id } }: StepRun, what: SQL): Promise<number> {
+  return await db.$count(event, and(eq(event.incidentId, id), what));
+}
+
 /** As part of a key: none before the first time, and then how often. */
-async function timesReopened({ context, incident: { id } }: StepRun): Promise<number[]> {
-  const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
-  const times = await context.db.$count(event, and(eq(event.incidentId, id), reopened));
+async function timesReopened(run: StepRun): Promise<number[]> {
+  const times = await timesTold(run.context.db, run, reopened);
   return times === 0 ? [] : [times];
+}
+
+/** @throws Unavailable while others than those who take part may read it */
+async function unlessToRestrict({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+  const open = and(
+    eq(flowStep.incidentId, id),
+    eq(flowStep.step, restrictedStep(slug)),
+    ne(flowStep.state, "Done"),
+  );
+  if ((await db.$count(flowStep, open)) > 0)
+    throw new Unavailable("The conversation waits until it is restricted to those who take part");
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {
@@ -134,7 +198,7 @@ async function find({ context, incident: { id } }: StepRun, slug: string) {
 /** With the incident locked. Who closed it before there was a conversation has found none to archive. */
 async function keep(
   tx: Transaction,
-  { context, incident: { id: incidentId } }: StepRun,
+  { context, incident: { id: incidentId, visibility: asked } }: StepRun,
   pluginSlug: string,
   { externalId, weblink }: MethodAnswer<"conversation", "create">,
 ): Promise<void> {
@@ -142,28 +206,42 @@ async function keep(
   const [made] = await tx
     .insert(conversation)
     .values({ incidentId, pluginSlug, externalId, weblink, createdAt: at })
-    .returning({ id: conversation.id, status: statusOf(incidentId) });
+    .returning({
+      id: conversation.id,
+      status: statusOf(incidentId),
+      visibility: visibilityOf(incidentId),
+    });
   await tell(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "conversation.created" },
     ...{ description: `Conversation: ${weblink ?? pluginSlug}`, data: { conversation_id: made!.id } },
   });
-  if (made!.status === "Closed")
-    await planSteps(tx, { incidentId, at }, [`closed:conversation:${pluginSlug}`]);
+  const steps = [
+    ...(made!.status === "Closed" ? ["closed"] : []),
+    ...(asked === "Open" && made!.visibility === "Restricted" ? ["restricted"] : []),
+  ].map((on) => `${on}:conversation:${pluginSlug}`);
+  await planSteps(tx, { incidentId, at }, steps);
 }
 
 function statusOf(id: number): SQL<IncidentStatus> {
   return sql`(select ${incident.status} from ${incident} where ${eq(incident.id, id)})`;
 }
 
+function visibilityOf(id: number): SQL<Visibility> {
+  return sql`(select ${incident.visibility} from ${incident} where ${eq(incident.id, id)})`;
+}
+
+async function readPeople(run: StepRun): Promise<People> {
+  return await writeAs(run.context, run.claim, (tx) => peopleOf(tx, run.incident.id));
+}
+
 async function addEverybody(
   run: StepRun,
   plugin: ActivePlugin<"conversation">,
   facts: ResourceFacts,
+  { active: people, participations }: People,
 ): Promise<void> {
-  const { active: people, participations } = await writeAs(run.context, run.claim, (tx) =>
-    peopleOf(tx, run.incident.id),
-  );
   if (people.length === 0) return;
-  const key = keyFor(run, "conversation-add", ...participations.active);
-  await ask(run, plugin, "add", { conversation: facts, people }, key);
+  // The same people are added anew each time that the conversation was opened again.
+  const which = [...participations.active, ...(await timesReopened(run)).map((times) => `reopened ${times}`)];
+  await ask(run, plugin, "add", { conversation: facts, people }, keyFor(run, "conversation-add", ...which));
 }

@@ -224,12 +224,15 @@ async function end(
   });
 }
 
-/** Ends a step that was cut short by ourselves, as though it had not been begun. @throws LeaseLost */
-export async function giveBack(context: Context, claim: Claim): Promise<void> {
-  const at = context.clock.now();
+/**
+ * Ends a step that was cut short by ourselves, as though it had not been begun: it is due in so many seconds.
+ * @throws LeaseLost
+ */
+export async function giveBack(context: Context, claim: Claim, seconds = 0): Promise<void> {
+  const dueAt = unlessDueAgain(timestamp(after(context.clock.now(), seconds)));
   const [ours] = await context.db
     .update(flowStep)
-    .set({ state: "Pending", leaseUntil: null, dueAt: at, attempts: claim.attempts - 1 })
+    .set({ state: "Pending", leaseUntil: null, dueAt, attempts: claim.attempts - 1 })
     .where(isOurs(claim))
     .returning({ step: flowStep.step });
   if (!ours) throw new LeaseLost();

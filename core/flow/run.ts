@@ -3,7 +3,7 @@ import { flowStep } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import { Refused, SvcError } from "../errors.ts";
 import { incidentFacts } from "../incident/facts.ts";
-import type { StepRun } from "./ask.ts";
+import { Postponed, type StepRun } from "./ask.ts";
 import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "./lease.ts";
 import { workOf } from "./work.ts";
 
@@ -15,6 +15,7 @@ export interface FlowOptions {
 /** How many incidents `runDueFlows` works on at once, so that plugins which hang for some keep no others waiting. */
 const incidentsAtOnce = 16;
 const incidentsPerRun = 200;
+const postponedSeconds = 5;
 
 /** Runs what is due of an incident, all steps beside each other. It throws nothing: a step that fails says so itself. */
 export async function runFlow(
@@ -84,6 +85,7 @@ async function runStep(
   } catch (err) {
     if (err instanceof LeaseLost) throw err;
     if (run.signal.aborted) return await giveBack(context, claim);
+    if (err instanceof Postponed) return await giveBack(context, claim, postponedSeconds);
     if (err instanceof SvcError)
       return await fail(context, claim, err.detail, { permanent: err instanceof Refused });
     context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours");

@@ -6,6 +6,7 @@ import {
   joinConversation,
   openConversation,
   reopenConversation,
+  restrictConversation,
 } from "./conversation.ts";
 import { bringDocuments } from "./documents.ts";
 import { joinGroup, makeGroup } from "./group.ts";
@@ -21,6 +22,7 @@ const works: Readonly<Record<string, (run: StepRun, slug: string) => Promise<str
   "joined:group": joinGroup,
   "closed:conversation": archiveConversation,
   "reopened:conversation": reopenConversation,
+  "restricted:conversation": restrictConversation,
 };
 
 /** What a step does, by its name: what it follows from, what it does, and with which plugin where there are several. */

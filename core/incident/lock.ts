@@ -20,11 +20,11 @@ export async function lockIncident(
   tx: Transaction,
   by: Reader | "worker",
   id: number,
-): Promise<Pick<typeof incident.$inferSelect, "id" | "name" | "status" | "visibility">> {
+): Promise<Pick<typeof incident.$inferSelect, "id" | "name" | "title" | "status" | "visibility">> {
   const visible: SQL | undefined = by === "worker" ? undefined : mayReadIncident(by);
-  const { name, status, visibility } = incident;
+  const { name, title, status, visibility } = incident;
   const [locked] = await tx
-    .select({ id: incident.id, name, status, visibility })
+    .select({ id: incident.id, name, title, status, visibility })
     .from(incident)
     .where(and(eq(incident.id, id), visible))
     .for("no key update", { of: incident });

@@ -1,11 +1,13 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { incident } from "../../drizzle/schema/index.ts";
+import { announceChange } from "../announce/announce.ts";
 import type { Actor, PluginContext } from "../context.ts";
 import { Conflict } from "../errors.ts";
 import { type EventKind, tell } from "../event.ts";
 import { planClosed } from "../flow/closed.ts";
 import { planReopened } from "../flow/reopened.ts";
+import { planRestricted } from "../flow/restricted.ts";
 import { descriptionLength, parseText } from "../text.ts";
 import {
   findIncident,
@@ -32,16 +34,17 @@ export interface IncidentFields extends IncidentText {
  * Replaces what is written of an incident; another status is a transition. Who may read it may change it, but not so
  * that they can no longer read it.
  *
- * @returns it, and whether something follows from its new status, which `runFlow` does
+ * @returns it, and whether something follows from its new status or visibility, which `runFlow` does
  * @throws InvalidInput also for a type or priority that is not there
  * @throws NotFound also when the actor may not read it
  * @throws Conflict when it is no longer at `version`, or its status does not lead to the new one
  */
 export async function updateIncident(
-  { db, clock, plugins }: PluginContext,
+  context: PluginContext,
   actor: Actor,
   change: IncidentFields & { id: number; version: number },
 ): Promise<{ incident: Incident; follows: boolean }> {
+  const { db, clock, plugins } = context;
   const { id, version, status, visibility, incidentTypeId, incidentPriorityId } = change;
   const resolution =
     change.resolution === null ? null : parseText("resolution", change.resolution, descriptionLength);
@@ -66,8 +69,12 @@ export async function updateIncident(
     for (const kind of step?.kinds ?? []) await tellOfStatus(tx, actor, before, { at, kind });
     const planned = { incidentId: id, at, plugins };
     if (step?.status === "Closed") await planClosed(tx, planned);
-    const follows = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
-    return { incident: after, follows };
+    const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
+    const closesUp = before.visibility === "Open" && after.visibility === "Restricted";
+    const restricts = closesUp && (await planRestricted(tx, planned));
+    // Where it was archived, it is announced when it is open again.
+    await announceChange(tx, context, { before, after, user: actor.user });
+    return { incident: after, follows: turns || restricts };
   });
 }
 

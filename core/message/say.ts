@@ -1,7 +1,8 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, conversationMessage, individual, participant } from "../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../context.ts";
+import { announceSaid } from "../announce/announce.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, InvalidInput } from "../errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { individualOf } from "../individual/of_actor.ts";
@@ -11,31 +12,34 @@ import { channelSlug, type Message } from "./message.ts";
 
 /**
  * Says something in an incident's own channel: to everyone or, with `recipientId`, to one individual who takes part.
- * Who may read the incident may do it.
+ * Who may read the incident may do it. `origin` is the conversation plugin from which they say it, where it was not here.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident
  * @throws Conflict when it has no such channel, or one that is archived
  */
 export async function say(
-  { db, clock }: Context,
+  context: PluginContext,
   actor: Actor,
-  wanted: { incidentId: number; text: string; recipientId?: number },
+  wanted: { incidentId: number; text: string; recipientId?: number; origin?: string },
 ): Promise<Message> {
-  const { incidentId, recipientId } = wanted;
+  const { db, clock } = context;
+  const { incidentId, recipientId, origin = channelSlug } = wanted;
   const text = parseProse("text", wanted.text);
   const at = clock.now();
   return db.transaction(async (tx) => {
-    await lockIncident(tx, actor, incidentId);
+    const incident = await lockIncident(tx, actor, incidentId);
     const conversationId = await openChannel(tx, incidentId);
     const recipient = recipientId === undefined ? null : await partaker(tx, incidentId, recipientId);
     const authorId = await individualOf(tx, actor, at);
     const [author] = await tx.select(personColumns).from(individual).where(eq(individual.id, authorId));
     const [said] = await tx
       .insert(conversationMessage)
-      .values({ conversationId, at, authorId, recipientId, text })
+      .values({ conversationId, at, authorId, recipientId, text, origin })
       .returning({ id: conversationMessage.id });
-    return { id: said!.id, at, author: author!, recipient, text };
+    const message = { id: said!.id, author: author!, recipient, text };
+    await announceSaid(tx, context, incident, { ...message, origin });
+    return { ...message, at };
   });
 }
 

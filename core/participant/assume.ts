@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { participantRole } from "../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../context.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, InvalidInput } from "../errors.ts";
 import { tell } from "../event.ts";
 import { costChanged } from "../incident/lock.ts";
@@ -47,6 +47,7 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
   });
   await costChanged(tx, incidentId);
+  if (role === "commander") await wanted.announce?.({ roleId: assumed.id, name, from: from?.name });
   return true;
 }
 
@@ -77,7 +78,7 @@ async function endCommand(tx: Transaction, { incidentId, participantId, replaces
  * @throws Conflict also when they have the role
  */
 export async function assumeRole(
-  context: Context,
+  context: PluginContext,
   actor: Actor,
   wanted: Pick<Assumption, "incidentId" | "participantId" | "role" | "replaces">,
 ): Promise<Participant> {

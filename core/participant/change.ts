@@ -1,5 +1,6 @@
 import type { Transaction } from "../../drizzle/client.ts";
-import type { Actor, Context } from "../context.ts";
+import { announceCommand } from "../announce/announce.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { participantOf } from "./get.ts";
 import type { Change, Participant } from "./participant.ts";
@@ -11,7 +12,7 @@ import type { Change, Participant } from "./participant.ts";
  * @throws NotFound when the actor may not read the incident
  */
 export async function changeParticipant(
-  { db, clock }: Context,
+  context: PluginContext,
   actor: Actor,
   incidentId: number,
   work: (
@@ -20,9 +21,12 @@ export async function changeParticipant(
     incident: Awaited<ReturnType<typeof lockIncident>>,
   ) => Promise<number>,
 ): Promise<Participant> {
-  const change = { incidentId, at: clock.now(), actor: actor.user };
+  const { db, clock } = context;
+  const at = clock.now();
   return db.transaction(async (tx) => {
     const locked = await lockIncident(tx, actor, incidentId);
+    const announce: Change["announce"] = (command) => announceCommand(tx, context, locked, command);
+    const change = { incidentId, at, actor: actor.user, announce };
     return participantOf(tx, incidentId, await work(tx, change, locked));
   });
 }

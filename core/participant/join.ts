@@ -24,7 +24,7 @@ export interface Joined {
  * exists, and the caller holds `lockIncident`.
  */
 export async function join(tx: Transaction, wanted: Joining): Promise<Joined> {
-  const { incidentId, individualId, roles, at, actor, source } = wanted;
+  const { incidentId, individualId, roles, at, actor, source, announce } = wanted;
   const [there] = await tx
     .select({ id: participant.id })
     .from(participant)
@@ -38,7 +38,7 @@ export async function join(tx: Transaction, wanted: Joining): Promise<Joined> {
   const participantId = there?.id ?? (await enter(tx, wanted));
   const assumed: ParticipantRole[] = [];
   for (const role of new Set(roles)) {
-    const change = { incidentId, participantId, role, at, actor, source };
+    const change = { incidentId, participantId, role, at, actor, source, announce };
     if (await assume(tx, change)) assumed.push(role);
   }
   return { participantId, joined: there === undefined, assumed };

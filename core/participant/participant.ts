@@ -20,6 +20,8 @@ export interface Change {
   actor: string;
   /** As in `TimelineEvent`. */
   source?: string;
+  /** Tells those who talk about the incident that somebody else commands. */
+  announce?(command: { roleId: number; name: string; from: string | undefined }): Promise<void>;
 }
 
 export interface HeldRole {

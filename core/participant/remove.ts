@@ -9,12 +9,12 @@ import { participantOf } from "./get.ts";
 
 /**
  * Deletes a participation that was a mistake, as if it had never been; the timeline keeps that it was. They leave first,
- * which is what takes them out of groups, and groups follow first: a plugin is told to take out who is known to have left.
+ * and groups and conversations follow first: a plugin is asked to remove those who are known to have left.
  * Only admins delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict while they take part, or while a group has yet to follow
+ * @throws Conflict while they take part, or while a group or conversation has yet to follow
  */
 export async function removeParticipant(
   { db, clock, plugins }: PluginContext,
@@ -31,7 +31,13 @@ export async function removeParticipant(
       .where(and(eq(participant.id, participantId), isNotNull(participant.leftAt)))
       .returning({ id: participant.id });
     if (!removed) throw new Conflict("This participant takes part: let them leave first");
-    const steps = plugins.ofType("participant_group").map(({ slug }) => `joined:group:${slug}`);
+    const steps = [
+      ...plugins.ofType("participant_group").map(({ slug }) => `joined:group:${slug}`),
+      ...plugins
+        .ofType("conversation")
+        .filter(({ methods }) => methods.remove !== undefined)
+        .map(({ slug }) => `joined:conversation:${slug}`),
+    ];
     const [unfinished] = await tx
       .select({ step: flowStep.step })
       .from(flowStep)
@@ -39,7 +45,10 @@ export async function removeParticipant(
         and(eq(flowStep.incidentId, incidentId), inArray(flowStep.step, steps), ne(flowStep.state, "Done")),
       )
       .limit(1);
-    if (unfinished) throw new Conflict("A group has yet to follow who left: try again, or retry what failed");
+    if (unfinished)
+      throw new Conflict(
+        "A group or conversation has yet to remove who left: try again, or retry what failed",
+      );
     const subject = String(participantId);
     await audit(tx, { at, actor: actor.user, action: "participant.deleted", address, subject });
     await tell(tx, {

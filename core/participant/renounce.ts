@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { participantRole } from "../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../context.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { Conflict } from "../errors.ts";
 import { tell } from "../event.ts";
 import { costChanged } from "../incident/lock.ts";
@@ -58,7 +58,7 @@ export async function renounce(tx: Transaction, wanted: Renunciation): Promise<v
  * @throws Conflict
  */
 export async function renounceRole(
-  context: Context,
+  context: PluginContext,
   actor: Actor,
   wanted: Pick<Renunciation, "incidentId" | "participantId" | "role">,
 ): Promise<Participant> {

@@ -126,7 +126,8 @@ export const pluginMethods = {
   conversation: {
     create: resource,
     recipients: list(recipientId, 10_000),
-    ...{ send: nothing, direct: nothing, add: nothing, archive: nothing, reopen: nothing },
+    ...{ send: nothing, direct: nothing, add: nothing, remove: nothing },
+    ...{ restrict: nothing, archive: nothing, reopen: nothing },
   },
   participant_group: {
     create: Type.Object({ ...resource.properties, email: Type.Optional(email) }),
@@ -142,6 +143,8 @@ export const pluginMethods = {
 export const optionalMethods: ReadonlySet<string> = new Set([
   "participant.onCall",
   "conversation.recipients",
+  "conversation.remove",
+  "conversation.restrict",
   "conversation.reopen",
 ]);
 
@@ -222,11 +225,26 @@ export interface ConversationPlugin {
   direct(
     call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & CallContext,
   ): Promised<"conversation", "direct">;
+  /** Everybody who takes part now, also those who are in it already. */
   add(
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
   ): Promised<"conversation", "add">;
+  /**
+   * Everybody who has left, also those who are out of it already, and also when it is archived. Without it, who left may
+   * read on, and the timeline says so.
+   */
+  remove?(
+    call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
+  ): Promised<"conversation", "remove">;
+  /**
+   * Its incident, which was Open when it was made, is Restricted: from now on only `people`, who take part, may read it.
+   * Without it, nothing more is sent to the conversation as long as the incident is Restricted.
+   */
+  restrict?(
+    call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
+  ): Promised<"conversation", "restrict">;
   archive(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "archive">;
-  /** Its incident goes on. Whoever takes part now is added again behind it. Without it, what is archived stays so. */
+  /** Its incident goes on. Those who take part are added afterwards. Without it, what is archived stays so. */
   reopen?(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "reopen">;
 }
 

@@ -1,5 +1,6 @@
 import { statusReport } from "../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../context.ts";
+import { announceReport } from "../announce/announce.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { tell } from "../event.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { individualOf } from "../individual/of_actor.ts";
@@ -14,7 +15,7 @@ import type { Report } from "./report.ts";
  * @throws NotFound when the actor may not read the incident
  */
 export async function writeReport(
-  context: Context,
+  context: PluginContext,
   actor: Actor,
   wanted: { incidentId: number; conditions: string; actions: string; needs: string },
 ): Promise<Report> {
@@ -27,7 +28,7 @@ export async function writeReport(
   };
   const at = clock.now();
   return db.transaction(async (tx) => {
-    await lockIncident(tx, actor, incidentId);
+    const incident = await lockIncident(tx, actor, incidentId);
     const authorId = await individualOf(tx, actor, at);
     const [written] = await tx
       .insert(statusReport)
@@ -38,6 +39,8 @@ export async function writeReport(
       ...{ incidentId, at, actor: actor.user, kind: "report.written" },
       ...{ description: "Status report written", data: { report_id: reportId } },
     });
-    return getReport({ ...context, db: tx }, actor, { incidentId, reportId });
+    const report = await getReport({ ...context, db: tx }, actor, { incidentId, reportId });
+    await announceReport(tx, context, incident, report);
+    return report;
   });
 }

@@ -27,6 +27,8 @@ export default defineBuiltin({
       return keepMessage(context, { incidentId: incident.id, recipientId: person.id, message, key });
     },
     add: () => {},
+    remove: () => {},
+    restrict: () => {},
     archive: () => {},
     reopen: () => {},
   }),

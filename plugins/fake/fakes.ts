@@ -24,9 +24,25 @@ export const fakeReopening = fakeOf(
   ...(["conversation", "create", "send", "direct", "add", "archive", "reopen"] as const),
 );
 
-/** A conversation that sends to each recipient by itself. */
+/** A conversation that can do all that one may do without. */
+export const fakeChat = fakeOf(
+  ...([
+    "conversation",
+    "create",
+    "send",
+    "direct",
+    "add",
+    "remove",
+    "restrict",
+    "archive",
+    "reopen",
+  ] as const),
+);
+
+/** A conversation that sends to each recipient by itself, and can do all of that, too. */
 export const fakeMailing = fakeOf(
-  ...(["conversation", "create", "recipients", "send", "direct", "add", "archive"] as const),
+  ...(["conversation", "create", "recipients", "send", "direct", "add", "remove"] as const),
+  ...(["restrict", "archive", "reopen"] as const),
 );
 
 export const fakeParticipantGroup = fakeOf("participant_group", "create", "add", "remove", "members");

@@ -121,6 +121,8 @@ test("who left gets none, and nothing is made, joined, archived or reopened", as
   for (const done of [
     await callPlugin(plugin, "create", { incident: facts }),
     await callPlugin(plugin, "add", { conversation, people: [person("bob", ids.bob)] }),
+    await callPlugin(plugin, "remove", { conversation, people: [person("bob", ids.bob)] }),
+    await callPlugin(plugin, "restrict", { conversation, people: [] }),
     await callPlugin(plugin, "archive", { conversation }),
     await callPlugin(plugin, "reopen", { conversation }),
   ]) {

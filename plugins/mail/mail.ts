@@ -50,7 +50,10 @@ export default defineBuiltin({
           throw new Conflict("The incident is Restricted, and this person takes no part in it");
         await send(person.email, { incident, message }, call);
       },
+      // Whom it writes to, it reads with each message.
       add: () => {},
+      remove: () => {},
+      restrict: () => {},
       archive: () => {},
       reopen: () => {},
     };

@@ -111,8 +111,10 @@ test("every method is one signed message, and the same id when it is tried again
     await callPlugin(plugin, "add", { conversation, people: [ada] }, { key: "k4" }),
     await callPlugin(plugin, "archive", { conversation }, { key: "k5" }),
     await callPlugin(plugin, "reopen", { conversation }, { key: "k6" }),
+    await callPlugin(plugin, "remove", { conversation, people: [ada] }, { key: "k7" }),
+    await callPlugin(plugin, "restrict", { conversation, people: [ada] }, { key: "k8" }),
   ];
-  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(6).fill({ ok: true, value: undefined })]);
+  expect(outcomes).toEqual([{ ok: true, value: {} }, ...Array(8).fill({ ok: true, value: undefined })]);
   const data = [
     ["conversation.create", { incident }],
     ["conversation.send", { incident, externalId: "C1", message }],
@@ -121,6 +123,8 @@ test("every method is one signed message, and the same id when it is tried again
     ["conversation.add", { incident, externalId: "C1", people: [ada] }],
     ["conversation.archive", { incident, externalId: "C1" }],
     ["conversation.reopen", { incident, externalId: "C1" }],
+    ["conversation.remove", { incident, externalId: "C1", people: [ada] }],
+    ["conversation.restrict", { incident, externalId: "C1", people: [ada] }],
   ];
   expect(received.map(({ body }) => JSON.parse(body))).toEqual(
     data.map(([type, data]) => ({ type, timestamp: now.toISOString(), data })),
@@ -134,7 +138,7 @@ test("every method is one signed message, and the same id when it is tried again
   }
   const ids = received.map(({ headers }) => headers.get("webhook-id"));
   expect(ids[1]).toBe(ids[2]!);
-  expect(new Set(ids).size).toBe(6);
+  expect(new Set(ids).size).toBe(8);
   expect(ids.join("")).not.toContain(".");
 });
 

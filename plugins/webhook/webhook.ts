@@ -49,6 +49,10 @@ export default definePlugin({
         await drop(post("conversation.direct", data, { signal, key })),
       add: async ({ signal, key, conversation, people }) =>
         await drop(post("conversation.add", { ...conversation, people }, { signal, key })),
+      remove: async ({ signal, key, conversation, people }) =>
+        await drop(post("conversation.remove", { ...conversation, people }, { signal, key })),
+      restrict: async ({ signal, key, conversation, people }) =>
+        await drop(post("conversation.restrict", { ...conversation, people }, { signal, key })),
       archive: async ({ signal, key, conversation }) =>
         await drop(post("conversation.archive", { ...conversation }, { signal, key })),
       reopen: async ({ signal, key, conversation }) =>

@@ -3,6 +3,7 @@ import { eq } from "drizzle-orm";
 import { flowStep } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { endDeliveries } from "../../tests/support/delivery.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
 import { personOf } from "../../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/server.ts";
@@ -39,6 +40,11 @@ test("a report is answered when what follows from it is done, which its detail s
 
   const change = { ...fields, status: "Closed", resolution: null, version: 1 };
   expect((await member.call("PUT", `/incidents/${body.id}`, change)).http).toBe(200);
+  // It is still to be told of it.
+  expect(await stepsOf(body.id)).toMatchObject({ [`closed:conversation:${fake.plugin.slug}`]: "Pending" });
+  await endDeliveries(server.db, server.clock.now());
+  server.clock.advance(5);
+  expect((await member.call("POST", `/incidents/${body.id}/retry`)).http).toBe(200);
   expect(await stepsOf(body.id)).toMatchObject({ [`closed:conversation:${fake.plugin.slug}`]: "Done" });
   const { conversations } = (await member.call("GET", `/incidents/${body.id}`)).body;
   expect(conversations).toMatchObject([{ archived_at: server.clock.now().toISOString() }]);

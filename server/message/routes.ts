@@ -38,7 +38,10 @@ export const messageRoutes = (deps: Deps) =>
           recipientId: recipient_id ?? undefined,
         };
         const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          return { headers: {}, body: viewOf(await say(context, actor, wanted)) };
+          return {
+            headers: {},
+            body: viewOf(await say({ ...context, plugins: deps.plugins }, actor, wanted)),
+          };
         });
         return status(201, made.body);
       },

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { conversation, flowStep, participantGroup } from "../../drizzle/schema/index.ts";
-import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
+import { fakeChat, fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { until } from "../../tests/support/e2e_until.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
@@ -10,7 +10,7 @@ import { personOf } from "../../tests/support/people.ts";
 import { startTestServer } from "../../tests/support/server.ts";
 
 test("who joins is added to conversations and groups, and who leaves is taken out", async () => {
-  const chat = fakeConversation({ add: () => undefined });
+  const chat = fakeChat({ add: () => undefined, remove: () => undefined });
   const group = fakeParticipantGroup({ add: () => undefined, remove: () => undefined });
   const plugins = pluginsOf(chat, group);
   await using server = await startTestServer({}, plugins);
@@ -47,8 +47,9 @@ test("who joins is added to conversations and groups, and who leaves is taken ou
   await until("both to be told of bob", () => chat.calls.length + group.calls.length === 4);
   expect(emails(group.to("add")).at(-1)).toContain("bob@example.com");
   await admin.call("POST", `${path}/${first.body.id}/leave`);
-  await until("the group to let ada go", () => group.to("remove").length > 0);
-  expect(emails(group.to("remove")).at(-1)).toBe("ada@example.com");
+  await until("both to let ada go", () => group.to("remove").length + chat.to("remove").length === 2);
+  expect(emails(group.to("remove"))).toEqual(["ada@example.com"]);
+  expect(emails(chat.to("remove"))).toEqual(["ada@example.com"]);
   expect(second.http).toBe(201);
   plugins.assertExpected();
 });
@@ -99,6 +100,37 @@ test("who has left is deleted once the group has let them go", async () => {
   expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
   await until("the group to let them go", async () => (await admin.call("DELETE", path)).http === 204);
   expect(group.to("remove").map(({ people }) => people.map(({ email }) => email))).toEqual([
+    ["ada@example.com"],
+    ["ada@example.com"],
+  ]);
+});
+
+test("who has left is deleted once the conversation has let them go", async () => {
+  let down = true;
+  const remove = () => {
+    if (down) throw new Error("down");
+  };
+  const chat = fakeChat({ add: () => undefined, remove });
+  await using server = await startTestServer({}, pluginsOf(chat));
+  const { db, clock } = server;
+  const at = clock.now();
+  const incidentId = await insertEmptyIncident(db, await insertIncident(db, at), at);
+  const { slug } = chat.plugin;
+  await db.insert(conversation).values({ incidentId, externalId: "1", createdAt: at, pluginSlug: slug });
+  await db
+    .insert(flowStep)
+    .values({ incidentId, state: "Done", finishedAt: at, step: `reported:conversation:${slug}` });
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  const { body } = await admin.call("POST", `/incidents/${incidentId}/participants`, { email: "ada" });
+  const path = `/incidents/${incidentId}/participants/${body.id}`;
+  expect((await admin.call("POST", `${path}/leave`)).http).toBe(200);
+  expect(await admin.call("DELETE", path)).toMatchObject({ http: 409, body: { code: "conflict" } });
+  const failed = async () => (await db.$count(flowStep, eq(flowStep.state, "Failed"))) === 1;
+  await until("the conversation to refuse", failed);
+  down = false;
+  expect((await admin.call("POST", `/incidents/${incidentId}/retry`, {})).http).toBe(200);
+  await until("the conversation to let them go", async () => (await admin.call("DELETE", path)).http === 204);
+  expect(chat.to("remove").map(({ people }) => people.map(({ email }) => email))).toEqual([
     ["ada@example.com"],
     ["ada@example.com"],
   ]);

@@ -34,7 +34,8 @@ export const reportRoutes = (deps: Deps) =>
       async ({ actor, params, body, request, set }) => {
         const incidentId = Number(params.incident_id);
         const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const report = viewOf(await writeReport(context, actor, { incidentId, ...body }));
+          const { plugins } = deps;
+          const report = viewOf(await writeReport({ ...context, plugins }, actor, { incidentId, ...body }));
           return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
         });
         Object.assign(set.headers, made.headers);

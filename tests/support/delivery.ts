@@ -1,5 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
+import { type Attempt, type AttemptContext, attemptDelivery } from "../../core/delivery/attempt.ts";
 import { deliver, type Outgoing } from "../../core/delivery/deliver.ts";
 import { createLog } from "../../core/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
@@ -73,6 +74,26 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
     },
   };
   return outbox;
+}
+
+/** Tries everything that waits, each once, as a worker does. */
+export async function attemptAll(context: AttemptContext): Promise<Attempt[]> {
+  const { delivery } = schema;
+  const queued = await context.db
+    .select()
+    .from(delivery)
+    .where(eq(delivery.state, "Queued"))
+    .orderBy(delivery.key);
+  const attempts: Attempt[] = [];
+  for (const { jobId } of queued) attempts.push(await attemptDelivery(context, jobId!));
+  return attempts;
+}
+
+/** As though a worker had delivered everything that waits. */
+export async function endDeliveries(db: Database, finishedAt: Date): Promise<void> {
+  const { delivery } = schema;
+  const done = { state: "Done" as const, jobId: null, dueAt: null, finishedAt };
+  await db.update(delivery).set(done).where(eq(delivery.state, "Queued"));
 }
 
 /** Another incident like the outbox's own, with a conversation in each of these. */

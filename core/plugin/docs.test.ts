@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { builtinPlugins } from "../../plugins/builtin.ts";
+import { optionalMethods, pluginMethods } from "./methods.ts";
+
+// docs/plugins.md, where it can be compared with what it describes.
+
+const page = readFileSync(join(import.meta.dir, "../../docs/plugins.md"), "utf8");
+const rows = page.split("\n").filter((line) => line.startsWith("| `"));
+
+test("the page has every method of a conversation plugin, and says which ones are optional", () => {
+  const methods = rows.flatMap(
+    (row) => /^\| `([a-z]+)`( \(optional\))? \| [^|]+\|[^|]+\|[^|]+\|$/.exec(row) ?? [],
+  );
+  const described = rows
+    .map((row) => /^\| `([a-z]+)`( \(optional\))? \|[^|]+\|[^|]+\|[^|]+\|$/.exec(row))
+    .filter((match) => match !== null)
+    .map(([, name, optional]) => [name, optional !== undefined]);
+  expect(methods.length).toBeGreaterThan(0);
+  const known = Object.keys(pluginMethods.conversation).map((name) => [
+    name,
+    optionalMethods.has(`conversation.${name}`),
+  ]);
+  expect(described.sort()).toEqual(known.sort());
+});
+
+test("the page says which variables of a plugin are required", () => {
+  const variableOf = (slug: string, key: string) =>
+    `SVC_PLUGIN_${`${slug}_${key.replaceAll(/[A-Z]/g, "_$&")}`.replaceAll("-", "_").toUpperCase()}`;
+  const marked = rows.flatMap((row) => {
+    const [, name, note = ""] = /^\| `(SVC_PLUGIN_\w+)`(?: \(([^)]*)\))? \|/.exec(row) ?? [];
+    return name === undefined ? [] : [[name, note.split(", ").includes("required")]];
+  });
+  expect(marked.length).toBeGreaterThan(8);
+  const required = new Set(
+    builtinPlugins.flatMap(({ slug, configSchema }) => {
+      const { properties = {}, required = [] } = configSchema as {
+        properties?: Record<string, { default?: unknown }>;
+        required?: string[];
+      };
+      return required
+        .filter((key) => properties[key]?.default === undefined)
+        .map((key) => variableOf(slug, key));
+    }),
+  );
+  expect(marked).toEqual(marked.map(([name]) => [name!, required.has(name as string)]));
+});
