@@ -26,4 +26,5 @@ export type {
   PluginType,
   TermItem,
   TermPlugin,
+  UnreadableItem,
 } from "./plugin/methods.ts";

@@ -1,14 +1,17 @@
 import { Unavailable } from "../core/errors.ts";
 import type { TaskResult } from "../core/schedule/finish.ts";
+import { shown } from "../core/plugin/mask.ts";
 import { type Followed, keepRecords } from "../core/sync/keep.ts";
 import { readItems } from "../core/sync/read.ts";
 import { workOnItem } from "./item.ts";
 import type { TaskContext } from "./task.ts";
 
 /** A plugin that lists records. `list` throws Unavailable. */
-interface Source<I> {
+interface Source {
   slug: string;
-  list(): Promise<I[]>;
+  /** Of its configuration: nothing that is kept may hold them. */
+  secrets: readonly string[];
+  list(): Promise<unknown[]>;
 }
 
 /**
@@ -20,19 +23,20 @@ interface Source<I> {
  */
 export async function followSources<I extends { externalId: string }, F extends object>(
   context: TaskContext,
-  sources: readonly Source<I>[],
+  sources: readonly Source[],
   followed: Followed<I, F>,
 ): Promise<TaskResult> {
   const { clock, fault, transaction } = context;
-  const follow = async ({ slug, list }: Source<I>) => {
-    const reading = readItems(slug, await list(), followed.parse);
+  const follow = async ({ slug, secrets, list }: Source) => {
+    const reading = readItems({ slug, secrets }, await list(), followed);
     for (const { item, reason } of reading.faults) fault(item, reason);
     if (reading.records.length === 0)
       throw new Unavailable(`${slug} lists nothing that could be kept: nothing was changed`);
     const kept = await transaction((tx) =>
       keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
     );
-    return { ...kept, failed: reading.faults.length };
+    for (const id of kept.refused) fault(`${slug} ${shown(id)}`, "PostgreSQL refuses to keep it");
+    return { ...kept, failed: reading.faults.length + kept.refused.length };
   };
   // At once, so that none waits for one that hangs.
   const ends = await Promise.all(

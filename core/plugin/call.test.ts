@@ -21,13 +21,28 @@ function plugin(
   };
 }
 
-test("an answer that fits comes back, without what nobody knows", async () => {
-  const outcome = await callPlugin(
-    plugin(() => [{ ...term, colour: "red" }]),
-    "list",
-    {},
+const member = { email: "ada@example.com", name: "Ada" };
+/** What comes back of an answer whose items the guard judges. */
+const members = (answer: unknown) =>
+  callPlugin(
+    { ...plugin(() => {}), type: "participant_group", methods: { members: () => answer } },
+    "members",
+    { group: {} } as never,
   );
-  expect(outcome).toEqual({ ok: true, value: [term] });
+
+test("an answer that fits comes back, without what nobody knows", async () => {
+  expect(await members([{ ...member, colour: "red" }])).toEqual({ ok: true, value: [member] });
+});
+
+test("items of a source come back as they are: their reader judges each", async () => {
+  const items = [term, { ...term, text: "a\0b" }, "hunter2"];
+  expect(
+    await callPlugin(
+      plugin(() => items),
+      "list",
+      {},
+    ),
+  ).toEqual({ ok: true, value: items as never });
 });
 
 test("a call has a signal and a key, and facts of its own", async () => {
@@ -142,52 +157,46 @@ describe("it answers nonsense", () => {
   const cases: [string, unknown][] = [
     ["nothing", undefined],
     ["a word", "hunter2"],
-    ["no list", { items: [term] }],
-    ["a number for a text", [{ ...term, text: 7 }]],
-    ["an empty text", [{ ...term, text: "" }]],
-    ["a text with NUL", [{ ...term, text: "a\0b" }]],
-    ["a text without end", [{ ...term, text: "x".repeat(201) }]],
-    ["a list without end", Array(100_001).fill(term)],
-    ["a function", [{ ...term, text: () => "" }]],
-    ["a thenable in it", [{ ...term, definitions: Promise.resolve([]) }]],
+    ["no list", { items: [member] }],
+    ["a number for a text", [{ ...member, name: 7 }]],
+    ["an empty text", [{ ...member, name: "" }]],
+    ["a text with NUL", [{ ...member, name: "a\0b" }]],
+    ["a text without end", [{ ...member, name: "x".repeat(201) }]],
+    ["a list without end", Array(10_001).fill(member)],
+    ["a function", [{ ...member, name: () => "" }]],
+    ["a thenable in it", [{ ...member, name: Promise.resolve("") }]],
     [
       "a getter that throws",
       [
         {
-          ...term,
-          get text() {
+          ...member,
+          get name() {
             throw new Error("hunter2");
           },
         },
       ],
     ],
-    ["a proxy", new Proxy([term], {})],
+    ["a proxy", new Proxy([member], {})],
   ];
   for (const [name, answer] of cases) {
     test(name, async () => {
-      const outcome = await callPlugin(
-        plugin(() => answer),
-        "list",
-        {},
-      );
+      const outcome = await members(answer);
       expect(outcome).toMatchObject({ ok: false, reason: "nonsense" });
       expect(JSON.stringify(outcome)).not.toContain("hunter2");
     });
   }
 
   test("and the detail says where", async () => {
-    const outcome = await callPlugin(
-      plugin(() => [term, { ...term, text: 7 }]),
-      "list",
-      {},
-    );
-    expect(outcome).toMatchObject({ detail: "fake answered nonsense: /1/text: Expected string" });
+    const outcome = await members([member, { ...member, name: 7 }]);
+    expect(outcome).toMatchObject({ detail: "fake answered nonsense: /1/name: Expected string" });
   });
 
   test("a link that runs in the reader's browser", async () => {
-    const catalog = { ...plugin(() => {}), type: "application" as const };
-    const methods = { list: () => [{ externalId: "1", name: "n", uri: "javascript:alert(1)" }] };
-    expect(await callPlugin({ ...catalog, methods }, "list", {})).toMatchObject({ reason: "nonsense" });
+    const chat = { ...plugin(() => {}), type: "conversation" as const };
+    const methods = { create: () => ({ weblink: "javascript:alert(1)" }) };
+    expect(await callPlugin({ ...chat, methods }, "create", {} as never)).toMatchObject({
+      reason: "nonsense",
+    });
   });
 });
 

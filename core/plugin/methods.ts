@@ -22,6 +22,8 @@ const email = Type.String({ maxLength: 254, pattern: "^[^\\s@\\u0000]+@[^\\s@\\u
 const recipientId = Type.String({ minLength: 1, maxLength: 100, pattern: "^[\\w.:-]+$" });
 const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const list = <S extends TSchema>(item: S, maxItems: number) => Type.Array(item, { maxItems });
+/** Items that their reader judges one by one (`readItem`), so that a bad one costs nothing but itself. */
+const each = <I>(maxItems: number) => list(Type.Unsafe<I>(Type.Unknown()), maxItems);
 /** A day, or an instant with its offset. */
 const due = Type.String({
   pattern: "^\\d{4}-\\d\\d-\\d\\d(T\\d\\d:\\d\\d(:\\d\\d(\\.\\d+)?)?(Z|[+-]\\d\\d:\\d\\d))?$",
@@ -46,7 +48,7 @@ const resource = Type.Object({
 });
 const stored = Type.Object({ resourceId: externalId, weblink: Type.Optional(weblink) });
 
-const documentTask = Type.Object({
+export const documentTask = Type.Object({
   /** Stays the same while the task stands in its document. */
   externalId,
   description: text(2000),
@@ -59,7 +61,7 @@ const documentTask = Type.Object({
   deleted: Type.Optional(Type.Boolean()),
 });
 
-const termItem = Type.Object({
+export const termItem = Type.Object({
   /** Stays the same from one list to the next, so that a term that is written otherwise is still that term. */
   externalId,
   text: text(200),
@@ -68,11 +70,19 @@ const termItem = Type.Object({
   definitions: list(Type.Object({ externalId, text: text(10_000) }), 50),
 });
 
-const applicationItem = Type.Object({
+export const applicationItem = Type.Object({
   externalId,
   name: text(200),
   description: Type.Optional(text(10_000, 0)),
   uri: Type.Optional(weblink),
+});
+
+/** Stands for a record that the source has and that cannot be read: it is named to operators, and is not gone. */
+export const unreadableItem = Type.Object({
+  /** Without it, nothing that is missing from the list counts as gone. */
+  externalId: Type.Optional(Type.String()),
+  /** Why. */
+  unreadable: Type.String(),
 });
 
 /** For methods that only do something: whatever they answer is dropped. */
@@ -115,7 +125,7 @@ export const pluginMethods = {
       Type.Null(),
     ]),
     tasks: Type.Object({
-      tasks: list(documentTask, 1000),
+      tasks: each<Static<typeof documentTask>>(1000),
       cursor: text(2000),
       /** Whether there is nothing after this cursor for now. */
       complete: Type.Boolean(),
@@ -135,8 +145,8 @@ export const pluginMethods = {
     remove: nothing,
     members: list(person, 10_000),
   },
-  term: { list: list(termItem, 100_000) },
-  application: { list: list(applicationItem, 100_000) },
+  term: { list: each<Static<typeof termItem> | UnreadableItem>(100_000) },
+  application: { list: each<Static<typeof applicationItem> | UnreadableItem>(100_000) },
 } satisfies Record<string, Record<string, TSchema>>;
 
 /** Methods that a plugin of the type may do without. */
@@ -270,7 +280,10 @@ export interface ParticipantGroupPlugin {
   members(call: { group: ResourceFacts } & CallContext): Promised<"participant_group", "members">;
 }
 
-/** All terms of a source. What is missing from the list counts as gone, so half a list is a failure: throw. */
+/**
+ * All terms of a source. What is missing from the list counts as gone, so half a list is a failure: throw. A single record
+ * that cannot be read is listed as such (`unreadable`), or as it is.
+ */
 export interface TermPlugin {
   list(call: CallContext): Promised<"term", "list">;
 }
@@ -292,6 +305,7 @@ export interface PluginMethods {
 }
 
 export type DocumentTask = Static<typeof documentTask>;
+export type UnreadableItem = Static<typeof unreadableItem>;
 export type TermItem = Static<typeof termItem>;
 export type ApplicationItem = Static<typeof applicationItem>;
 

@@ -11,6 +11,7 @@ import {
 } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import { deliver, type Outgoing } from "../delivery/deliver.ts";
+import { endlessReason, isEndless } from "../endless.ts";
 import { tell } from "../event.ts";
 import { type Person, personColumns } from "../individual/person.ts";
 import type { Fault } from "../schedule/finish.ts";
@@ -42,7 +43,12 @@ export async function remind(
   ids: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const now = context.clock.now();
-  const due = (await readDue(tx, ids)).flatMap((row) => {
+  const active = await readDue(tx, ids);
+  const endless = active.filter(
+    (row) => isEndless(row.anchor) || (row.reminded && isEndless(row.remindedAt)),
+  );
+  const due = active.flatMap((row) => {
+    if (endless.includes(row)) return [];
     const last = row.reminded ? { k: row.reminded, at: row.remindedAt } : undefined;
     const k = dueReminder(row.anchor, row.hours, now, last);
     return k > 0 ? [{ ...row, k }] : [];
@@ -79,10 +85,13 @@ export async function remind(
       data: { k, ...(person && { individual_id: person.id }) },
     });
   }
-  const faults = unreachable.map((outgoing) => ({
-    item: wanted.get(outgoing)!.incident.name,
-    reason: "It has no open conversation by which to send a reminder",
-  }));
+  const faults = [
+    ...endless.map((row) => ({ item: row.incident.name, reason: endlessReason })),
+    ...unreachable.map((outgoing) => ({
+      item: wanted.get(outgoing)!.incident.name,
+      reason: "It has no open conversation by which to send a reminder",
+    })),
+  ];
   return { done, skipped: ids.length - done - faults.length, faults };
 }
 

@@ -1,11 +1,12 @@
 import { application } from "../../drizzle/schema/index.ts";
-import type { ApplicationItem } from "../plugin/methods.ts";
+import { type ApplicationItem, applicationItem } from "../plugin/methods.ts";
 import { applications, type ApplicationFields } from "../catalog/application.ts";
 import type { Followed } from "./keep.ts";
 
 /** For application-sync: what a source says of an application, and what a person may say, are the same. */
 export const followedApplications: Followed<ApplicationItem, ApplicationFields> = {
   table: application,
+  schema: applicationItem,
   parse: ({ name, description = "", uri = null }) => {
     const fields = applications.parse({ name, description, uri });
     return { name: fields.name, description: fields.description ?? "", uri: fields.uri ?? null };

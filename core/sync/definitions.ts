@@ -2,7 +2,8 @@ import { and, eq, inArray, notExists, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
 import type { TermItem } from "../plugin/methods.ts";
-import { batchesOf } from "./keep.ts";
+import type { Kept } from "./keep.ts";
+import { batchesOf, writeInParts } from "./savepoints.ts";
 
 type Item = Pick<TermItem, "externalId" | "definitions">;
 
@@ -54,20 +55,18 @@ export function definitionsDifference(kept: Definitions, items: readonly Item[])
 /**
  * Gives the terms of a source, which are kept already, the definitions that it lists. Those that no term has any more are
  * deleted; what people have written about the same terms is left alone.
- *
- * @returns how many definitions were others than before
  */
 export async function keepDefinitions(
   tx: Transaction,
   { source, items, at }: { source: string; items: readonly Item[]; at: Date },
-): Promise<number> {
+): Promise<Kept> {
   const { kept, definitionIds } = await readDefinitions(tx, source);
   const { written, added, removed } = definitionsDifference(kept, items);
   const changed = new Set([...added, ...removed].map((meaning) => meaning.definition));
   const version = sql`${definition.version} + 1`;
-  for (const part of batchesOf(written)) {
+  const refused = await writeInParts(tx, written, async (inner, part) => {
     const rows = part.map((values) => ({ ...values, source, createdAt: at, updatedAt: at }));
-    const made = await tx
+    const made = await inner
       .insert(definition)
       .values(rows)
       .onConflictDoUpdate({
@@ -76,7 +75,7 @@ export async function keepDefinitions(
       })
       .returning({ id: definition.id, externalId: definition.externalId });
     for (const { id, externalId } of made) if (externalId !== null) definitionIds.set(externalId, id);
-  }
+  });
   const fresh = new Set(written.map(({ externalId }) => externalId));
   const relinked = [...changed].filter((externalId) => !fresh.has(externalId));
   for (const part of batchesOf(relinked)) {
@@ -100,7 +99,8 @@ export async function keepDefinitions(
   for (const part of batchesOf(rowsOf(added)))
     await tx.insert(definitionTerm).values(part).onConflictDoNothing();
   if (removed.length > 0) await deleteUnused(tx, source);
-  return written.length + relinked.length;
+  const ids = refused.map(({ externalId }) => externalId);
+  return { done: written.length - ids.length + relinked.length, refused: ids };
 }
 
 async function readDefinitions(tx: Transaction, source: string) {

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
 import { ownTextSlug } from "../document/texts.ts";
+import { isEndless } from "../endless.ts";
 import { NotFound } from "../errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { defaultResolveBy } from "../task/create.ts";
@@ -62,14 +63,14 @@ type OurTask = KnownTask & { id: number; incidentId: number; version: number; re
  * Makes our tasks of a document those that were found in it, each with its line on the timeline, and notes how far they
  * are known.
  *
- * @returns the incident's name and what there is to be told; undefined when nothing was done, since the incident is over
+ * @returns the incident's name, what there is to be told, and ids of tasks of ours that cannot be read; undefined when nothing was done, since the incident is over
  *   or somebody else has come further meanwhile
  */
 export async function keepTasks(
   tx: Transaction,
   place: TaskPlace,
   { found, cursor, at }: { found: readonly FoundTask[]; cursor: string; at: Date },
-): Promise<{ incident: string; notices: TaskNotice[] } | undefined> {
+): Promise<{ incident: string; notices: TaskNotice[]; bad: string[] } | undefined> {
   const { incidentId } = place;
   const locked = await lockIncident(tx, "worker", incidentId).catch((error: unknown) => {
     if (error instanceof NotFound) return undefined;
@@ -88,14 +89,20 @@ export async function keepTasks(
     )
     .for("no key update");
   if (!held) return undefined;
-  const steps = taskSteps(await knownTasks(tx, place.id, found), found);
+  const known = await knownTasks(tx, place.id, found);
+  // A task of ours with such a time can be compared with nothing; the others go on.
+  const bad = new Set(
+    known.filter(({ resolveBy }) => isEndless(resolveBy)).map(({ externalId }) => externalId),
+  );
+  const isGood = ({ externalId }: { externalId: string }) => !bad.has(externalId);
+  const steps = taskSteps(known.filter(isGood), found.filter(isGood));
   // All at once, so that two that make the same people do not wait for each other in a circle.
   await individualsOf(tx, steps.flatMap(peopleIn), at);
   const notices: TaskNotice[] = [];
   for (const step of steps) notices.push(await take(tx, place, held.resourceType, step, at));
   if (steps.length > 0 || cursor !== place.taskCursor)
     await tx.update(document).set({ taskCursor: cursor, taskSyncedAt: at }).where(eq(id, place.id));
-  return { incident: locked.name, notices };
+  return { incident: locked.name, notices, bad: [...bad] };
 }
 
 async function knownTasks(

@@ -3,29 +3,26 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
 import { lockSource } from "../catalog/source.ts";
 import { differenceOf } from "./difference.ts";
-import type { Reading } from "./read.ts";
+import type { ItemReader, Reading } from "./read.ts";
+import { batchesOf, writeInParts } from "./savepoints.ts";
 
 /** A table of records of which some come from sources. One that vanished there is a tombstone (`deletedAt`). */
 export type SourceTable = PgTable &
   Record<"source" | "externalId" | "deletedAt" | "version" | "updatedAt", PgColumn>;
 
-/** A kind of record that follows lists of sources. */
-export interface Followed<I, F extends object> {
-  table: SourceTable;
-  /** @throws InvalidInput */
-  parse(item: I): F;
-  /** Values that a source says of a new record, and a person afterwards. */
-  firstValues?(item: I): Record<string, unknown>;
-  /** Writes what belongs to the records in other tables. @returns how many rows were another than before */
-  keep?(tx: Transaction, source: string, reading: Reading<I, F>, at: Date): Promise<number>;
+/** What became of rows: how many were another than before, and ids of those that PostgreSQL refuses. */
+export interface Kept {
+  done: number;
+  refused: string[];
 }
 
-/** Rows of one statement: PostgreSQL takes 65,535 values at most. */
-const batch = 2000;
-
-/** `rows`, in the order in which they stand, in parts that one statement can take. */
-export function* batchesOf<T>(rows: readonly T[]): Generator<T[]> {
-  for (let at = 0; at < rows.length; at += batch) yield rows.slice(at, at + batch);
+/** A kind of record that follows lists of sources. */
+export interface Followed<I, F extends object> extends ItemReader<I, F> {
+  table: SourceTable;
+  /** Values that a source says of a new record, and a person afterwards. */
+  firstValues?(item: I): Record<string, unknown>;
+  /** Writes what belongs to the records in other tables. */
+  keep?(tx: Transaction, source: string, reading: Reading<I, F>, at: Date): Promise<Kept>;
 }
 
 /**
@@ -36,11 +33,11 @@ export async function keepRecords<I, F extends object>(
   tx: Transaction,
   followed: Followed<I, F>,
   { source, reading, at }: { source: string; reading: Reading<I, F>; at: Date },
-): Promise<{ done: number; skipped: number }> {
+): Promise<Kept & { skipped: number }> {
   const { table, firstValues, keep } = followed;
   // One list at a time: of two, the later would be held against what the earlier has not written yet.
   await lockSource(tx, source);
-  const { records, unread } = reading;
+  const { records, unread, complete } = reading;
   const fields = Object.keys(records[0]?.fields ?? {});
   const difference = differenceOf(await keptOf<F>(tx, table, source, fields), records, unread);
   const items = new Map(records.map(({ externalId, item }) => [externalId, item]));
@@ -48,24 +45,27 @@ export async function keepRecords<I, F extends object>(
     ...Object.fromEntries(fields.map((name) => [name, excluded(table, name)])),
     ...{ deletedAt: null, version: sql`${table.version} + 1`, updatedAt: at },
   };
-  for (const part of batchesOf(difference.written)) {
+  const refused = await writeInParts(tx, difference.written, (inner, part) => {
     const rows = part.map(({ externalId, fields }) => ({
       ...{ ...firstValues?.(items.get(externalId)!), ...fields },
       ...{ source, externalId, createdAt: at, updatedAt: at },
     }));
-    await tx
+    return inner
       .insert(table)
       .values(rows)
       .onConflictDoUpdate({ target: [table.source, table.externalId], set: again });
-  }
-  for (const part of batchesOf(difference.vanished)) {
+  });
+  const vanished = complete ? difference.vanished : [];
+  for (const part of batchesOf(vanished)) {
     await tx
       .update(table)
       .set({ deletedAt: at, version: sql`${table.version} + 1`, updatedAt: at } as Record<string, unknown>)
       .where(and(eq(table.source, source), inArray(table.externalId, part)));
   }
-  const more = (await keep?.(tx, source, reading, at)) ?? 0;
-  return { done: difference.written.length + difference.vanished.length + more, skipped: difference.same };
+  const more = (await keep?.(tx, source, reading, at)) ?? { done: 0, refused: [] };
+  const done = difference.written.length - refused.length + vanished.length + more.done;
+  const ids = [...refused.map(({ externalId }) => externalId), ...more.refused];
+  return { done, skipped: difference.same, refused: ids };
 }
 
 async function keptOf<F extends object>(

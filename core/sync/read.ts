@@ -1,4 +1,6 @@
+import type { TSchema } from "@sinclair/typebox";
 import { InvalidInput } from "../errors.ts";
+import { readItem } from "../plugin/items.ts";
 import { shown } from "../plugin/mask.ts";
 import type { Fault } from "../schedule/finish.ts";
 import { nameLength, parseText } from "../text.ts";
@@ -9,36 +11,54 @@ export interface Reading<I, F> {
   records: (Listed<F> & { item: I })[];
   /** Ids of items of which none could be made. */
   unread: ReadonlySet<string>;
+  /** Whether it is known of every item which record it is: otherwise what is missing may be there. */
+  complete: boolean;
   faults: Fault[];
 }
 
-/**
- * Makes records of what a source lists. One bad item is its own fault; of several with one id, the first counts.
- * `parse` throws InvalidInput for an item that is none.
- */
+/** How items become records. */
+export interface ItemReader<I, F> {
+  /** Of an item. */
+  schema: TSchema;
+  /** @throws InvalidInput */
+  parse(item: I): F;
+}
+
+/** Makes records of what a source lists. One bad item is its own fault; of several with one id, the first counts. */
 export function readItems<I extends { externalId: string }, F>(
-  source: string,
-  items: readonly I[],
-  parse: (item: I) => F,
+  { slug, secrets = [] }: { slug: string; secrets?: readonly string[] },
+  items: readonly unknown[],
+  { schema, parse }: ItemReader<I, F>,
 ): Reading<I, F> {
   const records = new Map<string, Listed<F> & { item: I }>();
   const unread = new Set<string>();
   const faults: Fault[] = [];
-  for (const item of items) {
-    const { externalId } = item;
-    const fault = (reason: string) => faults.push({ item: `${source} ${shown(externalId)}`, reason });
-    if (records.has(externalId) || unread.has(externalId)) {
-      fault("It is listed twice");
+  let complete = true;
+  for (const [at, listed] of items.entries()) {
+    const read = readItem(schema, listed, secrets);
+    const externalId = "item" in read ? (read.item as I).externalId : read.externalId;
+    const name = externalId === undefined ? `item ${at + 1} of its list` : shown(externalId);
+    const fault = (reason: string) => faults.push({ item: `${slug} ${name}`, reason });
+    if (externalId === undefined) complete = false;
+    else if (records.has(externalId) || unread.has(externalId)) {
+      fault("fault" in read ? read.fault : "It is listed twice");
       continue;
     }
+    if ("fault" in read) {
+      if (externalId !== undefined) unread.add(externalId);
+      fault(read.fault);
+      continue;
+    }
+    const item = read.item as I;
     try {
       const fields = parse(item);
-      records.set(parseText("id", externalId, nameLength), { externalId, fields, item });
+      const id = parseText("id", item.externalId, nameLength);
+      records.set(id, { externalId: id, fields, item });
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error;
-      unread.add(externalId);
+      unread.add(item.externalId);
       fault(error.detail);
     }
   }
-  return { records: [...records.values()], unread, faults };
+  return { records: [...records.values()], unread, complete, faults };
 }

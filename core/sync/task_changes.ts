@@ -1,6 +1,7 @@
 import { InvalidInput } from "../errors.ts";
 import { parseInstant } from "../instant.ts";
-import type { DocumentTask } from "../plugin/methods.ts";
+import { readItem } from "../plugin/items.ts";
+import { type DocumentTask, documentTask } from "../plugin/methods.ts";
 import type { TaskState, TaskStatus } from "../task/status.ts";
 import { sameContent } from "../task/write.ts";
 import { nameLength, parseProse, parseText } from "../text.ts";
@@ -91,18 +92,23 @@ export function taskSteps<K extends KnownTask>(
   });
 }
 
-/** The tasks of an answer as far as sense can be made of them; `fault` is told of the others. */
+/** The tasks of an answer as far as sense can be made of them; `fault` is called for the others. */
 export function readTasks(
-  items: readonly DocumentTask[],
+  items: readonly unknown[],
   settings: { domain?: string; timezone: string },
-  fault: (externalId: string, reason: string) => void,
+  fault: (name: string, reason: string) => void,
 ): FoundTask[] {
-  return items.flatMap((item) => {
+  return items.flatMap((item, at) => {
+    const read = readItem(documentTask, item);
+    if ("fault" in read) {
+      fault(read.externalId ?? `number ${at + 1}`, read.fault);
+      return [];
+    }
     try {
-      return [readTask(item, settings)];
+      return [readTask(read.item, settings)];
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error;
-      fault(item.externalId, error.detail);
+      fault(read.item.externalId, error.detail);
       return [];
     }
   });

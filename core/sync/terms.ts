@@ -1,6 +1,6 @@
 import { term } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../errors.ts";
-import type { TermItem } from "../plugin/methods.ts";
+import { type TermItem, termItem } from "../plugin/methods.ts";
 import { nameLength, parseName, parseProse, parseText } from "../text.ts";
 import { keepDefinitions } from "./definitions.ts";
 import type { Followed } from "./keep.ts";
@@ -8,6 +8,7 @@ import type { Followed } from "./keep.ts";
 /** Terms with their definitions, for term-sync. */
 export const followedTerms: Followed<TermItem, { text: string }> = {
   table: term,
+  schema: termItem,
   parse: ({ text, definitions }) => {
     for (const one of definitions) {
       parseText("definitions", one.externalId, nameLength);

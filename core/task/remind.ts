@@ -4,6 +4,7 @@ import { incident, participant, task, taskAssignee } from "../../drizzle/schema/
 import { after } from "../clock.ts";
 import type { PluginContext } from "../context.ts";
 import { deliver, type Outgoing } from "../delivery/deliver.ts";
+import { endlessReason, isEndless, isEndlessColumn } from "../endless.ts";
 import { openConversations } from "../delivery/reach.ts";
 import { writtenSince } from "../delivery/written.ts";
 import type { Fault } from "../schedule/finish.ts";
@@ -20,10 +21,31 @@ const daySeconds = 24 * 3600;
 function isOverdue(slot: Date): SQL | undefined {
   const { lastReminderAt } = task;
   return and(
-    ...[eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt), lt(task.resolveBy, slot)],
+    isWatched,
+    lt(task.resolveBy, slot),
     or(isNull(lastReminderAt), lte(lastReminderAt, after(slot, -daySeconds)), eq(lastReminderAt, slot)),
     eq(incident.status, "Active"),
   );
+}
+
+const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt));
+
+/** Tasks of which it cannot be told whether somebody is to be reminded of them. */
+export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Promise<Fault[]> {
+  const { id, resolveBy, lastReminderAt } = task;
+  const rows = await db
+    .select({ id })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .where(
+      and(
+        isWatched,
+        or(isEndlessColumn(resolveBy), and(lt(resolveBy, slot), isEndlessColumn(lastReminderAt))),
+        eq(incident.status, "Active"),
+      ),
+    )
+    .orderBy(asc(id));
+  return rows.map((row) => ({ item: `task ${row.id}`, reason: endlessReason }));
 }
 
 /** Of a task joined with its assignees: each of them, or its owner where it has none. */
@@ -67,7 +89,8 @@ export async function remindOfTasks(
     people,
   );
   const others = people.filter((id) => !written.people.has(id));
-  const rows = await readOverdue(tx, slot, others);
+  // What is wrong with the others is known: `endlessTasks`.
+  const rows = (await readOverdue(tx, slot, others)).filter(({ resolveBy }) => !isEndless(resolveBy));
   const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
   const faults: Fault[] = [];
   const wanted = new Map<Outgoing, Overdue[]>();

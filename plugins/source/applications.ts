@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Unavailable } from "../../core/errors.ts";
-import { type ApplicationItem, definePlugin } from "../../core/plugin.ts";
-import { idIn, isRecord, linkIn, listIn, textIn } from "./parse.ts";
+import { type ApplicationItem, definePlugin, type UnreadableItem } from "../../core/plugin.ts";
+import { idIn, linkIn, listIn, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";
 
@@ -19,27 +19,29 @@ export default definePlugin({
   },
 });
 
-/** @throws Unavailable naming the record that cannot be read, or that is there twice */
-function applicationsIn(sources: readonly { location: Location; value: unknown }[]): ApplicationItem[] {
-  const applications = new Map<string, ApplicationItem>();
-  for (const { location, value } of sources) {
-    for (const [at, record] of listIn(value, ["applications"], location).entries()) {
+function applicationsIn(
+  sources: readonly { location: Location; value: unknown }[],
+): (ApplicationItem | UnreadableItem)[] {
+  return sources.flatMap(({ location, value }) =>
+    listIn(value, ["applications"], location).map((record, at) => {
       const where = `${nameOf(location)}, record ${at + 1}`;
-      if (!isRecord(record)) throw new Unavailable(`${where}: it is no object`);
-      const name = textIn(record, "name", where);
-      if (name === undefined) throw new Unavailable(`${where}: it has no name`);
-      const externalId = idIn(record, where) ?? name;
-      if (applications.has(externalId))
-        throw new Unavailable(`${where}: another application has the same id`);
-      const description = textIn(record, "description", where);
-      const uri = linkIn(record, "uri", where);
-      applications.set(externalId, {
-        externalId,
-        name,
-        ...(description && { description }),
-        ...(uri && { uri }),
-      });
-    }
-  }
-  return [...applications.values()];
+      return orUnreadable(
+        () => applicationOf(recordIn(record, where), where),
+        () => idOf(recordIn(record, where), where),
+      );
+    }),
+  );
+}
+
+/** @throws Unavailable naming the record that cannot be read */
+function applicationOf(record: Record<string, unknown>, where: string): ApplicationItem {
+  const [externalId, name] = [idOf(record, where), textIn(record, "name", where)];
+  if (externalId === undefined || name === undefined) throw new Unavailable(`${where}: it has no name`);
+  const description = textIn(record, "description", where);
+  const uri = linkIn(record, "uri", where);
+  return { externalId, name, ...(description && { description }), ...(uri && { uri }) };
+}
+
+function idOf(record: Record<string, unknown>, where: string): string | undefined {
+  return idIn(record, where) ?? textIn(record, "name", where);
 }

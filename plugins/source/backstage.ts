@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Unavailable } from "../../core/errors.ts";
-import { type ApplicationItem, definePlugin } from "../../core/plugin.ts";
-import { isRecord, textIn } from "./parse.ts";
+import { type ApplicationItem, definePlugin, type UnreadableItem } from "../../core/plugin.ts";
+import { isRecord, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";
 
@@ -33,41 +33,43 @@ export default definePlugin({
 
 /**
  * https://backstage.io/docs/features/software-catalog/descriptor-format
- * @throws Unavailable naming the entity that cannot be read, or when there is none of the wanted kinds
+ * @throws Unavailable when there is none of the wanted kinds
  */
 function entitiesIn(
   sources: readonly { location: Location; value: unknown }[],
   kinds: readonly string[],
-): ApplicationItem[] {
+): (ApplicationItem | UnreadableItem)[] {
   const wanted = new Set(kinds.map((kind) => kind.toLowerCase()));
-  const applications = new Map<string, ApplicationItem>();
-  for (const { location, value } of sources) {
-    for (const [at, entity] of documentsIn(value).entries()) {
+  const applications = sources.flatMap(({ location, value }) =>
+    documentsIn(value).flatMap((entity, at) => {
+      if (entity === null) return []; // an empty document between two lines of ---
       const where = `${nameOf(location)}, entity ${at + 1}`;
-      if (entity === null) continue; // an empty document between two lines of ---
-      if (!isRecord(entity)) throw new Unavailable(`${where}: it is no object`);
-      const kind = textIn(entity, "kind", where)?.toLowerCase();
-      const { apiVersion, metadata } = entity;
-      if (kind === undefined || typeof apiVersion !== "string" || !isRecord(metadata)) {
-        throw new Unavailable(`${where}: it lacks apiVersion, kind or metadata`);
-      }
-      if (kind === "location") {
-        throw new Unavailable(`${where}: a Location is not followed: name what it points to`);
-      }
-      if (!wanted.has(kind)) continue;
-      const application = applicationOf(kind, metadata, where);
-      if (applications.has(application.externalId)) {
-        throw new Unavailable(`${where}: it is there twice`);
-      }
-      applications.set(application.externalId, application);
-    }
-  }
+      return (
+        orUnreadable(
+          () => entityOf(entity, wanted, where),
+          () => undefined,
+        ) ?? []
+      );
+    }),
+  );
   // Rather than take all for gone because a kind was spelt otherwise.
-  if (applications.size === 0) {
+  if (applications.length === 0) {
     const names = sources.map(({ location }) => nameOf(location)).join(", ");
     throw new Unavailable(`${names}: there is no entity of kind ${kinds.join(" or ")}`);
   }
-  return [...applications.values()];
+  return applications;
+}
+
+/** @returns undefined for an entity of another kind @throws Unavailable naming the entity that cannot be read */
+function entityOf(entity: unknown, wanted: ReadonlySet<string>, where: string): ApplicationItem | undefined {
+  const record = recordIn(entity, where);
+  const kind = textIn(record, "kind", where)?.toLowerCase();
+  const { apiVersion, metadata } = record;
+  if (kind === undefined || typeof apiVersion !== "string" || !isRecord(metadata))
+    throw new Unavailable(`${where}: it lacks apiVersion, kind or metadata`);
+  if (kind === "location")
+    throw new Unavailable(`${where}: a Location is not followed: name what it points to`);
+  return wanted.has(kind) ? applicationOf(kind, metadata, where) : undefined;
 }
 
 /** One entity, several in a list, or what the API answers. */

@@ -1,19 +1,23 @@
+/** In a record that has more or fewer fields than there are columns: what is wrong with it. */
+export const rowFault = Symbol("row fault");
+
+export type CsvRecord = Record<string, string> & { [rowFault]?: string };
+
 /**
  * The records of a CSV text (RFC 4180; a line may end in LF alone), each under the names of the first line, in lower case.
  * Empty lines are left out.
  *
  * @throws SyntaxError that names the line
  */
-export function parseCsv(text: string): Record<string, string>[] {
+export function parseCsv(text: string): CsvRecord[] {
   const [header, ...rows] = parseRows(text);
   if (header === undefined) throw new SyntaxError("it is empty");
   const names = header.fields.map((name) => name.trim().toLowerCase());
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice !== undefined) throw new SyntaxError(`line 1: two columns are called "${twice}"`);
   return rows.map(({ line, fields }) => {
-    if (fields.length !== names.length) {
-      throw new SyntaxError(`line ${line}: ${fields.length} fields under ${names.length} columns`);
-    }
+    if (fields.length !== names.length)
+      return { [rowFault]: `line ${line}: ${fields.length} fields under ${names.length} columns` };
     return Object.fromEntries(names.map((name, at) => [name, fields[at]!]));
   });
 }

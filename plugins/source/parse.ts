@@ -1,6 +1,7 @@
 import { extname } from "node:path";
 import { ConfigurationError, Unavailable } from "../../core/errors.ts";
-import { parseCsv } from "./csv.ts";
+import type { UnreadableItem } from "../../core/plugin.ts";
+import { type CsvRecord, parseCsv, rowFault } from "./csv.ts";
 import { type Content, type Location, nameOf } from "./read.ts";
 
 export const formats = ["auto", "yaml", "json", "csv"] as const;
@@ -64,6 +65,30 @@ export function listIn(value: unknown, keys: readonly string[], location: Locati
 
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** One record of a list. @throws Unavailable naming it, when it is none */
+export function recordIn(value: unknown, where: string): Record<string, unknown> {
+  if (!isRecord(value)) throw new Unavailable(`${where}: it is no object`);
+  const { [rowFault]: fault } = value as CsvRecord;
+  if (fault !== undefined) throw new Unavailable(`${where}: ${fault}`);
+  return value;
+}
+
+/** What `read` makes of a record, or that it cannot be read: that costs the other records nothing. */
+export function orUnreadable<T>(read: () => T, idOf: () => string | undefined): T | UnreadableItem {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Unavailable)) throw error;
+    let externalId: string | undefined;
+    try {
+      externalId = idOf();
+    } catch {
+      // It cannot be read, either.
+    }
+    return { ...(externalId !== undefined && { externalId }), unreadable: error.detail };
+  }
 }
 
 /** The text under a key, without blanks around it; undefined when there is none. */

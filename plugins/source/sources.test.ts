@@ -109,27 +109,6 @@ describe("terms", () => {
     ["CSV that is none", "csv", 'term\n"hunter2', "is not CSV: line 2: a quote that is not closed"],
     ["a word", "yaml", "hunter2", "holds no list, neither at the top nor as terms"],
     ["another list", "yaml", "applications: []", "holds no list, neither at the top nor as terms"],
-    ["a record that is a word", "yaml", "- term: a\n- hunter2", "record 2: it is no object"],
-    ["no term", "csv", "definition\nhunter2", "record 1: it has no term"],
-    ["a term that is a number", "yaml", "- term: 1.20", "record 1: term is no text; put it into quotes"],
-    [
-      "definitions that are none",
-      "yaml",
-      "- {term: a, definitions: hunter2}",
-      "definitions is no list of texts",
-    ],
-    [
-      "discoverable that is neither",
-      "csv",
-      "term,discoverable\na,maybe",
-      "discoverable is neither true nor false",
-    ],
-    [
-      "two terms with one id",
-      "yaml",
-      "- {term: a, id: 1}\n- {term: b, id: 1}",
-      "another term has the same id",
-    ],
     ["the depth of a well", "yaml", "[".repeat(100_000), "is not YAML"],
     [
       "aliases of aliases",
@@ -137,18 +116,60 @@ describe("terms", () => {
       `a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 12 }, (_, at) => `a${at + 1}: &a${at + 1} [${Array(10).fill(`*a${at}`).join(",")}]\n`).join("")}`,
       "is not YAML",
     ],
-    [
-      "something in itself",
-      "yaml",
-      "- &a\n  term: x\n  definitions: [*a]",
-      "definitions is no list of texts",
-    ],
   ];
   for (const [name, extension, text, fault] of broken) {
     test(`are not read from ${name}`, async () => {
       const detail = await terms(file(extension, text));
       expect(detail).toEndWith(fault);
       expect(detail).not.toContain("hunter2");
+    });
+  }
+
+  const badRecords: [string, string, string, object][] = [
+    ["is a word", "yaml", "- term: good\n- hunter2", { unreadable: "record 2: it is no object" }],
+    ["has no term", "csv", "term,definition\ngood,\n,hunter2", { unreadable: "record 2: it has no term" }],
+    [
+      "has a term that is a number",
+      "yaml",
+      "- term: good\n- {term: 1.20, id: 7}",
+      { externalId: "7", unreadable: "record 2: term is no text; put it into quotes" },
+    ],
+    [
+      "has definitions that are none",
+      "yaml",
+      "- term: good\n- term: a\n- {term: a, definitions: hunter2}",
+      { externalId: "a", unreadable: "record 3: definitions is no list of texts" },
+    ],
+    [
+      "is discoverable and not",
+      "csv",
+      "term,discoverable\ngood,\na,maybe",
+      { externalId: "a", unreadable: "record 2: discoverable is neither true nor false" },
+    ],
+    [
+      "has the id of another",
+      "yaml",
+      "- term: good\n- {term: a, id: 1}\n- {term: b, id: 1}",
+      { externalId: "1", unreadable: "record 3: another term has the same id" },
+    ],
+    [
+      "is in itself",
+      "yaml",
+      "- term: good\n- &a\n  term: x\n  definitions: [*a]",
+      { externalId: "x", unreadable: "record 2: definitions is no list of texts" },
+    ],
+    [
+      "has too many fields",
+      "csv",
+      "term,definition\nhunter2,a,b\ngood,\n",
+      { unreadable: "record 1: line 2: 3 fields under 2 columns" },
+    ],
+  ];
+  for (const [name, extension, text, bad] of badRecords) {
+    test(`a record that ${name} costs the others nothing`, async () => {
+      const path = file(extension, text);
+      const read = JSON.stringify(await terms(path)).replaceAll(`${path}, `, "");
+      expect(JSON.parse(read)).toEqual([{ externalId: "good", text: "good", definitions: [] }, bad]);
     });
   }
 
@@ -168,10 +189,7 @@ describe("terms", () => {
     expect(await terms(url("/untold"), { FORMAT: "yaml" })).toHaveLength(1);
   });
 
-  test("what the guard does not let through: too long, too large", async () => {
-    expect(await terms(file("json", JSON.stringify([{ term: "x".repeat(201) }])))).toStartWith(
-      "term-source answered nonsense: /0/text",
-    );
+  test("what is too large", async () => {
     expect(await terms(file("json", `["${"x".repeat(10_000_000)}"]`))).toEndWith("is larger than 10 MB");
   });
 
@@ -196,11 +214,17 @@ describe("applications", () => {
     ]);
   });
 
-  test("not with a link that is none, nor twice, nor without a name", async () => {
-    const uri = file("yaml", "- {name: a, uri: 'javascript:alert(1)'}");
-    expect(await applications(uri)).toEndWith("record 1: uri is no http(s) address");
-    expect(await applications(file("csv", "name\na\na\n"))).toEndWith("another application has the same id");
-    expect(await applications(file("csv", "name,uri\n,\n"))).toEndWith("record 1: it has no name");
+  test("one with a link that is none, or without a name, costs the others nothing", async () => {
+    const uri = file("yaml", "- {name: a, uri: 'javascript:alert(1)'}\n- name: b");
+    expect(await applications(uri)).toEqual([
+      { externalId: "a", unreadable: `${uri}, record 1: uri is no http(s) address` },
+      { externalId: "b", name: "b" },
+    ]);
+    const csv = file("csv", "name,uri\n,\nb,\n");
+    expect(await applications(csv)).toEqual([
+      { unreadable: `${csv}, record 1: it has no name` },
+      { externalId: "b", name: "b" },
+    ]);
   });
 });
 
@@ -248,13 +272,23 @@ metadata: { name: payments-api }
   });
 
   const broken: [string, string, string][] = [
-    ["no entity", "a: 1", "entity 1: it lacks apiVersion, kind or metadata"],
-    ["no name", "{apiVersion: x, kind: Component, metadata: {}}", "entity 1: it has no metadata.name"],
-    ["none of the kinds", "{apiVersion: x, kind: Group, metadata: {name: g}}", "no entity of kind Component"],
-    ["a Location", "{apiVersion: x, kind: Location, metadata: {name: g}}", "name what it points to"],
-    ["one twice", `${component}${component}`, "it is there twice"],
+    ["is none", "a: 1", "it lacks apiVersion, kind or metadata"],
+    ["has no name", "{apiVersion: x, kind: Component, metadata: {}}", "it has no metadata.name"],
+    [
+      "is a Location",
+      "{apiVersion: x, kind: Location, metadata: {name: g}}",
+      "a Location is not followed: name what it points to",
+    ],
   ];
   for (const [name, text, fault] of broken) {
-    test(`not from ${name}`, async () => expect(await backstage(file("yaml", text))).toEndWith(fault));
+    test(`an entity that ${name} costs the others nothing`, async () => {
+      const path = file("yaml", `${text}\n---${component}`);
+      expect(await backstage(path)).toEqual([{ unreadable: `${path}, entity 1: ${fault}` }, expected]);
+    });
   }
+
+  test("not where there is none of the kinds", async () => {
+    const path = file("yaml", "{apiVersion: x, kind: Group, metadata: {name: g}}");
+    expect(await backstage(path)).toEndWith("no entity of kind Component");
+  });
 });

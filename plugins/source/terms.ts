@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Unavailable } from "../../core/errors.ts";
-import { definePlugin, type TermItem } from "../../core/plugin.ts";
-import { idIn, isRecord, listIn, textIn } from "./parse.ts";
+import { definePlugin, type TermItem, type UnreadableItem } from "../../core/plugin.ts";
+import { idIn, listIn, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";
 
@@ -20,32 +20,47 @@ export default definePlugin({
 });
 
 /**
- * Terms are one by `id`, or by their text where they have none. Several records of one term bring a definition each.
- * @throws Unavailable naming the record that cannot be read
+ * Terms are one by `id`, or by their text where they have none. Several records of one term bring a definition each; where
+ * one of them cannot be read, nor can the term.
  */
-export function termsIn(sources: readonly { location: Location; value: unknown }[]): TermItem[] {
+export function termsIn(
+  sources: readonly { location: Location; value: unknown }[],
+): (TermItem | UnreadableItem)[] {
   const terms = new Map<string, TermItem>();
+  const unreadable: UnreadableItem[] = [];
   for (const { location, value } of sources) {
     for (const [at, record] of listIn(value, ["terms"], location).entries()) {
       const where = `${nameOf(location)}, record ${at + 1}`;
-      if (!isRecord(record)) throw new Unavailable(`${where}: it is no object`);
-      const text = textIn(record, "term", where);
-      if (text === undefined) throw new Unavailable(`${where}: it has no term`);
-      const externalId = idIn(record, where) ?? text;
-      const term = terms.get(externalId) ?? { externalId, text, definitions: [] };
-      if (term.text !== text) throw new Unavailable(`${where}: another term has the same id`);
-      const discoverable = booleanIn(record, "discoverable", where);
-      if (discoverable !== undefined) term.discoverable = discoverable;
-      for (const definition of definitionsIn(record, where)) {
-        // By its text, so that the same definition of two terms is one.
-        const id = new Bun.CryptoHasher("sha256").update(definition).digest("hex");
-        if (term.definitions.some((other) => other.externalId === id)) continue;
-        term.definitions.push({ externalId: id, text: definition });
-      }
-      terms.set(externalId, term);
+      const bad = orUnreadable(
+        () => addTerm(terms, recordIn(record, where), where),
+        () => idOf(recordIn(record, where), where),
+      );
+      if (bad) unreadable.push(bad);
     }
   }
-  return [...terms.values()];
+  for (const { externalId } of unreadable) if (externalId !== undefined) terms.delete(externalId);
+  return [...terms.values(), ...unreadable];
+}
+
+/** @throws Unavailable naming the record that cannot be read */
+function addTerm(terms: Map<string, TermItem>, record: Record<string, unknown>, where: string): undefined {
+  const [externalId, text] = [idOf(record, where), textIn(record, "term", where)];
+  if (externalId === undefined || text === undefined) throw new Unavailable(`${where}: it has no term`);
+  const term = terms.get(externalId) ?? { externalId, text, definitions: [] };
+  if (term.text !== text) throw new Unavailable(`${where}: another term has the same id`);
+  const discoverable = booleanIn(record, "discoverable", where);
+  if (discoverable !== undefined) term.discoverable = discoverable;
+  for (const definition of definitionsIn(record, where)) {
+    // By its text, so that the same definition of two terms is one.
+    const id = new Bun.CryptoHasher("sha256").update(definition).digest("hex");
+    if (term.definitions.some((other) => other.externalId === id)) continue;
+    term.definitions.push({ externalId: id, text: definition });
+  }
+  terms.set(externalId, term);
+}
+
+function idOf(record: Record<string, unknown>, where: string): string | undefined {
+  return idIn(record, where) ?? textIn(record, "term", where);
 }
 
 function definitionsIn(record: Record<string, unknown>, where: string): string[] {

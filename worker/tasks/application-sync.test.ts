@@ -99,10 +99,12 @@ test("terms from a file, as it changes between runs", async () => {
     SVC_PLUGIN_TERM: "term-source",
     SVC_PLUGIN_TERM_SOURCE_LOCATIONS: glossary,
   });
-  await expect(its.run(termSync, plugins)).rejects.toThrow("record 2: it is no object");
-  expect(await its.db.$count(term)).toBe(0);
+  expect(await its.run(termSync, plugins)).toEqual({
+    result: { done: 2, skipped: 0, failed: 1 },
+    faults: [{ item: "term-source item 2 of its list", reason: `${glossary}, record 2: it is no object` }],
+  });
   file("terms.yaml", "- {id: 1, term: leak, definition: Data where it should not be.}\n- {term: pii}\n");
-  expect((await its.run(termSync, plugins)).result).toEqual({ done: 3, skipped: 0, failed: 0 });
+  expect((await its.run(termSync, plugins)).result).toEqual({ done: 1, skipped: 1, failed: 0 });
   file("terms.yaml", "- {id: 1, term: data leak}\n");
   await its.run(termSync, plugins);
   const terms = await its.db.select().from(term).orderBy(asc(term.id));
@@ -113,4 +115,11 @@ test("terms from a file, as it changes between runs", async () => {
   expect(await Promise.all([its.db.$count(definition), its.db.$count(definitionTerm)])).toEqual([0, 0]);
   file("terms.yaml", "[]");
   await expect(its.run(termSync, plugins)).rejects.toThrow("nothing was changed");
+});
+
+test("an application with a link that runs in the reader's browser costs the others nothing", async () => {
+  const bad = { externalId: "bad", name: "n", uri: "javascript:alert(1)" };
+  const { result, faults } = await sync(() => [bad, { externalId: "good", name: "Good" }]);
+  expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
+  expect(faults).toMatchObject([{ item: expect.stringContaining("bad") }]);
 });

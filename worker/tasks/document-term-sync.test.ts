@@ -3,6 +3,7 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { refuseRows } from "../../tests/support/refused_rows.ts";
 import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
 import { documentTermSync } from "./document-term-sync.ts";
 
@@ -249,4 +250,17 @@ test("10,000 terms over 1,000 documents are one vocabulary, and read in a few st
   expect((await sync(own())).result).toEqual({ done: 1000, skipped: 0, failed: 0 });
   expect(its.sent.statements - before).toBe(1 + 3 + 20);
   expect(await its.db.$count(documentTerm)).toBe(5 * 1000 + 999);
+});
+
+test("a document that cannot be written costs the others nothing", async () => {
+  await addTerms("leak");
+  const ids: number[] = [];
+  for (let i = 0; i < 10; i += 1) ids.push(await addDocument("a leak"));
+  const bad = ids[6]!;
+  await using _ = await refuseRows(its.db, "document", `new.id = ${bad}`);
+  expect(await sync(own())).toEqual({
+    result: { done: 9, skipped: 0, failed: 1 },
+    faults: [{ item: `document ${bad}`, reason: "Something unexpected: the worker's log has more" }],
+  });
+  for (const id of ids) expect(await termsOf(id)).toEqual(id === bad ? [] : ["leak"]);
 });

@@ -4,7 +4,8 @@ import { documentFacts } from "../../core/incident/facts.ts";
 import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/document_terms.ts";
 import { readVocabulary } from "../../core/term/vocabulary.ts";
 import { Asking } from "../ask.ts";
-import { workOnItem } from "../item.ts";
+import { byHalves } from "../batches.ts";
+import { recordFailure, workOnItem } from "../item.ts";
 import { inLanes } from "../lanes.ts";
 import type { ScheduledTask, TaskContext } from "../task.ts";
 
@@ -14,6 +15,8 @@ const page = 500;
 const batch = 50;
 /** Texts that are asked for at once. */
 const lanes = 4;
+
+const nameOf = (id: number) => `document ${id}`;
 
 /** The terms that stand in the text of each document. A text in which they were looked for already is passed over. */
 export const documentTermSync: ScheduledTask = {
@@ -38,13 +41,30 @@ export const documentTermSync: ScheduledTask = {
             result.failed += 1;
             continue;
           }
-          const finding = findTerms(place.id, text, vocabulary);
+          const found = await workOnItem(context, nameOf(place.id), async () =>
+            findTerms(place.id, text, vocabulary),
+          );
           await othersTurn();
+          if ("failure" in found) {
+            result.failed += 1;
+            continue;
+          }
+          const finding = found.value;
           if (isRead(place, finding.hash, name)) result.skipped += 1;
           else findings.push(finding);
         }
-        if (findings.length > 0) await transaction((tx) => keepFindings(tx, findings, name));
-        result.done += findings.length;
+        await byHalves(
+          signal,
+          findings,
+          async (some) => {
+            await transaction((tx) => keepFindings(tx, some, name));
+            result.done += some.length;
+          },
+          ({ documentId }, error) => {
+            recordFailure(context, nameOf(documentId), error);
+            result.failed += 1;
+          },
+        );
       }
       if (places.length < page) return result;
       last = places.at(-1)!.id;
@@ -70,7 +90,7 @@ function textReader(context: TaskContext) {
     );
     const texts = new Map<number, string | null>(own.map(({ id }) => [id, kept.get(id) ?? null]));
     await inLanes(lanes, others, async (place) => {
-      const answer = await workOnItem(context, `document ${place.id}`, () => ask(place));
+      const answer = await workOnItem(context, nameOf(place.id), () => ask(place));
       if ("value" in answer) texts.set(place.id, answer.value);
     });
     return texts;

@@ -156,6 +156,26 @@ describe("the task", () => {
     expect(text).not.toContain("Told already");
   });
 
+  test.each([
+    ["Active", "reported_at", "-infinity"],
+    ["Active", "reported_at", "infinity"],
+    ["Stable", "stable_at", "infinity"],
+    ["Stable", "stable_at", "-infinity"],
+    ["Closed", "closed_at", "infinity"],
+  ] as const)(
+    "an incident that is %s with %s %s is named, and stops nothing",
+    async (status, column, time) => {
+      const old = hoursAgo(1000);
+      const ends = { stableAt: status === "Active" ? null : old, closedAt: status === "Closed" ? old : null };
+      const bad = await insertSecond(outbox, { status, ...ends });
+      await outbox.db.execute(sql.raw(`update incident set ${column} = '${time}' where id = ${bad}`));
+      expect(await run()).toEqual({
+        result: { done: 2, skipped: 0, failed: 1 },
+        faults: [`INC-${bad}: A time of it is infinity or -infinity`],
+      });
+    },
+  );
+
   test("a Restricted incident is told of to its participants only, by its own conversation", async () => {
     const { alice, bob } = outbox.ids;
     const secret = await insertSecond(outbox, { title: "Secret leak", visibility: "Restricted" });

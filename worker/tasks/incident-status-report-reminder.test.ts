@@ -153,6 +153,19 @@ describe("the task", () => {
     expect((await noted()).map(({ k }) => k)).toEqual([4, 5]);
   });
 
+  test.each(["infinity", "-infinity"])(
+    "an incident that was reported at %s is named, and costs the others nothing",
+    async (time) => {
+      const bad = await insertSecond(outbox);
+      await outbox.db.execute(sql`update incident set reported_at = ${time}::timestamptz where id = ${bad}`);
+      outbox.clock.advance(2 * 3600);
+      expect(await run()).toEqual({
+        result: { done: 1, skipped: 0, failed: 1 },
+        faults: [`INC-${bad}: A time of it is infinity or -infinity`],
+      });
+    },
+  );
+
   test("goes on by other hours as soon as its priority has them", async () => {
     const { db, clock } = outbox;
     const everyHours = (reminderHours: number) => db.update(incidentPriority).set({ reminderHours });

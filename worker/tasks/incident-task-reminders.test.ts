@@ -109,6 +109,21 @@ describe("the task", () => {
     expect(about).toEqual([outbox.ids.incidentId, second]);
   });
 
+  test.each([
+    ["resolve_by", "infinity"],
+    ["resolve_by", "-infinity"],
+    ["last_reminder_at", "infinity"],
+  ])("a task whose %s is %s is named, and costs the others of its people nothing", async (column, time) => {
+    const { alice } = outbox.ids;
+    const [bad, good] = [await add({}, alice), await add({}, alice)];
+    await outbox.db.execute(sql.raw(`update task set ${column} = '${time}' where id = ${bad}`));
+    expect(await run()).toEqual({
+      result: { done: 1, skipped: 0, failed: 1 },
+      faults: [`task ${bad}: A time of it is infinity or -infinity`],
+    });
+    expect(await messages()).toEqual([[alice, [good]]]);
+  });
+
   test("the oldest first, and of one time those of an incident together", async () => {
     const { alice: ownerId } = outbox.ids;
     const other = { incidentId: second, documentId: null, externalId: null, ownerId };

@@ -1,6 +1,6 @@
 import { previousSlot } from "../../core/schedule/slot.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
-import { peopleOverdue, remindOfTasks } from "../../core/task/remind.ts";
+import { endlessTasks, peopleOverdue, remindOfTasks } from "../../core/task/remind.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask, TaskContext } from "../task.ts";
 
@@ -8,13 +8,16 @@ const { timing } = findTask("incident-task-reminders")!;
 
 /** Reminds people of their overdue tasks in Active incidents, once a day each. */
 export const incidentTaskReminders: ScheduledTask = {
-  run: (context) => {
+  run: async (context) => {
     const slot = latestSlot(context);
-    return inBatches(context, {
+    const endless = await endlessTasks(context.db, slot);
+    for (const { item, reason } of endless) context.fault(item, reason);
+    const result = await inBatches(context, {
       find: (last, limit) => peopleOverdue(context.db, slot, last, limit),
       nameOf: (id) => `individual ${id}`,
       work: (tx, ids) => remindOfTasks(tx, { ...context, slot }, ids),
     });
+    return { ...result, failed: result.failed + endless.length };
   },
 };
 

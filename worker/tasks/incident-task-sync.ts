@@ -1,4 +1,5 @@
 import { deliver } from "../../core/delivery/deliver.ts";
+import { endlessReason } from "../../core/endless.ts";
 import { Unavailable } from "../../core/errors.ts";
 import { documentFacts } from "../../core/incident/facts.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
@@ -85,6 +86,10 @@ async function syncDocument(
         return kept;
       });
       if (!kept) return { changed, bad };
+      for (const externalId of kept.bad) {
+        bad += 1;
+        context.fault(`document ${place.id}, task ${shown(externalId)}`, endlessReason);
+      }
       changed ||= kept.notices.length > 0 || answer.cursor !== cursor;
     }
     if (answer.complete) return { changed, bad };

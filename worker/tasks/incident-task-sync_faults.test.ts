@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
@@ -59,13 +59,15 @@ describe("what goes wrong is the fault of", () => {
         foundTask("3", "nobody", { assignees: ["\u212Aim@example.com"] }),
         foundTask("4", "never", { resolveBy: "2026-02-30" }),
         foundTask("5", "half \ud800"),
+        "hunter2" as never,
+        foundTask("7", "a\0"),
         foundTask("6", "twice"),
         foundTask("6", "twice, then changed"),
       ]),
     );
-    expect(result).toEqual({ done: 1, skipped: 0, failed: 4 });
+    expect(result).toEqual({ done: 1, skipped: 0, failed: 6 });
     expect(faults.map(({ item }) => item)).toEqual(
-      ["1", "3", "4", "5"].map((n) => `document ${id}, task ${n}`),
+      ["1", "3", "4", "5", "number 6", "7"].map((n) => `document ${id}, task ${n}`),
     );
     expect(await its.tasks()).toEqual([
       "good, Open, version 1, for a",
@@ -73,12 +75,29 @@ describe("what goes wrong is the fault of", () => {
     ]);
   });
 
+  test("one task of ours whose time is infinity", async () => {
+    const id = await its.addDocument(await its.addIncident());
+    const wiki = wikiOf(
+      [foundTask("1", "bad"), foundTask("2", "good")],
+      [foundTask("1", "bad, changed"), foundTask("2", "good, changed")],
+    );
+    await its.sync(wiki);
+    await its.db.execute(sql`update task set resolve_by = 'infinity' where external_id = '1'`);
+    const { result, faults } = await its.sync(wiki);
+    expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
+    expect(faults).toEqual([
+      { item: `document ${id}, task 1`, reason: "A time of it is infinity or -infinity" },
+    ]);
+    const [kept] = await its.db.select({ said: task.description }).from(task).where(eq(task.externalId, "2"));
+    expect(kept!.said).toBe("good, changed");
+  });
+
   test("one document", async () => {
     const incidentId = await its.addIncident();
     const [bad, good] = [await its.addDocument(incidentId), await its.addDocument(incidentId)];
     const answers: Record<string, () => unknown> = {
       throws: () => Promise.reject(new Error("secret")),
-      nonsense: () => ({ tasks: [foundTask("1", "a\0")], cursor: "c", complete: true }),
+      nonsense: () => ({ tasks: "none", cursor: "c", complete: true }),
       "says there is more": () => ({ tasks: [], cursor: "c", complete: false }),
       hangs: () => new Promise(() => {}),
     };
@@ -97,7 +116,7 @@ describe("what goes wrong is the fault of", () => {
     }
     expect(reasons).toEqual([
       "wiki failed: Error",
-      expect.stringContaining("wiki answered nonsense: /tasks/0/description"),
+      expect.stringContaining("wiki answered nonsense: /tasks"),
       "wiki says that there is more, but not where it goes on",
       "wiki did not answer within 0.05 s",
     ]);

@@ -7,9 +7,10 @@ import type { ScheduledTask } from "../task.ts";
 export const termSync: ScheduledTask = {
   run: async (context) => {
     const asking = new Asking(context);
-    const sources = context.plugins
-      .ofType("term")
-      .map((plugin) => ({ slug: plugin.slug, list: () => asking.ask(plugin, "list", {}) }));
+    const sources = context.plugins.ofType("term").map((plugin) => ({
+      ...{ slug: plugin.slug, secrets: plugin.secrets },
+      list: () => asking.ask(plugin, "list", {}),
+    }));
     return await followSources(context, sources, followedTerms);
   },
 };
