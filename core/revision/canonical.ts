@@ -13,7 +13,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     ), relation as (
       select c.oid, c.relkind, c.relrowsecurity, c.reloptions, s.prefix || quote_ident(c.relname) as name
       from pg_class c join space s on s.oid = c.relnamespace
-      where c.relname <> 'revision' and not exists (
+      where not (c.relname = 'revision' and s.nspname = 'public') and not exists (
         select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
     )
     select 'schema ' || nspname as line from space where nspname <> 'public'

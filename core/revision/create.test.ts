@@ -204,6 +204,23 @@ test("what two heads change in different ways cannot be merged", async () => {
   await rm(other, { recursive: true });
 });
 
+test("a revision tells what it loses, and which rename it looks like", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  const write = (message: string, minute: number, schema: Record<string, unknown>, renames: string[] = []) =>
+    createRevision({ message, autogenerate: true, now: at(minute), directory: other, schema, renames });
+  await write("one", 1, both);
+  const created = await write("title", 2, renamed);
+  expect(created!.advice).toContain("up.sql loses the values of harbour.name");
+  const folder = join(other, created!.id);
+  expect(created!.advice).toContain(
+    `Dropped and added, or renamed? To keep what it holds: rm -r ${folder}, then again with --rename 'harbour.name:title'`,
+  );
+  await rm(folder, { recursive: true });
+  const again = await write("title", 2, renamed, ["harbour.name:title"]);
+  expect(again!.advice.join("\n")).not.toContain("loses the values of harbour.name");
+  await rm(other, { recursive: true });
+});
+
 test.each(["a/b", "..", "", "head", "base", "a b", "-x", "x".repeat(81)])(
   "--rev-id %p is refused",
   async (id) => {

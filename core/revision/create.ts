@@ -2,6 +2,7 @@ import { relative } from "node:path";
 import { InvalidInput, SvcError } from "../errors.ts";
 import { hasSourceTree } from "../source_tree.ts";
 import { headsOf } from "./graph.ts";
+import { describeLosses } from "./loss.ts";
 import { mergeSnapshots } from "./merge.ts";
 import { oneHead } from "./plan.ts";
 import { readRevisionsFrom, revisionsDirectory } from "./read.ts";
@@ -41,9 +42,13 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   const revisions = await readRevisionsFrom(directory);
   const parents = revisions.length > 0 ? [oneHead(revisions)] : [];
   const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
-  const { changed, up, down, snapshot } = await generate(previous, options.schema ?? (await sourceSchema()), {
-    renames: renames.map(parseRename),
-  });
+  const { changed, up, down, snapshot, suggestions } = await generate(
+    previous,
+    options.schema ?? (await sourceSchema()),
+    {
+      renames: renames.map(parseRename),
+    },
+  );
   if (autogenerate && !changed) return undefined;
   const id = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
   const sql = autogenerate ? { up, down } : emptySql;
@@ -52,6 +57,17 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   const advice: string[] = [];
   if (/^-- Look here:/m.test(up + down) && autogenerate)
     advice.push('Read the lines that begin with "-- Look here:"');
+  if (autogenerate) {
+    for (const [name, text] of Object.entries({ up, down })) {
+      const losses = describeLosses(text);
+      if (losses.length > 0) advice.push(`${name}.sql loses ${losses.join(", ")}`);
+    }
+    for (const rename of suggestions) {
+      advice.push(
+        `Dropped and added, or renamed? To keep what it holds: rm -r ${shown(folder)}, then again with --rename '${rename.replaceAll("'", "'\\''")}'`,
+      );
+    }
+  }
   if (!autogenerate) advice.push("Write up.sql and down.sql; both may hold several statements");
   if (!autogenerate && changed) {
     advice.push("drizzle/schema differs from the newest revision: the SQL has to bring the schema there");

@@ -10,6 +10,7 @@ import { snapshotOf } from "../../core/revision/generate/kit.ts";
 import { shown } from "../../core/revision/generate/names.ts";
 import { emptyLike } from "../../core/revision/generate/snapshot.ts";
 import { checkStatements, readMarks } from "../../core/revision/marks.ts";
+import { quoted } from "../../core/revision/sql_text.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { canonicalSchema } from "../../core/revision/canonical.ts";
 import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
@@ -114,7 +115,10 @@ async function rowsOf(sql: Sql): Promise<Rows> {
     select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
   const rows: Rows = {};
   for (const { name } of tables) {
-    const found = await sql`select to_jsonb(t) as row from ${sql(name)} t order by to_jsonb(t)::text`;
+    // Not sql(name), which takes a dot for the end of a schema's name.
+    const found = await sql.unsafe(
+      `select to_jsonb(t) as row from ${quoted(name)} t order by to_jsonb(t)::text`,
+    );
     rows[name] = found.map(({ row }) => row);
   }
   return rows;

@@ -14,7 +14,8 @@ export default defineCommand({
       type: "string",
       multiple: true,
       metavar: "TABLE.OLD:NEW",
-      description: "A column (or OLD:NEW, a table) was renamed and keeps its data; may be repeated",
+      description:
+        "A column (or OLD:NEW, a table; OLD:SCHEMA.NEW moves it) was renamed and keeps its data; may be repeated",
     },
     revId: { type: "string", metavar: "ID", description: "Its id (otherwise the time and the message)" },
   },
@@ -25,7 +26,8 @@ export default defineCommand({
   ],
   notes: [
     "Writes a folder in drizzle/revisions: up.sql, down.sql, manifest.json, and snapshot.json (the schema behind it). Without --autogenerate the SQL is for you to write. Read it before you commit it: a line `-- Look here:` asks for a decision.",
-    "Marks that the SQL may hold, each a line of its own: `-- svc: no-transaction` (then it is one statement), `-- svc: irreversible REASON`, `-- svc: data-loss table NAME`, `-- svc: data-loss column TABLE.NAME`, `-- svc: data-loss TEXT`.",
+    "Marks that the SQL may hold, each a line of its own: `-- svc: no-transaction` (then it is one statement), `-- svc: irreversible REASON`, and above the statement that is meant: `-- svc: data-loss table NAME`, `-- svc: data-loss column TABLE.NAME`, `-- svc: data-loss column TABLE.NAME where CONDITION`, `-- svc: data-loss TEXT`, `-- svc: no-data-loss REASON`.",
+    "It prints what the revision loses, and which --rename a drop and an addition look like. A table whose schema is all that changed is moved.",
     "manifest.json says whether the release before it works on the schema behind it (`compatible`); correct it if you know better.",
   ],
   async run({ message, autogenerate, rename, revId }, io) {

@@ -1,10 +1,10 @@
 import { enumKeyOf, isNotNull, type TableChanges } from "./compare.ts";
 import { type Conversion, convert } from "./convert.ts";
-import { isRemade, removedValues } from "./enums.ts";
+import { removedValues } from "./enums.ts";
 import { literal, qualified, quote, shown } from "./names.ts";
 import { impossible, type Plan } from "./plan.ts";
 import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
-import type { Column } from "./snapshot.ts";
+import type { Column, EnumType } from "./snapshot.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
@@ -62,17 +62,19 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
       "do it in two revisions, the first drops the column and the second adds it, or add one of another name",
     );
   }
-  const { using, loss, look } = ofEnum(plan, table, old, now, conversion);
+  const { using, loss, lost, look } = ofEnum(plan, table, old, now, conversion);
+  const back = `(${using ?? `${quote(now.name)}::${target}`})::${valueType(old)}`;
+  const condition = lost ?? `${back} IS DISTINCT FROM ${quote(now.name)}`;
   return statement(`${alter} SET DATA TYPE ${target}${using ? ` USING ${using}` : ""};`, {
-    loss: loss ? [`${place} loses ${loss}`] : [],
+    loss: loss ? [`column ${place} where ${condition} -- ${loss}`] : [],
     look: look ? [`${place} ${look}`] : [],
   });
 }
 
-/** Between enums the values say whether something can go wrong. */
+/** Between enums the values say whether something can go wrong, and what rows get whose value is gone. */
 function ofEnum(
   plan: Plan,
-  table: TableChanges,
+  { after }: TableChanges,
   old: Column,
   now: Column,
   conversion: Conversion,
@@ -80,17 +82,35 @@ function ofEnum(
   const [from, to] = [enumKeyOf(old), enumKeyOf(now)];
   if (!from || !to) return conversion;
   const { look: _, ...rest } = conversion;
-  const removed = removedValues(plan.before.enums[from], plan.after.enums[to]);
-  if (removed.length === 0) return rest;
+  const [had, has] = [plan.before.enums[from], plan.after.enums[to]];
+  const removed = removedValues(had, has);
+  if (!had || !has || removed.length === 0) return rest;
   const values = removed.map(literal).join(", ");
-  const update = isArray(now)
-    ? `array_replace(${quote(now.name)}, ${literal(removed[0]!)}, '...')`
-    : `'...' WHERE ${quote(now.name)} = ${literal(removed[0]!)}`;
-  return {
-    ...rest,
-    loss: `${isRemade(plan, to) ? "" : "enum "}value ${values}`,
-    look:
-      `fails while a row holds ${values}: say above what it becomes\n` +
-      `UPDATE ${qualified(table.after)} SET ${quote(now.name)} = ${update};`,
+  const text = `${quote(now.name)}::text`;
+  const loss = `${removed.length === 1 ? "value" : "values"} ${values}`;
+  if (isArray(now)) {
+    const kept = removed.reduce((list, value) => `array_remove(${list}, ${literal(value)})`, `${text}[]`);
+    return {
+      using: `${kept}::${valueType(now)}`,
+      ...{ loss, lost: `${text}[] && ARRAY[${values}]` },
+      look: `loses the elements ${values}: write here what they become instead`,
+    };
+  }
+  const fate = (value: string) => {
+    if (!isNotNull(after, now)) return "NULL";
+    return now.default === undefined ? literal(neighbourOf(value, had, has)) : `(${now.default})::text`;
   };
+  const cases = removed.map((value) => ` WHEN ${literal(value)} THEN ${fate(value)}`).join("");
+  return {
+    using: `(CASE ${text}${cases} ELSE ${text} END)::${valueType(now)}`,
+    ...{ loss, lost: `${text} IN (${values})` },
+    look: `gets ${[...new Set(removed.map(fate))].join(", ")} where it holds ${values}: change the CASE if that is wrong`,
+  };
+}
+
+/** The value that stays and is next to one that goes, the one before it first. */
+function neighbourOf(value: string, had: EnumType, has: EnumType): string {
+  const stays = (other: string) => has.values.includes(other);
+  const at = had.values.indexOf(value);
+  return had.values.slice(0, at).findLast(stays) ?? had.values.slice(at).find(stays) ?? has.values[0]!;
 }

@@ -65,7 +65,8 @@ export function enumKeyOf(column: Column): string | undefined {
   return tableKey({ schema: column.typeSchema, name: column.type.replace(/(\[\d*\])+$/, "") });
 }
 
-export function compare(before: Schema, after: Schema): Changes {
+/** `renamed`: names of the tables in which a column was renamed. */
+export function compare(before: Schema, after: Schema, renamed: readonly string[] = []): Changes {
   const remadeEnums = Object.entries(after.enums)
     .filter(([key, type]) => before.enums[key] && mustRemake(before, after, key, before.enums[key], type))
     .map(([, type]) => type);
@@ -83,7 +84,7 @@ export function compare(before: Schema, after: Schema): Changes {
     madeViews: [],
   };
   compareKeys(before, after, changes);
-  compareViews(before, after, changes);
+  compareViews(before, after, changes, renamed);
   return changes;
 }
 

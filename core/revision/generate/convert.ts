@@ -8,6 +8,8 @@ export interface Conversion {
   look?: string;
   /** What is lost without a failure. */
   loss?: string;
+  /** The SQL condition for a value that loses it. None: whatever does not come back when it is converted back. */
+  lost?: string;
 }
 
 /** "undo" takes back a conversion of the other direction, so that what that one made comes back as it was. */
@@ -59,10 +61,15 @@ function outOfArray(column: string, from: Type, to: Type, way: Way): Conversion 
       using: `array_to_string(${column}, ',')`,
       ...tooLong,
       loss: "where one element of an array ends and the next begins",
+      lost: `cardinality(${column}) <> 1 OR ${column}[1] IS NULL`,
     };
   }
   if (from.base !== to.base) return undefined;
-  return { using: `${column}[1]`, loss: "all elements of an array but the first" };
+  return {
+    using: `${column}[1]`,
+    loss: "all elements of an array but the first",
+    lost: `cardinality(${column}) > 1`,
+  };
 }
 
 function convertOne(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
@@ -74,7 +81,11 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
   const pair = `${from.base} ${to.base}`;
   if (from.base === "boolean" && isNumber(to.base)) return { using: `${column}::integer::${target}` };
   if (isNumber(from.base) && to.base === "boolean") {
-    return { using: `${column} <> 0`, loss: "all numbers but 0, which become true" };
+    return {
+      using: `${column} <> 0`,
+      loss: "all numbers but 0, which become true",
+      lost: `${column} NOT IN (0, 1)`,
+    };
   }
   switch (pair) {
     case "date timestamp":
@@ -84,7 +95,10 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
     case "inet cidr":
       return { using: `${column}::cidr`, look: "fails on an address of a host" };
     case "json jsonb":
-      return { loss: "the spelling of the JSON: order of the keys, repeated keys, space" };
+      return {
+        loss: "the spelling of the JSON: order of the keys, repeated keys, space",
+        lost: `${column}::text <> ${column}::${target}::text`,
+      };
     // Said outright: the time zone of whoever runs this must not decide.
     case "timestamp timestamptz":
     case "date timestamptz":
@@ -92,11 +106,15 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
     case "timestamptz timestamp":
       return { using: `${column} AT TIME ZONE 'UTC'`, look: "writes the time as UTC" };
     case "timestamptz date":
-      return { using: `(${column} AT TIME ZONE 'UTC')::date`, loss: "the time of day" };
+      return {
+        using: `(${column} AT TIME ZONE 'UTC')::date`,
+        loss: "the time of day",
+        lost: `(${column} AT TIME ZONE 'UTC')::time <> '00:00'`,
+      };
     case "timestamp date":
       return { using: `${column}::date`, loss: "the time of day" };
     case "timestamp time":
-      return { using: `${column}::time`, loss: "the date" };
+      return { using: `${column}::time`, loss: "the date", lost: "true" };
   }
   return undefined;
 }
@@ -117,7 +135,7 @@ function toText(column: string, from: Type, to: Type, target: string): Conversio
   const look = limit !== undefined && had > limit ? { look: `fails on what is longer than ${limit}` } : {};
   // A cast to varchar(n) would cut in silence; without one PostgreSQL refuses.
   if (texts.includes(from.base)) {
-    return { ...look, ...(from.base === "char" && to.base !== "char" ? { loss: "blanks at the end" } : {}) };
+    return look;
   }
   if (from.base === "bytea") {
     return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are no UTF-8" };

@@ -109,15 +109,33 @@ describe("what database.md names under Down", () => {
     ];
     const seed = "insert into t values (1, 'bad'); insert into u values ('{good,bad}')";
     const { up, rows } = await trip(before, after, seed);
-    expect(up).toContain("-- svc: data-loss t.c loses value 'so so'\n");
+    expect(up).toContain(`-- svc: data-loss column t.c where "c"::text IN ('so so') -- value 'so so'\n`);
     expect(rows.down).toEqual(rows.before);
   });
 
-  test("an enum value is removed while a row holds it: nothing happens, and the comment says what to write", async () => {
-    const [all, some] = [mood("good", "bad"), mood("good")];
-    const failing = trip([all, t(all())], [some, t(some())], "insert into t values (1, 'bad')");
-    await expect(failing).rejects.toThrow('invalid input value for enum mood: "bad"');
-    await expect(failing).rejects.toThrow(`UPDATE "t" SET "c" = '...' WHERE "c" = 'bad';`);
+  test("an enum value is removed while rows hold it: they get NULL, the default, or the value before it", async () => {
+    const [all, some] = [mood("awful", "bad", "good"), mood("awful", "good")];
+    const before = pg.pgTable("t", {
+      ...{ id: id(), free: all(), fixed: all().notNull(), usual: all().notNull().default("good") },
+      list: all().array(),
+    });
+    const after = pg.pgTable("t", {
+      ...{ id: id(), free: some(), fixed: some().notNull(), usual: some().notNull().default("good") },
+      list: some().array(),
+    });
+    const seed =
+      "insert into t values (1, 'bad', 'bad', 'bad', '{good,bad}'), (2, 'good', 'good', 'awful', '{}')";
+    const { up, rows } = await trip([all, before], [some, after], seed);
+    expect(up).toContain(`USING (CASE "free"::text WHEN 'bad' THEN NULL ELSE "free"::text END)::"mood";`);
+    expect(up).toContain(
+      `-- svc: data-loss column t.list where "list"::text[] && ARRAY['bad'] -- value 'bad'\n`,
+    );
+    expect(rows.up).toEqual({
+      t: [
+        { id: 1, free: null, fixed: "awful", usual: "good", list: ["good"] },
+        { id: 2, free: "good", fixed: "good", usual: "awful", list: [] },
+      ],
+    });
   });
 
   test("enum values are added in any place", async () => {

@@ -38,10 +38,6 @@ export function removedValues(had: EnumType | undefined, has: EnumType | undefin
   return had?.values.filter((value) => !has?.values.includes(value)) ?? [];
 }
 
-export function isRemade({ changes }: Plan, key: string | undefined): boolean {
-  return changes.remadeEnums.some((type) => tableKey(type) === key);
-}
-
 const aside = ({ name }: EnumType) => `${[...name].slice(0, 50).join("")}__old`;
 
 function addValues(had: EnumType, type: EnumType): Statement[] {

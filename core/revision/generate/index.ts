@@ -7,9 +7,10 @@ import { dropEnums, dropRest, dropSteps } from "./drop.ts";
 import { beginEnums, endEnums } from "./enums.ts";
 import { snapshotOf } from "./kit.ts";
 import { Irreversible, type Plan } from "./plan.ts";
-import { applyRenames, type Rename, reverseRenames } from "./rename.ts";
+import { applyRenames, impliedMoves, type Rename, reverseRenames, tablesOfRenamedColumns } from "./rename.ts";
 import { alterSequences } from "./sequences.ts";
-import { emptyLike, plainSnapshot, readSnapshot, type Snapshot } from "./snapshot.ts";
+import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
+import { suggestRenames } from "./suggest.ts";
 import { oneLine, type Statement } from "./write.ts";
 
 export { parseRename, type Rename } from "./rename.ts";
@@ -23,6 +24,8 @@ export interface Steps {
   down: string;
   /** Why down cannot be written; it then says only that. */
   irreversible?: string;
+  /** What may have been renamed rather than dropped and added, as `--rename` takes it. */
+  suggestions: string[];
 }
 
 export interface Generated extends Steps {
@@ -57,12 +60,17 @@ export async function generateBetween(
   current: Snapshot,
   options: GenerateOptions = {},
 ): Promise<Steps> {
-  const renames = options.renames ?? [];
+  const stated = options.renames ?? [];
+  const [had, has] = [readSnapshot(previous), readSnapshot(current)];
+  refuseOurNames(has);
+  const renames = [...stated, ...impliedMoves(had, has, stated)];
+  applyRenames(had, has, renames);
+  const suggestions = suggestRenames(compare(had, has));
   const up = await stepsOf(previous, current, renames, "do");
   const changed = up.length > 0;
   try {
     const down = await stepsOf(current, previous, reverseRenames(renames), "undo");
-    return { changed, ...writeBoth(up, down) };
+    return { changed, ...writeBoth(up, down), suggestions };
   } catch (error) {
     if (!(error instanceof Irreversible)) throw error;
     const irreversible = oneLine(error.message);
@@ -71,6 +79,7 @@ export async function generateBetween(
       up: writeBoth(up, []).up,
       down: `-- svc: irreversible ${irreversible}\n`,
       irreversible,
+      suggestions,
     };
   }
 }
@@ -88,7 +97,7 @@ async function stepsOf(
 ): Promise<Statement[]> {
   const [before, after] = [readSnapshot(from), readSnapshot(to)];
   const renamed = applyRenames(before, after, renames);
-  const plan: Plan = { before, after, changes: compare(before, after), way };
+  const plan: Plan = { before, after, changes: compare(before, after, tablesOfRenamedColumns(renames)), way };
   refuseForeign(plan);
   return [
     ...renamed,

@@ -19,7 +19,28 @@ describe("parseRename", () => {
     expect(parseRename("space.a:space.b")).toEqual({ table: "space.a", from: "a", to: "b", kind: "table" });
   });
 
-  for (const text of ["", "a", "a:", ":b", "a.:b", "a.b.c.d:e", "a:b:c", "s.a:r.b", "a:s.b"]) {
+  test("a table that moves to another schema", () => {
+    const to = { from: "a", kind: "table" as const };
+    expect(parseRename("a:s.b")).toEqual({ ...to, table: "a", to: "b", schema: "s" });
+    expect(parseRename("s.a:public.a")).toEqual({ ...to, table: "s.a", to: "a", schema: "public" });
+  });
+
+  test("names with dots, colons and quotes, in double quotes", () => {
+    const table = '"odd.table"';
+    expect(parseRename('"odd.table"."a:b":"c""d"')).toEqual({
+      table,
+      from: "a:b",
+      to: 'c"d',
+      kind: "column",
+    });
+    expect(parseRename("Order.User:two words")).toMatchObject({
+      table: "Order",
+      from: "User",
+      to: "two words",
+    });
+  });
+
+  for (const text of ["", "a", "a:", ":b", "a.:b", "a.b.c.d:e", "a:b:c", "a.b.c:d.e", "a:b.c.d"]) {
     test(`${JSON.stringify(text)} is refused`, () => {
       expect(() => parseRename(text)).toThrow("is no rename: write table.old:new");
     });
@@ -103,6 +124,62 @@ describe("a rename keeps the rows and gives everything the name that it would ha
     });
     expect(rows.up).toEqual({ t: [{ c: 2, d: 1 }] });
   });
+});
+
+describe("a table that moves to another schema keeps its rows", () => {
+  const space = pg.pgSchema("some space");
+  const like = (make: typeof pg.pgTable, name = "t") => {
+    const t = make(name, {
+      id: pg.serial().primaryKey(),
+      n: pg.integer().generatedAlwaysAsIdentity(),
+      c: pg.text().unique(),
+    });
+    return [t, pg.pgTable("refers", { t: pg.integer().references(() => t.id) })];
+  };
+  const rows = "insert into t (c) values ('x'); insert into refers values (1)";
+
+  test("by itself, where nothing else has changed", async () => {
+    const {
+      up,
+      down,
+      rows: found,
+    } = await trip(like(pg.pgTable), [space, ...like(space.table as never)], rows);
+    expect(up).toContain('ALTER TABLE "t" SET SCHEMA "some space";\n');
+    expect(down).toContain('ALTER TABLE "some space"."t" SET SCHEMA "public";\n');
+    expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
+    expect(found.down).toEqual(found.before);
+  });
+
+  test("with another name, where that is said", async () => {
+    const renames = [parseRename("t:some space.u")];
+    const {
+      up,
+      down,
+      rows: found,
+    } = await trip(like(pg.pgTable), [space, ...like(space.table as never, "u")], {
+      ...{ renames, seed: rows },
+    });
+    expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
+    expect(found.down).toEqual(found.before);
+  });
+});
+
+test("a drop and an addition that may be a rename are said to be", async () => {
+  const t = (columns: Record<string, pg.PgColumnBuilderBase>) =>
+    pg.pgTable("t", { id: pg.integer(), ...columns });
+  const before = [
+    t({ description: pg.text(), count: pg.integer(), old: pg.uuid() }),
+    pg.pgTable("crew", { id: pg.integer(), name: pg.text() }),
+  ];
+  const after = [
+    t({ summary: pg.text(), counts: pg.integer(), amount: pg.integer() }),
+    pg.pgTable("squad.x", { id: pg.integer(), name: pg.text(), motto: pg.text() }),
+  ];
+  const { suggestions } = await between(before, after);
+  expect(suggestions).toEqual(['crew:"squad.x"', "t.description:summary", "t.count:counts"]);
+  const renamed = await between(before, after, { renames: suggestions.map(parseRename) });
+  expect(renamed.up).toContain('ALTER TABLE "crew" RENAME TO "squad.x";');
+  expect(renamed.suggestions).toEqual([]);
 });
 
 describe("a rename that the schemas do not bear out is refused by name", () => {

@@ -1,34 +1,44 @@
 import { InvalidInput } from "../../errors.ts";
 import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
+import { missing } from "./compare.ts";
 import type { Column, Schema, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
 export interface Rename {
-  /** `incident` or `schema.incident`: for a column the table it is in, for a table the same as `from`. */
+  /** `incident` or `schema.incident`: for a column the table it is in, for a table the one that is renamed. */
   table: string;
   from: string;
   to: string;
   kind: "column" | "table";
+  /** The schema that a table moves to. */
+  schema?: string;
+}
+
+interface Place {
+  schema: string;
+  name: string;
 }
 
 /**
- * Reads `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table).
+ * Reads `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table, which may
+ * move to another schema). A name with a dot or a colon stands in double quotes.
  * @throws InvalidInput `rename`
  */
 export function parseRename(text: string): Rename {
-  const [left = "", right = "", ...more] = text.split(":").map((part) => part.trim());
-  const source = left.split(".");
-  const target = right.split(".");
+  const [source = [], target = [], ...more] = sidesOf(text);
   const isWhole = more.length === 0 && [...source, ...target].every((name) => name !== "");
-  const from = source.at(-1)!;
-  const to = target.at(-1)!;
-  if (isWhole && target.length === 1 && source.length === 1) return { table: from, from, to, kind: "table" };
-  if (isWhole && target.length === 2 && source.length === 2 && target[0] === source[0]) {
-    return { table: left, from, to, kind: "table" };
+  const [from = "", to = ""] = [source.at(-1), target.at(-1)];
+  if (isWhole && target.length === 1 && source.length === 1) {
+    return { table: writtenName(source), from, to, kind: "table" };
   }
-  if (isWhole && target.length === 1 && source.length <= 3) {
-    return { table: source.slice(0, -1).join("."), from, to, kind: "column" };
+  if (isWhole && target.length === 2 && source.length >= 1 && source.length <= 2) {
+    const schema = target[0]!;
+    const isMove = schema !== (source.length === 2 ? source[0] : "public");
+    return { table: writtenName(source), from, to, kind: "table", ...(isMove ? { schema } : {}) };
+  }
+  if (isWhole && target.length === 1 && (source.length === 2 || source.length === 3)) {
+    return { table: writtenName(source.slice(0, -1)), from, to, kind: "column" };
   }
   throw new InvalidInput(
     "rename",
@@ -36,17 +46,87 @@ export function parseRename(text: string): Rename {
   );
 }
 
+/** `a."b.c":d` as [["a", "b.c"], ["d"]]. */
+function sidesOf(text: string): string[][] {
+  const sides = [[""]];
+  for (const [token, quoted] of text.matchAll(/(?<=^|[.:])\s*"((?:[^"]|"")+)"\s*(?=[.:]|$)|[.:]|[^.:]+/g)) {
+    if (token === ":") sides.push([""]);
+    else if (token === ".") sides.at(-1)!.push("");
+    else sides.at(-1)!.splice(-1, 1, quoted?.replaceAll('""', '"') ?? token.trim());
+  }
+  return sides;
+}
+
+/** A name as `parseRename` reads it. */
+export function writtenName(parts: readonly string[]): string {
+  return parts.map((part) => (/[.:]|^\s*"|^\s|\s$/.test(part) ? quote(part) : part)).join(".");
+}
+
+function placeOf(table: string): Place {
+  const [first = "", second] = sidesOf(table.replaceAll(":", "\u0000"))[0]!.map((part) =>
+    part.replaceAll("\u0000", ":"),
+  );
+  return second === undefined ? { schema: "public", name: first } : { schema: first, name: second };
+}
+
+const keyOf = (table: string) => tableKey(placeOf(table));
+
+/** Where a table is after its rename. */
+function targetOf({ table, to, schema }: Rename): Place {
+  return { schema: schema ?? placeOf(table).schema, name: to };
+}
+
+function written({ schema, name }: Place): string {
+  return writtenName(schema === "public" ? [name] : [schema, name]);
+}
+
 /** The renames that lead back, last first. */
 export function reverseRenames(renames: readonly Rename[]): Rename[] {
-  const schemaOf = (table: string) => table.split(".").slice(0, -1);
   const tables = renames.filter(({ kind }) => kind === "table");
   const now = (table: string) => {
     const renamed = tables.find((rename) => keyOf(rename.table) === keyOf(table));
-    return renamed ? [...schemaOf(table), renamed.to].join(".") : table;
+    return renamed ? written(targetOf(renamed)) : table;
   };
   return renames
-    .map(({ table, from, to, kind }) => ({ table: now(table), from: to, to: from, kind }))
+    .map(({ table, from, to, kind, schema }) => ({
+      ...{ table: now(table), from: to, to: from, kind },
+      ...(schema === undefined ? {} : { schema: placeOf(table).schema }),
+    }))
     .toReversed();
+}
+
+/** Tables that are in another schema now, and otherwise as they were: nobody means to drop one and make its like. */
+export function impliedMoves(before: Schema, after: Schema, renames: readonly Rename[]): Rename[] {
+  const columns = (table: Table) =>
+    JSON.stringify(
+      Object.values(table.columns)
+        .map(({ name, type }) => [name, type])
+        .sort(),
+    );
+  const stated = new Set(
+    renames.filter(({ kind }) => kind === "table").flatMap((it) => [keyOf(it.table), tableKey(targetOf(it))]),
+  );
+  const [gone, made] = [missing(before.tables, after.tables), missing(after.tables, before.tables)].map(
+    (tables) => tables.filter((table) => !stated.has(tableKey(table))),
+  ) as [Table[], Table[]];
+  return gone.flatMap((table): Rename[] => {
+    const isTwin = (other: Table) => other.name === table.name && columns(other) === columns(table);
+    const [twin, ...others] = made.filter(isTwin);
+    if (!twin || others.length > 0 || gone.filter(isTwin).length > 1) return [];
+    const { name } = table;
+    const place = written({ schema: table.schema || "public", name });
+    return [{ table: place, from: name, to: name, kind: "table", schema: twin.schema || "public" }];
+  });
+}
+
+/** The names, before and after, of the tables in which a column is renamed. */
+export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
+  return renames
+    .filter(({ kind }) => kind === "column")
+    .flatMap(({ table }) => {
+      const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === keyOf(table));
+      return [placeOf(table).name, ...(moved ? [moved.to] : [])];
+    });
 }
 
 /**
@@ -62,11 +142,11 @@ export function applyRenames(before: Schema, after: Schema, renames: readonly Re
     const key = keyOf(rename.table);
     if (rename.kind === "table") {
       renameTable(before, after, rename, statements);
-      touched.add(tableKey({ ...splitKey(key), name: rename.to }));
+      touched.add(tableKey(targetOf(rename)));
     } else {
       // The table may go by the name it had or the one it gets.
       const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === key);
-      const now = moved ? tableKey({ ...splitKey(key), name: moved.to }) : key;
+      const now = moved ? tableKey(targetOf(moved)) : key;
       renameColumn(before, after, now, rename, statements);
       touched.add(now);
     }
@@ -78,16 +158,10 @@ export function applyRenames(before: Schema, after: Schema, renames: readonly Re
   return statements;
 }
 
-const keyOf = (table: string) => (table.includes(".") ? table : `public.${table}`);
-
-function splitKey(key: string): { schema: string; name: string } {
-  const at = key.indexOf(".");
-  return { schema: key.slice(0, at), name: key.slice(at + 1) };
-}
-
 function renameTable(before: Schema, after: Schema, rename: Rename, statements: Statement[]): void {
   const key = keyOf(rename.table);
-  const target = tableKey({ ...splitKey(key), name: rename.to });
+  const place = targetOf(rename);
+  const target = tableKey(place);
   const table = before.tables[key];
   const refuse = (why: string) =>
     new InvalidInput("rename", `Table ${rename.table} cannot be renamed to ${rename.to}: ${why}`);
@@ -95,12 +169,24 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   if (after.tables[key]) throw refuse(`table ${rename.table} is still there`);
   if (!after.tables[target]) throw refuse(`there is no table ${rename.to} now`);
   if (before.tables[target]) throw refuse(`table ${rename.to} was there before`);
-  statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`));
+  const schema = place.schema === "public" ? "" : place.schema;
+  const old = table.schema || "public";
+  if (schema !== table.schema) {
+    if (schema && !before.schemas[schema]) {
+      statements.push(statement(`CREATE SCHEMA ${quote(schema)};`));
+      before.schemas[schema] = schema;
+    }
+    statements.push(statement(`ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};`));
+    table.schema = schema;
+  }
+  if (rename.to !== table.name) {
+    statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`));
+  }
   const pkey = Object.values(table.columns).some((column) => column.primaryKey);
-  if (pkey) {
+  if (pkey && rename.to !== table.name) {
     const [from, to] = [givenName(table.name, "", "pkey"), givenName(rename.to, "", "pkey")];
-    const place = qualified({ ...table, name: rename.to });
-    statements.push(statement(`ALTER TABLE ${place} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`));
+    const renamed = qualified({ ...table, name: rename.to });
+    statements.push(statement(`ALTER TABLE ${renamed} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`));
   }
   for (const column of Object.values(table.columns).filter(isSerial)) {
     renameSequence(
@@ -112,8 +198,9 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   }
   for (const other of Object.values(before.tables)) {
     for (const key of Object.values(other.foreignKeys)) {
-      if (key.tableTo === table.name && (key.schemaTo || "public") === (table.schema || "public")) {
+      if (key.tableTo === table.name && (key.schemaTo || "public") === old) {
         key.tableTo = rename.to;
+        if (place.schema !== old) key.schemaTo = place.schema;
       }
       if (other === table) key.tableFrom = rename.to;
     }

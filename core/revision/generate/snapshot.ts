@@ -134,6 +134,27 @@ export function readSnapshot(snapshot: Snapshot): Schema {
   return schema;
 }
 
+/** @throws InvalidInput for what would take the name of the table `revision`, or of its row type or its key */
+export function refuseOurNames({ tables, views, sequences, enums }: Schema): void {
+  const relations = Object.entries({ table: tables, view: views, sequence: sequences, enum: enums }).flatMap(
+    ([kind, things]) => Object.values(things).map(({ name, schema }) => ({ kind, name, schema })),
+  );
+  const indexes = Object.values(tables).flatMap(
+    ({ schema, indexes: own, uniqueConstraints, compositePrimaryKeys }) =>
+      [own, uniqueConstraints, compositePrimaryKeys].flatMap((things) =>
+        Object.values<{ name: string }>(things).map(({ name }) => ({ kind: "index", name, schema })),
+      ),
+  );
+  const taken = [...relations, ...indexes].find(
+    ({ name, schema }) => ["revision", "revision_pkey"].includes(name) && (schema || "public") === "public",
+  );
+  if (!taken) return;
+  throw new InvalidInput(
+    "schema",
+    `The ${taken.kind} ${taken.name} has a name that svc needs for its table of applied revisions: choose another name`,
+  );
+}
+
 function readTable(table: Table): void {
   for (const part of ["uniqueConstraints", "policies", "checkConstraints"] as const) table[part] ??= {};
   table.isRLSEnabled ??= false;
@@ -160,7 +181,10 @@ function readTable(table: Table): void {
 
 /** A value in a sql`` template becomes a parameter, and DDL has none. */
 function refuseParameters(what: string, text: string | undefined): void {
-  const [parameter] = withoutStrings(text ?? "").match(/\$\d+/) ?? [];
+  const [parameter] =
+    withoutStrings(text ?? "")
+      .replace(/"(?:[^"]|"")*"/g, '""')
+      .match(/\$\d+/) ?? [];
   if (!parameter) return;
   throw new InvalidInput(
     "schema",

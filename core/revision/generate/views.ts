@@ -1,13 +1,18 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Changes } from "./compare.ts";
-import { mentions } from "./names.ts";
+import { mentions, withoutStrings } from "./names.ts";
 import type { Schema, View } from "./snapshot.ts";
 
 /**
  * Finds the views that go, come, or stand aside because PostgreSQL changes nothing that a view shows; and with each
  * those that stand on it.
  */
-export function compareViews(before: Schema, after: Schema, changes: Changes): void {
+export function compareViews(
+  before: Schema,
+  after: Schema,
+  changes: Changes,
+  renamed: readonly string[],
+): void {
   const own = (schema: Schema) => Object.entries(schema.views).filter(([, view]) => !view.isExisting);
   const disturbed = [
     ...changes.goneTables.map(({ name }) => name),
@@ -18,11 +23,16 @@ export function compareViews(before: Schema, after: Schema, changes: Changes): v
       .map(({ before }) => before.name),
     ...changes.remadeEnums.map(({ name }) => name),
   ];
+  // What `*` stands for is settled when a view is made.
+  const widened = [
+    ...renamed,
+    ...changes.tables.filter(({ made }) => made.length > 0).map((it) => it.after.name),
+  ];
+  const isStale = ({ definition }: View) =>
+    disturbed.some((name) => mentions(definition, name)) ||
+    (hasStar(definition) && widened.some((name) => mentions(definition, name)));
   const gone = new Map(
-    own(before).filter(
-      ([key, view]) =>
-        !sameView(view, after.views[key]) || disturbed.some((name) => mentions(view.definition, name)),
-    ),
+    own(before).filter(([key, view]) => !sameView(view, after.views[key]) || isStale(view)),
   );
   const standsOn = (view: View, other: View) => view !== other && mentions(view.definition, other.name);
   for (let grown = -1; grown !== gone.size;) {
@@ -36,6 +46,13 @@ export function compareViews(before: Schema, after: Schema, changes: Changes): v
   changes.madeViews = standingOrder(
     made.map(([, view]) => view),
     standsOn,
+  );
+}
+
+/** `*`, `t.*` or `TABLE t`; also a product, after which a view is made anew for nothing. */
+function hasStar(definition: string | undefined): boolean {
+  return /\*(?!\s*\))|\btable\b/i.test(
+    withoutStrings(definition ?? "").replace(/\bcount\s*\(\s*\*\s*\)/gi, ""),
   );
 }
 
