@@ -38,13 +38,19 @@ function watch(): void {
   const ticks = new Int32Array(workerData.counter);
   let seen = -1;
   let still = 0;
-  const exit = () => {
+  const end = (line: string) => {
     try {
+      const { dlopen, ptr } = load("bun:ffi" as "node:fs") as unknown as typeof import("bun:ffi");
+      const { symbols } = dlopen(process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6", {
+        poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
+        _exit: { args: ["i32"], returns: "void" },
+      });
+      // struct pollfd of stderr, for POLLOUT: a reader that stands still must not hold this thread, too.
+      const stderr = new Uint8Array(new Int32Array([2, 4]).buffer);
+      if (symbols.poll(ptr(stderr), 1n, 0) === 1) writeSync(2, line);
       // In a thread, process.exit ends the thread; and process 1 of a container ignores its own SIGKILL.
-      const { dlopen } = load("bun:ffi" as "node:fs") as unknown as typeof import("bun:ffi");
-      const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
-      dlopen(library, { _exit: { args: ["i32"], returns: "void" } }).symbols._exit(1);
-    } catch {
+      symbols._exit(1);
+    } finally {
       process.kill(process.pid, "SIGKILL");
     }
   };
@@ -54,12 +60,6 @@ function watch(): void {
     seen = now;
     if (still < workerData.seconds * 1000) return;
     const msg = `the event loop did not turn for ${workerData.seconds} s: this process ends itself`;
-    const line = JSON.stringify({ level: 60, time: new Date().toISOString(), msg });
-    try {
-      writeSync(2, `${line}\n`);
-    } catch {
-      // Nobody reads it.
-    }
-    exit();
+    end(`${JSON.stringify({ level: 60, time: new Date().toISOString(), msg })}\n`);
   }, workerData.tickMilliseconds);
 }

@@ -9,6 +9,7 @@ import { outliveStrays } from "./strays.ts";
 
 /** Of a plugin's log; what exceeds it is counted. */
 const linesPerSecond = 100;
+const longestFacts = 10_000;
 /** In characters of JSON. */
 const longestAnswer = 64 * 1024 * 1024;
 /** A little more than core/plugin/mask.ts looks at. */
@@ -19,8 +20,8 @@ const sendMessage = process.send!.bind(process);
 delete process.send;
 const send = (message: FromHost) => void sendMessage(message);
 
-// It ends when svc closes the channel, and not at Ctrl-C, which a terminal sends to the whole process group: the calls that
-// are under way may end in order. Should it be frozen then, --no-orphans ends it.
+// It ends when svc closes the channel, not by a signal that is sent to all processes: calls that are under way may end in
+// order. Should it be frozen then, --no-orphans ends it.
 process.on("disconnect", () => process.exit(0));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 // Of all processes, one that is out of memory ends this one first.
@@ -44,7 +45,9 @@ function line(level: keyof PluginLog, facts: object, message: string): void {
     return;
   }
   linesLeft -= 1;
-  send({ level, facts: asJson(facts) ?? "{}", message: String(message).slice(0, 10_000) });
+  const json = asJson(facts) ?? "{}";
+  const told = json.length > longestFacts ? "{}" : json;
+  send({ level, facts: told, message: String(message).slice(0, longestFacts) });
 }
 
 const log: PluginLog = {

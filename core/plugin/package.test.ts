@@ -56,6 +56,11 @@ export default {
         await wait(300);
         return "answered";
       },
+      spawns: async (call, file) => {
+        writeFileSync(file, String(Bun.spawn(["sleep", "600"]).pid));
+        await acts.hang();
+      },
+      long_log: () => { log.info({ text: "x".repeat(20_000) }, "long"); return "logged"; },
       print: () => { for (let i = 0; i < 20_000; i += 1) console.log("x".repeat(1000)); return "printed"; },
       prints: () => { for (;;) console.log("x".repeat(1000)); },
       log: () => { for (let i = 0; i < 5000; i += 1) log.info({ i }, "line"); return "logged"; },
@@ -159,6 +164,12 @@ describe("what a call does to its process harms that call alone", () => {
     20_000,
   );
 
+  test("what it has started ends with it", async () => {
+    const file = join(directory, "spawned");
+    expect(await ask(`spawns ${file}`, { timeoutMilliseconds: 500 })).toMatchObject({ reason: "timeout" });
+    await until("the end of what it started", () => isGone(readFileSync(file, "utf8")));
+  });
+
   test("five calls that hang at once hold up a sixth, and no longer than until their time is up", async () => {
     const hanging = [1, 2, 3, 4, 5].map(() => ask("hang", { timeoutMilliseconds: 500 }));
     expect(await says("pid")).toMatch(/^\d+$/);
@@ -222,6 +233,13 @@ describe("what crosses", () => {
     expect(lines[0]!.facts).toEqual({ package: "svc-plugin-harm", i: 0 });
     const dropped = logged.flatMap(({ facts }) => (typeof facts.dropped === "number" ? [facts.dropped] : []));
     expect(lines.length + dropped.reduce((sum, count) => sum + count, 0)).toBe(5000);
+  });
+
+  test("its log without facts that are too long", async () => {
+    logged.length = 0;
+    expect(await says("long_log")).toBe("logged");
+    await until("its line", () => logged.some(({ message }) => message === "long"));
+    expect(logged.find(({ message }) => message === "long")!.facts).toEqual({ package: "svc-plugin-harm" });
   });
 
   test.each(["function", "ring", "nothing", "long"])("an answer that is no plain data: %s", async (act) => {

@@ -78,6 +78,8 @@ export class PluginProcess {
       cwd: directory,
       env: { ...Object.fromEntries(env), BUN_ENABLE_CRASH_REPORTING: "0" },
       // What it prints could be anything, and any amount of it: `log` is for telling something.
+      // A process group of its own: what the package has started ends with it.
+      detached: true,
       stdio: ["ignore", "ignore", "ignore"],
       serialization: "advanced",
       ipc: (message) => this.#hear(message),
@@ -126,7 +128,11 @@ export class PluginProcess {
 
   kill(): void {
     this.#end ??= "its process was ended";
-    this.#child.kill("SIGKILL");
+    try {
+      process.kill(-this.#child.pid, "SIGKILL");
+    } catch {
+      // It has ended.
+    }
     this.#rejectAll(this.#end);
   }
 

@@ -4,7 +4,8 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { scheduleOf } from "../../tests/support/schedule.ts";
 import { claimNow } from "./claim.ts";
-import { finishRun } from "./finish.ts";
+import { run } from "../../drizzle/schema/index.ts";
+import { finishRun, putOff } from "./finish.ts";
 import { beat } from "./heartbeat.ts";
 import { pauseTask, resumeTask } from "./pause.ts";
 import { laggards, scheduleStatus } from "./status.ts";
@@ -50,6 +51,16 @@ test("a daily task is one at its first failure: the next slot is a day away", as
   expect(await problems()).toEqual(["incident-daily-summary has failed once since 2026-12-01T12:00:10.000Z"]);
   await ran("incident-daily-summary");
   expect(await problems()).toEqual([]);
+});
+
+test("a run that is put off again and again is one, since its slot, also while it is tried", async () => {
+  const slot = clock.now();
+  const claim = await claimNow(context(), findTask("term-sync")!);
+  const reason = "locked";
+  await putOff(context(), claim, { seconds: 1, reason, faults: [] });
+  expect(await problems()).toEqual([]);
+  await client.db.update(run).set({ result: { retries: { count: 6, attempt: 6, reason } } });
+  expect(await problems()).toEqual([`term-sync has failed 6 times since ${slot.toISOString()}`]);
 });
 
 test("a task that is paused is none", async () => {

@@ -15,6 +15,8 @@ type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 const mostLagSeconds = 60;
 const failureDays = 1;
 const shownFaults = 20;
+/** These take a minute. */
+const manyRetries = 6;
 /** A day of the shortest task: failures before that are not looked for. */
 const streakRuns = 2880;
 /** Of those that come again and again. */
@@ -49,7 +51,7 @@ export interface TaskStatus {
   lagSeconds: number;
   /** Failed and missed runs of the last 24 h. */
   failures: number;
-  /** The runs that have failed after the last one that was Done, of the last 2880 runs. */
+  /** The runs and attempts that have failed after the last run that was Done, of the last 2880 runs. */
   failing: { since: Date; runs: number } | null;
 }
 
@@ -176,7 +178,10 @@ async function taskStatus(
     next: nextSlot(task.timing, config.timezone, now),
     lagSeconds: waitingSince ? Math.max(0, (now.getTime() - waitingSince.getTime()) / 1000) : 0,
     failures,
-    failing: lastEnded?.state === "Failed" ? await failureStreak(db, task.name) : null,
+    failing: withRetries(
+      lastEnded?.state === "Failed" ? await failureStreak(db, task.name) : null,
+      last?.state === "Running" ? last : undefined,
+    ),
   };
 }
 
@@ -203,6 +208,16 @@ async function failureStreak(db: StatusContext["db"], name: TaskName): Promise<T
     .from(recent)
     .where(and(eq(recent.state, "Failed"), gt(recent.slot, sql`coalesce((${lastDone}), '-infinity')`)));
   return streak?.since ? { since: streak.since, runs: streak.runs } : null;
+}
+
+/** A run that is put off again and again fails, too, and keeps the next one from beginning. */
+function withRetries(
+  streak: TaskStatus["failing"],
+  running: Pick<RunView, "slot" | "result"> | undefined,
+): TaskStatus["failing"] {
+  const retries = running?.result.retries?.count ?? 0;
+  if (!running || retries < manyRetries) return streak;
+  return { since: streak?.since ?? running.slot, runs: (streak?.runs ?? 0) + retries };
 }
 
 function view(row: typeof run.$inferSelect): RunView {
