@@ -15,6 +15,13 @@ export interface DatabaseClient {
   close(graceSeconds?: number): Promise<void>;
 }
 
+/** `connection` holds settings of PostgreSQL, valid from the first statement on; a pooler refuses most of them. */
+interface OwnOptions {
+  prepare?: boolean;
+  fetch_types?: boolean;
+  connection?: Record<string, string | number>;
+}
+
 /**
  * A pool of up to `poolSize` connections, opened when first needed. Without `prepare` nothing is prepared, whoever asks
  * for it: behind a pooler the next statement may go by another connection.
@@ -23,9 +30,9 @@ export function openDatabase(
   url: string,
   poolSize: number,
   watch?: PoolWatch,
-  { prepare = true } = {},
+  { prepare = true, ...own }: OwnOptions = {},
 ): DatabaseClient {
-  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare });
+  const client = openSql(url, { max: poolSize, idle_timeout: 300, prepare, ...own });
   if (prepare) prepareInTransactions(client);
   if (watch) watchSql(client, watch);
   return { db: drizzle(client, { schema }), close: (timeout = 5) => client.end({ timeout }) };

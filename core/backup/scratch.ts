@@ -1,8 +1,9 @@
-import { openSql, type Sql } from "../../drizzle/client.ts";
+import type { Sql } from "../../drizzle/client.ts";
 import { errorCode } from "../database_error.ts";
 import { Conflict } from "../errors.ts";
 import { canonicalSchema } from "../revision/canonical.ts";
 import type { Revision } from "../revision/read.ts";
+import { ask } from "../revision/session.ts";
 import { literal, quoted } from "../revision/sql_text.ts";
 import { installTriggers } from "../revision/triggers.ts";
 import { sha256Hex } from "../secret.ts";
@@ -39,12 +40,7 @@ export async function createScratch(sql: Sql, url: string): Promise<Scratch | un
   }
   // By a connection of its own: the caller's is cut when the restore is stopped.
   const drop = async () => {
-    const own = openSql(url, { max: 1, fetch_types: false });
-    try {
-      await own.unsafe(`drop database if exists ${quoted(name)} with (force)`);
-    } finally {
-      await own.end({ timeout: 5 });
-    }
+    await ask(url, (own) => own.unsafe(`drop database if exists ${quoted(name)} with (force)`));
   };
   if (left) await drop();
   try {

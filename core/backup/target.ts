@@ -1,6 +1,7 @@
-import { openSql, type Sql } from "../../drizzle/client.ts";
+import type { Sql } from "../../drizzle/client.ts";
 import { createDatabase } from "../populate/init.ts";
 import { type DatabaseDescription, describeDatabase } from "../revision/drop.ts";
+import { ask } from "../revision/session.ts";
 import { quoted } from "../revision/sql_text.ts";
 import type { ServerAddress } from "./container.ts";
 import { majorVersion, withSession } from "./session.ts";
@@ -60,10 +61,5 @@ export async function creating<T>(url: string, missing: boolean, work: () => Pro
 }
 
 async function dropDatabase(url: string, name: string): Promise<void> {
-  const sql = openSql(maintenance(url), { max: 1, fetch_types: false });
-  try {
-    await sql.unsafe(`drop database if exists ${quoted(name)}`);
-  } finally {
-    await sql.end({ timeout: 5 });
-  }
+  await ask(maintenance(url), (sql) => sql.unsafe(`drop database if exists ${quoted(name)}`));
 }

@@ -70,7 +70,7 @@ async function replace(
 ): Promise<void> {
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
   // A connection of its own: drizzle changes how the one that it is given reads and writes.
-  const { db, close } = openDatabase(url, 1);
+  const { db, close } = openDatabase(url, 1, undefined, { connection: { statement_timeout: 0 } });
   const load = (tx: Transaction) => loadInto(tx, { known, example, signal, progress });
   try {
     await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>

@@ -20,7 +20,7 @@ export interface InitResult extends UpgradeResult, Populated {
 export async function init(options: ChangeOptions): Promise<InitResult> {
   const database = await createDatabase(options.url);
   const upgraded = await upgrade(options);
-  const { db, close } = openDatabase(options.url, 1);
+  const { db, close } = openDatabase(options.url, 1, undefined, { fetch_types: false });
   try {
     return { ...upgraded, ...(await populate(db)), ...(database === undefined ? {} : { database }) };
   } finally {
@@ -38,6 +38,7 @@ export async function createDatabase(url: string): Promise<string | undefined> {
   server.pathname = "/postgres";
   const sql = openSql(server.href, { max: 1, fetch_types: false });
   try {
+    await sql.unsafe("set statement_timeout = 0");
     await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
     return name;
   } catch (error) {

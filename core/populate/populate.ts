@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
@@ -22,6 +23,8 @@ export async function populate(db: Database | Transaction, clock: Clock = system
   const stamps = { createdAt: at, updatedAt: at };
   try {
     return await db.transaction(async (tx) => {
+      // Whatever the role or the database presets.
+      await tx.execute(sql.raw("set local statement_timeout = 0; set local search_path = public"));
       // The same order in every run: those that run side by side wait for one another and never in a circle.
       const types = await tx
         .insert(incidentType)

@@ -8,6 +8,7 @@ import { inOrder } from "./graph.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { oneHead } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
+import { setUp } from "./session.ts";
 import { readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
@@ -59,6 +60,7 @@ export async function findDrift(url: string): Promise<string[]> {
   const sql = openSql(url, { max: 1, fetch_types: false });
   const scratch = `svc_check_${crypto.randomUUID().slice(0, 8)}`;
   try {
+    await setUp(sql);
     const applied = (await readApplied(sql)) ?? [];
     const there = new Set(applied.map(({ id }) => id));
     const unknown = applied.find(({ id }) => !known.some((revision) => revision.id === id));
@@ -74,6 +76,7 @@ export async function findDrift(url: string): Promise<string[]> {
     if (revisions.length > 0) await upgradeAll(target.href, revisions);
     const copy = openSql(target.href, { max: 1, fetch_types: false });
     try {
+      await setUp(copy);
       return difference(await canonicalSchema(copy), actual);
     } finally {
       await copy.end({ timeout: 5 });

@@ -45,10 +45,11 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
   });
   try {
     // Behind a pooler the lock, and the settings, would stay with a connection that is somebody else's next.
-    const [, found] = await Promise.all([refusePooler(sql), options.unless?.(sql)]);
+    await refusePooler(sql);
+    await sql.unsafe(settings);
+    const found = await options.unless?.(sql);
     if (found !== undefined) return found;
     changed = true;
-    await sql.unsafe(settings);
     await acquire(sql, options);
     return await work(guarded(sql, () => lost));
   } catch (error) {

@@ -13,7 +13,7 @@ export default defineCommand({
       import("../../../drizzle/client.ts"),
       import("../../../core/populate/populate.ts"),
     ]);
-    const { db, close } = openDatabase(url, 1);
+    const { db, close } = openDatabase(url, 1, undefined, { fetch_types: false });
     try {
       const { created } = await populate(db);
       for (const { table, name } of created) {

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { upgrade } from "../../../core/revision/upgrade.ts";
+import { contentOf, createDatabaseOn, temporaryDirectory, using } from "../../../tests/support/backup.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
+import { svc } from "../../testing/process.ts";
+
+let debian: DebianServer;
+beforeAll(async () => {
+  debian = await startDebianPostgres();
+});
+afterAll(() => debian.stop());
+
+const shadows = `create schema elsewhere; create table elsewhere.incident (nothing int);
+  create table elsewhere.incident_type (nothing int); create table elsewhere.revision (nothing int);
+  create view elsewhere.pg_class as select 1 as oid; create view elsewhere.pg_namespace as select 1 as oid`;
+
+const presets = {
+  "a search_path without public": ["search_path = nowhere", ""],
+  "an empty search_path": ["search_path = ''", ""],
+  "a search_path with other tables of these names": ["search_path = elsewhere, public, pg_catalog", shadows],
+  "a small statement_timeout": ["statement_timeout = '15ms'", ""],
+} as const;
+
+/** A database with such settings. */
+async function presetDatabase(preset: string, objects: string) {
+  const [directory, database] = [await temporaryDirectory(), await createDatabaseOn(debian.url)];
+  if (objects) await using(database.url, (sql) => sql.unsafe(objects));
+  await using(debian.url, (sql) => sql.unsafe(`alter database ${database.name} set ${preset}`));
+  const run = async (...args: string[]) => {
+    const environment = { SVC_DATABASE_URL: database.url, PATH: debian.tools };
+    const { code, stdout, stderr } = await svc(["database", ...args], environment, directory.path);
+    const known = stderr.replace(/^svc: the schema in the backup is not quite .*\n/, "");
+    expect({ args, code, stderr: known }).toEqual({ args, code: 0, stderr: "" });
+    return stdout;
+  };
+  const dispose = async () => {
+    await database[Symbol.asyncDispose]();
+    await directory[Symbol.asyncDispose]();
+  };
+  return { url: database.url, run, [Symbol.asyncDispose]: dispose };
+}
+
+describe.each(Object.entries(presets))("with %s in the database's settings", (_what, [preset, objects]) => {
+  test("the schema is made, inspected and dropped", async () => {
+    await using database = await presetDatabase(preset, objects);
+    const { run } = database;
+    await run("init");
+    for (const command of ["upgrade", "populate", "sync-triggers"]) {
+      expect(await run(command)).toContain("othing to do");
+    }
+    expect(await run("current")).toMatch(/^\d{8}T\d{4}_/);
+    if (!objects) await run("check", "--drift");
+    await run("drop", "--yes");
+  });
+
+  test("a backup is made and restored", async () => {
+    await using database = await presetDatabase(preset, objects);
+    const { run, url } = database;
+    await upgrade({ url });
+    const search = "?options=-c%20search_path%3Dpublic%20-c%20statement_timeout%3D0";
+    const ownUrl = Object.assign(new URL(url), { search }).href;
+    await using(ownUrl, (sql) =>
+      sql.unsafe(`insert into audit_log (at, actor, action, data)
+        select now(), gen_random_uuid(), 'noise', '{}' from generate_series(1, 20000)`),
+    );
+    const before = await contentOf(ownUrl);
+    await run("dump", "--format", objects ? "custom" : "portable");
+    await using(ownUrl, (sql) => sql`delete from audit_log`);
+    await run("restore", "--yes");
+    expect(await contentOf(ownUrl)).toEqual(before);
+    await run("restore", "--example", "--yes");
+  });
+});
