@@ -168,7 +168,7 @@ export function startServer(
   return startProgram(parts, cwd, {
     command: [...svcFromSource, ...words],
     env: { SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters", ...env },
-    ready: /svc: listening on (http:\S+)/,
+    ready: /listening on (http:[^"\s]+)/,
   });
 }
 

@@ -20,6 +20,11 @@ export function createLog(
   );
 }
 
+/** For what a process that serves says of itself, whatever level is configured: where it listens, which worker has ended. */
+export function createLifecycleLog(): Log {
+  return createLog("info");
+}
+
 /** Lowers the level of a log to `debug` and back, while the program goes on. */
 export class Verbosity {
   readonly #configured: string;

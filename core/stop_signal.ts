@@ -1,3 +1,5 @@
+import { closeSync, openSync } from "node:fs";
+
 /** Whoever passes on a signal that the whole process group got has us hear it twice. */
 const echoMilliseconds = 500;
 
@@ -15,4 +17,22 @@ export function stopSignal(): Promise<void> {
     process.on(signal, stop);
   }
   return promise;
+}
+
+/**
+ * Calls `reload` at SIGHUP. Where this process was started from a terminal, and that is gone, SIGHUP has its first
+ * meaning (termio(7)): then it calls `stop`.
+ */
+export function onHangUp(reload: () => void, stop: () => void): void {
+  const startedOnTerminal = hasTerminal();
+  process.on("SIGHUP", () => (startedOnTerminal && !hasTerminal() ? stop() : reload()));
+}
+
+function hasTerminal(): boolean {
+  try {
+    closeSync(openSync("/dev/tty", "r"));
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -70,7 +70,7 @@ test("it knows the revisions, and serves", async () => {
   const address = await new Promise<string>((settle, reject) => {
     server.stderr.on("data", (chunk) => {
       said += chunk;
-      const found = said.match(/listening on (\S+)/)?.[1];
+      const found = said.match(/listening on ([^"\s]+)/)?.[1];
       if (found) settle(found);
     });
     ended.then(() => reject(new Error(said)));

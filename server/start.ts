@@ -1,16 +1,20 @@
 import { existsSync } from "node:fs";
 import { hostInUrl } from "../core/address.ts";
+import { systemClock } from "../core/clock.ts";
 import { type Environment, readConfig } from "../core/config.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
-import { stopSignal } from "../core/stop_signal.ts";
+import { createLifecycleLog, type Log } from "../core/log.ts";
+import { onHangUp, stopSignal } from "../core/stop_signal.ts";
 import { type MetricsPlace, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
 import type { Operator } from "./app.ts";
 import { isElysia, loadApp } from "./start/load_app.ts";
 import type { StartOptions } from "./start/options.ts";
-import { serve } from "./start/serve.ts";
+import { type Serving, serve } from "./start/serve.ts";
 import { shareNewConnections, takeNewConnections } from "./start/socket.ts";
+import { onceMore } from "./start/supervise.ts";
 import { obey, stopOrdered, tell } from "./start/supervised.ts";
+import { certificateWarning } from "./start/tls.ts";
 
 /**
  * Serves the application until SIGINT or SIGTERM; one of several, until its supervisor says so. What the command line says
@@ -19,6 +23,9 @@ import { obey, stopOrdered, tell } from "./start/supervised.ts";
  */
 export async function startServer(options: StartOptions, environment: Environment): Promise<void> {
   const stop = Promise.withResolvers<void>();
+  const log = createLifecycleLog();
+  let reload = () => {};
+  if (!options.supervised) onHangUp(() => reload(), stop.resolve);
   void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
   // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settingsOf(options, environment));
@@ -40,8 +47,12 @@ export async function startServer(options: StartOptions, environment: Environmen
     if (options.supervised) tell("replace");
     else stop.resolve();
   });
-  if (!options.supervised) process.stderr.write(`svc: listening on ${serving.address}\n`);
-  if (endpoint) process.stderr.write(`svc: metrics at ${endpoint.address}\n`);
+  if (!options.supervised) log.info(`listening on ${serving.address}`);
+  if (endpoint) log.info(`metrics at ${endpoint.address}`);
+  reload = onceMore(
+    () => renewCertificate(serving, options, log),
+    (error) => log.error({ err: error }, "the certificate cannot be replaced; the old one is still in use"),
+  );
   const { verbosity } = operator;
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
   const takesNewOnes = options.takesOver && options.fd === undefined;
@@ -61,6 +72,22 @@ export async function startServer(options: StartOptions, environment: Environmen
   }
   await serving.stop();
   await Promise.all([endpoint?.stop(), operator.flush?.()]);
+}
+
+/** What SIGHUP asks of a process that serves alone. */
+async function renewCertificate(serving: Serving, options: StartOptions, log: Log): Promise<void> {
+  if (!serving.renewCertificate) {
+    const reason =
+      options.sslCertfile === undefined ? "there is no certificate" : "a Unix socket keeps its certificate";
+    log.warn(
+      `SIGHUP has changed nothing: ${reason}. For new settings, restart the server, or start it with --workers`,
+    );
+    return;
+  }
+  await serving.renewCertificate();
+  log.info("the certificate was read again");
+  const warning = certificateWarning(options, systemClock.now());
+  if (warning !== undefined) log.warn(warning);
 }
 
 /** Where the supervisor of such servers serves their metrics. @throws ConfigurationError with every fault of theirs */

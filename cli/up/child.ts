@@ -90,7 +90,7 @@ function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose 
 }
 
 /** Only the part itself knows a port that it has chosen, and only who is told may ask there. */
-const tellsPlace = /^svc: metrics at /;
+const tellsPlace = /^(svc: )?metrics at /;
 
 /**
  * A line of pino's JSON log, or anything else. Important: from level `error` (50) on, what looks like a crash, and where
@@ -103,7 +103,7 @@ function readLine(line: string): { text: string; important: boolean } {
       const cause = err?.message ? ` (${err.type}: ${err.message})` : "";
       const request = requestId ? ` [request ${requestId}]` : "";
       if (typeof level === "number" && msg !== undefined)
-        return { text: `${msg}${cause}${request}`, important: level >= 50 };
+        return { text: `${msg}${cause}${request}`, important: level >= 50 || tellsPlace.test(msg) };
     } catch {
       // Not pino's.
     }

@@ -11,6 +11,8 @@ const lingerMilliseconds = 30_000;
 export interface Relay {
   /** Who the client is that the server sees as one of ours. */
   addressOf(seen: SocketAddress | null): SocketAddress | null;
+  /** Passes new connections on to this port; those that are open stay where they are. */
+  lead(port: number): void;
   /** Takes no more connections; those that are open go on. */
   close(): void;
 }
@@ -21,7 +23,8 @@ export interface Relay {
  *
  * @throws SvcError when the descriptor does not listen
  */
-export async function relay(fd: number, port: number): Promise<Relay> {
+export async function relay(fd: number, first: number): Promise<Relay> {
+  let port = first;
   /** By the port from which a connection is passed on. */
   const clients = new Map<number, SocketAddress>();
   const server = createServer({ allowHalfOpen: true }, (client) => {
@@ -55,6 +58,9 @@ export async function relay(fd: number, port: number): Promise<Relay> {
   }
   return {
     addressOf: (seen) => (seen ? (clients.get(seen.port) ?? seen) : seen),
+    lead: (next) => {
+      port = next;
+    },
     close: () => void server.close(),
   };
 }

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../tests/support/e2e_until.ts";
-import { appFolder, startServing } from "../../tests/support/serving.ts";
+import { appFolder, messagesIn, startServing } from "../../tests/support/serving.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -70,5 +70,9 @@ test("a drain that comes to its end behind the grace time stops nothing a second
     app: "late:app",
   });
   const { code, stdout, stderr } = await server.end("SIGTERM");
-  expect([code, stdout, stderr]).toEqual([0, "", `svc: listening on http://127.0.0.1:${server.port}\n`]);
+  expect([code, stdout, messagesIn(stderr)]).toEqual([
+    0,
+    "",
+    [`listening on http://127.0.0.1:${server.port}`],
+  ]);
 });

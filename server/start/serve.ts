@@ -6,7 +6,13 @@ import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
 import { placeOf, type StartOptions } from "./options.ts";
 import { localAddress, relay } from "./relay.ts";
-import { ignoreNewConnections, setBacklog } from "./socket.ts";
+import {
+  ignoreNewConnections,
+  listeningSockets,
+  setBacklog,
+  shareNewConnections,
+  takeNewConnections,
+} from "./socket.ts";
 import { tlsOf } from "./tls.ts";
 import { takeOver } from "./unix_socket.ts";
 
@@ -25,6 +31,11 @@ export interface Serving {
   address: string;
   /** It goes on, and whoever asks is told that it will be gone soon: other clients, and these ones next time, go elsewhere. */
   leave(): void;
+  /**
+   * Reads certificate, key and authorities again. Connections that are open go on with those that they began with.
+   * @throws ConfigurationError when the files cannot be used: the old ones are served then
+   */
+  renewCertificate?(): Promise<void>;
   /** Finishes what is under way, within the grace time; then cuts. */
   stop(): Promise<void>;
 }
@@ -41,15 +52,43 @@ export async function serve(
   const refused = isElysia(app) ? app.decorator.operator?.refused : undefined;
   const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
   if (options.uds !== undefined) await takeOver(options.uds);
-  const server = listen(app, gate, options);
+  const others = listeningSockets();
+  // Elysia's types say no more of a handler than that it is a function.
+  if (isElysia(app)) app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));
+  let server = listen(app, gate, options);
+  let sockets = listeningSockets().filter((fd) => !others.includes(fd));
+  /** With the certificates of before, until their last connection has ended. */
+  const previous = new Set<Server<unknown>>();
   const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
-  gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : onThisMachine));
+  const attach = () =>
+    gate.attach(server, inner?.addressOf ?? (options.uds === undefined ? undefined : onThisMachine));
+  attach();
+  const renewCertificate = async () => {
+    const [before, old, listening] = [server, sockets, listeningSockets()];
+    server = listen(app, gate, options);
+    previous.add(before);
+    attach();
+    if (options.backlog !== undefined) setBacklog(options.backlog);
+    sockets = listeningSockets().filter((fd) => !listening.includes(fd));
+    if (inner) inner.lead(server.port ?? 0);
+    else {
+      takeNewConnections(sockets);
+      ignoreNewConnections(old);
+    }
+    // What was about to come in on the old one still does.
+    await Bun.sleep(quietMilliseconds);
+    void before.stop(false).then(() => previous.delete(before));
+    shareNewConnections(sockets);
+  };
   if (options.uds !== undefined) chmodSync(options.uds, options.udsMode ?? defaultUdsMode);
   if (options.backlog !== undefined && !setBacklog(options.backlog)) {
     throw new ConfigurationError(["--backlog: this system does not let us set it"]);
   }
   return {
     address: placeOf({ ...options, port: server.port ?? options.port }),
+    ...(options.sslCertfile === undefined || options.supervised || options.uds !== undefined
+      ? {}
+      : { renewCertificate }),
     leave() {
       gate.close();
       if (isElysia(app)) app.decorator.leave?.();
@@ -62,7 +101,10 @@ export async function serve(
         if (!inner) ignoreNewConnections();
         await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
       }
-      const stop = async (now: boolean) => void (await (isElysia(app) ? app.stop(now) : server.stop(now)));
+      const stop = async (now: boolean) => {
+        const current = isElysia(app) ? app.stop(now) : server.stop(now);
+        await Promise.all([current, ...[...previous].map((one) => one.stop(now))]);
+      };
       // Ends requests that are held, while their connections are there; another application may have none.
       const drained = isElysia(app) ? app.decorator.drain?.() : undefined;
       let cut = false;
@@ -92,7 +134,7 @@ function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): S
       ? { unix: uds }
       : fd !== undefined
         ? { hostname: "127.0.0.1", port: 0, reusePort: false }
-        : { hostname: host, port, reusePort: supervised };
+        : { hostname: host, port, reusePort: supervised || options.sslCertfile !== undefined };
   const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
   const settings = { ...place, idleTimeout, tls: tlsOf(options), development: false };
   try {
@@ -103,10 +145,12 @@ function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): S
       return Bun.serve({ ...settings, fetch, error } as Bun.Serve.Options<unknown>);
     }
     if (settings.tls !== undefined) readHttpsUrls(app);
+    const listeners = process.listeners("beforeExit");
     // Elysia hands on what it does not know; its types know of no Unix socket.
-    // Its types say no more of a handler than that it is a function.
-    app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));
     app.listen(settings as Parameters<typeof app.listen>[0]);
+    // Each time, it would have one more of these stop the server at the end of the process, which we do.
+    for (const listener of process.listeners("beforeExit"))
+      if (!listeners.includes(listener)) process.off("beforeExit", listener);
     return app.server as Server<unknown>;
   } catch (cause) {
     throw unlistenable(cause, options);

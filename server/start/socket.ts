@@ -30,7 +30,9 @@ function libc() {
 }
 
 /** The sockets of this process that accept connections. */
-function listeningSockets({ getsockopt }: NonNullable<ReturnType<typeof libc>>): number[] {
+export function listeningSockets(system = libc()): number[] {
+  if (!system) return [];
+  const { getsockopt } = system;
   return readdirSync("/proc/self/fd")
     .map(Number)
     .filter((fd) => {
@@ -65,7 +67,7 @@ type Instruction = readonly [operation: number, yes: number, no: number, value: 
 
 const RET = 0x06;
 
-function attach(option: number, code: readonly Instruction[]): void {
+function attach(option: number, code: readonly Instruction[], sockets?: readonly number[]): void {
   const system = libc();
   if (!system) return;
   const instructions = new DataView(new ArrayBuffer(code.length * 8));
@@ -76,42 +78,45 @@ function attach(option: number, code: readonly Instruction[]): void {
     instructions.setUint32(at * 8 + 4, value, true);
   });
   const program = new BigUint64Array([BigInt(code.length), BigInt(ptr(instructions))]);
-  for (const fd of listeningSockets(system)) system.setsockopt(fd, SOL_SOCKET, option, ptr(program), 16);
+  for (const fd of sockets ?? listeningSockets(system))
+    system.setsockopt(fd, SOL_SOCKET, option, ptr(program), 16);
 }
 
 /**
- * Lets no new connection begin on the sockets of this process, while those that are half open still come in. Without
+ * Lets no new connection begin on these sockets (all of this process unless given), while those that are half open still come in. Without
  * it, what has been connected and not yet accepted would be cut off when the socket closes. A client that begins now is
  * not refused: it tries again after a second, and meets another process then.
  */
-export function ignoreNewConnections(): void {
+export function ignoreNewConnections(sockets?: readonly number[]): void {
   // ldb [13]; jset #SYN, drop, take: the header of TCP begins at 0.
-  attach(SO_ATTACH_FILTER, [
-    [0x30, 0, 0, 13],
-    [0x45, 0, 1, 0x02],
-    [RET, 0, 0, 0],
-    [RET, 0, 0, 0xffffffff],
-  ]);
+  attach(
+    SO_ATTACH_FILTER,
+    [
+      [0x30, 0, 0, 13],
+      [0x45, 0, 1, 0x02],
+      [RET, 0, 0, 0],
+      [RET, 0, 0, 0xffffffff],
+    ],
+    sockets,
+  );
 }
 
 /**
- * Of all the processes that share the port, this one, which has just joined them, gets every new connection, so that none
- * has to begin twice while another process goes (see ignoreNewConnections).
+ * Of all sockets that share the port, this one (the only one of this process unless given), which has just joined them, gets
+ * every new connection, so that none has to begin twice while another one goes (see ignoreNewConnections).
  */
-export function takeNewConnections(): void {
-  const own = placeAmongListeners();
-  if (own !== undefined) attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, own]]);
+export function takeNewConnections(sockets: readonly number[] = listeningSockets()): void {
+  const own = placeAmongListeners(sockets);
+  if (own !== undefined) attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, own]], sockets);
 }
 
 /** They are shared again: for want of a process of that number, the system chooses as if nobody had said a word. */
-export function shareNewConnections(): void {
-  attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, 0xffffffff]]);
+export function shareNewConnections(sockets?: readonly number[]): void {
+  attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, 0xffffffff]], sockets);
 }
 
 /** The system counts the sockets of one address from 0 in the order in which they began to listen. */
-function placeAmongListeners(): number | undefined {
-  const system = libc();
-  const [fd] = system ? listeningSockets(system) : [];
+function placeAmongListeners([fd]: readonly number[]): number | undefined {
   if (fd === undefined) return undefined;
   const inode = readlinkSync(`/proc/self/fd/${fd}`).match(/\d+/)?.[0];
   const listeners = ["/proc/net/tcp", "/proc/net/tcp6"]

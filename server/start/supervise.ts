@@ -1,9 +1,10 @@
-import { stopSignal } from "../../core/stop_signal.ts";
+import { createLifecycleLog } from "../../core/log.ts";
+import { onHangUp, stopSignal } from "../../core/stop_signal.ts";
 import { type MetricsPlace, serveMetrics } from "../../core/telemetry/endpoint.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { watchFiles } from "./watch.ts";
 
-export interface SuperviseOptions extends Omit<SupervisorOptions, "say"> {
+export interface SuperviseOptions extends Omit<SupervisorOptions, "log"> {
   /** Where the workers listen, as a person types it. */
   address: string;
   /** How long they go on serving after the signal, telling so. */
@@ -26,22 +27,23 @@ export async function supervise({
   reload,
   ...options
 }: SuperviseOptions): Promise<void> {
-  const say = (text: string) => void process.stderr.write(`svc: ${text}\n`);
-  const supervisor = new Supervisor({ ...options, say });
+  const log = createLifecycleLog();
+  const supervisor = new Supervisor({ ...options, log });
   const endpoint = metrics && serveMetrics(metrics, () => supervisor.metrics());
   process.on("SIGUSR2", () => supervisor.toggleVerbosity());
-  const stop = stopSignal();
+  const hungUp = Promise.withResolvers<void>();
+  const stop = Promise.race([stopSignal(), hungUp.promise]);
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const again = onceMore(
     () => begun.then(() => supervisor.roll()),
-    () => say("the workers cannot be replaced; those that run go on"),
+    () => log.error("the workers cannot be replaced; the old ones go on"),
   );
-  process.on("SIGHUP", again);
+  onHangUp(again, hungUp.resolve);
   const up = await Promise.race([supervisor.start().then(() => true), stop.then(() => false)]);
   if (up) begin();
   using _watch = reload.length === 0 ? undefined : watchFiles(reload, again);
-  if (up) say(`listening on ${address} with ${options.count} worker${options.count === 1 ? "" : "s"}`);
-  if (endpoint) say(`metrics at ${endpoint.address}`);
+  if (up) log.info(`listening on ${address} with ${options.count} worker${options.count === 1 ? "" : "s"}`);
+  if (endpoint) log.info(`metrics at ${endpoint.address}`);
   await stop;
   if (up && drainSeconds > 0) {
     supervisor.leave();

@@ -11,6 +11,11 @@ afterAll(() => folder[Symbol.dispose]());
 /** Larger than any that there is: no process can be started with it. */
 const noDescriptor = 2_000_000_000;
 
+const logOf = (said: string[]) => ({
+  info: (text: string) => void said.push(text),
+  warn: (text: string) => void said.push(text),
+});
+
 /** A supervisor whose attempts to start a process fail where `fails` says so of their number, counted from 1. */
 function supervisor(name: string, count: number, fails: (attempt: number) => boolean) {
   const socket = join(folder.path, name);
@@ -18,7 +23,7 @@ function supervisor(name: string, count: number, fails: (attempt: number) => boo
   let attempts = 0;
   const workers = new Supervisor({
     args: ["server", "start", `${join(folder.path, "mine")}:plain`, "--uds", socket, "--supervised"],
-    ...{ count, graceSeconds: 5, startSeconds: 60, say: (text: string) => void said.push(text) },
+    ...{ count, graceSeconds: 5, startSeconds: 60, log: logOf(said) },
     get fd() {
       attempts += 1;
       return fails(attempts) ? noDescriptor : undefined;

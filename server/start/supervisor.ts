@@ -17,7 +17,7 @@ export interface SupervisorOptions extends WorkerOptions {
   graceSeconds: number;
   /** A worker that does not answer by then hangs, and is ended. */
   startSeconds: number;
-  say: (text: string) => void;
+  log: Record<"info" | "warn", (text: string) => void>;
 }
 
 /** Keeps as many workers as were asked for, whatever becomes of each, until it is stopped. */
@@ -77,7 +77,9 @@ export class Supervisor {
   /** Has all workers log at `debug`, or again as they are configured. */
   toggleVerbosity(): void {
     this.#verbose = !this.#verbose;
-    this.options.say(this.#verbose ? "workers log at debug, until SIGUSR2" : "workers log as configured");
+    this.options.log.info(
+      this.#verbose ? "workers log at debug, until SIGUSR2" : "workers log as configured",
+    );
     for (const worker of this.#workers) this.#tellVerbosity(worker);
   }
 
@@ -97,9 +99,9 @@ export class Supervisor {
   #spawn(slot: number, takesOver = false): Worker {
     const worker = new Worker({ ...this.options, takesOver });
     worker.onWantsReplacement(() => void this.#retire(slot, worker));
-    const { startSeconds, say } = this.options;
+    const { startSeconds, log } = this.options;
     const timer = setTimeout(() => {
-      say(`worker ${worker.pid} did not answer within ${startSeconds} s`);
+      log.warn(`worker ${worker.pid} did not answer within ${startSeconds} s`);
       void this.#end(worker);
     }, startSeconds * 1000);
     void worker.ready.then(() => clearTimeout(timer));
@@ -135,7 +137,7 @@ export class Supervisor {
     if (!ready || this.#stopping) {
       // It has hardly begun to answer anybody.
       await next.stop(this.options.graceSeconds * 1000);
-      if (!this.#stopping) this.options.say("the new worker did not come up; the old one goes on");
+      if (!this.#stopping) this.options.log.warn("the new worker did not come up; the old one goes on");
       return false;
     }
     this.#workers[slot] = next;
@@ -159,7 +161,7 @@ export class Supervisor {
       const steady = performance.now() - worker.startedAt > steadyMilliseconds;
       pause = steady ? firstPauseMilliseconds : pause;
       const which = worker.pid === undefined ? "a worker" : `worker ${worker.pid}`;
-      this.options.say(`${which} ${how}; another one follows in ${pause / 1000} s`);
+      this.options.log.warn(`${which} ${how}; another one follows in ${pause / 1000} s`);
       await Promise.race([Bun.sleep(pause), this.#stop.promise]);
       if (this.#stopping) return;
       if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn(slot);

@@ -184,7 +184,7 @@ n=0; while [ -e "$0" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
 
 /** The address on which a server says that it listens. */
 export async function listening(server: Program): Promise<string> {
-  return (await server.says(/listening on (\S+)/))[1]!;
+  return (await server.says(/listening on ([^"\s]+)/))[1]!;
 }
 
 export async function freePort(): Promise<number> {

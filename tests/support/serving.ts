@@ -142,3 +142,11 @@ export async function startOnDescriptor(
     },
   };
 }
+
+/** What a server says, without the time and the level of each line. */
+export function messagesIn(stderr: string): string[] {
+  return stderr
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => (line.startsWith("{") ? JSON.parse(line).msg : line));
+}

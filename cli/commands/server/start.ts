@@ -179,7 +179,7 @@ export default defineCommand({
   ],
   notes: [
     "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
-    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0; the same signal again, half a second later, ends it at once. With --workers, SIGHUP replaces the workers one by one, and no connection is refused.",
+    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0; the same signal again, half a second later, ends it at once. SIGHUP reads the certificate again; with --workers it replaces the workers one by one. No connection is refused.",
     "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
     "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
   ],
@@ -197,6 +197,7 @@ export default defineCommand({
       { knownVariables },
       { certificateWarning },
       { systemClock },
+      { createLifecycleLog },
     ] = await Promise.all([
       import("../../../server/start.ts"),
       import("../../../server/start/options.ts"),
@@ -205,6 +206,7 @@ export default defineCommand({
       import("../../../server/known_variables.ts"),
       import("../../../server/start/tls.ts"),
       import("../../../core/clock.ts"),
+      import("../../../core/log.ts"),
     ]);
     if (app.startsWith("server/main:") && !supervised) {
       const own = given.envFile === undefined ? {} : readEnvironment(io.env, given.envFile);
@@ -219,14 +221,16 @@ export default defineCommand({
     if (!supervised) {
       // Before any worker, so that it is said once; so is what is wrong with the files.
       const warning = certificateWarning(options, systemClock.now());
-      if (warning !== undefined) io.stderr.write(`svc: ${warning}\n`);
+      if (warning !== undefined) createLifecycleLog().warn(warning);
     }
-    if (supervised || (!reload && workers === undefined)) {
+    const alone = !reload && workers === undefined;
+    // Workers, and a server that can replace its certificate, share the port: who else has it would get half of the requests.
+    if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
+      await assertFree(host, port, "the server", "--port");
+    if (supervised || alone) {
       await startServer(options, io.env);
       return;
     }
-    // The workers share the port, with anybody: who else has it would get half of the requests.
-    if (hasPort) await assertFree(host, port, "the server", "--port");
     const { reloadDir: _watched, fd, ...passedOn } = options;
     const args = { ...passedOn, supervised: true, ...(fd === undefined ? {} : { fd: 3 }) };
     await supervise({

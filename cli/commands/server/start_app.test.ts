@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { appFolder, startServing } from "../../../tests/support/serving.ts";
+import { appFolder, messagesIn, startServing } from "../../../tests/support/serving.ts";
 import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();
@@ -24,7 +24,7 @@ describe("APP", () => {
       expect(await server.ask("/a")).toEqual({ pid: server.pid, pathname: "/a", address: "127.0.0.1" });
       const { code, stdout, stderr } = await server.end();
       expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
-      expect(stderr).toBe(`svc: listening on http://127.0.0.1:${server.port}\n`);
+      expect(messagesIn(stderr)).toEqual([`listening on http://127.0.0.1:${server.port}`]);
     },
   );
 

@@ -236,7 +236,7 @@ test("the options reach the workers", async () => {
   ];
   writeFileSync(join(folder.path, "w.env"), "A=file\n");
   await using server = await start(["--workers", "2", ...args]);
-  await server.says(`svc: listening on http://127.0.0.1:${server.port} with 2 workers\n`);
+  await server.says(`"listening on http://127.0.0.1:${server.port} with 2 workers"`);
   const answer = await server.fetch("/svc/variable?name=SVC_ACCESS_LOG");
   expect([answer.headers.get("x-a"), await answer.text()]).toEqual(["two words", "false"]);
   expect(await (await server.fetch("/variable?name=A")).text()).toBe("file");

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:tls";
+import { join } from "node:path";
+import { appFolder, messagesIn, startOnDescriptor, startServing } from "../../../tests/support/serving.ts";
+import { until } from "../../../tests/support/e2e_until.ts";
+import { svcOnTerminal } from "../../testing/process.ts";
+
+/** SIGHUP to a server without --workers. */
+
+const folder = appFolder();
+const inFolder = (name: string) => join(folder.path, name);
+const names = ["one", "other"] as const;
+afterAll(() => folder[Symbol.dispose]());
+beforeAll(() => {
+  for (const name of names) {
+    const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+    const files = ["-keyout", inFolder(`${name}.key`), "-out", inFolder(`${name}.pem`)];
+    const made = Bun.spawnSync([
+      "openssl",
+      "req",
+      "-x509",
+      "-newkey",
+      "rsa:2048",
+      "-nodes",
+      ...files,
+      ...subject,
+    ]);
+    expect(made.exitCode).toBe(0);
+  }
+  use("one");
+});
+
+/** Puts this certificate in place. */
+function use(name: (typeof names)[number]) {
+  for (const end of ["key", "pem"]) copyFileSync(inFolder(`${name}.${end}`), inFolder(`current.${end}`));
+}
+
+const tls = () => ["--ssl-keyfile", inFolder("current.key"), "--ssl-certfile", inFolder("current.pem")];
+
+/** Whose certificate a new connection gets. */
+async function subjectAt(port: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () =>
+    resolve(String(socket.getPeerCertificate().subject.CN)),
+  );
+  socket.on("error", reject);
+  return await promise.finally(() => socket.destroy());
+}
+
+const ca = () => names.map((name) => readFileSync(inFolder(`${name}.pem`), "utf8"));
+
+describe.each(["mine:plain", "mine:elysia"])("%s", (app) => {
+  test("the certificate is read again; what is under way is answered, and nobody is refused", async () => {
+    use("one");
+    await using server = await startServing(folder.path, tls(), { app });
+    const ask = async (path = "/", keepalive = false) =>
+      (await fetch(`https://127.0.0.1:${server.port}${path}`, { tls: { ca: ca() }, keepalive })).json();
+    expect(await subjectAt(server.port)).toBe("one");
+    let going = true;
+    let answered = 0;
+    const failures: unknown[] = [];
+    const clients = Array.from({ length: 4 }, async (_, at) => {
+      while (going) {
+        await ask("/", at % 2 === 0).then(
+          () => (answered += 1),
+          (error) => failures.push(error),
+        );
+      }
+    });
+    for (const name of ["other", "one", "other"] as const) {
+      const slow = ask("/slow?ms=1500");
+      await server.says("slow for 1500");
+      use(name);
+      process.kill(server.pid, "SIGHUP");
+      await until("the new certificate", async () => (await subjectAt(server.port)) === name);
+      const seen = answered;
+      await until("answers by it", () => answered > seen + 20);
+      expect(await slow).toMatchObject({ pid: server.pid, pathname: "/slow", address: "127.0.0.1" });
+    }
+    going = false;
+    await Promise.all(clients);
+    expect(failures).toEqual([]);
+    expect((await server.end()).code).toBe(0);
+  });
+
+  test("files that cannot be used: the old certificate stays, and the log says why", async () => {
+    use("one");
+    await using server = await startServing(folder.path, tls(), { app });
+    copyFileSync(inFolder("other.pem"), inFolder("current.pem"));
+    process.kill(server.pid, "SIGHUP");
+    await server.says("the old one is still in use");
+    expect(server.said()).toContain("is not the key of the first certificate in");
+    expect(await subjectAt(server.port)).toBe("one");
+    use("other");
+    process.kill(server.pid, "SIGHUP");
+    await server.says("the certificate was read again");
+    expect(await subjectAt(server.port)).toBe("other");
+    expect((await server.end()).code).toBe(0);
+  });
+});
+
+test("--fd: the certificate is read again", async () => {
+  use("one");
+  await using server = await startOnDescriptor(folder.path, ["--fd", "3", ...tls()]);
+  expect(await subjectAt(server.port)).toBe("one");
+  use("other");
+  process.kill(server.pid, "SIGHUP");
+  await until("the new certificate", async () => (await subjectAt(server.port)) === "other");
+  process.kill(server.pid, "SIGTERM");
+  expect(await server.exited).toBe(0);
+});
+
+test("without TLS it goes on, and says what to do instead", async () => {
+  await using server = await startServing(folder.path, []);
+  process.kill(server.pid, "SIGHUP");
+  await server.says("SIGHUP has changed nothing");
+  expect((await server.ask()).pid).toBe(server.pid);
+  const { code, stderr } = await server.end();
+  expect(code).toBe(0);
+  expect(messagesIn(stderr)).toEqual([
+    `listening on http://127.0.0.1:${server.port}`,
+    "SIGHUP has changed nothing: there is no certificate. For new settings, restart the server, or start it with --workers",
+  ]);
+});
+
+test("while the application is loaded it is ignored", async () => {
+  const source = `
+    process.kill(process.pid, "SIGHUP");
+    await Bun.sleep(100);
+    export { plain as app } from "./mine.ts";
+  `;
+  writeFileSync(inFolder("hangs_up.ts"), source);
+  await using server = await startServing(folder.path, [], { app: "hangs_up:app" });
+  expect((await server.end()).code).toBe(0);
+});
+
+test("a second server on the port of one with TLS is refused", async () => {
+  use("one");
+  await using server = await startServing(folder.path, tls());
+  await expect(
+    startServing(folder.path, [...tls(), "--port", String(server.port)], { port: false }),
+  ).rejects.toThrow(`Port ${server.port} of 127.0.0.1 is taken`);
+});
+
+test.each([[[]], [["--workers", "1"]]])(
+  "when the terminal is closed that it was started from, %p: it ends",
+  async (args) => {
+    const { child, exitCode, shows } = svcOnTerminal(
+      ["server", "start", "mine:plain", "--port", "0", ...args],
+      {},
+      undefined,
+      folder.path,
+    );
+    await shows(/listening on/);
+    child.terminal!.close();
+    expect(await exitCode()).toBe(0);
+  },
+);
