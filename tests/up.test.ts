@@ -159,10 +159,15 @@ describe("svc up", () => {
   test("what the environment sets wins: no provider and no database of its own", async () => {
     await using other = startUp(data);
     await other.ready;
-    const url = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").match(
-      /SVC_DATABASE_URL=([^\0]+)/,
-    )![1]!;
-    const environment = { SVC_DATABASE_URL: url, SVC_OIDC_ISSUER: "https://id.example.com" };
+    const variables = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").split("\0");
+    const valueOf = (name: string) =>
+      variables.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
+    const environment = {
+      SVC_DATABASE_URL: valueOf("SVC_DATABASE_URL"),
+      // Which belongs to the database, whose signing keys it opens.
+      SVC_KEY_SECRET: valueOf("SVC_KEY_SECRET"),
+      SVC_OIDC_ISSUER: "https://id.example.com",
+    };
     await using up = startUp(join(directory, "own"), [], environment);
     const address = await up.ready;
     expect((await fetch(`${address}/healthcheck`)).status).toBe(200);
