@@ -160,12 +160,12 @@ describe("svc up", () => {
     await using other = startUp(data);
     await other.ready;
     const variables = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").split("\0");
-    const valueOf = (name: string) =>
+    const variableOf = (name: string) =>
       variables.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
     const environment = {
-      SVC_DATABASE_URL: valueOf("SVC_DATABASE_URL"),
+      SVC_DATABASE_URL: variableOf("SVC_DATABASE_URL"),
       // Which belongs to the database, whose signing keys it opens.
-      SVC_KEY_SECRET: valueOf("SVC_KEY_SECRET"),
+      SVC_KEY_SECRET: variableOf("SVC_KEY_SECRET"),
       SVC_OIDC_ISSUER: "https://id.example.com",
     };
     await using up = startUp(join(directory, "own"), [], environment);
