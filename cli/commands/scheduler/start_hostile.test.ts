@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
@@ -133,6 +134,32 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     if (signal === "SIGTERM") expect(worker.said()).toContain("svc: term-sync: stopped\n");
   },
 );
+
+test("while a plugin loops, the other tasks run, the worker is healthy, and SIGTERM ends it in order", async () => {
+  const sql = openSql(database.url, { max: 1 });
+  // All but the daily tasks are due.
+  await sql`delete from run`;
+  await sql`delete from scheduled_task`;
+  for (const { name } of scheduledTasks)
+    await sql`insert into scheduled_task (name, since) values (${name}, now() - interval '1 hour')`;
+  const args = ["scheduler", "start", "--health-port", "0"];
+  const worker = spawnSvc(args, environment("loops"), undefined, directory);
+  await worker.says("/healthcheck\n");
+  const others = ["calculate-incident-cost", "incident-task-sync", "application-sync"];
+  await until("the other tasks", async () => {
+    const done = await sql`select from run where state = 'Done' and task in ${sql(others)}`;
+    return done.length >= others.length;
+  });
+  expect([...(await sql`select state from run where task = 'term-sync'`)]).toEqual([{ state: "Running" }]);
+  const [, address] = worker.said().match(/health at (\S+)/)!;
+  expect((await fetch(address!)).status).toBe(200);
+  const processes = descendants(worker.child.pid).filter(({ command }) => command.includes("host.ts"));
+  expect(processes).toHaveLength(1);
+  worker.child.kill("SIGTERM");
+  expect((await worker.finished).code).toBe(0);
+  await untilGone(processes);
+  await sql.end();
+}, 60_000);
 
 test("that nobody reads the outcome any more is no failure", async () => {
   const main = join(import.meta.dir, "..", "..", "main.ts");
