@@ -13,7 +13,7 @@ import { defineCommand } from "./command.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { run } from "./run.ts";
 import { testIo } from "./testing/io.ts";
-import type { Group } from "./tree.ts";
+import { type Group, isGroup, root } from "./tree.ts";
 
 /** A tree of one command, `svc do`, that throws. */
 function throwing(error: unknown): Group {
@@ -51,6 +51,62 @@ describe("exit codes", () => {
     });
   }
 });
+
+describe("under --json an error is one line of JSON", () => {
+  const cases: [unknown, number, string, string][] = [
+    [new Forbidden("no"), 1, "forbidden", "no"],
+    [new Unauthenticated("run svc login"), 4, "unauthenticated", "run svc login"],
+    [new ConfigurationError(["A: wrong", "B: wrong"]), 1, "configuration", "A: wrong\nB: wrong"],
+    [new UsageError("bad word"), 2, "usage", "bad word"],
+    [new Interrupted(), 130, "interrupted", "interrupted"],
+    [
+      ...[Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" }), 1, "internal"],
+      "something unexpected went wrong (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where",
+    ] as [unknown, number, string, string],
+  ];
+  test.each(cases.map((each) => [each[2], each] as const))(
+    "%s",
+    async (_, [error, exitCode, code, message]) => {
+      const command = defineCommand({
+        args: { json: { type: "boolean", description: "Print JSON" } },
+        run: () => Promise.reject(error),
+      });
+      const tree = {
+        about: "",
+        commands: { do: { about: "Do it", load: async () => ({ default: command }) } },
+      };
+      const io = testIo();
+      expect(await run(["do", "--json"], io, tree)).toBe(exitCode);
+      const line = JSON.stringify({ error: { code, message, exit_code: exitCode } });
+      expect(io.out).toEqual({ stdout: "", stderr: `${line}\n` });
+    },
+  );
+
+  test("of each command that has the option, also where the command line is wrong", async () => {
+    const paths = await withJson(root, []);
+    expect(paths.length).toBeGreaterThan(15);
+    for (const path of [...paths, ["nonsense"]]) {
+      const io = testIo();
+      expect(await run([...path, "--nonsense", "--json"], io)).toBe(2);
+      expect([path, JSON.parse(io.out.stderr).error.code, io.out.stdout]).toEqual([path, "usage", ""]);
+    }
+  });
+
+  test("but not behind `--`, where it is no option", async () => {
+    const io = testIo();
+    expect(await run(["whoami", "--", "--json"], io)).toBe(2);
+    expect(io.out.stderr).toStartWith("svc: ");
+  });
+});
+
+/** The paths of all commands with `--json`. */
+async function withJson(group: Group, at: string[]): Promise<string[][]> {
+  const found = Object.entries(group.commands).map(async ([name, node]) => {
+    if (isGroup(node)) return withJson(node, [...at, name]);
+    return "json" in (await node.load()).default.args ? [[...at, name]] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
 
 test("an unknown error is one line, without its message", async () => {
   const error = Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" });

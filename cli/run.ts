@@ -16,7 +16,7 @@ const INTERRUPTED = 130;
 
 /**
  * Runs one command line and tells the exit code; nothing else in `cli/` knows exit codes. What went wrong is one line
- * on stderr (one a fault where a configuration has several), never a stack unless `SVC_DEBUG=1`.
+ * on stderr (one a fault where a configuration has several), never a stack unless `SVC_DEBUG=1`. Under `--json` it is JSON.
  */
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
   if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
@@ -29,8 +29,14 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
     });
     return OK;
   } catch (error) {
-    return await report(error, io, tree);
+    return asksForJson(argv) ? reportJson(error, io) : await report(error, io, tree);
   }
+}
+
+/** Whether `--json` is among the options, also where the command or another option is wrong. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  return argv.slice(0, end < 0 ? undefined : end).includes("--json");
 }
 
 /** Nobody reads what goes wrong while they type: a shell that gets no answer completes nothing. */
@@ -63,6 +69,33 @@ async function report(error: unknown, io: Io, tree: Group): Promise<number> {
   }
   complain(unexpected(error));
   return FAILURE;
+}
+
+/**
+ * One line on stderr: `{"error":{"code":"unauthenticated","message":"...","exit_code":4}}`. The code is one of the
+ * server's, or `usage` or `interrupted`.
+ */
+function reportJson(error: unknown, io: Io): number {
+  const tell = (code: string, message: string, exit_code: number) => {
+    io.stderr.write(
+      `${JSON.stringify({
+        error: {
+          code,
+          message: message
+            .split("\n")
+            .map((line) => printable(line))
+            .join("\n"),
+          exit_code,
+        },
+      })}\n`,
+    );
+    return exit_code;
+  };
+  if (error instanceof Interrupted) return tell("interrupted", "interrupted", INTERRUPTED);
+  if (error instanceof UsageError) return tell("usage", error.message, USAGE);
+  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${Bun.inspect(error)}\n`);
+  if (error instanceof SvcError) return tell(error.code, error.detail, exitCode(error.code));
+  return tell("internal", unexpected(error), FAILURE);
 }
 
 function exitCode(code: ErrorCode): number {

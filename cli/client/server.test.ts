@@ -41,8 +41,15 @@ describe("an address", () => {
     ["example.com", '"example.com" is not an http or https address; did you mean https://example.com?'],
     [
       "localhost:8000",
-      '"localhost:8000" is not an http or https address; did you mean https://localhost:8000?',
+      '"localhost:8000" is not an http or https address; did you mean http://localhost:8000?',
     ],
+    [
+      "127.0.0.1:18000",
+      '"127.0.0.1:18000" is not an http or https address; did you mean http://127.0.0.1:18000?',
+    ],
+    ["[::1]:8000", '"[::1]:8000" is not an http or https address; did you mean http://[::1]:8000?'],
+    ["10.0.0.7:8000", '"10.0.0.7:8000" is not an http or https address; did you mean https://10.0.0.7:8000?'],
+    ["example.com:99999", '"example.com:99999" is not an http or https address'],
     ["file:///etc/passwd", '"file:///etc/passwd" is not an http or https address'],
     ["javascript:alert(1)", '"javascript:alert(1)" is not an http or https address'],
     ["", '"" is not an http or https address'],

@@ -37,12 +37,16 @@ export function parseServer(text: string, error: (fault: string) => Error): Serv
   const shown = printable(text, 100);
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    const hint = /^[\w.-]+(:\d+)?(\/|$)/.test(text) ? `; did you mean https://${shown}?` : "";
-    throw error(`"${shown}" is not an http or https address${hint}`);
+    throw error(`"${shown}" is not an http or https address${addressHint(text, shown)}`);
   }
   if (url.username || url.password) throw error("the address must not hold a user name or password");
   if (url.search || url.hash) throw error(`"${shown}" must end before "?" and "#"`);
   return { base: url.origin + url.pathname.replace(/\/+$/, ""), origin: url.origin };
+}
+
+function addressHint(text: string, shown: string): string {
+  if (!/^([\w.-]+|\[[\da-f:]+\])(:\d+)?(\/|$)/i.test(text) || !URL.canParse(`http://${text}`)) return "";
+  return `; did you mean ${isLoopback(`http://${text}`) ? "http" : "https"}://${shown}?`;
 }
 
 /** Whether the host can only be this machine. */

@@ -1,0 +1,14 @@
+import { Elysia } from "elysia";
+import { expect, test } from "bun:test";
+import { routeTable } from "./route_table.ts";
+
+test("what varies is in braces, and a path with two spellings is two rows", () => {
+  const app = new Elysia()
+    .get("/challenge:validator/:challengeToken", "")
+    .get("/incidents/:incident_id/events/:event_id", "");
+  expect(routeTable(app)).toEqual([
+    { path: "/challenge:validator/{challengeToken}", authenticated: false, method: "GET" },
+    { path: "/challenge_validator/{challengeToken}", authenticated: false, method: "GET" },
+    { path: "/incidents/{incident_id}/events/{event_id}", authenticated: false, method: "GET" },
+  ]);
+});
