@@ -88,6 +88,10 @@ export const root: Group = {
           about: "Claim the slots of a paused task again",
           load: () => import("./commands/scheduler/resume.ts"),
         },
+        rewind: {
+          about: "End a standstill after the database's clock was ahead",
+          load: () => import("./commands/scheduler/rewind.ts"),
+        },
         deliveries: {
           about: "Show what waits to be sent and what could not be, and send it again",
           load: () => import("./commands/scheduler/deliveries.ts"),

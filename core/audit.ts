@@ -15,6 +15,7 @@ export type AuditAction =
   | "key.created"
   | "scheduled_task.paused"
   | "scheduled_task.resumed"
+  | "schedule.rewound"
   | "delivery.resent"
   | "document.deleted"
   | "incident.deleted"

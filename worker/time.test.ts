@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { DatabaseTime, inTime, pause } from "./time.ts";
 
 const never = new AbortController().signal;
@@ -61,6 +61,26 @@ test("wakes when it is told to", async () => {
   await sleeping;
   await pause(3_600_000, stop.signal);
 });
+
+test("wakes when somebody has set the database's clock back", async () => {
+  const time = new DatabaseTime();
+  observe(time, 86_400_000, 2);
+  const sleeping = time.sleepUntil(new Date(time.now().getTime() + 7000), never);
+  observe(time, 0, 2);
+  await sleeping;
+  expect(errorOf(time, 0)).toBeLessThan(50);
+}, 20_000);
+
+test("wakes now and then, since an operator may have changed what is due", async () => {
+  const time = new DatabaseTime();
+  observe(time, 0, 0);
+  const now = performance.now.bind(performance);
+  let later = 0;
+  using _ = spyOn(performance, "now").mockImplementation(() => now() + later);
+  const sleeping = time.sleepUntil(new Date(time.now().getTime() + 3_600_000), never);
+  later = 30_000;
+  await sleeping;
+}, 20_000);
 
 test("what does not answer in time is given up", async () => {
   expect(await inTime(1000, Promise.resolve(7))).toBe(7);

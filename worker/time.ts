@@ -3,6 +3,8 @@ import type { Clock } from "../core/clock.ts";
 /** Timers of the runtime end at most this late by themselves, and long ones are looked at in between. */
 const longestTimerMilliseconds = 5000;
 
+const longestSleepMilliseconds = 30_000;
+
 /** From then on the time is looked at again and again: a timer of the runtime alone is a millisecond late, or several. */
 const nearMilliseconds = 3;
 
@@ -13,6 +15,8 @@ const nearMilliseconds = 3;
 export class DatabaseTime implements Clock {
   #offset: number | undefined;
   #error = Number.POSITIVE_INFINITY;
+  /** How often somebody has set the database's clock. */
+  #jumps = 0;
 
   /**
    * Takes a time that the database said between two instants of `performance.now()`. A better one replaces a worse one;
@@ -27,6 +31,7 @@ export class DatabaseTime implements Clock {
       this.#error += 0.5;
       return;
     }
+    if (this.#offset !== undefined && contradicts) this.#jumps += 1;
     this.#offset = offset;
     this.#error = error;
   }
@@ -37,9 +42,13 @@ export class DatabaseTime implements Clock {
     return new Date(performance.now() + this.#offset);
   }
 
-  /** Settles a moment behind that time, so that the database agrees that it has come; or when `signal` aborts. */
+  /**
+   * Settles a moment after that time, so that the database agrees that it has come; when `signal` aborts; when somebody has
+   * set the database's clock; or after half a minute, since an operator may have changed what is due.
+   */
   async sleepUntil(at: Date, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    const [jumps, end] = [this.#jumps, performance.now() + longestSleepMilliseconds];
+    while (!signal.aborted && this.#jumps === jumps && performance.now() < end) {
       const left = at.getTime() - (performance.now() + (this.#offset ?? 0));
       if (left < 0) return;
       if (left > nearMilliseconds)

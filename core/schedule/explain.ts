@@ -16,6 +16,7 @@ export function explain(
   const { last, lastEnded } = status;
   const isOfLast = ({ slot }: SeenFault) => slot.getTime() === lastEnded?.getTime();
   const [ofLast, earlier] = [faults.filter(isOfLast), faults.filter((fault) => !isOfLast(fault))];
+  const isAhead = last !== null && last.slot > now;
   return [
     `${status.name} at ${text(now)}`,
     rule,
@@ -27,7 +28,12 @@ export function explain(
     ...ofLast.map(({ item, reason }) => `  ${item}: ${reason}`),
     ...(earlier.length > 0 ? ["Of other items, in the 24 h before:"] : []),
     ...earlier.map(({ slot, item, reason }) => `  ${text(slot)} ${item}: ${reason}`),
-    `Next slot: ${text(status.next)}`,
+    ...(status.next ? [`Next slot: ${text(status.next)}`] : []),
+    ...(isAhead
+      ? [
+          "Its slots up to then were run when the database's clock was ahead: svc scheduler rewind has them run again",
+        ]
+      : []),
   ];
 }
 

@@ -101,7 +101,7 @@ test("a task that was run for a time to come does not pass for one that keeps up
   clock.advance(-80_000);
   await beat(as(), here);
   expect(await laggardsNow()).toEqual([
-    "term-sync was run for a time to come: the database's clock has been set back",
+    "term-sync stands still: the database's clock was ahead (svc scheduler rewind)",
   ]);
   clock.advance(80_000 - 60);
   await beat(as(), here);

@@ -46,7 +46,8 @@ export interface TaskStatus {
   lastEnded: Date | null;
   /** The slot that is due and that nobody runs. */
   due: Date | null;
-  next: Date;
+  /** The next slot that will run; null while it is paused. Slots that were run ahead of their time do not run again. */
+  next: Date | null;
   /** How long something that is to be run has been waiting for a worker. */
   lagSeconds: number;
   /** Failed and missed runs of the last 24 h. */
@@ -77,12 +78,15 @@ export async function scheduleStatus(context: StatusContext): Promise<ScheduleSt
 export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   const late = tasks.filter(({ lagSeconds }) => lagSeconds > mostLagSeconds);
   // Slots do not come back: until that time is there again, nothing of it is due, and so nothing is late.
-  const ahead = tasks.filter(({ last }) => last && last.slot > after(now, mostLagSeconds));
+  const isAhead = (time: Date | null) => time !== null && time > after(now, mostLagSeconds);
+  const ahead = tasks.filter(({ last, since }) =>
+    [last?.slot ?? null, last?.leaseUntil ?? null, since].some(isAhead),
+  );
   const failing = tasks.filter(keepsFailing);
   return [
     ...(workers.some(({ alive }) => alive) ? [] : [`no worker was seen in the last ${goneSeconds} s`]),
     ...late.map(({ name, lagSeconds }) => `${name} is ${Math.floor(lagSeconds)} s late`),
-    ...ahead.map(({ name }) => `${name} was run for a time to come: the database's clock has been set back`),
+    ...ahead.map(({ name }) => `${name} stands still: the database's clock was ahead (svc scheduler rewind)`),
     ...failing.map(
       ({ name, failing }) =>
         `${name} has failed ${failing!.runs === 1 ? "once" : `${failing!.runs} times`} since ${failing!.since.toISOString()}`,
@@ -135,12 +139,12 @@ async function taskStatus(
   now: Date,
 ): Promise<TaskStatus> {
   const ofTask = eq(run.task, task.name);
-  const latest = (condition?: SQL) =>
+  const lastOf = (condition?: SQL) =>
     db.select().from(run).where(and(ofTask, condition)).orderBy(desc(run.slot)).limit(1);
   const [[last], [lastScheduled], [lastEnded], [running], failures] = await Promise.all([
-    latest(),
-    latest(eq(run.trigger, "schedule")),
-    latest(hasEnded),
+    lastOf(),
+    lastOf(eq(run.trigger, "schedule")),
+    lastOf(hasEnded),
     db
       .select({ leaseUntil: run.leaseUntil })
       .from(run)
@@ -167,6 +171,8 @@ async function taskStatus(
   const isRunning = running && (!isPaused || leaseUntil > now);
   const leftSince = leaseUntil > since ? leaseUntil : since;
   const waitingSince = isPaused ? undefined : running ? leftSince : due;
+  // A lease that lasts longer than one does was taken when the database's clock was ahead: nobody takes that run over yet.
+  const heldUntil = running && leaseUntil > after(now, mostLagSeconds) ? leaseUntil : now;
   return {
     name: task.name,
     state: !known ? "unknown" : isRunning ? "running" : isPaused ? "paused" : "waiting",
@@ -175,7 +181,7 @@ async function taskStatus(
     last: last ? view(last) : null,
     lastEnded: lastEnded?.slot ?? null,
     due: due ?? null,
-    next: nextSlot(task.timing, config.timezone, now),
+    next: isPaused ? null : nextSlot(task.timing, config.timezone, latest(now, from, heldUntil)),
     lagSeconds: waitingSince ? Math.max(0, (now.getTime() - waitingSince.getTime()) / 1000) : 0,
     failures,
     failing: withRetries(
@@ -183,6 +189,10 @@ async function taskStatus(
       last?.state === "Running" ? last : undefined,
     ),
   };
+}
+
+function latest(...times: readonly Date[]): Date {
+  return new Date(Math.max(...times.map((time) => time.getTime())));
 }
 
 /** The failed runs after the last one that was Done. */

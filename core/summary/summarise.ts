@@ -1,9 +1,9 @@
-import { and, eq, inArray } from "drizzle-orm";
+import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
-import { incident } from "../../drizzle/schema/index.ts";
+import { delivery, deliveryStates, incident } from "../../drizzle/schema/index.ts";
 import { after } from "../clock.ts";
 import type { PluginContext } from "../context.ts";
-import { deliver, type Outgoing } from "../delivery/deliver.ts";
+import { deliver, keyOf, type Outgoing } from "../delivery/deliver.ts";
 import { openConversations } from "../delivery/reach.ts";
 import { writtenSince } from "../delivery/written.ts";
 import type { Fault } from "../schedule/finish.ts";
@@ -27,11 +27,11 @@ export async function openSummary(db: Pick<Database, "select">, window: Window):
  */
 export async function summarise(
   tx: Transaction,
-  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { window: Window },
+  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { window: Window; name: string },
   summary: Summary,
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
-  const { window, plugins, config } = context;
+  const { window, name: what, plugins, config } = context;
   const { until: slot } = window;
   const theirs = await participations(tx, window, people);
   const ids = [...new Set(theirs.map((row) => row.incident.id))];
@@ -54,7 +54,7 @@ export async function summarise(
     if (by) {
       const about = summary.incidents.map(({ id }) => id);
       const message = summaryMessage(summary, words);
-      outgoing.push({ key: key(date), incidentId: by.incident.id, about, ...to, message });
+      outgoing.push({ key: key(what), incidentId: by.incident.id, about, ...to, message });
     } else if (open.some(({ incident: { status } }) => status === "Active")) {
       const reason = "None of their incidents has an open conversation by which to send the summary";
       faults.push({ item: `individual ${individualId}`, reason });
@@ -68,14 +68,40 @@ export async function summarise(
         continue;
       }
       const message = restrictedMessage(one, words);
-      outgoing.push({ key: key(`${date}-incident-${one.id}`), incidentId: one.id, ...to, message });
+      outgoing.push({ key: key(`${what}-incident-${one.id}`), incidentId: one.id, ...to, message });
     }
   }
   // Of a day whose summary somebody ran before its time, or of a run that was interrupted.
-  const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what: date }, people);
+  const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what }, people);
   const { reached } = await deliver(tx, context, outgoing);
   const done = reached.filter((one) => !written.has(one)).length;
   return { done, skipped: skipped + reached.length - done, faults };
+}
+
+/**
+ * What a summary is called in its keys: its date, or another name where one of that date was sent when the clock was ahead
+ * (`svc scheduler rewind`).
+ */
+export async function summaryName(
+  db: Pick<Database, "select">,
+  slot: Date,
+  timezone: string,
+): Promise<string> {
+  const date = dateOf(slot, timezone);
+  const [last] = await db
+    .select({ rewound: sql<string | null>`max(substring(${delivery.key} from '~([0-9]+)'))` })
+    .from(delivery)
+    .where(
+      and(
+        // As the index has it.
+        inArray(delivery.state, [...deliveryStates]),
+        // By the clock that was ahead, they were queued on that date, or six hours later.
+        gte(delivery.queuedAt, after(slot, -2 * daySeconds)),
+        lte(delivery.queuedAt, after(slot, 2 * daySeconds)),
+        sql`starts_with(${delivery.key}, ${`${keyOf(task)}/${date}~`})`,
+      ),
+    );
+  return last?.rewound ? `${date}-again-${last.rewound}` : date;
 }
 
 function dateOf(slot: Date, timezone: string): string {

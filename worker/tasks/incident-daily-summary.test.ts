@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import type { Listed } from "../../core/summary/listed.ts";
+import { rewind } from "../../core/schedule/rewind.ts";
 import { summaryMessage } from "../../core/summary/message.ts";
 import {
   conversation,
@@ -13,6 +14,7 @@ import {
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
 import { incidentDailySummary } from "./incident-daily-summary.ts";
 
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
@@ -137,6 +139,46 @@ describe("the task", () => {
     for (const there of ["Disk full", "Old", "Now stable", "Now closed"]) expect(text).toContain(there);
     for (const not of ["Long stable", "To come"]) expect(text).not.toContain(not);
     expect(text).toContain(`https://svc.example.com/incidents/${old}`);
+  });
+
+  test("one that was sent when the clock was a day ahead is sent again under other keys, once", async () => {
+    const { db, clock } = outbox;
+    const secret = await insertSecond(outbox, { visibility: "Restricted" });
+    await addParticipant(outbox, secret, outbox.ids.alice);
+    const tomorrow = new Date(at.getTime() + 86_400_000);
+    clock.advance(86_400);
+    expect((await run({ slot: tomorrow })).result.done).toBe(3);
+    clock.advance(-86_400);
+    const schedule = { ...scheduleOf(db, clock, "a"), clock };
+    await rewind(schedule);
+    // Today's is another date; tomorrow's comes once more.
+    expect((await run()).result.done).toBe(3);
+    clock.advance(86_400);
+    expect((await run({ slot: tomorrow })).result.done).toBe(3);
+    expect((await run({ slot: tomorrow })).result.done).toBe(0);
+    const rows = await outbox.all();
+    const [{ alice }, epoch] = [outbox.ids, at.getTime()];
+    expect(
+      rows
+        .filter((row) => row.individualId === alice)
+        .map(({ key }) => key)
+        .toSorted(),
+    ).toEqual(
+      [
+        `2026-12-01-incident-${secret}`,
+        "2026-12-01",
+        `2026-12-02~${epoch}-incident-${secret}`,
+        `2026-12-02~${epoch}`,
+        `2026-12-02-again-${epoch}-incident-${secret}`,
+        `2026-12-02-again-${epoch}`,
+      ]
+        .map((name) => `incident-daily-summary/${name}/individual-${alice}/channel`)
+        .toSorted(),
+    );
+    const jobs = await db.execute<{ key: string }>(sql`select data ->> 'key' as key from pgboss.job`);
+    expect(jobs.map(({ key }) => key).toSorted()).toEqual(rows.map(({ key }) => key).toSorted());
+    await db.delete(participant).where(eq(participant.incidentId, secret));
+    clock.advance(-86_400);
   });
 
   test("it tells of what has ended since the last one that was sent: a summary that failed is covered by the next", async () => {

@@ -1,5 +1,5 @@
 import { audience, endlessIncidents } from "../../core/summary/listed.ts";
-import { openSummary, summarise } from "../../core/summary/summarise.ts";
+import { openSummary, summarise, summaryName } from "../../core/summary/summarise.ts";
 import { windowOf } from "../../core/summary/window.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
@@ -9,13 +9,14 @@ export const incidentDailySummary: ScheduledTask = {
   async run(context) {
     const { db, slot, config, fault } = context;
     const window = await windowOf(db, slot, config.timezone);
+    const name = await summaryName(db, slot, config.timezone);
     const endless = await endlessIncidents(db);
     for (const { item, reason } of endless) fault(item, reason);
     const summary = await openSummary(db, window);
     const result = await inBatches(context, {
       find: (last, limit) => audience(db, window, last, limit),
       nameOf: (id) => `individual ${id}`,
-      work: (tx, ids) => summarise(tx, { ...context, window }, summary, ids),
+      work: (tx, ids) => summarise(tx, { ...context, window, name }, summary, ids),
     });
     return { ...result, failed: result.failed + endless.length };
   },

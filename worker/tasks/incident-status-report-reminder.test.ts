@@ -16,6 +16,8 @@ import {
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { rewind } from "../../core/schedule/rewind.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
 import { incidentStatusReportReminder } from "./incident-status-report-reminder.ts";
 
 const hour = 3_600_000;
@@ -165,6 +167,21 @@ describe("the task", () => {
       });
     },
   );
+
+  test("goes on after the clock was a day ahead and was rewound: at the next of its times", async () => {
+    const { db, clock } = outbox;
+    clock.advance(86_400);
+    expect((await run()).result.done).toBe(1);
+    clock.advance(3600 - 86_400);
+    const schedule = { ...scheduleOf(db, clock, "a"), clock };
+    clock.advance(3600);
+    expect((await run()).result.done).toBe(0);
+    await rewind(schedule);
+    expect((await run()).result.done).toBe(0);
+    clock.advance(2 * 3600);
+    expect((await run()).result.done).toBe(1);
+    expect((await noted()).map(({ k }) => k)).toEqual([12, 13]);
+  });
 
   test("goes on by other hours as soon as its priority has them", async () => {
     const { db, clock } = outbox;

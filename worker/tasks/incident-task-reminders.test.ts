@@ -6,6 +6,8 @@ import { conversation, incident, individual, task, taskAssignee } from "../../dr
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { rewind } from "../../core/schedule/rewind.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
 import { incidentTaskReminders } from "./incident-task-reminders.ts";
 
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
@@ -122,6 +124,19 @@ describe("the task", () => {
       faults: [`task ${bad}: A time of it is infinity or -infinity`],
     });
     expect(await messages()).toEqual([[alice, [good]]]);
+  });
+
+  test("a task that was reminded of when the clock was two days ahead is due a day after rewinding", async () => {
+    const { db, clock, ids } = outbox;
+    await add({}, ids.alice);
+    clock.advance(2 * daySeconds);
+    expect((await run()).result.done).toBe(1);
+    clock.advance(-2 * daySeconds);
+    await rewind({ ...scheduleOf(db, clock, "a"), clock });
+    clock.advance(3600);
+    expect((await run()).result.done).toBe(0);
+    clock.advance(daySeconds - 3600);
+    expect((await run()).result.done).toBe(1);
   });
 
   test("the oldest first, and of one time those of an incident together", async () => {

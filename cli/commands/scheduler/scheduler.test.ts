@@ -209,3 +209,29 @@ test("pause, explain, resume", async () => {
   expect(lines[2]).toBe("Nothing is due");
   expect(lines.at(-2)).toMatch(/^Next slot: 20\d\d-\d\d-\d\dT\d\d:\d[05]:00Z$/);
 });
+
+describe("rewind", () => {
+  test("has nothing to do while nothing lies ahead", async () => {
+    await sql`delete from run`;
+    await sql`update scheduled_task set since = now()`;
+    await sql`delete from worker`;
+    const { code, stdout } = await scheduler("rewind");
+    expect(code).toBe(0);
+    expect(stdout).toStartWith("Nothing lies ahead of the database's time, 20");
+  });
+
+  test("says what it would do, and does it with --yes", async () => {
+    await sql`
+      insert into run (task, slot, state, trigger, owner, started_at, finished_at)
+      values ('term-sync', '2999-01-01', 'Done', 'schedule', 'a', now(), now())`;
+    const asked = await scheduler("rewind");
+    expect(asked).toMatchObject({ code: 1, stdout: "" });
+    expect(asked.stderr).toContain("Runs of slots to come: 1, up to 2999-01-01T00:00:00Z.");
+    expect(asked.stderr).toContain("add --yes");
+    expect(await scheduler("rewind", "--yes")).toEqual({
+      ...{ code: 0, stderr: "" },
+      stdout: "Deleted 1 runs of slots to come\n",
+    });
+    expect(await sql`select from run where slot > now()`).toHaveLength(0);
+  });
+});

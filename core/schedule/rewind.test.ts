@@ -1,0 +1,191 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { auditLog, run, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { useDatabase } from "../../tests/support/database.ts";
+import { scheduleOf } from "../../tests/support/schedule.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { startOutbox } from "../../tests/support/delivery.ts";
+import { systemClock } from "../clock.ts";
+import { type Claim, claimDue, claimNow } from "./claim.ts";
+import { databaseClock } from "./database_clock.ts";
+import { finishRun } from "./finish.ts";
+import { beat } from "./heartbeat.ts";
+import { renewLease } from "./lease.ts";
+import { pauseTask } from "./pause.ts";
+import { readAhead, rewind } from "./rewind.ts";
+import { nextSlot } from "./slot.ts";
+import { laggards, scheduleStatus } from "./status.ts";
+import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
+
+const client = useDatabase(4);
+let clock: TestClock;
+const day = 86_400;
+const as = (owner = "a") => ({ ...scheduleOf(client.db, clock, owner), clock });
+const nothing = { done: 0, skipped: 0, failed: 0 };
+
+/** Runs whatever is due now, as a worker does. */
+async function runDue(): Promise<TaskName[]> {
+  const ran: TaskName[] = [];
+  for (const task of scheduledTasks) {
+    const answer = await claimDue(as(), task, clock.now());
+    if (!("claim" in answer)) continue;
+    await finishRun(as(), answer.claim, { result: nothing, faults: [] });
+    ran.push(task.name);
+  }
+  return ran;
+}
+const statusOf = async (name: TaskName) =>
+  (await scheduleStatus(as())).tasks.find((one) => one.name === name)!;
+const nextOf = async (name: TaskName) => (await statusOf(name)).next;
+
+beforeEach(async () => {
+  await client.db.execute(sql`truncate run, scheduled_task, worker, audit_log cascade`);
+  clock = new TestClock(new Date("2026-12-01T10:00:10.000Z"));
+  await runDue();
+  clock.advance(3600);
+  expect(await runDue()).toHaveLength(6);
+});
+
+/** For a while the clock is a day ahead, and all that is due then is run; of the daily tasks, their slots are missed. */
+async function jump(): Promise<void> {
+  clock.advance(day);
+  expect(await runDue()).toHaveLength(6);
+  clock.advance(60 - day);
+  await beat(as(), { host: "here", pid: 1 });
+}
+
+describe("after the database's clock was a day ahead", () => {
+  test("nothing runs until that time, and the status says so: the next slot is the one that will run", async () => {
+    await jump();
+    for (const { name, timing } of scheduledTasks) {
+      const { next } = await statusOf(name);
+      expect(next).toEqual(nextSlot(timing, "UTC", new Date("2026-12-02T11:00:10.000Z")));
+      expect(next!.getTime()).toBeGreaterThan(clock.now().getTime() + 0.9 * day * 1000);
+    }
+    expect(laggards(await scheduleStatus(as()))).toContain(
+      "term-sync stands still: the database's clock was ahead (svc scheduler rewind)",
+    );
+    clock.advance(7 * 3600);
+    expect(await runDue()).toEqual([]);
+  });
+
+  test("rewinding has every task run again at its next slot, and each slot once", async () => {
+    await jump();
+    expect(await readAhead(as())).toMatchObject({ now: clock.now(), runs: 8, waits: false });
+    expect(await rewind(as())).toBe(8);
+    for (const { name, timing } of scheduledTasks)
+      expect(await nextOf(name)).toEqual(nextSlot(timing, "UTC", clock.now()));
+    expect(laggards(await scheduleStatus(as()))).toEqual([]);
+    expect(await readAhead(as())).toMatchObject({ runs: 0, lastSlot: null, waits: false });
+    const ran: TaskName[] = [];
+    // Day by half hours.
+    for (let half = 0; half < 48; half += 1) {
+      clock.advance(1800);
+      ran.push(...(await runDue()));
+    }
+    const counts = Object.fromEntries(
+      [...Map.groupBy(ran, (name) => name)].map(([name, of]) => [name, of.length]),
+    );
+    expect(counts).toEqual({
+      ...{
+        "incident-status-report-reminder": 24,
+        "incident-daily-summary": 1,
+        "calculate-incident-cost": 48,
+      },
+      ...{ "incident-task-reminders": 24, "incident-task-sync": 48, "term-sync": 24 },
+      ...{ "document-term-sync": 1, "application-sync": 24 },
+    });
+    expect(await client.db.$count(auditLog)).toBe(1);
+  });
+
+  test("a run whose worker died meanwhile holds up nothing, nor does one of before that was renewed then", async () => {
+    const [sync, cost] = [findTask("term-sync")!, findTask("calculate-incident-cost")!];
+    const before = await claimNow(as("dead"), cost);
+    clock.advance(day);
+    await renewLease(as("dead"), before).catch(() => {});
+    await client.db.execute(
+      sql`update run set lease_until = ${new Date(clock.now().getTime() + 30_000).toISOString()}::timestamptz where state = 'Running'`,
+    );
+    const answer = (await claimDue(as("dead"), sync)) as { claim: Claim };
+    expect(answer.claim.slot).toEqual(new Date("2026-12-02T11:00:00.000Z"));
+    await beat(as("dead"), { host: "there", pid: 2 });
+    clock.advance(60 - day);
+    expect((await nextOf("term-sync"))!.getTime()).toBeGreaterThan(clock.now().getTime() + 0.9 * day * 1000);
+    expect((await nextOf("calculate-incident-cost"))!.getTime()).toBeGreaterThan(
+      clock.now().getTime() + 0.9 * day * 1000,
+    );
+    expect(await readAhead(as())).toMatchObject({ runs: 1, waits: true });
+    await rewind(as());
+    expect(await finishRun(as("dead"), answer.claim, { faults: [] })).toBe(false);
+    expect(await client.db.$count(worker)).toBe(0);
+    expect(await claimDue(as(), cost)).toMatchObject({ claim: { slot: before.slot, attempt: 2 } });
+    clock.advance(3600);
+    expect(await claimDue(as(), sync)).toMatchObject({
+      claim: { slot: new Date("2026-12-01T12:00:00.000Z") },
+    });
+  });
+
+  test("a task that was first seen meanwhile, or resumed, is due from now on", async () => {
+    await client.db.delete(scheduledTask);
+    await client.db.delete(run);
+    clock.advance(day);
+    await runDue();
+    await pauseTask(as(), "term-sync");
+    clock.advance(-day);
+    expect(await readAhead(as())).toMatchObject({ runs: 0, waits: true });
+    await rewind(as());
+    clock.advance(3600);
+    expect(await runDue()).toHaveLength(5);
+    const { state, next, pausedAt } = await statusOf("term-sync");
+    expect({ state, next }).toEqual({ state: "paused", next: null });
+    expect(pausedAt!.getTime()).toBeLessThan(clock.now().getTime());
+  });
+
+  test("without anything ahead it changes nothing", async () => {
+    const before = await client.db.select().from(run).orderBy(run.task, run.slot);
+    expect(await readAhead(as())).toMatchObject({ runs: 0, waits: false });
+    expect(await rewind(as())).toBe(0);
+    expect(await client.db.select().from(run).orderBy(run.task, run.slot)).toEqual(before);
+  });
+});
+
+test("deliveries that would wait for that time are tried again now, and dead workers' attempts are found", async () => {
+  await using outbox = await startOutbox();
+  const { db, ids } = outbox;
+  const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
+  await outbox.deliver(
+    plugins,
+    ...["waits", "tried", "soon"].map((whom) => ({
+      key: { task: "t", what: "w", whom },
+      ...{ incidentId: ids.incidentId, message: { subject: "s", text: "t" } },
+    })),
+  );
+  const [ahead, soon] = [sql`now() + interval '1 day'`, sql`now() + interval '30 minutes'`];
+  await db.execute(sql`update delivery set due_at = ${ahead} where key like 't/w/waits/%'`);
+  await db.execute(sql`update delivery set due_at = ${soon} where key like 't/w/soon/%'`);
+  const ofJob = (whom: string) => sql`data ->> 'key' like ${`t/w/${whom}/%`}`;
+  await db.execute(
+    sql`update pgboss.job set state = 'retry', start_after = ${ahead} where ${ofJob("waits")}`,
+  );
+  await db.execute(sql`update pgboss.job set state = 'retry', start_after = ${soon} where ${ofJob("soon")}`);
+  await db.execute(
+    sql`update pgboss.job set state = 'active', started_on = ${ahead}, heartbeat_on = ${ahead} where ${ofJob("tried")}`,
+  );
+  await db.execute(sql`update pgboss.queue set monitor_on = ${ahead}, monitor_claim_on = ${ahead}`);
+  const context = { db, databaseClock, config: { timezone: "UTC" }, clock: systemClock };
+  expect((await readAhead(context)).waits).toBe(true);
+  await rewind(context);
+  expect((await readAhead(context)).waits).toBe(false);
+  const left = await db.execute<{ whom: string; waits: boolean }>(sql`
+    select split_part(data ->> 'key', '/', 3) as whom,
+      greatest(start_after, started_on, heartbeat_on) > clock_timestamp() as waits
+    from pgboss.job order by 1`);
+  expect([...left]).toEqual([
+    { whom: "soon", waits: true },
+    { whom: "tried", waits: false },
+    { whom: "waits", waits: false },
+  ]);
+  expect([...(await db.execute(sql`select from pgboss.queue where monitor_on > now()`))]).toHaveLength(0);
+});
