@@ -177,6 +177,8 @@ async function nothingToDrain(): Promise<void> {}
 /** What whoever runs the process asks of it. */
 export interface Operator {
   verbosity?: Verbosity;
+  /** Called when the server does not end TLS itself: warns if a proxy that does would hide the clients' addresses. */
+  warnWithoutTls?: () => void;
   /** Sends what telemetry is left. Behind everything else: Elysia does not wait for its own stop hooks. */
   flush?: () => Promise<void>;
   /** Tells of a request that was answered in place of the application. */

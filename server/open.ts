@@ -67,11 +67,6 @@ export async function openApp(): Promise<App> {
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl, log);
   const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
   const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
-  if (config.publicUrl.startsWith("https:") && !config.proxyHeaders && config.challengeLegacy === "same_ip") {
-    log.warn(
-      "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
-    );
-  }
   await watch.start().catch(closeOnError);
   let cleaning = false;
   const cleanUp = setInterval(() => {
@@ -96,6 +91,17 @@ export async function openApp(): Promise<App> {
   const place = metricsPlace(config, "metricsPort");
   Object.assign(app.decorator.operator, {
     verbosity: new Verbosity(log),
+    warnWithoutTls() {
+      if (
+        !config.publicUrl.startsWith("https:") ||
+        config.proxyHeaders ||
+        config.challengeLegacy !== "same_ip"
+      )
+        return;
+      log.warn(
+        "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
+      );
+    },
     flush: telemetry?.stop,
     ...(place && telemetry?.scrape ? { metrics: { ...place, scrape: telemetry.scrape } } : {}),
   } satisfies Operator);

@@ -33,6 +33,7 @@ export async function startServer(options: StartOptions, environment: Environmen
   // It may wait in vain, for a database that takes connections and says nothing; nobody is served yet.
   if (app === undefined) return;
   const operator = isElysia(app) ? (app.decorator.operator ?? {}) : {};
+  if (options.sslCertfile === undefined) operator.warnWithoutTls?.();
   // Before it listens: what it cannot serve, the process before it still can. The supervisor ends it when that takes too long.
   if (options.whenReady) {
     const stopped = stop.promise.then(() => true);

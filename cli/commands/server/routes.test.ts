@@ -21,9 +21,11 @@ test("each row is a route of the application that serves, and tells the truth ab
   const { stdout } = await svc(["server", "routes", "--json"]);
   const rows = JSON.parse(stdout) as { path: string; authenticated: boolean; method: string }[];
   await using server = await startTestServer();
-  const spelt = server.app.routes.map(
-    ({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`,
-  );
+  const spelt = server.app.routes.flatMap(({ method, path }) => {
+    const named = `${method} ${path.replaceAll(/\/:(\w+)/g, "/{$1}")}`;
+    // Only the validator has a colon within a name, which some spell `_`.
+    return named.includes(":") ? [named, named.replace(":", "_")] : [named];
+  });
   expect(rows.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(spelt.sort());
   for (const { path, method, authenticated } of rows) {
     const address = path.replaceAll(/\{\w+\}/g, "1");
