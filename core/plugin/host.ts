@@ -15,6 +15,8 @@ const longestAnswer = 64 * 1024 * 1024;
 /** A little more than core/plugin/mask.ts looks at. */
 const longestDetail = 10_001;
 
+// Its own, whatever the package does to the globals.
+const { parse, stringify } = JSON;
 const sendMessage = process.send!.bind(process);
 // Libraries that find it would talk to svc.
 delete process.send;
@@ -84,7 +86,7 @@ function describe(candidate: unknown): Record<string, unknown> | null {
     const schema = asJson(configSchema);
     return {
       ...Object.fromEntries(words),
-      ...(schema === undefined ? {} : { configSchema: JSON.parse(schema) as unknown }),
+      ...(schema === undefined ? {} : { configSchema: parse(schema) as unknown }),
       create: typeof create === "function",
     };
   } catch {
@@ -100,7 +102,7 @@ function readOnce(candidate: Record<string, unknown>) {
 /** @returns which of the methods it has */
 async function create(plugin: number, config: string, names: string[]): Promise<string[]> {
   const candidate = candidates[plugin] as { create(config: unknown, deps: PluginDeps): unknown };
-  const methods = (await candidate.create(JSON.parse(config), deps())) as Record<string, unknown> | undefined;
+  const methods = (await candidate.create(parse(config), deps())) as Record<string, unknown> | undefined;
   const found: Record<string, (call: object) => unknown> = {};
   for (const name of names) {
     const method = methods?.[name];
@@ -119,7 +121,7 @@ async function perform(request: Request, signal: AbortSignal): Promise<unknown> 
       return await create(request.plugin, request.config, request.names);
     case "call":
       return await made.get(request.plugin)![request.method]!({
-        ...(JSON.parse(request.input) as object),
+        ...(parse(request.input) as object),
         signal,
       });
     case "ping":
@@ -148,7 +150,7 @@ async function answer({ id, ...request }: Request & { id: number }): Promise<voi
 /** Undefined for what JSON cannot say: a function, a ring, a getter that throws. */
 function asJson(value: unknown): string | undefined {
   try {
-    return JSON.stringify(value);
+    return stringify(value);
   } catch {
     return undefined;
   }
