@@ -194,6 +194,30 @@ test("status, with a worker and without: --check tells by its exit code", async 
   expect((await worker.finished).code).toBe(0);
 });
 
+test("status says since when a task fails, and --check fails for one that keeps failing", async () => {
+  await using own = await createTestDatabase();
+  const rows = openSql(own.url, { max: 1 });
+  await rows`insert into worker (id, host, pid, started_at, seen_at) values (gen_random_uuid(), 'here', 1, now(), now())`;
+  const failed = (at: string) => rows`
+    insert into run (task, slot, state, trigger, owner, started_at, finished_at, error)
+    values ('term-sync', ${at}, 'Failed', 'schedule', 'a', ${at}, ${at}, 'no answer')`;
+  const status = () => svc(["scheduler", "status", "--check"], { SVC_DATABASE_URL: own.url });
+  const row = (stdout: string) => stdout.split("\n").find((line) => line.startsWith("term-sync "))!;
+  await failed("2026-01-01T01:00:00Z");
+  const once = await status();
+  expect(once.code).toBe(0);
+  expect(once.stdout.split("\n")[0]).toEndWith("Failing Since");
+  expect(row(once.stdout)).toEndWith(" 2026-01-01T01:00:00Z");
+  await failed("2026-01-01T02:00:00Z");
+  const twice = await status();
+  expect(twice.code).toBe(1);
+  expect(row(twice.stdout)).toEndWith(" 2026-01-01T01:00:00Z");
+  expect(twice.stderr).toEndWith(
+    "svc: The schedule needs attention: term-sync has failed 2 times since 2026-01-01T01:00:00.000Z\n",
+  );
+  await rows.end();
+});
+
 test("pause, explain, resume", async () => {
   const task = "calculate-incident-cost";
   const answers = async (command: string) => (await scheduler(command, task)).stdout;
