@@ -4,6 +4,7 @@ import { t } from "elysia";
 import { errorCode, reasonOf } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { FailureLog } from "./log.ts";
+import { WrongMediaType } from "./json.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
 
 const statuses: Record<SvcError["code"], number> = {
@@ -33,6 +34,7 @@ const titles: Record<number, string> = {
   404: "Not found",
   405: "Not a method of this address",
   409: "The state does not allow it",
+  415: "Not a media type of this address",
   422: "The request cannot be accepted",
   429: "Too many requests",
   500: "Something went wrong here",
@@ -57,7 +59,7 @@ export const refusalsOfOne = { ...refusals, 404: problemSchema };
 /** What may be said of an error: status, code and a sentence of ours; never a message from below. */
 export interface Fault {
   status: number;
-  code: SvcError["code"] | "method_not_allowed";
+  code: SvcError["code"] | "method_not_allowed" | "unsupported_media_type";
   detail: string;
   field?: string;
   headers: Record<string, string>;
@@ -72,6 +74,8 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
     const headers = { allow: error.allowed };
     return { status: 405, code: "method_not_allowed", detail: error.message, headers };
   }
+  if (error instanceof WrongMediaType)
+    return { status: 415, code: "unsupported_media_type", detail: error.message, headers: {} };
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));
   if (!known || known.code === "configuration" || known.code === "internal") {
     log.error({ err: error, request_id: requestId }, "request failed");
@@ -127,9 +131,12 @@ function fromDatabase(error: unknown): SvcError | undefined {
   return undefined;
 }
 
-/** A name that we do not know is the caller's own text: not repeated. */
-export function unknownName(where: "body" | "query"): InvalidInput {
-  return new InvalidInput(where, "There is a field or parameter that is not known here");
+/** A field or parameter that is not known here. What cannot be a name of ours is not repeated: it may be anything. */
+export function unknownName(where: "body" | "query", name: string | undefined): InvalidInput {
+  const what = where === "body" ? "field" : "parameter";
+  if (name === undefined || !/^[\w.-]{1,64}$/.test(name))
+    return new InvalidInput(where, `There is a ${what} that is not known here`);
+  return new InvalidInput(name, `The ${what} ${name} is not known here`);
 }
 
 function fromElysia(error: unknown): SvcError | undefined {
@@ -142,8 +149,9 @@ function fromElysia(error: unknown): SvcError | undefined {
   const { type } = (error ?? {}) as { type?: string };
   if (code === "VALIDATION" && type !== "response") {
     const where = type === "query" ? "query" : "body";
-    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where);
-    const field = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || where;
+    const named = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
+    if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
+    const field = named ?? where;
     return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
   }
   return undefined;

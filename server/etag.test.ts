@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { document } from "../drizzle/schema/index.ts";
+import { insertIncident } from "../tests/support/incident.ts";
 import { type Person, personOf } from "../tests/support/people.ts";
 import { startTestServer, type TestServer } from "../tests/support/server.ts";
 
@@ -77,4 +78,43 @@ test("the version of a text is whatever its plugin says, and that it has none is
   expect(await match('a", "b', '"a", "b"')).toEqual([400, "If-Match"]);
   // Taken as what it says, and another than the text's.
   expect(await match("a,b", '"x", "a,b"')).toEqual([409, undefined]);
+});
+
+test("a text is answered with its version as ETag, which If-Match takes", async () => {
+  const { body } = await admin.call("POST", "/documents/", { name: "Runbook", resource_type: "reference" });
+  const path = `/documents/${body.id}/content`;
+  const put = await admin.call("PUT", path, { text: "one", version: null });
+  const got = await admin.call("GET", path);
+  for (const { headers, body } of [put, got]) expect(headers.get("etag")).toBe(`"${body.version}"`);
+  const match = { "if-match": got.headers.get("etag")! };
+  expect((await admin.call("PUT", path, got.body, match)).http).toBe(200);
+});
+
+test("what a PUT takes If-Match for, its GET answers with an ETag", async () => {
+  const paths = server.app.routes.filter(({ method }) => method === "PUT").map(({ path }) => path);
+  expect(paths.length).toBeGreaterThan(10);
+  const tested = new Set(["/documents/:document_id/content"]);
+  const at = server.clock.now();
+  const ids = await insertIncident(server.db, at);
+  const fields: Record<string, object> = {
+    documents: { name: "x", resource_type: "x" },
+    incidents: {
+      title: "x",
+      description: "",
+      incident_type_id: ids.incidentTypeId,
+      incident_priority_id: ids.incidentPriorityId,
+    },
+    tasks: { incident_id: ids.incidentId, description: "x" },
+    individuals: { name: "x", email: "x@example.com" },
+    incident_priorities: { name: "x", reminder_hours: 1 },
+    terms: { text: "x" },
+    definitions: { text: "x" },
+  };
+  for (const path of paths.filter((path) => !tested.has(path))) {
+    const [, list = ""] = path.split("/");
+    const made = await admin.call("POST", `/${list}/`, fields[list] ?? { name: "x" });
+    expect([list, made.http]).toEqual([list, 201]);
+    const { headers } = await admin.call("GET", made.headers.get("location")!);
+    expect([list, headers.get("etag")]).toEqual([list, '"1"']);
+  }
 });

@@ -3,6 +3,11 @@ import { InvalidInput } from "../core/errors.ts";
 /** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */
 export const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
+/** The header of a text, unless its version is none or has what no tag may have. */
+export function etagOfText({ version }: { version: string | null }): { etag?: string } {
+  return version !== null && /^[!#-~]+$/.test(version) ? { etag: `"${version}"` } : {};
+}
+
 const tag = String.raw`(?:W/)?"[!#-~\x80-\xff]*"`;
 /** Of `If-Match` (RFC 9110, 13.1.1). A comma may stand in a tag as well. */
 const tags = new RegExp(tag, "g");

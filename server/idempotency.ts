@@ -9,12 +9,14 @@ export interface Made<T> {
 
 /**
  * Does `work` once for all requests with the same `Idempotency-Key`, and gives each its answer; without the header it
- * just does it. `work` writes through the context that it is handed and nothing else.
+ * just does it. `work` writes through the context that it is handed and nothing else. An answer that was kept is only
+ * given to somebody who `mayStillRead` it, who may have left a Restricted incident meanwhile: that rejects as a GET would.
  */
 export async function oncePerKey<T>(
   context: Context,
   { actor, request, body }: { actor: Actor; request: Request; body: unknown },
   work: (context: Context) => Promise<Made<T>>,
+  mayStillRead: (body: T) => Promise<void> | void,
 ): Promise<Made<T>> {
   const key = request.headers.get("idempotency-key");
   if (key === null) return work(context);
@@ -23,9 +25,13 @@ export async function oncePerKey<T>(
     path: new URL(request.url).pathname.replace(/\/$/, ""),
     content: JSON.stringify(body),
   };
+  let isKept = true;
   const answer = await once(context, keyed, async (inner) => {
+    isKept = false;
     const { headers, body } = await work(inner);
     return { status: 201, headers, body: JSON.stringify(body) };
   });
-  return { headers: answer.headers, body: JSON.parse(answer.body) as T };
+  const made = { headers: answer.headers, body: JSON.parse(answer.body) as T };
+  if (isKept) await mayStillRead(made.body);
+  return made;
 }

@@ -51,8 +51,8 @@ test.each([
 ])("a form of parts %s is not read", async (_, body) => {
   for (const type of ["multipart/form-data; boundary=x", "MULTIPART/form-data;boundary=x"])
     expect(await post(body, type)).toMatchObject({
-      http: 400,
-      body: { field: "body", detail: "The field body is missing or not of the right kind" },
+      http: 415,
+      body: { code: "unsupported_media_type" },
     });
 });
 
@@ -68,7 +68,10 @@ test("nor is it by a page", async () => {
 test("a form that has all that a document needs makes none", async () => {
   const form = await post("name=x&resource_type=x", "application/x-www-form-urlencoded");
   expect(form).toMatchObject({
-    http: 400,
-    body: { field: "body", detail: "The body of this request is an object as application/json" },
+    http: 415,
+    body: {
+      code: "unsupported_media_type",
+      detail: "Send the body as application/json, and say so in Content-Type",
+    },
   });
 });

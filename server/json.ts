@@ -1,7 +1,8 @@
-import { InvalidInput } from "../core/errors.ts";
-
 /** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
 const methods = new Set(["__proto__", "toString", "valueOf"]);
+
+/** What stands for a body that is no JSON: no object, whatever is in it. */
+export const noJson = "no JSON";
 
 /** Whether a media type, with its parameters or without, is JSON (RFC 9110, 8.3.1). */
 export function isJson(contentType: string): boolean {
@@ -15,8 +16,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  * The body of a request with a JSON content type; undefined for any other, which Elysia reads itself. What it throws,
  * Elysia makes a PARSE error of.
  *
- * Null for a form in parts, which is refused as that wherever a body is asked for. Elysia would build objects of the names
- * and parse the texts, so that `a[99999999]` of somebody who has not signed in holds up the server for a minute.
+ * A form in parts is not read. Elysia would build objects of the names and parse the texts, so that `a[99999999]` of somebody who has not signed in holds up the server for a minute.
  *
  * With a reviver, JSON.parse gives up after some thousand levels. That is wanted: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
@@ -24,7 +24,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
 export async function readJson(request: Request, contentType: string): Promise<unknown> {
   if (/^multipart\//i.test(contentType)) {
     await request.bytes();
-    return null;
+    return noJson;
   }
   if (!isJson(contentType)) return undefined;
   const text = utf8.decode(await request.bytes());
@@ -36,15 +36,26 @@ export async function readJson(request: Request, contentType: string): Promise<u
   });
 }
 
+/** The body is of another media type than a route of the API takes: nothing that anybody but HTTP knows of. */
+export class WrongMediaType extends Error {
+  constructor() {
+    super("Send the body as application/json, and say so in Content-Type");
+  }
+}
+
 /**
- * Elysia makes an object of a form as well, of which some routes would take what they know: `curl -d` sends one. A DELETE
- * has no use for any body.
+ * Elysia makes an object of a form as well, of which some routes would take what they know (`curl -d` sends one), and
+ * nothing of what it does not know, which would then seem to be missing. A DELETE has no use for any body.
  *
- * @throws InvalidInput
+ * @throws WrongMediaType
  */
-export function refuseForm(request: Request, body: unknown): void {
-  if (request.method === "DELETE") return;
-  const says = typeof body === "object" && body !== null && Object.keys(body).length > 0;
-  if (says && !isJson(request.headers.get("content-type") ?? ""))
-    throw new InvalidInput("body", "The body of this request is an object as application/json");
+export function refuseOtherMedia({ method, headers }: Request, body: unknown): void {
+  if (method === "GET" || method === "HEAD" || method === "DELETE") return;
+  if (isJson(headers.get("content-type") ?? "")) return;
+  const isThere = body === undefined ? hasContent(headers) : body !== null && body !== "";
+  if (isThere) throw new WrongMediaType();
+}
+
+function hasContent(headers: Headers): boolean {
+  return headers.has("transfer-encoding") || Number(headers.get("content-length") ?? 0) > 0;
 }

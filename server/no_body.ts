@@ -1,7 +1,7 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { type AnyElysia, t } from "elysia";
 import { InvalidInput } from "../core/errors.ts";
-import { isJson } from "./json.ts";
+import { isJson, noJson } from "./json.ts";
 import { closed } from "./schema.ts";
 
 /** A request, as a hook sees it. */
@@ -13,9 +13,6 @@ interface Posted {
 
 /** The body of a request that says all in its path. */
 export const nothing = t.Optional(t.Object({}, closed));
-
-/** What stands for a body that is no JSON: no object, whatever is in it. */
-const somethingElse = "no JSON";
 
 /**
  * For each request of `app` whose body may be left out: there is none, or an object as JSON. Elysia checks no optional
@@ -36,7 +33,7 @@ export class OptionalBodies {
   read({ request, route }: Posted): Promise<unknown> | undefined {
     if (request.body === null || sendsJson(request) || !this.#has(request, route)) return undefined;
     return request.bytes().then(({ length }) => {
-      if (length > 0) return somethingElse;
+      if (length > 0) return noJson;
       this.#empty.add(request);
       // With undefined, Elysia would read it once more.
       return null;

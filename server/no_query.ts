@@ -21,7 +21,10 @@ export function refuseUnknownQuery(app: () => AnyElysia) {
         .map(({ method, path, hooks }) => [`${method} ${path}`, { knows: hooks.query !== undefined }]),
     );
     const asked = asking.get(`${method === "HEAD" ? "GET" : method} ${route}`);
-    if (asked && !asked.knows) throw unknownName("query");
+    if (asked && !asked.knows) {
+      const [first] = new URL(url).searchParams.keys();
+      throw unknownName("query", first);
+    }
     if (asked) refuseRepeated(new URL(url).searchParams);
   };
 }

@@ -73,20 +73,16 @@ async function unlike(
   return others;
 }
 
-const unknownName = {
-  ...{ http: 400, code: "invalid_input" },
-  detail: "There is a field or parameter that is not known here",
-};
+const unknownName = (what: "field" | "parameter") => ({
+  ...{ http: 400, code: "invalid_input", field: "unheard" },
+  detail: `The ${what} unheard is not known here`,
+});
 
-test("a parameter that nobody knows is refused", async () => {
-  const others = await unlike(
-    operations,
-    { ...unknownName, field: "query" },
-    ({ method, path, operation }) => {
-      const needed = operation.parameters?.some(({ name }) => name === "q") ? "q=a&" : "";
-      return admin.call(method, `${addressOf(path)}?${needed}unheard=1`, goodBody(operation));
-    },
-  );
+test("a parameter that nobody knows is refused, and named", async () => {
+  const others = await unlike(operations, unknownName("parameter"), ({ method, path, operation }) => {
+    const needed = operation.parameters?.some(({ name }) => name === "q") ? "q=a&" : "";
+    return admin.call(method, `${addressOf(path)}?${needed}unheard=1`, goodBody(operation));
+  });
   expect(others).toEqual([]);
 });
 
@@ -107,13 +103,20 @@ test("what answers everyone takes any parameter: others append their own", async
     expect((await server.fetch(`${path}?unheard=1`)).status).toBe(200);
 });
 
-test("a field that nobody knows is refused", async () => {
+test("a field that nobody knows is refused, and named", async () => {
   const written = operations.filter(({ operation }) => bodyOf(operation));
   expect(written.length).toBeGreaterThan(25);
-  const others = await unlike(written, { ...unknownName, field: "body" }, ({ method, path, operation }) =>
+  const others = await unlike(written, unknownName("field"), ({ method, path, operation }) =>
     admin.call(method, addressOf(path), { ...(goodBody(operation) as object), unheard: 1 }),
   );
   expect(others).toEqual([]);
+});
+
+test("a name that cannot be one of ours is not repeated", async () => {
+  for (const name of ["<b>", "a b", "x".repeat(65), "ü"]) {
+    const { http, body } = await admin.call("POST", "/terms/", { text: "term", [name]: 1 });
+    expect([http, body.field, body.detail]).toEqual([400, "body", "There is a field that is not known here"]);
+  }
 });
 
 test.each(["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx", "x"])(
@@ -121,7 +124,7 @@ test.each(["text/plain", "application/xml", "application/x-www-form-urlencoded",
   async (type) => {
     // Where a body may be left out, Elysia leaves out one of which it knows nothing.
     const written = operations.filter(({ operation }) => bodyOf(operation)?.required?.length);
-    const others = await unlike(written, { http: 400, code: "invalid_input" }, (route) =>
+    const others = await unlike(written, { http: 415, code: "unsupported_media_type" }, (route) =>
       admin.call(route.method, addressOf(route.path), JSON.stringify(goodBody(route.operation)), {
         "content-type": type,
       }),

@@ -95,7 +95,8 @@ export function startPage<Sort extends string>(
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
     throw new InvalidInput("limit", `The limit is a number from 1 to ${largestLimit}`);
-  const q = query.q === undefined ? undefined : parseWords(query.q);
+  // A form with an empty field sends an empty text: it looks for nothing.
+  const q = query.q === undefined || query.q.trim() === "" ? undefined : parseWords(query.q);
   if (q !== undefined && !list.search) throw new InvalidInput("q", "This list cannot be searched");
   const words = wordsOf(q);
   const { name, by, kind, backwards } = sortOf(list, query.sort, words, q !== undefined);

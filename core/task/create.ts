@@ -6,6 +6,7 @@ import type { Actor, Context } from "../context.ts";
 import { InvalidInput } from "../errors.ts";
 import { lockNamedIncident } from "../incident/lock.ts";
 import { getTask } from "./get.ts";
+import { refuseUnknown } from "./people.ts";
 import { parseTask, type Task, type TaskFields } from "./task.ts";
 import { insertTask } from "./write.ts";
 
@@ -36,6 +37,7 @@ export async function createTask(context: Context, actor: Actor, wanted: NewTask
   const at = clock.now();
   return db.transaction(async (tx) => {
     await lockNamedIncident(tx, actor, incidentId);
+    await refuseUnknown(tx, actor, fields);
     const resourceType = documentId === null ? undefined : await typeOf(tx, documentId, incidentId);
     const resolveBy = wanted.resolveBy ?? defaultResolveBy(at, resourceType);
     const made = { incidentId, documentId, externalId: null, creator: actor.user, status: "Open" as const };

@@ -1,6 +1,9 @@
-import { asc, inArray } from "drizzle-orm";
+import { and, asc, inArray } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual, taskAssignee } from "../../drizzle/schema/index.ts";
+import type { Actor } from "../context.ts";
+import { InvalidInput } from "../errors.ts";
+import { mayKnow } from "../incident/visibility.ts";
 import { nameByAddress } from "../individual/person.ts";
 
 /**
@@ -33,6 +36,33 @@ export async function individualsOf(
     .onConflictDoNothing({ target: individual.email });
   // Also those whom somebody else made meanwhile: theirs is committed, or we would still wait for it.
   return new Map((await known()).map(({ email, id }) => [email, id]));
+}
+
+/**
+ * That the people whom somebody names are known to them: a mistyped address would make a person of nobody, who is then
+ * reminded. Themselves they may always name.
+ *
+ * @throws InvalidInput naming the field
+ */
+export async function refuseUnknown(
+  tx: Transaction,
+  actor: Actor,
+  { owner, assignees }: { owner: string | null; assignees: readonly string[] },
+): Promise<void> {
+  const named = [...new Set([...(owner === null ? [] : [owner]), ...assignees])];
+  const others = named.filter((email) => email !== actor.user);
+  if (others.length === 0) return;
+  const rows = await tx
+    .select({ email: individual.email })
+    .from(individual)
+    .where(and(inArray(individual.email, others), mayKnow(actor)));
+  const known = new Set(rows.map(({ email }) => email));
+  const unknown = others.find((email) => !known.has(email));
+  if (unknown === undefined) return;
+  throw new InvalidInput(
+    unknown === owner ? "owner" : "assignees",
+    `Nobody here has the address ${unknown}: check it, or add the person to the incident first`,
+  );
 }
 
 export async function addAssignees(tx: Transaction, taskId: number, individualIds: number[]): Promise<void> {

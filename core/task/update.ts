@@ -1,6 +1,7 @@
 import type { Actor, Context } from "../context.ts";
 import { Conflict } from "../errors.ts";
 import { getTask, isTask } from "./get.ts";
+import { refuseUnknown } from "./people.ts";
 import { parseTask, type Task } from "./task.ts";
 import { sameContent, type TaskChange, writeTask } from "./write.ts";
 
@@ -30,6 +31,7 @@ export async function updateTask(
     };
     if (found.externalId !== null && !(sameContent(current, next) && found.status === status))
       throw new Conflict("This task is kept in its document: change it there");
+    await refuseUnknown(tx, actor, next);
     const written = await writeTask(tx, current, next, {
       ...{ at: clock.now(), actor: actor.user },
       condition: isTask(actor, id),

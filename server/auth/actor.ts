@@ -4,7 +4,7 @@ import { Unauthenticated } from "../../core/errors.ts";
 import { verifyToken } from "../../core/token/verify.ts";
 import type { Deps } from "../deps.ts";
 import { refuseCondition } from "../etag.ts";
-import { refuseForm } from "../json.ts";
+import { refuseOtherMedia } from "../json.ts";
 import { readCookie } from "./cookie.ts";
 import { refuseOtherSites } from "./origin.ts";
 
@@ -35,7 +35,7 @@ export const actorMacro = (deps: Deps) => {
   // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
   const transform = async ({ request, body }: { request: Request; body?: unknown }): Promise<void> => {
     verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
-    refuseForm(request, body);
+    refuseOtherMedia(request, body);
     refuseCondition(request, body);
   };
   guards.add(transform);

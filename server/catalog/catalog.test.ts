@@ -90,7 +90,11 @@ resourceSuite([
       ],
       ["a template without a kind", { templates: [{ document_id: 1 }] }, "templates"],
       ["a template of an empty kind", { templates: [{ resource_type: " ", document_id: 1 }] }, "templates"],
-      ["a field of a template", { templates: [{ resource_type: "a", document_id: 1, x: 1 }] }, "body"],
+      [
+        "a field of a template",
+        { templates: [{ resource_type: "a", document_id: 1, x: 1 }] },
+        "templates.0.x",
+      ],
     ],
     taken: { fields: ["name"], detail: "Another incident type has this name" },
     refer: async (db, incidentTypeId) => {
@@ -134,8 +138,8 @@ resourceSuite([
     shown: { definition_ids: [], source: null, external_id: null },
     wrong: [
       ["a text for yes", { discoverable: "yes" }, "discoverable"],
-      ["a source", { source: "secretly" }, "body"],
-      ["definitions, which are written for themselves", { definition_ids: [1] }, "body"],
+      ["a source", { source: "secretly" }, "source"],
+      ["definitions, which are written for themselves", { definition_ids: [1] }, "definition_ids"],
     ],
     taken: { fields: ["text"], detail: "Another term has this text" },
     refer: async (db, termId) => {
@@ -164,7 +168,7 @@ resourceSuite([
       ...wrongDescription,
       ["a script for a link", { uri: "javascript:secretly()" }, "uri"],
       ["a link with a password", { uri: "https://secretly:b@example.com/" }, "uri"],
-      ["a source", { source: "secretly" }, "body"],
+      ["a source", { source: "secretly" }, "source"],
     ],
     taken: { fields: ["name"], detail: "Another application has this name" },
   },

@@ -2,7 +2,7 @@ import type { TObject, TProperties } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
 import type { Resource } from "../../core/catalog/resource.ts";
 import { nameLength } from "../../core/text.ts";
-import { closed, id, instant, listQuery, pageOf, version } from "../schema.ts";
+import { closed, id, instant, listQuery, pageOf, readOnly, version } from "../schema.ts";
 
 /** How a resource looks from outside. */
 export interface Model<
@@ -31,7 +31,8 @@ export function schemasOf(
   { filters, list }: Pick<Resource, "filters" | "list">,
   { written, defaults, shown }: { written: TProperties; defaults: object; shown: TProperties },
 ) {
-  const view = t.Object({ id, ...shown, version, created_at: instant, updated_at: instant }, closed);
+  const all = { id, ...shown, version, created_at: instant, updated_at: instant };
+  const view = t.Object(all, closed);
   const { q, ...paging } = listQuery;
   const sorts = Object.keys(list.sorts).flatMap((sort) => [`\`${sort}\``, `\`-${sort}\``]);
   return {
@@ -61,6 +62,6 @@ export function schemasOf(
       ),
       closed,
     ),
-    changed: t.Object({ ...written, version }, closed),
+    changed: t.Object({ ...written, version, ...readOnly(all, { ...written, version }) }, closed),
   };
 }

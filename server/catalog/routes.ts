@@ -56,10 +56,16 @@ export function catalogRoutes<
       "/",
       async ({ actor, body, request, set }) => {
         const fields = fieldsOf({ ...model.defaults, ...body } as Static<TObject<Written>>);
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const record = viewOf(await createRecord(context, actor, resource, fields));
-          return { headers: { location: `/${path}/${record.id}`, etag: etagOf(record) }, body: record };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const record = viewOf(await createRecord(context, actor, resource, fields));
+            return { headers: { location: `/${path}/${record.id}`, etag: etagOf(record) }, body: record };
+          },
+          // Those who have entered a record may read it.
+          () => {},
+        );
         Object.assign(set.headers, made.headers);
         return status(201, made.body);
       },
@@ -81,7 +87,10 @@ export function catalogRoutes<
     .put(
       one,
       async ({ actor, params, body, set }) => {
-        const { version, ...written } = body;
+        const { version } = body;
+        // Without what a PUT takes and passes over.
+        const names = new Set(Object.keys(model.written));
+        const written = Object.fromEntries(Object.entries(body).filter(([name]) => names.has(name)));
         const fields = fieldsOf(written as Static<TObject<Written>>);
         const record = await updateRecord(deps, actor, resource, { id: idOf(params), version, fields });
         set.headers.etag = etagOf(record);

@@ -3,6 +3,7 @@ import { getContent, longestContent, putContent } from "../../core/document/cont
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
+import { etagOfText } from "../etag.ts";
 import { closed, nullable } from "../schema.ts";
 import { documentParams } from "./model.ts";
 
@@ -31,11 +32,19 @@ export const contentRoutes = (deps: Deps) =>
     .use(actorMacro(deps))
     .get(
       "/:document_id/content",
-      ({ actor, params }) => getContent(deps, actor, Number(params.document_id)),
+      async ({ actor, params, set }) => {
+        const content = await getContent(deps, actor, Number(params.document_id));
+        Object.assign(set.headers, etagOfText(content));
+        return content;
+      },
       { actor: true, params: documentParams, response: { 200: shownContent, ...refusals } },
     )
     .put(
       "/:document_id/content",
-      ({ actor, params, body }) => putContent(deps, actor, { ...body, id: Number(params.document_id) }),
+      async ({ actor, params, body, set }) => {
+        const content = await putContent(deps, actor, { ...body, id: Number(params.document_id) });
+        Object.assign(set.headers, etagOfText(content));
+        return content;
+      },
       { actor: true, params: documentParams, body: content, response: { 200: shownContent, ...refusals } },
     );

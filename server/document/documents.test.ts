@@ -65,7 +65,7 @@ describe("POST /documents/", () => {
     ["a huge incident", { incident_id: 2 ** 60 }, "incident_id"],
     ["a number as text", { incident_id: "1" }, "incident_id"],
     ["an incident as text", { incident_id: "x" }, "incident_id"],
-    ["a field that nobody knows", { incidentid: 1 }, "body"],
+    ["a field that nobody knows", { incidentid: 1 }, "incidentid"],
   ])("refuses %s, naming the field and not the value", async (_, change, field) => {
     const answer = await member.call("POST", "/documents/", { ...runbook, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -82,11 +82,11 @@ describe("a body that", () => {
     "application/xml",
     "multipart/form-data; boundary=x",
     "application/x-www-form-urlencoded",
-  ])("is %s is 400", async (type) => {
+  ])("is %s is 415", async (type) => {
     const answer = await member.call("POST", "/documents/", JSON.stringify(runbook), {
       "content-type": type,
     });
-    expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
+    expect(answer).toMatchObject({ http: 415, body: { code: "unsupported_media_type" } });
   });
 });
 

@@ -168,7 +168,7 @@ describe("refuses", () => {
   test("a parameter that nobody knows, which would show more than was asked for", async () => {
     expect(await member.call("GET", "/documents/?incidentid=1")).toMatchObject({
       http: 400,
-      body: { field: "query" },
+      body: { field: "incidentid" },
     });
   });
 

@@ -2,7 +2,7 @@ import { type Static, t } from "elysia";
 import type { Document, DocumentFields } from "../../core/document/document.ts";
 import { descriptionLength, nameLength, urlLength } from "../../core/text.ts";
 import { reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
-import { closed, id, idText, instant, listQuery, nullable, pageOf, version } from "../schema.ts";
+import { closed, id, idText, instant, listQuery, nullable, pageOf, readOnly, version } from "../schema.ts";
 
 const name = t.String({ minLength: 1, maxLength: nameLength });
 const description = t.String({ maxLength: descriptionLength });
@@ -19,23 +19,22 @@ const links = {
   term_ids: t.Optional(reasons.term_ids),
 };
 
-export const documentView = t.Object(
-  {
-    id,
-    name: t.String(),
-    description: t.String(),
-    resource_type: t.String(),
-    plugin_slug: nullable(t.String()),
-    resource_id: nullable(t.String()),
-    weblink: nullable(t.String()),
-    incident_id: nullable(id),
-    ...shownReasons,
-    version,
-    created_at: instant,
-    updated_at: instant,
-  },
-  closed,
-);
+const view = {
+  id,
+  name: t.String(),
+  description: t.String(),
+  resource_type: t.String(),
+  plugin_slug: nullable(t.String()),
+  resource_id: nullable(t.String()),
+  weblink: nullable(t.String()),
+  incident_id: nullable(id),
+  ...shownReasons,
+  version,
+  created_at: instant,
+  updated_at: instant,
+};
+
+export const documentView = t.Object(view, closed);
 
 export const documentPage = pageOf(documentView);
 
@@ -66,11 +65,10 @@ export const newDocument = t.Object(
   closed,
 );
 
+const written = { name, description, resource_type: resourceType, weblink, ...links, version };
+
 /** Whole, as a PUT replaces: a field that is left out would be lost. Links alone may be left out, and then stay. */
-export const changedDocument = t.Object(
-  { name, description, resource_type: resourceType, weblink, ...links, version },
-  closed,
-);
+export const changedDocument = t.Object({ ...written, ...readOnly(view, written) }, closed);
 
 export function viewOf(document: Document): Static<typeof documentView> {
   return {

@@ -4,6 +4,7 @@ import { getDocument } from "../../core/document/get.ts";
 import { listDocuments } from "../../core/document/list.ts";
 import { removeDocument } from "../../core/document/remove.ts";
 import { updateDocument } from "../../core/document/update.ts";
+import { seeIncident } from "../../core/incident/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
@@ -46,11 +47,16 @@ export const documentRoutes = (deps: Deps) =>
           ...fieldsOf(body),
           ...{ incidentId: incident_id, pluginSlug: plugin_slug, resourceId: resource_id },
         };
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const document = viewOf(await createDocument(context, actor, wanted));
-          const headers = { location: `/documents/${document.id}`, etag: etagOf(document) };
-          return { headers, body: document };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const document = viewOf(await createDocument(context, actor, wanted));
+            const headers = { location: `/documents/${document.id}`, etag: etagOf(document) };
+            return { headers, body: document };
+          },
+          ({ incident_id }) => (incident_id === null ? undefined : seeIncident(deps, actor, incident_id)),
+        );
         Object.assign(set.headers, made.headers);
         return status(201, made.body);
       },

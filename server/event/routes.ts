@@ -1,6 +1,7 @@
 import { Elysia, status } from "elysia";
 import { listEvents } from "../../core/event/list.ts";
 import { noteOnTimeline } from "../../core/event/note.ts";
+import { seeIncident } from "../../core/incident/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
@@ -34,10 +35,15 @@ export const eventRoutes = (deps: Deps) =>
       async ({ actor, params, body, request }) => {
         const incidentId = Number(params.incident_id);
         const { description } = body;
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const note = await noteOnTimeline(context, actor, { incidentId, description });
-          return { headers: {}, body: viewOf(note) };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const note = await noteOnTimeline(context, actor, { incidentId, description });
+            return { headers: {}, body: viewOf(note) };
+          },
+          () => seeIncident(deps, actor, incidentId),
+        );
         return status(201, made.body);
       },
       {

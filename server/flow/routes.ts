@@ -2,6 +2,7 @@ import { Elysia } from "elysia";
 import { retryFlow } from "../../core/flow/retry.ts";
 import { runFlowWithin } from "../../core/flow/run.ts";
 import { getIncident } from "../../core/incident/get.ts";
+import { seeIncident } from "../../core/incident/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";
@@ -19,10 +20,15 @@ export const flowRoutes = (deps: Deps) =>
     async ({ actor, params, body: said, request }) => {
       const incidentId = Number(params.incident_id);
       const body = said ?? {};
-      await oncePerKey(deps, { actor, request, body }, async (context) => {
-        await retryFlow(context, actor, { incidentId, step: body.step });
-        return { headers: {}, body: {} };
-      });
+      await oncePerKey(
+        deps,
+        { actor, request, body },
+        async (context) => {
+          await retryFlow(context, actor, { incidentId, step: body.step });
+          return { headers: {}, body: {} };
+        },
+        () => seeIncident(deps, actor, incidentId),
+      );
       await runFlowWithin(deps, incidentId, flowMilliseconds);
       // As it is now, also for a key that comes again.
       return { steps: detailOf(await getIncident(deps, actor, incidentId)).steps };

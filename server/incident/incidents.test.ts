@@ -129,8 +129,8 @@ describe("POST /incidents/", () => {
     ["no type", { incident_type_id: undefined }, "incident_type_id"],
     ["a priority that is not there", { incident_priority_id: 4711 }, "incident_priority_id"],
     ["no priority", { incident_priority_id: undefined }, "incident_priority_id"],
-    ["a status, which it has not earned", { status: "Closed" }, "body"],
-    ["a field that nobody knows", { visibilty: "Restricted" }, "body"],
+    ["a status, which it has not earned", { status: "Closed" }, "status"],
+    ["a field that nobody knows", { visibilty: "Restricted" }, "visibilty"],
   ])("refuses %s, naming the field and not the value", async (_, change, field) => {
     const before = await server.db.select({ rows: count() }).from(incident);
     const answer = await member.call("POST", "/incidents/", { ...outage, ...change });

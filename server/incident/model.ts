@@ -18,6 +18,7 @@ import {
   nullable,
   oneOf,
   pageOf,
+  readOnly,
   version,
 } from "../schema.ts";
 
@@ -46,47 +47,46 @@ const proposed = {
   reasons: t.Array(t.Object({ kind: t.String(), id: t.Optional(id), name: t.String() }, closed)),
 };
 
-export const incidentDetail = t.Object(
-  {
-    ...view,
-    ...{ reporter: nullable(personView), commander: nullable(personView) },
-    steps: t.Array(
-      t.Object(
-        {
-          ...{ step: t.String(), state: oneOf(flowStepStates), attempts: Type.Integer() },
-          ...{ error: nullable(t.String()), due_at: nullable(instant), finished_at: nullable(instant) },
-        },
-        closed,
-      ),
+const detail = {
+  ...view,
+  ...{ reporter: nullable(personView), commander: nullable(personView) },
+  steps: t.Array(
+    t.Object(
+      {
+        ...{ step: t.String(), state: oneOf(flowStepStates), attempts: Type.Integer() },
+        ...{ error: nullable(t.String()), due_at: nullable(instant), finished_at: nullable(instant) },
+      },
+      closed,
     ),
-    conversations: t.Array(
-      t.Object(
-        {
-          ...{ plugin_slug: t.String(), external_id: nullable(t.String()) },
-          ...{ weblink: nullable(t.String()), archived_at: nullable(instant) },
-        },
-        closed,
-      ),
+  ),
+  conversations: t.Array(
+    t.Object(
+      {
+        ...{ plugin_slug: t.String(), external_id: nullable(t.String()) },
+        ...{ weblink: nullable(t.String()), archived_at: nullable(instant) },
+      },
+      closed,
     ),
-    participant_groups: t.Array(
-      t.Object(
-        {
-          ...{ plugin_slug: t.String(), name: t.String() },
-          ...{ email: nullable(t.String()), weblink: nullable(t.String()) },
-        },
-        closed,
-      ),
+  ),
+  participant_groups: t.Array(
+    t.Object(
+      {
+        ...{ plugin_slug: t.String(), name: t.String() },
+        ...{ email: nullable(t.String()), weblink: nullable(t.String()) },
+      },
+      closed,
     ),
-    documents: t.Array(
-      t.Object({ document_id: id, name: t.String(), weblink: nullable(t.String()), ...proposed }, closed),
-    ),
-    individuals: t.Array(
-      t.Object({ individual_id: id, name: t.String(), email: t.String(), ...proposed }, closed),
-    ),
-    teams: t.Array(t.Object({ team_id: id, name: t.String(), ...proposed }, closed)),
-  },
-  closed,
-);
+  ),
+  documents: t.Array(
+    t.Object({ document_id: id, name: t.String(), weblink: nullable(t.String()), ...proposed }, closed),
+  ),
+  individuals: t.Array(
+    t.Object({ individual_id: id, name: t.String(), email: t.String(), ...proposed }, closed),
+  ),
+  teams: t.Array(t.Object({ team_id: id, name: t.String(), ...proposed }, closed)),
+};
+
+export const incidentDetail = t.Object(detail, closed);
 
 export const incidentParams = t.Object({ incident_id: idText }, closed);
 
@@ -116,14 +116,13 @@ export const newIncident = t.Object(
   closed,
 );
 
+const written = {
+  ...{ title, description, status, visibility, incident_type_id: id, incident_priority_id: id },
+  ...{ resolution: nullable(description), version },
+};
+
 /** Whole, as a PUT replaces: a field that is left out would be lost. */
-export const changedIncident = t.Object(
-  {
-    ...{ title, description, status, visibility, incident_type_id: id, incident_priority_id: id },
-    ...{ resolution: nullable(description), version },
-  },
-  closed,
-);
+export const changedIncident = t.Object({ ...written, ...readOnly(detail, written) }, closed);
 
 const textOf = (at: Date | null) => at?.toISOString() ?? null;
 

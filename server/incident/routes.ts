@@ -4,6 +4,7 @@ import { getIncident } from "../../core/incident/get.ts";
 import { listIncidents } from "../../core/incident/list.ts";
 import { removeIncident } from "../../core/incident/remove.ts";
 import { reportIncident } from "../../core/incident/report.ts";
+import { seeIncident } from "../../core/incident/see.ts";
 import { updateIncident } from "../../core/incident/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
@@ -45,12 +46,17 @@ export const incidentRoutes = (deps: Deps) =>
         const { title, description, visibility } = body;
         const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
         const wanted = { title, description, visibility, incidentTypeId, incidentPriorityId };
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const { plugins } = deps;
-          const incident = viewOf(await reportIncident({ ...context, plugins }, actor, wanted));
-          const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
-          return { headers, body: incident };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const { plugins } = deps;
+            const incident = viewOf(await reportIncident({ ...context, plugins }, actor, wanted));
+            const headers = { location: `/incidents/${incident.id}`, etag: etagOf(incident) };
+            return { headers, body: incident };
+          },
+          ({ id }) => seeIncident(deps, actor, id),
+        );
         await runFlowWithin(deps, made.body.id, flowMilliseconds);
         Object.assign(set.headers, made.headers);
         return status(201, made.body);
@@ -64,8 +70,12 @@ export const incidentRoutes = (deps: Deps) =>
     )
     .get(
       "/:incident_id",
-      // Without an ETag: it also shows steps, roles and costs, which no version covers.
-      async ({ actor, params }) => detailOf(await getIncident(deps, actor, Number(params.incident_id))),
+      async ({ actor, params, set }) => {
+        const incident = await getIncident(deps, actor, Number(params.incident_id));
+        // For If-Match: of what a PUT replaces. Nothing is cached by it: steps, roles and costs change without a version.
+        set.headers.etag = etagOf(incident);
+        return detailOf(incident);
+      },
       { actor: true, params: incidentParams, response: { 200: incidentDetail, ...refusalsOfOne } },
     )
     .put(

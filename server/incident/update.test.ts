@@ -270,3 +270,31 @@ describe("an incident that a member makes Restricted", () => {
     expect((await put(id, { visibility: "Open", version: 2 }, admin)).http).toBe(200);
   });
 });
+
+test("an incident, a document and a task are taken as GET shows them, and what only GET shows is passed over", async () => {
+  const incidentId = await reported();
+  const document = await member.call("POST", "/documents/", {
+    ...{ name: "Notes", resource_type: "reference", incident_id: incidentId },
+  });
+  const task = await member.call("POST", "/tasks/", {
+    ...{
+      incident_id: incidentId,
+      description: "Free some",
+      owner: "carol@example.com",
+      assignees: ["carol"],
+    },
+  });
+  for (const path of [
+    `/incidents/${incidentId}`,
+    `/documents/${document.body.id}`,
+    `/tasks/${task.body.id}`,
+  ]) {
+    const { body: shown, headers } = await member.call("GET", path);
+    const sent = { ...shown, created_at: "2001-01-01T00:00:00.000Z", id: 4711 };
+    const { http, body } = await member.call("PUT", path, sent, { "if-match": headers.get("etag")! });
+    expect([path, http]).toEqual([path, 200]);
+    expect(body).toMatchObject({ id: shown.id, created_at: shown.created_at, version: 2 });
+    const { version: _, updated_at: __, ...same } = shown;
+    expect((await member.call("GET", path)).body).toMatchObject(same);
+  }
+});

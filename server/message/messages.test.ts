@@ -174,7 +174,7 @@ describe("POST", () => {
     ["a recipient as text", { text: "zebra", recipient_id: "1" }, "recipient_id"],
     ["a negative recipient", { text: "zebra", recipient_id: -1 }, "recipient_id"],
     ["a huge recipient", { text: "zebra", recipient_id: 2 ** 60 }, "recipient_id"],
-    ["another author", { text: "zebra", author_id: 1 }, "body"],
+    ["another author", { text: "zebra", author_id: 1 }, "author_id"],
   ])("refuses %s, naming the field and not the value", async (_, body, field) => {
     const answer = await say("alice", body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -1,4 +1,5 @@
 import { Elysia, status } from "elysia";
+import { seeIncident } from "../../core/incident/see.ts";
 import { listMessages } from "../../core/message/list.ts";
 import { say } from "../../core/message/say.ts";
 import { actorMacro } from "../auth/actor.ts";
@@ -37,12 +38,17 @@ export const messageRoutes = (deps: Deps) =>
           text,
           recipientId: recipient_id ?? undefined,
         };
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          return {
-            headers: {},
-            body: viewOf(await say({ ...context, plugins: deps.plugins }, actor, wanted)),
-          };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            return {
+              headers: {},
+              body: viewOf(await say({ ...context, plugins: deps.plugins }, actor, wanted)),
+            };
+          },
+          () => seeIncident(deps, actor, wanted.incidentId),
+        );
         return status(201, made.body);
       },
       {

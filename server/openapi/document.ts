@@ -42,14 +42,15 @@ const tags: Readonly<Record<string, string>> = {
 const about = `Incident management: incidents with their participants, documents, tasks, reports and timeline.
 
 Send an access token, which \`svc token\` prints, as \`Authorization: Bearer <token>\`. A path answers with and without its
-last slash. Names that a schema does not know are refused.
+last slash. Bodies are \`application/json\` (415 otherwise). Names that a schema does not know are refused, and named.
 
 **Lists** answer \`{"items": [...], "next_cursor": ...}\`. Pass \`next_cursor\` as \`cursor\` to go on; null is the end. Pages
 stay whole while records are added or deleted.
 
 **Writes.** A \`PUT\` replaces all fields and names the \`version\` that it has seen: 409 if somebody was faster;
-\`If-Match\` may say the same version, and nothing else. A \`POST\` with an \`Idempotency-Key\` is done once in 24 hours,
-however often it is sent. Only admins delete.
+\`If-Match\` may repeat the \`ETag\` of that version, and nothing else. A record can be sent back as \`GET\` shows it: fields
+that a \`PUT\` does not replace are checked for their type and otherwise ignored. A \`POST\` with an \`Idempotency-Key\` is
+done once in 24 hours, however often it is sent; its answer is repeated as long as you may read it. Only admins delete.
 
 **Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as what is not there.`;
 

@@ -110,9 +110,10 @@ function describeAnswer(status: string, answer: Answer): Answer {
 }
 
 function headersOf(status: string, properties?: Record<string, Schema>): Answer["headers"] {
+  const tag = { description: "Its version, in quotes", schema: { type: "string" } };
+  if (status === "200" && properties?.version) return { ETag: tag };
   if (status !== "201") return undefined;
   const location = { description: "Its path, where it has one", schema: { type: "string" } };
-  const tag = { description: "Its version, in quotes", schema: { type: "string" } };
   return { Location: location, ...(properties?.version ? { ETag: tag } : {}) };
 }
 

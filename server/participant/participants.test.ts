@@ -111,7 +111,7 @@ describe("POST participants", () => {
     ["a list as a role", { individual_id: 1, roles: [["scribe"]] }, "roles.0"],
     ["roles that are no list", { individual_id: 1, roles: "scribe" }, "roles"],
     ["too many roles", { individual_id: 1, roles: Array.from({ length: 7 }, () => "scribe") }, "roles"],
-    ["a field that nobody knows", { individual_id: 1, role: "scribe" }, "body"],
+    ["a field that nobody knows", { individual_id: 1, role: "scribe" }, "role"],
   ])("refuses %s, naming the field and not the value", async (_, body, field) => {
     const answer = await member.call("POST", `${path}/`, body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
@@ -186,7 +186,7 @@ describe("POST roles", () => {
     [{ role: "Commander" }, "role"],
     [{ role: null }, "role"],
     [{}, "role"],
-    [{ role: "scribe", x: 1 }, "body"],
+    [{ role: "scribe", x: 1 }, "x"],
   ])("refuses %p", async (body, field) => {
     const id = await joined();
     const answer = await member.call("POST", `${path}/${id}/roles`, body);

@@ -1,6 +1,7 @@
 import { Elysia, status, t } from "elysia";
 import type { Actor, PluginContext } from "../../core/context.ts";
 import { runFlowWithin } from "../../core/flow/run.ts";
+import { seeIncident } from "../../core/incident/see.ts";
 import { assumeRole } from "../../core/participant/assume.ts";
 import { getParticipant } from "../../core/participant/get.ts";
 import { inviteParticipant } from "../../core/participant/invite.ts";
@@ -45,11 +46,18 @@ export const participantRoutes = (deps: Deps) => {
     { incidentId, ...post }: { actor: Actor; request: Request; body: unknown; incidentId: number },
     work: (context: PluginContext) => Promise<Participant>,
   ) =>
-    oncePerKey(deps, { ...post, body: post.body ?? {} }, async (context) => {
-      const participant = viewOf(await work({ ...context, plugins: deps.plugins }));
-      const location = `/incidents/${incidentId}/participants/${participant.id}`;
-      return { headers: { location }, body: participant };
-    });
+    oncePerKey(
+      deps,
+      { ...post, body: post.body ?? {} },
+      async (context) => {
+        const participant = viewOf(await work({ ...context, plugins: deps.plugins }));
+        const location = `/incidents/${incidentId}/participants/${participant.id}`;
+        return { headers: { location }, body: participant };
+      },
+      ({ individual }) =>
+        // Who took themselves out of a Restricted incident is told again that they did.
+        individual.email === post.actor.user ? undefined : seeIncident(deps, post.actor, incidentId),
+    );
 
   return new Elysia({ name: "participant", prefix: "/incidents/:incident_id/participants" })
     .use(actorMacro(deps))

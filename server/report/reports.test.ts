@@ -83,7 +83,7 @@ describe("POST refuses", () => {
     ["half a pair", { needs: "zebra\ud800" }, "needs"],
     ["a number", { needs: 1 }, "needs"],
     ["no actions", { actions: undefined }, "actions"],
-    ["an author", { author_id: 1 }, "body"],
+    ["an author", { author_id: 1 }, "author_id"],
   ])("%s, naming the field and not the value", async (_, change, field) => {
     const answer = await member.call("POST", `${path}/`, { ...report, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -1,4 +1,5 @@
 import { Elysia, status } from "elysia";
+import { seeIncident } from "../../core/incident/see.ts";
 import { getReport } from "../../core/report/get.ts";
 import { listReports } from "../../core/report/list.ts";
 import { writeReport } from "../../core/report/write.ts";
@@ -33,11 +34,16 @@ export const reportRoutes = (deps: Deps) =>
       "/",
       async ({ actor, params, body, request, set }) => {
         const incidentId = Number(params.incident_id);
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const { plugins } = deps;
-          const report = viewOf(await writeReport({ ...context, plugins }, actor, { incidentId, ...body }));
-          return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const { plugins } = deps;
+            const report = viewOf(await writeReport({ ...context, plugins }, actor, { incidentId, ...body }));
+            return { headers: { location: `/incidents/${incidentId}/reports/${report.id}` }, body: report };
+          },
+          () => seeIncident(deps, actor, incidentId),
+        );
         Object.assign(set.headers, made.headers);
         return status(201, made.body);
       },

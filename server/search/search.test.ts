@@ -181,7 +181,7 @@ describe("refuses", () => {
     ["limit", { q: "a", limit: "0" }],
     ["limit", { q: "a", limit: "51" }],
     ["limit", { q: "a", limit: "1e1" }],
-    ["query", { q: "a", sort: "id" }],
+    ["sort", { q: "a", sort: "id" }],
   ])("%s of %p", async (field, query) => {
     const parameters = new URLSearchParams(query as Record<string, string>);
     expect(await people.member!.call("GET", `/search?${parameters}`)).toMatchObject({

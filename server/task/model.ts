@@ -2,7 +2,18 @@ import { type Static, t } from "elysia";
 import { mostAssignees, type Task, type TaskFields } from "../../core/task/task.ts";
 import { descriptionLength } from "../../core/text.ts";
 import { taskStatuses } from "../../drizzle/schema/index.ts";
-import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf, version } from "../schema.ts";
+import {
+  closed,
+  id,
+  idText,
+  instant,
+  listQuery,
+  nullable,
+  oneOf,
+  pageOf,
+  readOnly,
+  version,
+} from "../schema.ts";
 
 const description = t.String({ minLength: 1, maxLength: descriptionLength });
 const status = oneOf(taskStatuses);
@@ -14,28 +25,27 @@ const reminders = t.Boolean({ description: "Whether people are reminded of it" }
 
 const person = t.Object({ id, name: t.String(), email: t.String() }, closed);
 
-export const taskView = t.Object(
-  {
-    id,
-    incident_id: id,
-    description: t.String(),
-    status,
-    creator: nullable(person),
-    owner: nullable(person),
-    assignees: t.Array(person),
-    resolve_by: instant,
-    resolved_at: nullable(instant),
-    document_id: nullable(id),
-    external_id: nullable(
-      t.String({ description: "Of a task that is kept in its document, and changed there" }),
-    ),
-    reminders: t.Boolean(),
-    version,
-    created_at: instant,
-    updated_at: instant,
-  },
-  closed,
-);
+const view = {
+  id,
+  incident_id: id,
+  description: t.String(),
+  status,
+  creator: nullable(person),
+  owner: nullable(person),
+  assignees: t.Array(person),
+  resolve_by: instant,
+  resolved_at: nullable(instant),
+  document_id: nullable(id),
+  external_id: nullable(
+    t.String({ description: "Of a task that is kept in its document, and changed there" }),
+  ),
+  reminders: t.Boolean(),
+  version,
+  created_at: instant,
+  updated_at: instant,
+};
+
+export const taskView = t.Object(view, closed);
 
 export const taskPage = pageOf(taskView);
 
@@ -69,11 +79,16 @@ export const newTask = t.Object(
   closed,
 );
 
+/** Somebody by their address, or as a task shows them. */
+const emailOrPerson = t.Union([email, person]);
+const written = {
+  ...{ description, status, owner: t.Union([email, person, t.Null()]) },
+  assignees: t.Array(emailOrPerson, { maxItems: mostAssignees }),
+  ...{ resolve_by: resolveBy, reminders, version },
+};
+
 /** Whole, as a PUT replaces: a field that is left out would be lost. */
-export const changedTask = t.Object(
-  { description, status, owner, assignees, resolve_by: resolveBy, reminders, version },
-  closed,
-);
+export const changedTask = t.Object({ ...written, ...readOnly(view, written) }, closed);
 
 export function viewOf(task: Task): Static<typeof taskView> {
   return {
@@ -97,5 +112,9 @@ export function viewOf(task: Task): Static<typeof taskView> {
 
 export function fieldsOf(body: Static<typeof newTask> | Static<typeof changedTask>): TaskFields {
   const { description, owner = null, assignees = [], reminders = true } = body;
-  return { description, owner, assignees, reminders };
+  return { description, owner: owner && emailOf(owner), assignees: assignees.map(emailOf), reminders };
+}
+
+function emailOf(one: Static<typeof emailOrPerson>): string {
+  return typeof one === "string" ? one : one.email;
 }

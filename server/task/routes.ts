@@ -1,4 +1,5 @@
 import { Elysia, status, t } from "elysia";
+import { seeIncident } from "../../core/incident/see.ts";
 import { parseInstant } from "../../core/instant.ts";
 import { createTask } from "../../core/task/create.ts";
 import { getTask } from "../../core/task/get.ts";
@@ -52,10 +53,15 @@ export const taskRoutes = (deps: Deps) =>
           ...{ ...fieldsOf(body), incidentId: incident_id, documentId: document_id },
           resolveBy: resolve_by === undefined ? undefined : parseInstant("resolve_by", resolve_by),
         };
-        const made = await oncePerKey(deps, { actor, request, body }, async (context) => {
-          const task = viewOf(await createTask(context, actor, wanted));
-          return { headers: { location: `/tasks/${task.id}`, etag: etagOf(task) }, body: task };
-        });
+        const made = await oncePerKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const task = viewOf(await createTask(context, actor, wanted));
+            return { headers: { location: `/tasks/${task.id}`, etag: etagOf(task) }, body: task };
+          },
+          ({ incident_id }) => seeIncident(deps, actor, incident_id),
+        );
         Object.assign(set.headers, made.headers);
         return status(201, made.body);
       },

@@ -1,13 +1,19 @@
-import { describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { auditLog, document, event, taskAssignee } from "../../drizzle/schema/index.ts";
+import { auditLog, document, event, individual, taskAssignee } from "../../drizzle/schema/index.ts";
+import { insertRow } from "../../tests/support/catalog.ts";
 import type { IncidentIds } from "../../tests/support/incident.ts";
+import { personOf } from "../../tests/support/people.ts";
 import { insertTask } from "../../tests/support/task.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/incident_server.ts";
 
 let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {
   ({ server, admin, member, ids } = given);
+});
+beforeAll(async () => {
+  for (const name of ["zoe", "bare", "dora"])
+    await insertRow(server.db, individual, { name, email: `${name}@example.com` });
 });
 
 const due = "2026-12-01T12:00:00.000Z";
@@ -28,6 +34,44 @@ const timeline = () =>
 const kinds = async (id: number) =>
   (await timeline()).filter(({ data }) => data.task_id === id).map(({ kind }) => kind);
 const person = (email: string, name = email.split("@")[0]) => ({ id: expect.any(Number), name, email });
+
+describe("somebody whom the actor does not know", () => {
+  const unknown = "mistyped@example.com";
+  const refusal = (field: string, email: string) => ({
+    http: 400,
+    body: {
+      field,
+      detail: `Nobody here has the address ${email}: check it, or add the person to the incident first`,
+    },
+  });
+  const post = (fields: object) =>
+    member.call("POST", "/tasks/", { incident_id: ids.incidentId, description: "Free some", ...fields });
+  const people = (email: string) => server.db.select().from(individual).where(eq(individual.email, email));
+
+  test.each([
+    ["owner", { owner: unknown }],
+    ["assignees", { owner: "bob@example.com", assignees: ["alice@example.com", unknown] }],
+  ])("is refused as %s, and becomes nobody", async (field, fields) => {
+    expect(await post(fields)).toMatchObject(refusal(field, unknown));
+    const id = await created();
+    expect(await member.call("PUT", `/tasks/${id}`, { ...whole, ...fields, version: 1 })).toMatchObject(
+      refusal(field, unknown),
+    );
+    expect(await people(unknown)).toEqual([]);
+  });
+
+  test("is refused alike when they are known elsewhere", async () => {
+    const email = "elsewhere@example.com";
+    await insertRow(server.db, individual, { name: "Elsewhere", email, listed: false });
+    expect(await post({ owner: email })).toMatchObject(refusal("owner", email));
+  });
+
+  test("is anybody but themselves", async () => {
+    const newcomer = await personOf(server, "newcomer@example.com");
+    const body = { incident_id: ids.incidentId, description: "Mine", owner: "newcomer@example.com" };
+    expect(await newcomer.call("POST", "/tasks/", body)).toMatchObject({ http: 201 });
+  });
+});
 
 describe("POST /tasks/", () => {
   test("answers 201 with the task and its people, and stands on the timeline", async () => {
@@ -98,7 +142,7 @@ describe("POST /tasks/", () => {
     ["the year 0", { resolve_by: "0000-01-01T00:00:00Z" }, "resolve_by"],
     ["the end of all years, passed", { resolve_by: "9999-12-31T23:59:00-23:59" }, "resolve_by"],
     ["month 13", { resolve_by: "2026-13-01T00:00:00Z" }, "resolve_by"],
-    ["a status, which a new task has no choice of", { status: "Resolved" }, "body"],
+    ["a status, which a new task has no choice of", { status: "Resolved" }, "status"],
     ["reminders as text", { reminders: "true" }, "reminders"],
   ])("refuses %s, naming the field and not the value", async (_, change, field) => {
     const body = { incident_id: ids.incidentId, description: "Free some disk", ...change };
@@ -187,6 +231,8 @@ describe("PUT /tasks/{task_id}", () => {
 
   test("twenty at once: one is first, the others are told", async () => {
     const id = await created();
+    for (let i = 0; i < 20; i += 1)
+      await insertRow(server.db, individual, { name: `n${i}`, email: `n${i}@example.com` });
     const answers = await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
         member.call("PUT", `/tasks/${id}`, { ...whole, assignees: [`n${i}@example.com`], version: 1 }),
