@@ -101,10 +101,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
       "at a statement of many words",
       [`insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")};`],
       'up.sql of revision 2, line 1: duplicate key value violates unique constraint "report_pkey"',
-      `insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")}`.slice(
-        0,
-        120,
-      ) + "…",
+      `${`insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")}`.slice(0, 120)}…`,
     ],
   ])("%s", async (_, lines, reason, statement) => {
     expect(await failureOf(lines.join("\n"))).toEqual([reason, `  ${statement}`, next]);
