@@ -34,7 +34,7 @@ export const instant = t.String({ format: "date-time" });
  * What a GET shows beside what a PUT replaces (`written`). A PUT takes it, so that a record may be sent back as it was read,
  * and passes it over: costs and steps change by themselves meanwhile. The types leave it out, since nothing may be made of it.
  */
-export function readOnly(view: Record<string, TSchema>, written: Record<string, TSchema>): {} {
+export function readOnly(view: Record<string, TSchema>, written: Record<string, TSchema>): object {
   const names = Object.keys(view).filter((name) => !(name in written));
   return Object.fromEntries(names.map((name) => [name, t.Optional({ ...view[name]!, readOnly: true })]));
 }
