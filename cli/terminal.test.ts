@@ -46,6 +46,16 @@ test("a spinner with the time left, until it is approved", async () => {
   expect(afterSpinner(terminal.output())).toMatch(CLEARED);
 });
 
+test("a terminal that becomes narrower keeps no old picture of the spinner", async () => {
+  const terminal = svcOnTerminal(login, env);
+  await terminal.shows(SPINNER);
+  terminal.child.terminal!.resize(30, 24);
+  // The picture of 55 columns has two rows now: the lower one is cleared, then the upper one.
+  await terminal.shows(/\r\x1b\[0K\x1b\[1A\x1b\[1G\x1b\[0?K/);
+  server.decide("success");
+  expect(await terminal.exitCode()).toBe(0);
+});
+
 test("Ctrl-C ends it at once with 130, and the cursor is back", async () => {
   const terminal = svcOnTerminal(login, env);
   await terminal.shows(SPINNER);

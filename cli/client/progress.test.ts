@@ -31,6 +31,18 @@ test("on a terminal it is a spinner, whose line and hidden cursor do not outlive
   expect(terminal.shown).toEqual(["<start of line>", "<clear line>", "<show cursor>"]);
 });
 
+test("in a terminal that has become narrower it leaves no row behind", async () => {
+  const terminal = fakeTerminal();
+  const io = testIo({ stderr: terminal, env: { TERM: "xterm" } });
+  const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));
+  terminal.shown.length = 0;
+  // The line of 20 characters has three rows of 7 now.
+  terminal.columns = 7;
+  progress.stop();
+  const up = "\r\x1b[0K\x1b[1A";
+  expect(terminal.shown).toEqual([up + up, "<start of line>", "<clear line>", "<show cursor>"]);
+});
+
 test("the time left", () => {
   expect([120_000, 119_001, 61_000, 9500, 1, 0, -5000].map(timeLeft)).toEqual([
     "2:00",

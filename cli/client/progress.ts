@@ -22,14 +22,28 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
     return { note, stop: () => {} };
   }
   const { default: ora } = await import("ora");
+  const stream = io.stderr as WriteStream;
+  // As it is now: ora takes what is written by its own `write` for somebody else's line.
+  const write = stream.write.bind(stream);
   const spinner = ora({
     text: label(),
-    stream: io.stderr as WriteStream,
+    stream,
     // It would put the terminal into raw mode, where Ctrl-C is a character and no signal.
     discardStdin: false,
     isEnabled: true,
     color: io.env.NO_COLOR ? false : "cyan",
-  }).start();
+  });
+  const clear = spinner.clear.bind(spinner);
+  let columns = stream.columns;
+  // ora clears as many rows as its line had when it was written; in a narrower terminal it has more.
+  spinner.clear = () => {
+    const width = spinner.frame().replace(/\x1b\[[0-9;]*m/g, "").length;
+    const more = Math.ceil(width / stream.columns) - Math.ceil(width / columns);
+    if (more > 0) write("\r\x1b[0K\x1b[1A".repeat(more));
+    columns = stream.columns;
+    return clear();
+  };
+  spinner.start();
   const ticker = setInterval(() => {
     spinner.text = label();
   }, 1000);

@@ -87,7 +87,7 @@ export function fakeTerminal() {
   return {
     shown,
     isTTY: true,
-    columns: 80,
+    columns: 80 as number,
     write: (text: string) => void shown.push(names[text] ?? text),
     cursorTo: () => void shown.push("<start of line>"),
     clearLine: () => void shown.push("<clear line>"),
