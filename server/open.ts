@@ -1,3 +1,4 @@
+import { warnOfDisagreement } from "../core/agreement.ts";
 import { EventCounts } from "../core/audit.ts";
 import { Background } from "../core/background.ts";
 import { ChallengeWatch } from "../core/challenge/watch.ts";
@@ -84,7 +85,21 @@ export async function openApp(): Promise<App> {
       .catch((error: unknown) => log.warn({ err: error }, "could not write counts into the audit log"));
   const flushing = setInterval(flush, flushSeconds * 1000);
   const background = new Background();
-  const runFlows = () => background.add(runDueFlows({ ...context, plugins, background }));
+  // A database that is still down is asked again.
+  let compared = false;
+  const compareSettings = async () => {
+    if (compared) return;
+    try {
+      await warnOfDisagreement(context, { role: "server" });
+      compared = true;
+    } catch (error) {
+      log.debug({ err: error }, "could not compare our settings with the others'");
+    }
+  };
+  const runFlows = () => {
+    background.add(compareSettings());
+    background.add(runDueFlows({ ...context, plugins, background }));
+  };
   runFlows();
   const flows = setInterval(runFlows, flowSeconds * 1000);
   const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -51,6 +52,8 @@ test("every part has the same settings, so the documents' tasks keep their owner
         await sql`select id, owner_id from task where document_id is not null and owner_id is not null`;
       return new Map(rows.map(({ id, owner_id }) => [id, owner_id]));
     });
+  for (const part of ["server", "worker"])
+    expect(readFileSync(join(directory, `owners/log/${part}.log`), "utf8")).not.toContain("the same value");
   const before = await owners();
   expect(before.size).toBeGreaterThan(100);
   const sync = Bun.spawn([...svc, "scheduler", "start", "incident-task-sync", "--eager"], {

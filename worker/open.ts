@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Config, Environment } from "../core/config.ts";
+import { warnOfDisagreement } from "../core/agreement.ts";
 import { readConfig } from "../core/config.ts";
 import { behindPooler, keepsStatements } from "../core/database_address.ts";
 import { databaseMissing } from "../core/database_url.ts";
@@ -67,6 +68,11 @@ export async function openWorker(
       await close();
       return undefined;
     }
+    await warnOfDisagreement(
+      { db: connections.schedule, config, log },
+      // A task that somebody runs by hand is no member of the system.
+      { role: "worker", record: patient },
+    ).catch((error: unknown) => log.warn({ err: error }, "could not compare our settings with the others'"));
     const { closePlugins: end, ...opened } = await withPlugins(connections, {
       ...{ config, environment, log, clock },
     });

@@ -19,6 +19,7 @@ export * from "./recommendation.ts";
 export * from "./run.ts";
 export * from "./service.ts";
 export * from "./session.ts";
+export * from "./setting.ts";
 export * from "./status_report.ts";
 export * from "./task.ts";
 export * from "./team.ts";

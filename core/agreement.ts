@@ -1,0 +1,65 @@
+import { hostname } from "node:os";
+import { asc, eq, inArray, sql } from "drizzle-orm";
+import { setting } from "../drizzle/schema/index.ts";
+import { type Config, variables } from "./config.ts";
+import type { Context } from "./context.ts";
+
+/** Every server and worker needs the same value of these, or they understand the same rows differently. */
+const ofAll = [
+  ...(["domain", "publicUrl", "timezone", "pluginPackages", "pluginDocumentResolver"] as const),
+  ...(["pluginParticipant", "pluginDocument", "pluginConversation", "pluginParticipantGroup"] as const),
+  ...(["pluginTerm", "pluginApplication"] as const),
+] satisfies (keyof Config)[];
+/** The same of servers: a worker signs nobody in. */
+const ofServers = [
+  ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim", "tokenAudience"] as const),
+] satisfies (keyof Config)[];
+
+/**
+ * Compares our settings with those that the processes before us have recorded, and logs a warning for each that differs.
+ * It is no refusal: while a value is being changed, the old processes go on with the old one. With `record` ours is what the
+ * next process compares with; a command that runs a single task leaves that to servers and workers.
+ */
+export async function warnOfDisagreement(
+  { db, config, log }: Pick<Context, "db" | "config" | "log">,
+  { role, record = true }: { role: "server" | "worker"; record?: boolean },
+): Promise<void> {
+  const keys: (keyof Config)[] = role === "server" ? [...ofAll, ...ofServers] : ofAll;
+  const mine = new Map(keys.map((key) => [variables[key].name, textOf(config[key])]));
+  const recorded = {
+    recordedBy: `the ${role} on ${hostname()} (pid ${process.pid})`,
+    recordedAt: sql`now()`,
+  };
+  const different = await db.transaction(async (tx) => {
+    // A process that was frozen here must keep no other from starting.
+    await tx.execute(sql`set local lock_timeout = '2s'`);
+    // In one order everywhere, or two that start at once could wait for each other.
+    const rows = [...mine].sort().map(([name, value]) => ({ name, value, ...recorded }));
+    if (record) await tx.insert(setting).values(rows).onConflictDoNothing();
+    const known = tx
+      .select()
+      .from(setting)
+      .where(inArray(setting.name, [...mine.keys()]))
+      .orderBy(asc(setting.name));
+    const others = (await (record ? known.for("update") : known)).filter(
+      ({ name, value }) => value !== mine.get(name),
+    );
+    if (record) {
+      for (const { name } of others)
+        await tx
+          .update(setting)
+          .set({ value: mine.get(name), ...recorded })
+          .where(eq(setting.name, name));
+    }
+    return others;
+  });
+  for (const { name, value, recordedBy, recordedAt } of different) {
+    log.warn(
+      { setting: name },
+      `${name} is ${shown(mine.get(name))} here and was ${shown(value)} for ${recordedBy} at ${recordedAt.toISOString()}: give all servers and workers the same value, and restart those that have another one`,
+    );
+  }
+}
+
+const textOf = (value: Config[keyof Config]) => (value === undefined ? null : String(value));
+const shown = (value: string | null | undefined) => (value == null ? "not set" : JSON.stringify(value));
