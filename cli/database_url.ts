@@ -52,8 +52,8 @@ async function addressIn(environment: Environment): Promise<string | undefined> 
 }
 
 async function oneServer(address: string): Promise<string> {
-  const { addressesOf } = await import("../drizzle/hosts.ts");
-  if (addressesOf(address).length === 1) return address;
+  const { hasSeveralHosts } = await import("../core/database_url.ts");
+  if (!hasSeveralHosts(address)) return address;
   const { singleAddress } = await import("../core/database_address.ts");
   return await singleAddress(address);
 }

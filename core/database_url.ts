@@ -17,6 +17,11 @@ const possible: Record<string, readonly string[]> = {
 /** Of several servers svc always wants the one that takes writes; these ask for another. */
 const notForWriting = ["read-only", "standby", "prefer-standby"];
 
+/** Whether an address names several hosts, of which singleAddress (database_address.ts) finds the one to use. */
+export function hasSeveralHosts(address: string): boolean {
+  return addressesOf(address).length > 1;
+}
+
 /** What is wrong with PostgreSQL's address, as the rest of a sentence that holds nothing of it: the password is in it. */
 export function databaseUrlFault(text: string): string | undefined {
   if (!new RegExp(databaseUrlPattern).test(text)) return `does not look like ${databaseUrlPattern}`;
