@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, ne, notInArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
 import { ownTextSlug } from "../document/texts.ts";
@@ -25,12 +25,16 @@ export interface TaskPlace extends Pick<typeof document.$inferSelect, keyof type
 /** The cursor that the plugin of our own texts would answer with. */
 const ownCursor = sql`coalesce(${documentContent.version}, 0)::text`;
 
+/** Of which plugins documents are: of this one, or of none of these. */
+export type PluginFilter = { slug: string } | { noneOf: readonly string[] };
+
 /**
  * Documents of Active and Stable incidents whose tasks may have changed, in the order of their ids. Of a text that we
  * keep ourselves we know that, so an unchanged one is not among them.
  */
 export async function pageOfTaskPlaces(
   db: Pick<Database, "select">,
+  filter: PluginFilter,
   afterId: number,
   limit: number,
 ): Promise<TaskPlace[]> {
@@ -46,6 +50,7 @@ export async function pageOfTaskPlaces(
         gt(id, afterId),
         sql`${document.incidentId} = any(${going})`,
         isNotNull(pluginSlug),
+        "slug" in filter ? eq(pluginSlug, filter.slug) : notInArray(pluginSlug, [...filter.noneOf]),
         isNotNull(resourceId),
         changed,
       ),

@@ -4,44 +4,98 @@ import { Unavailable } from "../../core/errors.ts";
 import { documentFacts } from "../../core/incident/facts.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { shown } from "../../core/plugin/mask.ts";
-import { keepTasks, pageOfTaskPlaces, type TaskPlace } from "../../core/sync/document_tasks.ts";
+import type { TaskResult } from "../../core/schedule/finish.ts";
+import { nextSlot } from "../../core/schedule/slot.ts";
+import { findTask } from "../../core/schedule/tasks.ts";
+import {
+  keepTasks,
+  pageOfTaskPlaces,
+  type PluginFilter,
+  type TaskPlace,
+} from "../../core/sync/document_tasks.ts";
 import { readTasks } from "../../core/sync/task_changes.ts";
 import { outgoingOf } from "../../core/sync/task_notice.ts";
 import { Asking } from "../ask.ts";
 import { workOnItem } from "../item.ts";
 import { inLanes } from "../lanes.ts";
 import type { ScheduledTask, TaskContext } from "../task.ts";
+import { pause } from "../time.ts";
 
 const page = 500;
-/** Documents that are asked at once. */
+/** Documents of a plugin that are asked for at once. */
 const lanes = 4;
 /** Answers of one document in one run. Where there are more, the next run goes on. */
 const mostAnswers = 100;
 
-/** The tasks in the documents of Active and Stable incidents, as far as they have changed. */
+const { timing } = findTask("incident-task-sync")!;
+
+/**
+ * The tasks in the documents of Active and Stable incidents, as far as they have changed. Each plugin is asked beside the
+ * others. While one lets us wait, the documents of those that have answered are looked at again whenever a slot passes.
+ */
 export const incidentTaskSync: ScheduledTask = {
   async run(context) {
-    const { db, plugins } = context;
+    const { plugins, signal } = context;
     const asking = new Asking(context);
-    const result = { done: 0, skipped: 0, failed: 0 };
-    let last = 0;
-    for (;;) {
-      const places = await pageOfTaskPlaces(db, last, page);
-      await inLanes(lanes, places, async (place) => {
-        const plugin = plugins.find("document", place.pluginSlug);
-        const work = () => syncDocument(context, asking, place, plugin);
-        const ended = await workOnItem(context, `document ${place.id}`, work);
-        if ("failure" in ended) result.failed += 1;
-        else {
-          result.failed += ended.value.bad;
-          result[ended.value.changed ? "done" : "skipped"] += 1;
+    const slugs = plugins.ofType("document").map(({ slug }) => slug);
+    const filters: PluginFilter[] = [...slugs.map((slug) => ({ slug })), { noneOf: slugs }];
+    const total = { done: 0, skipped: 0, failed: 0 };
+    const all = new AbortController();
+    const over = AbortSignal.any([signal, all.signal]);
+    let left = filters.length;
+    await Promise.all(
+      filters.map(async (filter) => {
+        try {
+          const { done, skipped, failed } = await syncDocuments(context, asking, filter);
+          total.done += done;
+          total.skipped += skipped;
+          total.failed += failed;
+        } finally {
+          left -= 1;
+          if (left === 0) all.abort();
         }
-      });
-      if (places.length < page) return result;
-      last = places.at(-1)!.id;
-    }
+        for (;;) {
+          await pause(millisecondsToNextSlot(context), over);
+          if (over.aborted) break;
+          const { done } = await syncDocuments(context, asking, filter);
+          total.done += done;
+        }
+      }),
+    );
+    signal.throwIfAborted();
+    return total;
   },
 };
+
+function millisecondsToNextSlot({ clock, config }: TaskContext): number {
+  const now = clock.now();
+  return nextSlot(timing, config.timezone, now).getTime() - now.getTime();
+}
+
+async function syncDocuments(
+  context: TaskContext,
+  asking: Asking,
+  filter: PluginFilter,
+): Promise<TaskResult> {
+  const { db, plugins } = context;
+  const result = { done: 0, skipped: 0, failed: 0 };
+  let last = 0;
+  for (;;) {
+    const places = await pageOfTaskPlaces(db, filter, last, page);
+    await inLanes(lanes, places, async (place) => {
+      const plugin = plugins.find("document", place.pluginSlug);
+      const work = () => syncDocument(context, asking, place, plugin);
+      const ended = await workOnItem(context, `document ${place.id}`, work);
+      if ("failure" in ended) result.failed += 1;
+      else {
+        result.failed += ended.value.bad;
+        result[ended.value.changed ? "done" : "skipped"] += 1;
+      }
+    });
+    if (places.length < page) return result;
+    last = places.at(-1)!.id;
+  }
+}
 
 /**
  * Asks for what has changed since the last time, until there is no more. A task of which no sense can be made is told of

@@ -3,7 +3,9 @@ import { eq, sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
+import { incidentTaskSync } from "./incident-task-sync.ts";
 
 const { delivery, document, event, incident, individual, task } = schema;
 
@@ -134,6 +136,30 @@ describe("what goes wrong is the fault of", () => {
     expect(wiki.calls.length).toBeLessThan(10);
   });
 });
+
+test("while one plugin hangs, documents of another are looked at in each slot", async () => {
+  const incidentId = await its.addIncident();
+  for (let i = 0; i < 30; i += 1) await its.addDocument(incidentId);
+  const quick = await its.addDocument(incidentId, { pluginSlug: "notes" });
+  const never = Promise.withResolvers<never>();
+  const wiki = fakeDocument({ tasks: () => never.promise }, { slug: "wiki", timeoutMilliseconds: 60_000 });
+  let asked = 0;
+  const notes = fakeDocument(
+    {
+      tasks: () => {
+        asked += 1;
+        if (asked === 5) never.reject(new Error("released"));
+        return { tasks: [foundTask(`${asked}`, `task ${asked}`)], cursor: `c${asked}`, complete: true };
+      },
+    },
+    { slug: "notes" },
+  );
+  // A moment before a slot: the next one is always near.
+  const clock = { now: () => new Date("2026-12-01T12:00:29.950Z") };
+  const { result } = await its.run(incidentTaskSync, pluginsOf(wiki, notes), { clock });
+  expect(result).toEqual({ done: asked, skipped: 0, failed: 30 });
+  expect(await its.db.$count(task, eq(task.documentId, quick))).toBe(asked);
+}, 30_000);
 
 test("an incident that closes meanwhile gets no more tasks", async () => {
   const incidentId = await its.addIncident();
