@@ -249,6 +249,7 @@ describe("GET /healthcheck", () => {
     expect(await response.json()).toEqual({
       status: "unavailable",
       database: "unreachable",
+      keys: "unknown",
       revision: { status: "unknown", current: [], head: [] },
     });
     const failed = await other.fetch("/noauth/v1/challenge_generator/alice");
