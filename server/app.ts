@@ -14,7 +14,7 @@ import { flowRoutes } from "./flow/routes.ts";
 import { ReadinessCheck } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { incidentRoutes } from "./incident/routes.ts";
-import { readJson } from "./json.ts";
+import { largestTextBytes, readJson } from "./json.ts";
 import { failureLog, logRequests } from "./log.ts";
 import { judgeMethod } from "./methods.ts";
 import { messageRoutes } from "./message/routes.ts";
@@ -36,7 +36,6 @@ import { whoamiRoutes } from "./whoami/routes.ts";
 
 /** Longer than a poll is held, so that the server does not hang up on one. */
 const idleTimeoutSeconds = 60;
-const largestBodyBytes = 1024 * 1024;
 
 /** For a request whose Host is missing, none, or there twice: what it is about cannot be told (RFC 9112, 3.2). */
 const noAddress = new Response(
@@ -94,7 +93,7 @@ export function createApp(deps: Deps) {
     handler: { standardHostname: false },
     serve: {
       idleTimeout: idleTimeoutSeconds,
-      maxRequestBodySize: largestBodyBytes,
+      maxRequestBodySize: largestTextBytes,
       // Bun's page for developers shows paths, and T stands in ours.
       development: false,
       error: () => new Response(null, { status: 500 }),
@@ -126,7 +125,7 @@ export function createApp(deps: Deps) {
     // Before the parser: whatever the body, a file takes none.
     .use(staticRoutes(deps.config.staticDir, (): AnyElysia => app))
     .onParse({ as: "global" }, ({ request, route }) => bodies.read({ request, route }))
-    .onParse({ as: "global" }, ({ request, contentType }) => readJson(request, contentType))
+    .onParse({ as: "global" }, ({ request, contentType, route }) => readJson(request, contentType, route))
     .onBeforeHandle(
       { as: "global" },
       refuseUnknownQuery((): AnyElysia => app),

@@ -4,7 +4,7 @@ import { t } from "elysia";
 import { errorCode, reasonOf } from "../core/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../core/errors.ts";
 import type { FailureLog } from "./log.ts";
-import { WrongMediaType } from "./json.ts";
+import { BodyTooLarge, WrongMediaType } from "./json.ts";
 import { messagePage, unknownPage } from "./challenge/pages.ts";
 
 const statuses: Record<SvcError["code"], number> = {
@@ -34,6 +34,7 @@ const titles: Record<number, string> = {
   404: "Not found",
   405: "Not a method of this address",
   409: "The state does not allow it",
+  413: "The body is too large",
   415: "Not a media type of this address",
   422: "The request cannot be accepted",
   429: "Too many requests",
@@ -59,7 +60,7 @@ export const refusalsOfOne = { ...refusals, 404: problemSchema };
 /** What may be said of an error: status, code and a sentence of ours; never a message from below. */
 export interface Fault {
   status: number;
-  code: SvcError["code"] | "method_not_allowed" | "unsupported_media_type";
+  code: SvcError["code"] | "method_not_allowed" | "unsupported_media_type" | "body_too_large";
   detail: string;
   field?: string;
   headers: Record<string, string>;
@@ -74,6 +75,9 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
     const headers = { allow: error.allowed };
     return { status: 405, code: "method_not_allowed", detail: error.message, headers };
   }
+  const { cause } = Object(error) as { cause?: unknown };
+  if (cause instanceof BodyTooLarge)
+    return { status: 413, code: "body_too_large", detail: cause.message, headers: {} };
   if (error instanceof WrongMediaType)
     return { status: 415, code: "unsupported_media_type", detail: error.message, headers: {} };
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));

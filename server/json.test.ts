@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
 
 let server: TestServer;
 let authorization: string;
 beforeAll(async () => {
-  server = await startTestServer();
+  server = await startTestServer({ pluginDocument: "markdown" });
   authorization = `Bearer ${await signInToken(server)}`;
 });
 afterAll(() => server[Symbol.asyncDispose]());
@@ -74,4 +74,54 @@ test("a form that has all that a document needs makes none", async () => {
       detail: "Send the body as application/json, and say so in Content-Type",
     },
   });
+});
+
+describe("a text of 1,000,000 characters", () => {
+  const texts: [string, string, (text: string) => string][] = [
+    ["of one byte each", "a".repeat(1_000_000), JSON.stringify],
+    ["of three bytes each", "\u20ac".repeat(1_000_000), JSON.stringify],
+    ["of four bytes for two", "\u{1f680}".repeat(500_000), JSON.stringify],
+    ["that are escaped", "\n".repeat(1_000_000), JSON.stringify],
+    [
+      "that are written as \\u",
+      "\u20ac".repeat(1_000_000),
+      (text) => `"${text.replaceAll("\u20ac", "\\u20ac")}"`,
+    ],
+  ];
+  test.each(texts)("%s is kept", async (_, text, write) => {
+    const { body } = await post('{"resource_type":"x","name":"x"}', "application/json");
+    const path = `/documents/${body.id}/content`;
+    const headers = { authorization, "content-type": "application/json" };
+    const sent = `{"version":null,"text":${write(text)}}`;
+    const put = await server.fetch(path, { method: "PUT", headers, body: sent });
+    expect(put.status).toBe(200);
+    const { text: kept } = (await (await server.fetch(path, { headers })).json()) as { text: string };
+    expect(kept === text).toBe(true);
+  });
+
+  test("and one more is refused", async () => {
+    const { body } = await post('{"resource_type":"x","name":"x"}', "application/json");
+    const headers = { authorization, "content-type": "application/json" };
+    const sent = JSON.stringify({ version: null, text: "a".repeat(1_000_001) });
+    const path = `/documents/${body.id}/content`;
+    expect((await server.fetch(path, { method: "PUT", headers, body: sent })).status).toBe(400);
+  });
+
+  test.each([
+    ["a list", "[".repeat(2_000_000)],
+    ["numbers", `[${"0,".repeat(1_000_000)}0]`],
+    ["a deep field", `{"version":null,"text":"a","more":${"[".repeat(600_000)}${"]".repeat(600_000)}}`],
+    ["many fields", `{${Array.from({ length: 200_000 }, (_, i) => `"f${i}":1`).join(",")}}`],
+  ])("and %s of as many bytes is not", async (_, body) => {
+    const headers = { authorization, "content-type": "application/json" };
+    const answer = await server.fetch("/documents/1/content", { method: "PUT", headers, body });
+    expect(answer.status).toBe(400);
+  });
+});
+
+test("any other body of more than 1 MiB is refused, also in chunks", async () => {
+  const sent = JSON.stringify({ resource_type: "x", name: "x", description: "a".repeat(1024 * 1024) });
+  const refused = { http: 413, body: { code: "body_too_large", detail: "The body is larger than 1 MiB" } };
+  expect(await post(sent, "application/json")).toMatchObject(refused);
+  expect(await post(new Blob([sent]).stream(), "application/json")).toMatchObject(refused);
 });

@@ -1,3 +1,5 @@
+import { longestContent } from "../core/document/content.ts";
+
 /** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
 const methods = new Set(["__proto__", "toString", "valueOf"]);
 
@@ -7,6 +9,19 @@ export const noJson = "no JSON";
 /** Whether a media type, with its parameters or without, is JSON (RFC 9110, 8.3.1). */
 export function isJson(contentType: string): boolean {
   return /^application\/json[\t ]*(;|$)/i.test(contentType);
+}
+
+/** Of any body but that of a text. */
+const largestBytes = 1024 * 1024;
+/** A text of the longest, all of it written as `\u0041`; and what stands around it. */
+export const largestTextBytes = longestContent * 6 + 64 * 1024;
+export const textRoute = "/documents/:document_id/content";
+
+/** Larger than the route takes. Bun itself refuses what is larger than any. */
+export class BodyTooLarge extends Error {
+  constructor() {
+    super("The body is larger than 1 MiB");
+  }
 }
 
 /** JSON is UTF-8 (RFC 8259, 8.1). `Request.text` would put U+FFFD for what is none, and we would keep that. */
@@ -21,19 +36,34 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  * With a reviver, JSON.parse gives up after some thousand levels. That is wanted: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
  */
-export async function readJson(request: Request, contentType: string): Promise<unknown> {
+export async function readJson(request: Request, contentType: string, route: string): Promise<unknown> {
   if (/^multipart\//i.test(contentType)) {
     await request.bytes();
     return noJson;
   }
   if (!isJson(contentType)) return undefined;
-  const text = utf8.decode(await request.bytes());
+  const bytes = await request.bytes();
+  const isLarge = bytes.length > largestBytes;
+  if (isLarge && route !== textRoute) throw new BodyTooLarge();
+  const text = utf8.decode(bytes);
+  if (isLarge) return flat(JSON.parse(text));
   // None after all, of no chunks: Elysia finds that it is missing, where one is asked for.
   if (text === "") return undefined;
   return JSON.parse(text, (name, value) => {
     if (methods.has(name)) throw new SyntaxError("a field is named like a method");
     return value;
   });
+}
+
+/** An object of a few texts: to look into a large one takes long, and strangers send some, too. */
+function flat(value: unknown): unknown {
+  const isFlat =
+    typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length <= 8;
+  if (!isFlat || Object.values(value).some((one) => typeof one === "object" && one !== null))
+    throw new SyntaxError("not an object of a few texts");
+  if (Object.keys(value).some((name) => methods.has(name)))
+    throw new SyntaxError("a field is named like a method");
+  return value;
 }
 
 /** The body is of another media type than a route of the API takes: nothing that anybody but HTTP knows of. */

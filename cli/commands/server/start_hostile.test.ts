@@ -194,11 +194,11 @@ describe("our own application", () => {
       `GET /healthcheck HTTP/1.1\r\nHost: a b\r\n\r\n${get("Connection: close\r\n", "/healthcheck")}`,
     ],
     ["HTTP/1.0 without a Host", 400, "GET /healthcheck HTTP/1.0\r\n\r\n"],
-    ["a body of another length", 413, post("Content-Length: 1048577\r\n", "")],
+    ["a body of another length", 413, post("Content-Length: 6065537\r\n", "")],
     [
       "chunks that become too many",
       413,
-      json("Transfer-Encoding: chunked\r\n", `10000\r\n${"a".repeat(65_536)}\r\n`.repeat(17)),
+      json("Transfer-Encoding: chunked\r\n", `10000\r\n${"a".repeat(65_536)}\r\n`.repeat(93)),
     ],
     [
       "a body that claims to be compressed",
