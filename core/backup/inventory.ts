@@ -9,6 +9,8 @@ export interface Table {
   name: string;
   /** Those that are stored; generated ones come back by themselves. */
   columns: string[];
+  /** Of each column, as SQL has it. */
+  types?: string[];
 }
 
 /** A table with how many rows it has. */
@@ -65,11 +67,16 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   const tables = await sql.unsafe(`
     select n.nspname as schema, c.relname as name, coalesce((select json_agg(a.attname order by a.attnum)
       from pg_attribute a
-      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as columns
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as columns,
+      coalesce((select json_agg(format_type(a.atttypid, a.atttypmod) order by a.attnum)
+      from pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as types
     from pg_class c join pg_namespace n on n.oid = c.relnamespace
     where c.relkind = 'r' and not (${foreignSchema}) and not ${ofExtension}
     order by n.nspname collate "C", c.relname collate "C"`);
-  const found = tables.map(({ schema, name, columns }) => ({ schema, name, columns: JSON.parse(columns) }));
+  const found = tables.map(({ schema, name, columns, types }) => ({
+    ...{ schema, name, columns: JSON.parse(columns), types: JSON.parse(types) },
+  }));
   // Held to the end: nobody may alter what is being read.
   const names = found.map(tableName);
   if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);

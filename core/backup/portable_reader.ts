@@ -2,6 +2,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { type ZlibOptions, zstdDecompress } from "node:zlib";
 import { InvalidInput } from "../errors.ts";
+import { areObjects, areTexts, parseJson } from "./shape.ts";
 import {
   blockBytes,
   endMark,
@@ -36,7 +37,9 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
       const written = await reader.take(hashBytes);
       if (!digest.equals(written)) throw reader.damaged();
       if (reader.size !== reader.position) throw reader.damaged();
-      return { header, summary: parse<PortableSummary>(content) ?? reader.refuse() };
+      const summary = parseJson<PortableSummary>(content);
+      const whole = Number.isSafeInteger(summary?.bytes) && summary?.rows?.length === header.tables.length;
+      return { header, summary: whole ? summary! : reader.refuse() };
     }
   } finally {
     await handle.close();
@@ -101,9 +104,15 @@ class Reader {
       throw new InvalidInput("file", `${this.path} was made by a newer release of svc (format ${version})`);
     }
     if (length === undefined || Number(length) > longestHeader) throw this.damaged();
-    const header = parse<PortableHeader>(await this.take(Number(length)));
+    const header = parseJson<PortableHeader>(await this.take(Number(length)));
     await this.take(1);
-    return header ?? this.refuse();
+    const { revisions, tables, sequences } = header ?? {};
+    const whole =
+      areObjects(revisions, "id", "checksum") &&
+      areObjects(tables, "schema", "name") &&
+      areObjects(sequences, "schema", "name", "last_value") &&
+      tables!.every(({ columns }) => areTexts(columns));
+    return whole ? header! : this.refuse();
   }
 
   async block(): Promise<{ table: number; content: Buffer }> {
@@ -140,13 +149,5 @@ class Reader {
 
   refuse(): never {
     throw this.damaged();
-  }
-}
-
-function parse<T>(json: Buffer): T | undefined {
-  try {
-    return JSON.parse(json.toString()) as T;
-  } catch {
-    return undefined;
   }
 }

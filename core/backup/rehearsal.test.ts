@@ -113,7 +113,13 @@ test("what a killed restore has left is dropped by the next one, and nothing of 
   const [name] = seen;
   expect(name).toMatch(/^svc_restore_[0-9a-f]{16}$/);
   expect(await scratches()).toEqual([]);
+  const theirs = Object.assign(new URL(debian.url), { pathname: `/${name}` }).href;
+  // Killed before it could mark the database as its own.
   await run(debian.url, `create database ${name}`);
+  await restore(options(live.url, path));
+  expect(await scratches()).toEqual([]);
+  await run(debian.url, `create database ${name}`);
+  await run(theirs, "create table theirs ()");
   expect(await detailOf(restore(options(live.url, path)))).toBe(
     `The database ${name} is in the way: svc database restore needs that name, so drop it`,
   );

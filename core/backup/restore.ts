@@ -123,7 +123,7 @@ async function refuseChanged(path: string, checked: FileIdentity): Promise<void>
 async function openBackup(options: RestoreOptions, { major, server }: Target): Promise<OpenBackup> {
   const { path, env, signal, progress } = options;
   const format = await formatOf(path);
-  if (format === "portable") return openPortable(path, progress);
+  if (format === "portable") return openPortable(path, options);
   const found = await findTool("pg_restore", major, { server, env, directoriesOf: options.tools });
   if (!("tool" in found)) throw missingTool("pg_restore", major, found.others);
   return openCustom({ path, pgRestore: found.tool, env, signal, progress });

@@ -1,6 +1,7 @@
 import { Conflict } from "../errors.ts";
 import { inOrder } from "../revision/graph.ts";
 import type { Revision } from "../revision/read.ts";
+import { quoted } from "../revision/sql_text.ts";
 import { installTriggers } from "../revision/triggers.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { revisionTable } from "../revision/store.ts";
@@ -11,11 +12,17 @@ import { type PortableContent, readPortable, verifyPortable } from "./portable_r
 import type { OnProgress } from "./progress.ts";
 import type { OpenBackup } from "./restore.ts";
 
+interface Told {
+  progress?: OnProgress;
+  notice?: (message: string) => void;
+}
+
 /**
  * Proves that the file is whole before anything else happens; then it can be loaded.
  * @throws InvalidInput for a file that is truncated, damaged or of a newer format
  */
-export async function openPortable(path: string, progress?: OnProgress): Promise<OpenBackup> {
+export async function openPortable(path: string, told: Told): Promise<OpenBackup> {
+  const { progress } = told;
   const content = await verifyPortable(path, (bytes) => progress?.({ doing: "checking", bytes }));
   const { header, summary } = content;
   return {
@@ -24,7 +31,7 @@ export async function openPortable(path: string, progress?: OnProgress): Promise
     schemas: [],
     extensions: [],
     tables: header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 })),
-    load: (sql, known) => load(path, content, sql, known, progress),
+    load: (sql, known) => load(path, content, sql, known, told),
   };
 }
 
@@ -33,12 +40,12 @@ async function load(
   content: PortableContent,
   sql: Runner,
   known: readonly Revision[],
-  progress?: OnProgress,
+  { progress, notice }: Told,
 ): Promise<Map<string, number>> {
   const { header, summary } = content;
   progress?.({ doing: "making the tables" });
   await makeTables(sql, header.revisions, known);
-  await refuseMissing(sql, header.tables);
+  await provideColumns(sql, header.tables, notice);
   const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
   const putBack = await clearTheWay(sql, tables);
   // Also of what revisions wrote into them, which is in the backup too. And COPY may then write rows frozen.
@@ -94,17 +101,35 @@ function inTransaction(up: string): string {
     .join(";\n");
 }
 
-async function refuseMissing(sql: Runner, tables: readonly Table[]): Promise<void> {
+/**
+ * Adds the columns of the backup that no revision makes, because they were added by hand: with their type and their
+ * values, but without a default or constraints.
+ *
+ * @throws Conflict for a table that no revision makes, and for a type that is not there
+ */
+async function provideColumns(
+  sql: Runner,
+  tables: readonly Table[],
+  notice?: (message: string) => void,
+): Promise<void> {
   const made = new Map((await readInventory(sql)).tables.map((table) => [tableName(table), table]));
   for (const table of tables) {
     const there = made.get(tableName(table));
-    const missing = there ? table.columns.filter((column) => !there.columns.includes(column)) : [];
-    if (there && missing.length === 0) continue;
-    const what = there
-      ? `the column ${missing.join(", ")} of ${plainName(table)}`
-      : `the table ${plainName(table)}`;
-    throw new Conflict(`The backup holds ${what}, which no revision makes: it was added by hand`);
+    if (!there) throw addedByHand(`the table ${plainName(table)}`);
+    for (const [index, column] of table.columns.entries()) {
+      if (there.columns.includes(column)) continue;
+      const what = `the column ${column} of ${plainName(table)}`;
+      const type = table.types?.[index] ?? "";
+      const [known] = await sql.unsafe("select to_regtype(nullif($1::text, '')) is not null as yes", [type]);
+      if (!known!.yes) throw addedByHand(what);
+      await sql.unsafe(`alter table ${tableName(table)} add column ${quoted(column)} ${type}`);
+      notice?.(`no revision makes ${what}: it is restored with its values, without a default or constraints`);
+    }
   }
+}
+
+function addedByHand(what: string): Conflict {
+  return new Conflict(`The backup holds ${what}, which no revision makes: it was added by hand`);
 }
 
 /** The pieces, gathered by table. Each group must be read to its end before the next. */

@@ -241,18 +241,34 @@ describe("refused before anything is changed", () => {
     expect(await readdir(directory.path)).toEqual([]);
   });
 
-  test("a column that no revision makes", async () => {
+  test("a column that no revision makes comes back with its values; one of a type that nobody makes does not", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
     const path = join(directory.path, "backup");
-    await using1(database.url, "alter table egg add column yolk int");
+    await using1(
+      database.url,
+      `alter table egg add column "the ""yolk""" numeric(5, 2), add column m mood, add column due timestamptz(3)[];
+       update egg set "the ""yolk""" = 1.5, m = 'calm'`,
+    );
     await dump(options(database.url, path, { format: "portable" }));
     const before = await contentOf(database.url);
+    const notices: string[] = [];
+    const notice = (message: string) => notices.push(message);
+    await using other = await createDatabaseOn(embedded);
+    await restore(options(other.url, path, { notice }));
+    expect(await contentOf(other.url)).toEqual(before);
+    const without = "it is restored with its values, without a default or constraints";
+    expect(notices).toEqual(
+      ['the "yolk"', "m", "due"].map((name) => `no revision makes the column ${name} of egg: ${without}`),
+    );
+    await using1(database.url, "create type by_hand as enum ('a'); alter table egg add column hand by_hand");
+    const now = await contentOf(database.url);
+    await dump(options(database.url, path, { format: "portable" }));
     const refused = restore(options(database.url, path, { confirm: async () => {} }));
     expect(await refused.catch((error) => error.detail)).toBe(
-      "The backup holds the column yolk of egg, which no revision makes: it was added by hand",
+      "The backup holds the column hand of egg, which no revision makes: it was added by hand",
     );
-    expect(await contentOf(database.url)).toEqual(before);
+    expect(await contentOf(database.url)).toEqual(now);
   });
 
   test.each(["custom", "portable"] as const)(

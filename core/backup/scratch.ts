@@ -21,7 +21,7 @@ export interface Scratch {
  * and the next one of the same database drops it: the caller holds the lock of schema changes.
  *
  * @returns undefined when this user may not create a database
- * @throws Conflict when a database of that name is not ours
+ * @throws Conflict when a database of that name is not ours, and not empty
  */
 export async function createScratch(sql: Sql, url: string): Promise<Scratch | undefined> {
   const [live] = await sql.unsafe(`
@@ -33,7 +33,9 @@ export async function createScratch(sql: Sql, url: string): Promise<Scratch | un
     "select shobj_description(oid, 'pg_database') as mark from pg_database where datname = $1",
     [name],
   );
-  if (left && left.mark !== mark) {
+  const scratchUrl = Object.assign(new URL(url), { pathname: `/${name}` }).href;
+  // One without a mark was left by a process that was killed while it created the database.
+  if (left && left.mark !== mark && !(await isEmpty(scratchUrl))) {
     throw new Conflict(
       `The database ${name} is in the way: svc database restore needs that name, so drop it`,
     );
@@ -52,7 +54,20 @@ export async function createScratch(sql: Sql, url: string): Promise<Scratch | un
     throw error;
   }
   await sql.unsafe(`comment on database ${quoted(name)} is ${literal(mark)}`);
-  return { url: Object.assign(new URL(url), { pathname: `/${name}` }).href, drop };
+  return { url: scratchUrl, drop };
+}
+
+/** Whether a database has nothing but what PostgreSQL creates it with. */
+async function isEmpty(url: string): Promise<boolean> {
+  return ask(url, async (sql) => {
+    const firstOwnOid = 16_384;
+    const [row] = await sql.unsafe(`
+      select not exists (select from pg_class where oid >= ${firstOwnOid})
+        and not exists (select from pg_proc where oid >= ${firstOwnOid})
+        and not exists (select from pg_type where oid >= ${firstOwnOid})
+        and not exists (select from pg_namespace where oid >= ${firstOwnOid}) as yes`);
+    return row!.yes;
+  });
 }
 
 /** What all revisions make of an empty database, which stays empty. */

@@ -1,5 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { InvalidInput } from "../errors.ts";
+import { areObjects, areTexts, parseJson } from "./shape.ts";
 import type { Extension, TableRows } from "./inventory.ts";
 
 /**
@@ -69,7 +70,14 @@ export async function readSeal(path: string, told?: (bytes: number) => void): Pr
     const hash = await hashOf(handle, size - hashDigits - 1, told);
     const from = size - lineBytes - Number(length);
     if (hash.digest("hex") !== digest || from < 0 || Number(length) > longestContent) throw damaged(path);
-    return JSON.parse((await read(handle, from, Number(length))).toString()) as Seal;
+    const seal = parseJson<Seal>(await read(handle, from, Number(length)));
+    const whole =
+      areObjects(seal?.revisions, "id", "checksum") &&
+      areObjects(seal?.tables, "schema", "name") &&
+      areObjects(seal?.extensions, "schema", "name") &&
+      areTexts(seal?.schemas);
+    if (!seal || !whole) throw damaged(path);
+    return seal;
   } finally {
     await handle.close();
   }
