@@ -122,8 +122,17 @@ export function path(text: string): string {
   return text;
 }
 
+/** Headers by which a client finds the end of an answer or reads its body (RFC 9110, 6 and 7.6.1; RFC 9112, 6). */
+const ofTheMessage = new Set([
+  ...["content-length", "transfer-encoding", "trailer", "connection", "keep-alive", "upgrade", "te", "date"],
+  ...["content-encoding", "content-range", "content-type", "proxy-connection", "location", "etag"],
+]);
+
 /** Of `<name>:<value>`; the message does not repeat the value, which may be a secret. */
 export function header(text: string): string {
   if (!/^[!#$%&'*+.^_`|~\w-]+:[\t -~]*$/.test(text)) throw new UsageError("this is not <name>:<value>");
+  const [name = ""] = text.split(":", 1);
+  if (ofTheMessage.has(name.toLowerCase()))
+    throw new UsageError(`${name} belongs to each answer itself, and cannot be the same on all of them`);
   return text;
 }

@@ -25,13 +25,12 @@ const choices = ["SVC_DATABASE_URL", "SVC_DATABASE_DIRECT_URL"].flatMap((name) =
 export async function serviceEnvironment(
   io: Pick<Io, "env" | "stderr">,
 ): Promise<{ environment: Environment; trial?: RunningTrial }> {
-  const { readEnvironment } = await import("../core/environment.ts");
+  const { layered, readEnvironment } = await import("../core/environment.ts");
   const explicit = readEnvironment(io.env);
   if (choices.some((name) => explicit[name]?.trim())) return { environment: explicit };
   const { runningTrial } = await import("./up/lock.ts");
   const trial = runningTrial(trialFolder);
   if (!trial) return { environment: explicit };
   io.stderr.write(`svc: using the trial that runs here (${trial.url}, pid ${trial.pid})\n`);
-  const set = Object.entries(explicit).filter(([, value]) => value?.trim());
-  return { environment: { ...trial.environment, ...Object.fromEntries(set) }, trial };
+  return { environment: layered(explicit, trial.environment), trial };
 }

@@ -1,10 +1,12 @@
-import { expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readConfig } from "./config.ts";
+import { readConfig, variables } from "./config.ts";
 import { readEnvironment } from "./environment.ts";
 import { ConfigurationError } from "./errors.ts";
+import { whyUnreadable } from "./unreadable.ts";
 
 test("without any variable the defaults of the specification and of login.md", () => {
   expect(readConfig({})).toMatchObject({
@@ -92,3 +94,71 @@ test("a secret may stand in a file, and .env stands behind the environment", asy
   expect(readEnvironment(environment, join(directory, "none"))).toEqual(environment);
   expect(() => readEnvironment({}, directory)).toThrow(ConfigurationError);
 });
+
+test("what a value has to look like is said in words, for every variable", () => {
+  for (const { name, schema } of Object.values(variables)) {
+    if (!("pattern" in schema)) continue;
+    expect(() => readConfig({ [name]: "\u0001 ? =" })).toThrow(/ is not (an?|the) [a-z(]/);
+  }
+  expect(() => readConfig({ SVC_PUBLIC_URL: "svc.example.com" })).toThrow(
+    'SVC_PUBLIC_URL: "svc.example.com" is not an http(s) address without path, user and query, such as https://svc.example.com',
+  );
+});
+
+describe("a secret in a file", () => {
+  const read = (environment: Record<string, string>) => () => readConfig(environment);
+  const folder = mkdtempSync(join(tmpdir(), "svc-secret-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  test("is refused beside the variable itself", () => {
+    const both = { SVC_OIDC_CLIENT_SECRET: "hunter2", SVC_OIDC_CLIENT_SECRET_FILE: join(folder, "any") };
+    expect(read(both)).toThrow(
+      "SVC_OIDC_CLIENT_SECRET and SVC_OIDC_CLIENT_SECRET_FILE are both set: remove one of them",
+    );
+  });
+
+  test("that cannot be read: with the reason", () => {
+    const empty = join(folder, "empty");
+    writeFileSync(empty, "\n");
+    for (const [file, reason] of [
+      [join(folder, "none"), "there is no such file"],
+      [folder, "it is a folder"],
+      [join(empty, "below"), "a part of its path is no folder"],
+    ] as const)
+      expect(read({ SVC_KEY_SECRET_FILE: file })).toThrow(
+        `SVC_KEY_SECRET_FILE: cannot read ${file}: ${reason}`,
+      );
+    expect(read({ SVC_KEY_SECRET_FILE: empty })).toThrow(`SVC_KEY_SECRET_FILE: ${empty} is empty`);
+    expect(whyUnreadable({ code: "EACCES" })).toBe(`permission denied to user ${process.geteuid!()}`);
+  });
+
+  test("goes before the variable in a file, and the other way round", () => {
+    const file = join(folder, "layer.env");
+    writeFileSync(file, "A=1\nB_FILE=/b\nC=3\n");
+    expect(readEnvironment({ A_FILE: "/a", B: "2", C: "" }, file)).toEqual({ A_FILE: "/a", B: "2", C: "3" });
+  });
+});
+
+test.each([
+  ["A=1\n\n  # comment\nexport B = two words # comment\r\nC='it is\nlong' # comment\nD=\"#\"\nE=", []],
+  ['A=it\'s\nB=""\nC=a=b', []],
+  ["A", [1]],
+  ["A=1\nSVC_KEY_SECRET hunter2\n=2\n", [2, 3]],
+  ["A='1\nB=2\n", [1]],
+  ['A="hunter2" hunter2\n1A=1\nA-B=1', [1, 2, 3]],
+  ["A='1\n2'\nnonsense\n", [3]],
+  ["\ufeffA=1", []],
+] as const)(
+  "a file of variables %j: what is wrong in the lines %j is refused, and not repeated",
+  (text, lines) => {
+    const file = join(mkdtempSync(join(tmpdir(), "svc-lines-")), "a.env");
+    writeFileSync(file, text);
+    const faults = lines.map(
+      (line) =>
+        `${file}, line ${line}: expected NAME=value, with a quoted value closed at its end, or # and a comment`,
+    );
+    const read = () => readEnvironment({}, file);
+    if (faults.length === 0) expect(read).not.toThrow();
+    else expect(read).toThrow(new ConfigurationError(faults));
+  },
+);

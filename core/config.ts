@@ -12,7 +12,10 @@ import { oneOf, optional, seconds, secret, url, type Variable, variable } from "
 /** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
 const slugs = (value?: string) => {
   const pattern = "^[a-z][a-z0-9]*(-[a-z0-9]+)*( *, *[a-z][a-z0-9]*(-[a-z0-9]+)*)*$";
-  return value === undefined ? optional({ pattern }) : Type.String({ pattern, default: value });
+  const description = "a list of plugins such as channel,webhook";
+  return value === undefined
+    ? optional({ pattern, description })
+    : Type.String({ pattern, description, default: value });
 };
 
 /**
@@ -43,12 +46,16 @@ export const variables = {
   publicUrl: variable(
     "SVC_PUBLIC_URL",
     // No path: pages, cookies and the issuer's way back are at the root of a host of our own.
-    Type.String({ pattern: "^https?://[^\\s/@?#]+/?$", default: "http://127.0.0.1:8000" }),
+    Type.String({
+      pattern: "^https?://[^\\s/@?#]+/?$",
+      default: "http://127.0.0.1:8000",
+      description: "an http(s) address without path, user and query, such as https://svc.example.com",
+    }),
     "The address that people and clients use; every URL that the service hands out starts with it",
   ),
   domain: variable(
     "SVC_DOMAIN",
-    optional({ pattern: "^[A-Za-z0-9.-]+$" }),
+    optional({ pattern: "^[A-Za-z0-9.-]+$", description: "a domain such as example.com" }),
     "Completes a bare user name: with example.com, `alice` is alice@example.com",
   ),
   adminGroup: variable(
@@ -114,7 +121,11 @@ export const variables = {
   ),
   proxyHeader: variable(
     "SVC_PROXY_HEADER",
-    Type.String({ default: "x-forwarded-assertion", pattern: "^[A-Za-z0-9-]+$" }),
+    Type.String({
+      default: "x-forwarded-assertion",
+      pattern: "^[A-Za-z0-9-]+$",
+      description: "the name of a header",
+    }),
     "SVC_SSO=proxy: the header in which the proxy puts its signed assertion (a JWT)",
   ),
   proxyJwksUrl: variable(
@@ -255,16 +266,22 @@ export type Environment = Readonly<Record<string, string | undefined>>;
  * @throws ConfigurationError with every fault at once, never with a secret's value.
  */
 export function readConfig(environment: Environment): Config {
+  const { config, faults } = parseConfig(environment);
+  if (faults.length > 0) throw new ConfigurationError(faults);
+  return config;
+}
+
+/** The same, for who has more to check before all faults are told: what is not valid has its default in `config`. */
+export function parseConfig(environment: Environment): { config: Config; faults: string[] } {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [key, variable] of Object.entries<Variable>(variables)) {
     const { value, fault } = readValue(environment, variable);
     if (fault) faults.push(fault);
-    else values[key] = value;
+    values[key] = fault ? Value.Default(variable.schema, undefined) : value;
   }
-  if (faults.length > 0) throw new ConfigurationError(faults);
   const config = values as Config;
-  return Object.freeze({ ...config, publicUrl: originOf(config.publicUrl) });
+  return { config: Object.freeze({ ...config, publicUrl: originOf(config.publicUrl) }), faults };
 }
 
 /** As browsers write it: without the port where that is the scheme's own. */
@@ -302,5 +319,6 @@ function expectation(schema: TSchema, text: string): string {
   if (schema.format === "database address") return databaseUrlFault(text) ?? "";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
-  return `does not look like ${schema.pattern}`;
+  // A regular expression says nothing to an operator; a plugin's own setting has a description for people.
+  return schema.description ? `is not ${schema.description}` : "does not have the required form";
 }

@@ -1,4 +1,5 @@
 import { type Environment, readValue, variables } from "./config.ts";
+import { layered } from "./environment.ts";
 import type { Setting } from "./plugin/settings.ts";
 import { masked, withoutPassword } from "./secret.ts";
 
@@ -26,10 +27,9 @@ export function configRows(
   layers: readonly Layer[],
   settings: readonly Setting[],
 ): { rows: ConfigRow[]; faults: string[] } {
-  const environment: Environment = Object.assign(
-    {},
-    ...layers.toReversed().map(({ environment }) => withoutEmpty(environment)),
-  );
+  const environment = layers
+    .map((layer) => layer.environment)
+    .reduceRight<Environment>((lower, upper) => layered(upper, lower), {});
   const rows: ConfigRow[] = [];
   const faults: string[] = [];
   for (const one of [...Object.values(variables), ...settings]) {
@@ -57,8 +57,4 @@ function sourceOf(
   if (!environment[holder] || (holder !== name && !secret)) return undefined;
   const place = layers.find(({ environment }) => environment[holder]?.trim())?.source ?? "";
   return holder === name ? place : `${holder} (${place})`;
-}
-
-function withoutEmpty(environment: Environment): Environment {
-  return Object.fromEntries(Object.entries(environment).filter(([, value]) => value?.trim()));
 }

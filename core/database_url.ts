@@ -1,5 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { addressesOf } from "../drizzle/hosts.ts";
+import { whyUnreadable } from "./unreadable.ts";
 import { databaseUrlPattern } from "./variable.ts";
 
 /** For a ConfigurationError. */
@@ -24,7 +25,8 @@ export function hasSeveralHosts(address: string): boolean {
 
 /** What is wrong with PostgreSQL's address, as the rest of a sentence that holds nothing of it: the password is in it. */
 export function databaseUrlFault(text: string): string | undefined {
-  if (!new RegExp(databaseUrlPattern).test(text)) return `does not look like ${databaseUrlPattern}`;
+  if (!new RegExp(databaseUrlPattern).test(text))
+    return "is not an address such as postgres://user:password@host:5432/name";
   const addresses = addressesOf(text);
   if (addresses.length === 1) return faultOfOne(text);
   const [, wanted] = /[?&]target_session_attrs=([^&]*)/.exec(text) ?? [];
@@ -56,8 +58,8 @@ function faultOfOne(text: string): string | undefined {
   }
   for (const name of ["sslrootcert", "sslcert", "sslkey"]) {
     const file = searchParams.get(name);
-    if (file !== null && file !== "system" && !isReadable(file))
-      return `names a file by ${name} that cannot be read`;
+    const reason = file !== null && file !== "system" && unreadable(file);
+    if (reason) return `names a file by ${name} that cannot be read: ${reason}`;
   }
   if (/search_path/.test(searchParams.get("options") ?? "")) {
     return "sets search_path: svc keeps its tables in the schema public, so leave that out of it";
@@ -65,11 +67,11 @@ function faultOfOne(text: string): string | undefined {
   return undefined;
 }
 
-function isReadable(path: string): boolean {
+function unreadable(path: string): string | undefined {
   try {
     accessSync(path, constants.R_OK);
-    return true;
-  } catch {
-    return false;
+    return undefined;
+  } catch (error) {
+    return whyUnreadable(error);
   }
 }

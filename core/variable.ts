@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { whyUnreadable } from "./unreadable.ts";
 
 /** What a PostgreSQL address begins with. */
 export const databaseUrlPattern = "^postgres(ql)?://";
@@ -13,11 +14,13 @@ export function readVariable(
   secret: boolean,
 ): { text?: string; fault?: string } {
   const text = environment[name]?.trim() || undefined;
-  const file = secret ? environment[`${name}_FILE`] : undefined;
-  if (text !== undefined || !file) return { text };
+  const file = secret ? environment[`${name}_FILE`]?.trim() : undefined;
+  if (!file) return { text };
+  if (text !== undefined) return { fault: `${name} and ${name}_FILE are both set: remove one of them` };
   try {
-    return { text: readFileSync(file, "utf8").trim() };
-  } catch {
-    return { fault: `${name}_FILE: cannot read ${file}` };
+    const content = readFileSync(file, "utf8").trim();
+    return content === "" ? { fault: `${name}_FILE: ${file} is empty` } : { text: content };
+  } catch (cause) {
+    return { fault: `${name}_FILE: cannot read ${file}: ${whyUnreadable(cause)}` };
   }
 }

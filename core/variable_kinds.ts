@@ -17,7 +17,8 @@ export function secret<S extends TSchema>(name: string, schema: S, about: string
   return { name, schema, about, secret: true };
 }
 
-export const url = (options = {}) => Type.String({ pattern: "^https?://[^\\s/]+", ...options });
+export const url = (options = {}) =>
+  Type.String({ pattern: "^https?://[^\\s/]+", description: "an http(s) address", ...options });
 export const seconds = (value: number, minimum = 1) => Type.Integer({ default: value, minimum });
 export const oneOf = <const T extends string>(values: readonly T[], value: NoInfer<T>) =>
   Type.Unsafe<T>(

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as client from "openid-client";
+import { chooseFreePort } from "../cli/up/ports.ts";
 import { startIdp } from "./main.ts";
 import { defaultPassword } from "./users.ts";
 
@@ -255,4 +256,23 @@ test("a password of one's own is not shown", async () => {
   expect(text).not.toContain("mine");
   expect(text).not.toContain("alice@example.com");
   await own.stop();
+});
+
+test("--issuer: every address that is handed out is the issuer's, whatever a request says of its way", async () => {
+  const issuer = "https://id.example.com";
+  const port = await chooseFreePort("127.0.0.1");
+  const other = await startIdp({
+    ...{ host: "127.0.0.1", port, issuer, publicUrl, clientSecret },
+    log: (line) => said.push(line),
+  });
+  try {
+    const headers = { "x-forwarded-proto": "http", "x-forwarded-host": "evil.example", host: "evil.example" };
+    const answer = await fetch(`http://127.0.0.1:${port}/.well-known/openid-configuration`, { headers });
+    const metadata = (await answer.json()) as Record<string, unknown>;
+    const addresses = Object.values(metadata).filter((value) => /^https?:/.test(String(value)));
+    expect(addresses.length).toBeGreaterThan(4);
+    expect(addresses.filter((address) => !String(address).startsWith(issuer))).toEqual([]);
+  } finally {
+    await other.stop();
+  }
 });

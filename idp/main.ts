@@ -34,10 +34,20 @@ export async function startIdp(options: IdpOptions): Promise<{ issuer: string; s
   const server = createServer();
   // From the first moment on, or a request that comes before the provider is made would never be answered.
   const handler = Promise.withResolvers<RequestListener>();
-  server.on("request", async (request, response) => (await handler.promise)(request, response));
+  server.on("request", async (request, response) => {
+    const handle = await handler.promise;
+    // The addresses that the provider hands out are the issuer's, whatever is in front of it and says who was asked.
+    const { protocol, host: publicHost } = new URL(issuer);
+    Object.assign(request.headers, {
+      "x-forwarded-proto": protocol.slice(0, -1),
+      "x-forwarded-host": publicHost,
+    });
+    handle(request, response);
+  });
   const port = await listen(server, host, options.port);
   const issuer = options.issuer ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const provider = await createProvider({ issuer, publicUrl, clientSecret });
+  provider.proxy = true;
   addSignIn(provider, { issuer, publicUrl, password, log });
   // A fault of its own, e.g. a bug: the words go to the log, the browser gets the error page.
   provider.on("server_error", (_ctx, error) => log(`internal fault: ${error.name}: ${error.message}`));

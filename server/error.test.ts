@@ -51,3 +51,40 @@ test("of two who waited for each other, the one that PostgreSQL ended is told to
   expect(faultOf(await raise("40001"), log, "2")).toMatchObject({ status: 503, code: "unavailable" });
   expect(faultOf(await raise("40002"), log, "3")).toMatchObject({ status: 500, code: "internal" });
 });
+
+test("a value of the right kind that breaks a limit: the limit is said", async () => {
+  const log = createLog("trace", { write: () => undefined });
+  const body = t.Object({
+    text: t.Optional(t.String({ minLength: 1, maxLength: 10 })),
+    none: t.Optional(t.Union([t.Null(), t.String({ maxLength: 5 })])),
+    list: t.Optional(t.Array(t.String(), { maxItems: 1 })),
+    count: t.Optional(t.Integer({ minimum: 1, maximum: 3 })),
+  });
+  const app = new Elysia()
+    .onError(({ error, path, set }) => {
+      const answer = errorAnswer(error, path, "1", log);
+      set.status = answer.status;
+      return answer instanceof Response ? answer : answer.body;
+    })
+    .post("/", () => "ok", { body });
+  const detailOf = async (value: unknown) => {
+    const init = {
+      method: "POST",
+      body: JSON.stringify(value),
+      headers: { "content-type": "application/json" },
+    };
+    const answer = await app.handle(new Request("http://svc.test/", init));
+    return ((await answer.json()) as { detail: string }).detail;
+  };
+  expect(await detailOf({ text: "a".repeat(11) })).toBe(
+    "The field text is too long: it may have 10 characters",
+  );
+  expect(await detailOf({ none: "a".repeat(6) })).toBe(
+    "The field none is too long: it may have 5 characters",
+  );
+  expect(await detailOf({ text: "" })).toBe("The field text is empty");
+  expect(await detailOf({ list: ["a", "b"] })).toBe("The field list has too many entries: it may have 1");
+  expect(await detailOf({ count: 4 })).toBe("The field count is too large: it may be 3 at most");
+  expect(await detailOf({ count: 0 })).toBe("The field count is too small: it has to be 1 at least");
+  expect(await detailOf({ text: 5 })).toBe("The field text is missing or not of the right kind");
+});

@@ -143,8 +143,44 @@ export function unknownName(where: "body" | "query", name: string | undefined): 
   return new InvalidInput(name, `The ${what} ${name} is not known here`);
 }
 
+/** What is wrong with a value, as TypeBox says it. */
+interface Broken {
+  path?: string;
+  type?: number;
+  /** Of a union, what is wrong by each of its kinds. */
+  errors?: Iterable<Broken>[];
+  schema?: { maxLength?: number; minLength?: number; maxItems?: number; maximum?: number; minimum?: number };
+}
+
+/** For a value of the right kind: which of its limits it breaks. */
+function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | undefined {
+  switch (type) {
+    case ValueErrorType.Union:
+      return errors
+        .flatMap((kind) => [...kind])
+        .map(limitBroken)
+        .find((said) => said !== undefined);
+    case ValueErrorType.StringMaxLength:
+      return `is too long: it may have ${schema.maxLength} characters`;
+    case ValueErrorType.StringMinLength:
+      return schema.minLength === 1
+        ? "is empty"
+        : `is too short: it has to have ${schema.minLength} characters`;
+    case ValueErrorType.ArrayMaxItems:
+      return `has too many entries: it may have ${schema.maxItems}`;
+    case ValueErrorType.IntegerMaximum:
+    case ValueErrorType.NumberMaximum:
+      return `is too large: it may be ${schema.maximum} at most`;
+    case ValueErrorType.IntegerMinimum:
+    case ValueErrorType.NumberMinimum:
+      return `is too small: it has to be ${schema.minimum} at least`;
+    default:
+      return undefined;
+  }
+}
+
 function fromElysia(error: unknown): SvcError | undefined {
-  const { code, all } = (error ?? {}) as { code?: unknown; all?: { path?: string; type?: number }[] };
+  const { code, all } = (error ?? {}) as { code?: unknown; all?: Broken[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
   if (code === "PARSE")
     return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
@@ -156,7 +192,10 @@ function fromElysia(error: unknown): SvcError | undefined {
     const named = all?.[0]?.path?.replace(/^\//, "").replaceAll("/", ".") || undefined;
     if (all?.[0]?.type === ValueErrorType.ObjectAdditionalProperties) return unknownName(where, named);
     const field = named ?? where;
-    return new InvalidInput(field, `The field ${field} is missing or not of the right kind`);
+    return new InvalidInput(
+      field,
+      `The field ${field} ${limitBroken(all?.[0]) ?? "is missing or not of the right kind"}`,
+    );
   }
   return undefined;
 }

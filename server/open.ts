@@ -3,7 +3,7 @@ import { EventCounts } from "../core/audit.ts";
 import { Background } from "../core/background.ts";
 import { ChallengeWatch } from "../core/challenge/watch.ts";
 import { systemClock } from "../core/clock.ts";
-import { readConfig } from "../core/config.ts";
+import { parseConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { keepsStatements } from "../core/database_address.ts";
 import { databaseMissing } from "../core/database_url.ts";
@@ -23,6 +23,7 @@ import { openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { proxyTrust } from "./address.ts";
 import { type App, createApp, type Operator } from "./app.ts";
+import { Folder } from "./static/folder.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 
@@ -33,6 +34,12 @@ const flushSeconds = 600;
 /** What follows from incidents and was left undone: by a process that died, or by a plugin that failed. */
 const flowSeconds = 15;
 
+/** Nobody is asked there: it stands for a database address that is missing, until that is reported. */
+const nowhere = "postgres://127.0.0.1:1/";
+
+/** The variable that a fault is about. */
+const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;
+
 /**
  * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
  * opened here. The database may still be down: /healthcheck tells.
@@ -42,32 +49,54 @@ const flowSeconds = 15;
  */
 export async function openApp(): Promise<App> {
   const environment = readEnvironment();
-  const config = readConfig(environment);
-  if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
+  const { config, faults } = parseConfig(environment);
+  /** Goes on with the next part, so that all faults are reported together. */
+  const check = async <T>(make: () => T | Promise<T>): Promise<T> => {
+    try {
+      return await make();
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      const known = new Set(faults.map(nameIn));
+      faults.push(...error.faults.filter((fault) => !known.has(nameIn(fault))));
+      // Nobody gets it: with a fault, nothing is served.
+      return undefined as T;
+    }
+  };
+  await check(() => {
+    if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
+  });
   const log = createLog(config.logLevel);
-  const telemetry = await openTelemetry(config, log, "svc-server");
+  const telemetry = faults.length > 0 ? undefined : await openTelemetry(config, log, "svc-server");
   const { databasePoolSize: poolSize } = config;
   const poolWatch = telemetry && watchPools(telemetry)("server", poolSize);
   const prepare = keepsStatements(config);
-  const database = openDatabase(config.databaseUrl, poolSize, poolWatch, { prepare });
+  const databaseUrl = config.databaseUrl ?? nowhere;
+  const database = openDatabase(databaseUrl, poolSize, poolWatch, { prepare });
   const counts = new EventCounts();
   const context: Context = { db: database.db, clock: systemClock, config, log, telemetry, counts };
-  const keys = new Keys(context);
-  // Otherwise the connections would keep the process alive.
+  const keys = await check(() => new Keys(context));
+  const sso = await check(() =>
+    config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch),
+  );
+  const proxies = await check(() => proxyTrust(config.proxyHeaders, config.trustedProxies));
+  await check(() => config.staticDir && Folder.open(config.staticDir));
+  const opened = await check(() =>
+    openPlugins({
+      ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
+      deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
+    }),
+  );
+  // Otherwise connections and processes would keep this process alive.
   const closeOnError = async (error: unknown): Promise<never> => {
+    opened?.close();
     await database.close();
     throw error;
   };
+  if (faults.length > 0) return await closeOnError(new ConfigurationError(faults));
   await assertReady(database.db, keys, log).catch(closeOnError);
-  const opened = await openPlugins({
-    ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
-    deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
-  });
   const { registry } = opened;
   const plugins = telemetry ? observePlugins(opened.plugins, telemetry) : opened.plugins;
-  const watch = new ChallengeWatch(config.databaseDirectUrl ?? config.databaseUrl, log);
-  const sso = config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch);
-  const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
+  const watch = new ChallengeWatch(config.databaseDirectUrl ?? databaseUrl, log);
   await watch.start().catch(closeOnError);
   let cleaning = false;
   const cleanUp = setInterval(() => {

@@ -10,6 +10,7 @@ import { type Environment, readConfig } from "../core/config.ts";
 import { ConfigurationError, SvcError } from "../core/errors.ts";
 import { systemClock } from "../core/clock.ts";
 import { createLog } from "../core/log.ts";
+import { sourceFaults } from "../core/source_error.ts";
 import { singleAddress } from "../core/database_address.ts";
 import { databaseMissing } from "../core/database_url.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
@@ -23,6 +24,8 @@ export interface ShellOptions {
   confirm: (host: string, name: string) => Promise<void>;
   /** Run as a whole, instead of lines of a person. */
   script?: string;
+  /** What its faults are reported under. */
+  scriptName?: string;
   /** Where the value of a script goes. */
   write: (text: string) => void;
 }
@@ -39,7 +42,13 @@ Ctrl-D ends it.
  * Runs TypeScript with the application at hand: a script, or what a person types.
  * @throws ConfigurationError without a database; what the script throws
  */
-export async function shell({ environment, confirm, script, write }: ShellOptions): Promise<void> {
+export async function shell({
+  environment,
+  confirm,
+  script,
+  scriptName,
+  write,
+}: ShellOptions): Promise<void> {
   const config = readConfig(environment);
   if (!config.databaseUrl) {
     throw new ConfigurationError([databaseMissing]);
@@ -60,7 +69,7 @@ export async function shell({ environment, confirm, script, write }: ShellOption
   try {
     if (script === undefined) await converse(environment);
     else {
-      const value = await evaluate(script).catch(tellOf);
+      const value = await evaluate(script).catch((error: unknown) => tellOf(error, scriptName));
       if (value !== undefined) write(`${typeof value === "string" ? value : shown(value)}\n`);
     }
   } finally {
@@ -93,7 +102,7 @@ const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 const shown = (value: unknown) => inspect(value, { depth: 8, compact: 8 });
 
 /** The value of TypeScript. */
-const evaluate = (code: string) => run(transpiler.transformSync(code));
+const evaluate = async (code: string) => await run(transpiler.transformSync(code));
 
 /** The value of a program in the global scope, so that what it declares stays. */
 async function run(program: string): Promise<unknown> {
@@ -106,8 +115,10 @@ async function run(program: string): Promise<unknown> {
 }
 
 /** What goes wrong in a script is its author's, who has to see all of it. */
-function tellOf(cause: unknown): never {
+function tellOf(cause: unknown, name?: string): never {
   if (cause instanceof SvcError) throw cause;
+  const faults = sourceFaults(cause, name);
+  if (faults.length > 0) throw new SvcError("invalid_input", faults.join("\n"), { cause });
   process.stderr.write(`${Bun.inspect(cause)}\n`);
   throw new SvcError("invalid_input", "The script failed: its error is above", { cause });
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { hostInUrl } from "../core/address.ts";
 import { systemClock } from "../core/clock.ts";
-import { type Environment, readConfig } from "../core/config.ts";
+import { type Environment, parseConfig } from "../core/config.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import { createLifecycleLog, type Log } from "../core/log.ts";
@@ -91,11 +91,12 @@ async function renewCertificate(serving: Serving, options: StartOptions, log: Lo
   if (warning !== undefined) log.warn(warning);
 }
 
-/** Where the supervisor of such servers serves their metrics. @throws ConfigurationError with every fault of theirs */
+/** Where the supervisor of such servers serves their metrics. */
 export function metricsPlaceOf(options: StartOptions, environment: Environment): MetricsPlace | undefined {
   // Another application has other variables.
   if (!options.app.startsWith("server/main:")) return undefined;
-  const config = readConfig(readEnvironment({ ...environment, ...settingsOf(options, environment) }));
+  // What is wrong with it the first worker says, with all that only the application knows.
+  const { config } = parseConfig(readEnvironment({ ...environment, ...settingsOf(options, environment) }));
   return metricsPlace(config, "metricsPort");
 }
 

@@ -130,7 +130,7 @@ test("every fault at once, with what there is, and no secret", async () => {
     [
       "SVC_PLUGIN_ONE_URI: plugin one has no such variable; it has SVC_PLUGIN_ONE_URL, SVC_PLUGIN_ONE_API_KEY, SVC_PLUGIN_ONE_SIZE",
       "SVC_PLUGIN_ONE_URL is not set: Where it is",
-      "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere",
+      "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere: there is no such file",
       'SVC_PLUGIN_ONE_SIZE: "0" is not a whole number of at least 1',
       'SVC_PLUGIN_TERM: there is no plugin "three"; of type term there is one, two',
       'SVC_PLUGIN_APPLICATION: "one" is a plugin of type term; of type application there is none',
@@ -152,7 +152,7 @@ test("a secret that does not fit is not repeated", async () => {
   const environment = { SVC_PLUGIN_TERM: "strict", SVC_PLUGIN_STRICT_KEY: "hunter2" };
   const strict = createRegistry([{ origin: "strict", exported }]);
   const chosen = choosePlugins(strict, readConfig({ ...noPlugins, ...environment }), environment, deps);
-  await expect(chosen).rejects.toThrow("SVC_PLUGIN_STRICT_KEY: this value does not look like ^k");
+  await expect(chosen).rejects.toThrow("SVC_PLUGIN_STRICT_KEY: this value does not have the required form");
 });
 
 test("what is no list of slugs is refused where the configuration is read", () => {

@@ -21,7 +21,7 @@ test("connections at work and what waits for one are told, and nothing is left b
   const state = async () => {
     const families = await started.scrape();
     const labels = { db_client_connection_pool_name: "tested" };
-    return ["count", "pending_requests", "max"].map(
+    return ["used", "pending_requests", "max"].map(
       (name) => valuesOf(families, `db_client_connection_${name}`, labels)[0],
     );
   };
@@ -56,7 +56,7 @@ test("a pool that is opened again under its name begins anew", async () => {
   const open = watchPools(started.telemetry);
   open("tested", 2).wanted?.();
   open("tested", 2);
-  expect(valuesOf(await started.scrape(), "db_client_connection_count")).toEqual([0]);
+  expect(valuesOf(await started.scrape(), "db_client_connection_used")).toEqual([0]);
 });
 
 test("of a statement that carries rows the beginning is told", async () => {

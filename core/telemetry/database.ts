@@ -50,17 +50,17 @@ export function watchPools({
 }
 
 function observePools(meter: Meter, pools: ReadonlyMap<string, Pool>): void {
-  const gauge = (name: string, description: string, value: (pool: Pool) => number, more = {}) =>
+  const gauge = (name: string, description: string, value: (pool: Pool) => number) =>
     meter.createObservableGauge(name, { description }).addCallback((seen) => {
       for (const [pool, state] of pools)
-        seen.observe(value(state), { "db.client.connection.pool.name": pool, ...more });
+        seen.observe(value(state), { "db.client.connection.pool.name": pool });
     });
   gauge("db.client.connection.max", "Connections to PostgreSQL that may be open", ({ size }) => size);
   gauge(
-    "db.client.connection.count",
+    // OpenTelemetry's own name ends in `count`, which Prometheus keeps for histograms.
+    "db.client.connection.used",
     "Of these, how many are at work",
     ({ asked, size }) => Math.min(asked, size),
-    { "db.client.connection.state": "used" },
   );
   gauge(
     "db.client.connection.pending_requests",

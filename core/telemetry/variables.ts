@@ -5,9 +5,15 @@ import { providersFault } from "./providers.ts";
 const port = (value: number) => Type.Integer({ default: value, minimum: 0, maximum: 65_535 });
 const milliseconds = (value: number) => Type.Integer({ default: value, minimum: 1, maximum: 3_600_000 });
 /** No user and password, and no query: what is secret goes into headers. */
-const collector = { pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$" };
+const collector = {
+  pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$",
+  description: "an http(s) address without user, password and query",
+};
 /** `name=value`, comma-separated; what else stands in a value is percent-encoded (W3C Baggage). */
-const pairs = { pattern: "^[^\\s=,]+=[ -+\\--~]*(, *[^\\s=,]+=[ -+\\--~]*)*$" };
+const pairs = {
+  pattern: "^[^\\s=,]+=[ -+\\--~]*(, *[^\\s=,]+=[ -+\\--~]*)*$",
+  description: "a list of name=value, separated by commas",
+};
 
 /**
  * What leaves this process about itself. The names that begin with OTEL_ are OpenTelemetry's own, and mean what they mean

@@ -14,6 +14,7 @@ import { signingKey } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
 import type { Context } from "../context.ts";
 import { ConfigurationError } from "../errors.ts";
+import { whyUnreadable } from "../unreadable.ts";
 import { type Algorithm, planRotation } from "./rotation.ts";
 
 export interface SigningKey {
@@ -155,7 +156,9 @@ async function readKeyFile(file: string) {
   try {
     pem = await readFile(file, "utf8");
   } catch (cause) {
-    throw new ConfigurationError([`SVC_TOKEN_KEY_FILES: cannot read ${file}`], { cause });
+    throw new ConfigurationError([`SVC_TOKEN_KEY_FILES: cannot read ${file}: ${whyUnreadable(cause)}`], {
+      cause,
+    });
   }
   for (const algorithm of ["ES256", "Ed25519"] as const) {
     try {

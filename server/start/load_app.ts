@@ -2,6 +2,7 @@ import { isAbsolute, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AnyElysia } from "elysia";
 import { ConfigurationError, SvcError } from "../../core/errors.ts";
+import { placeThrown, sourceFaults } from "../../core/source_error.ts";
 import type { Operator } from "../app.ts";
 
 /** What any program may hand us: an object that answers requests. */
@@ -46,20 +47,28 @@ function answersRequests(app: unknown): app is FetchApp {
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {
-  // By a literal, so that the single executable carries it.
-  if (path === "server/main") return import("../main.ts");
-  const file = resolve(isAbsolute(path) ? path : join(process.cwd(), path)) ?? resolve(path);
+  const own = path === "server/main";
+  const file = own ? path : (resolve(isAbsolute(path) ? path : join(process.cwd(), path)) ?? resolve(path));
   if (file === undefined) {
     throw new ConfigurationError([`There is no module ${path} in the working directory, nor such a package`]);
   }
   try {
-    return await import(pathToFileURL(file).href);
+    // By a literal, so that the single executable carries it.
+    return await (own ? import("../main.ts") : import(pathToFileURL(file).href));
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
+    const faults = sourceFaults(cause);
+    // A fault of ours, which is no matter of configuration.
+    if (own && faults.length === 0) throw cause;
     const kind = cause instanceof Error ? cause.name : typeof cause;
-    throw new ConfigurationError([`Module ${path} cannot be loaded (${kind}); SVC_DEBUG=1 shows where`], {
-      cause,
-    });
+    const place = placeThrown(cause);
+    const thrown = `(${kind}${place ? ` at ${place}` : ""}); SVC_DEBUG=1 shows all of it`;
+    throw new ConfigurationError(
+      faults.length > 0
+        ? faults.map((fault) => `Module ${path} cannot be loaded: ${fault}`)
+        : [`Module ${path} cannot be loaded ${thrown}`],
+      { cause },
+    );
   }
 }
 

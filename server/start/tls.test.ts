@@ -62,9 +62,12 @@ test.each([
     files("one.key", "one.pem", "broken.pem"),
     `--ssl-ca-certs: ${at("broken.pem")} holds a certificate that cannot be read, behind the first`,
   ],
-  [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}`],
-  [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}`],
-  [files("one.key", "one.pem", "nowhere"), `--ssl-ca-certs: cannot read ${at("nowhere")}`],
+  [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}: there is no such file`],
+  [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}: there is no such file`],
+  [
+    files("one.key", "one.pem", "nowhere"),
+    `--ssl-ca-certs: cannot read ${at("nowhere")}: there is no such file`,
+  ],
 ])("%p: %s", (options, sentence) => {
   expect(() => tlsOf(options)).toThrow(new RegExp(`^${RegExp.escape(sentence)}$`));
 });

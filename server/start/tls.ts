@@ -1,6 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../../core/errors.ts";
+import { whyUnreadable } from "../../core/unreadable.ts";
 import type { StartOptions } from "./options.ts";
 
 const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
@@ -47,7 +48,7 @@ function read(option: string, file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (cause) {
-    throw new ConfigurationError([`${option}: cannot read ${file}`], { cause });
+    throw new ConfigurationError([`${option}: cannot read ${file}: ${whyUnreadable(cause)}`], { cause });
   }
 }
 

@@ -3,7 +3,7 @@ import { parseExposition, valuesOf } from "./exposition.ts";
 
 const head = "# HELP a_total what it is\n# TYPE a_total counter\n";
 const histogram = (inf: number) =>
-  `# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} ${inf}\nh_sum 1.5\nh_count 3\n`;
+  `# HELP h what it is\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} ${inf}\nh_sum 1.5\nh_count 3\n`;
 
 test("what is well-formed is read", () => {
   const families = parseExposition(`${head}a_total{x="q\\"\\\\\\n",y=""} 1e+3\na_total 2\n${histogram(3)}`);
@@ -27,6 +27,10 @@ test.each([
   ["a counter without its ending", "# TYPE a counter\na 1\n"],
   ["a counter below zero", `${head}a_total -1\n`],
   ["a histogram that does not add up", histogram(4)],
+  ["a gauge that is called like a histogram's count", "# HELP a_count b\n# TYPE a_count gauge\na_count 1\n"],
+  ["a gauge that is called like a counter", "# HELP a_total b\n# TYPE a_total gauge\na_total 1\n"],
+  ["a metric in milliseconds", "# HELP a_ms b\n# TYPE a_ms gauge\na_ms 1\n"],
+  ["a metric without a word about it", "# TYPE a gauge\na 1\n"],
   ["a histogram that falls", histogram(1)],
 ])("%s is refused", (_, text) => {
   expect(() => parseExposition(text)).toThrow();

@@ -51,7 +51,11 @@ export function parseExposition(text: string): Map<string, Family> {
       current.samples.push(sample);
     }
   }
-  for (const family of families.values()) check(family);
+  for (const family of families.values()) {
+    check(family);
+    const fault = namingFault(family) ?? (helped.has(family.name) ? undefined : "has no HELP");
+    if (fault) throw new Error(`${family.name} ${fault}`);
+  }
   return families;
 }
 
@@ -104,4 +108,17 @@ export function valuesOf(
     .filter((sample) => sample.name === name)
     .filter((sample) => Object.entries(labels).every(([key, value]) => sample.labels[key] === value))
     .map(({ value }) => value);
+}
+
+/** What `promtool check metrics` would say of the name (https://prometheus.io/docs/practices/naming/). */
+function namingFault({ name, type, samples }: Family): string | undefined {
+  if (/[A-Z:]/.test(name)) return "is not in snake_case";
+  if ((type === "counter") !== name.endsWith("_total")) return "ends in _total, or a counter does not";
+  if (type !== "histogram" && /_(count|sum|bucket)$/.test(name)) return "ends like a part of a histogram";
+  if (/_(gauge|counter|histogram|metric)(_|$)/.test(name)) return "names its type";
+  if (/_(ms|milliseconds|minutes|hours|days|kilobytes|megabytes|percent)(_|$)/.test(name))
+    return "is not in a base unit";
+  if (samples.some(({ labels }) => Object.keys(labels).some((one) => /[A-Z]/.test(one))))
+    return "has a label that is not in snake_case";
+  return undefined;
 }

@@ -64,7 +64,7 @@ test("no secret is shown, whether it is valid or not, also as JSON", async () =>
     const { code, stdout, stderr } = await config(env, ...args);
     expect(code).toBe(1);
     expect(stdout + stderr).not.toContain("hunter2");
-    expect(stderr).toContain("SVC_DATABASE_URL: this value does not look like");
+    expect(stderr).toContain("SVC_DATABASE_URL: this value is not an address such as postgres://");
   }
 });
 

@@ -119,3 +119,15 @@ test("on a terminal: a banner, await, lines that go on, errors that do not end i
   expect(readFileSync(file, "utf8")).toContain("rows[0].n + 1");
   expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
 });
+
+test("a script that is no program: its faults are named, each with its line", async () => {
+  const script = "let x = 1;\nlet x = 2;\nfoo(];\n";
+  const faults = (name: string) =>
+    `svc: ${name}:2:5: "x" has already been declared\nsvc: ${name}:3:5: Unexpected ]\n`;
+  expect(await evaluate(script)).toEqual({ code: 1, stdout: "", stderr: faults("--eval") });
+  const main = join(import.meta.dir, "../../main.ts");
+  const piped = Bun.spawn([process.execPath, "--no-env-file", main, "server", "shell"], {
+    ...{ env: { PATH: process.env.PATH, ...env }, stdin: new Blob([script]), stdout: "pipe", stderr: "pipe" },
+  });
+  expect(await new Response(piped.stderr).text()).toBe(faults("<stdin>"));
+});

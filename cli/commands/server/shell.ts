@@ -26,6 +26,7 @@ export default defineCommand({
     };
     const interactive = process.stdin.isTTY === true;
     const script = code ?? (interactive ? undefined : await Bun.stdin.text());
-    await shell({ environment, confirm, script, write: (text) => void io.stdout.write(text) });
+    const scriptName = code === undefined ? "<stdin>" : "--eval";
+    await shell({ environment, confirm, script, scriptName, write: (text) => void io.stdout.write(text) });
   },
 });

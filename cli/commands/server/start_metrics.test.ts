@@ -81,7 +81,7 @@ test("what a server tells: requests, challenges, connections, the process", asyn
   await until("the event loop was looked at, and no statement is left", async () => {
     const now = await server.scrape();
     const [n = 0] = valuesOf(now, "svc_event_loop_delay_seconds_count");
-    return n > 0 && valuesOf(now, "db_client_connection_count")[0] === 0;
+    return n > 0 && valuesOf(now, "db_client_connection_used")[0] === 0;
   });
 });
 

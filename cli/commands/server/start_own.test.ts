@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { within } from "../../../tests/support/e2e_until.ts";
 import { useOwnServer } from "../../../tests/support/serving.ts";
+import { svc } from "../../testing/process.ts";
+import { chooseFreePort } from "../../up/ports.ts";
 
 const own = useOwnServer({ SVC_CHALLENGE_LEGACY: "allow" });
 
@@ -56,3 +58,34 @@ test("--no-access-log: requests are not logged, the rest is", async () => {
   };
   expect([await logged(), await logged("--no-access-log")]).toEqual([true, false]);
 });
+
+test.each([[[]], [["--workers", "2"]]])(
+  "with %p: all faults of the configuration are reported together",
+  async (args) => {
+    const env = {
+      ...{
+        SVC_DATABASE_URL: "",
+        SVC_KEY_SECRET: "",
+        SVC_OIDC_ISSUER: "",
+        STATIC_DIR: join(own.path, "nowhere"),
+      },
+      ...{ SVC_TOKEN_LIFETIME: "soon", SVC_FORWARDED_ALLOW_IPS: "everyone", SVC_PLUGIN_TERM: "glossaryy" },
+      SVC_OIDC_CLIENT_SECRET_FILE: join(own.path, "none"),
+    };
+    const command = [
+      "server",
+      "start",
+      "server/main:app",
+      "--port",
+      String(await chooseFreePort("127.0.0.1")),
+      ...args,
+    ];
+    const { code, stdout, stderr } = await svc(command, { ...own.env, ...env }, own.path);
+    expect([code, stdout]).toEqual([1, ""]);
+    const names = stderr.match(/\b(SVC_[A-Z_]+|STATIC_DIR)(?=:| is not set)/g);
+    expect([...new Set(names)].sort()).toEqual([
+      ...["STATIC_DIR", "SVC_DATABASE_URL", "SVC_FORWARDED_ALLOW_IPS", "SVC_KEY_SECRET"],
+      ...["SVC_OIDC_CLIENT_SECRET_FILE", "SVC_OIDC_ISSUER", "SVC_PLUGIN_TERM", "SVC_TOKEN_LIFETIME"],
+    ]);
+  },
+);

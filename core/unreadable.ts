@@ -1,0 +1,17 @@
+const reasons: Record<string, string> = {
+  ENOENT: "there is no such file",
+  ENOTDIR: "a part of its path is no folder",
+  EISDIR: "it is a folder",
+  ELOOP: "its links lead in a circle",
+  EIO: "the disk reports an error",
+};
+
+/** Why a file cannot be read, as the end of a sentence. */
+export function whyUnreadable(error: unknown): string {
+  const { code = "" } = (error ?? {}) as { code?: string };
+  if (code === "EACCES" || code === "EPERM") {
+    const user = process.geteuid?.();
+    return `permission denied${user === undefined ? "" : ` to user ${user}`}`;
+  }
+  return reasons[code] ?? (code || "unknown error");
+}
