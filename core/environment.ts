@@ -36,7 +36,7 @@ export function layered(upper: Environment, lower: Environment): Environment {
 
 const blank = String.raw`[^\S\n]*`;
 const comment = String.raw`(?:#[^\n]*)?`;
-const quoted = String.raw`(["'\x60])[^]*?\1${blank}${comment}`;
+const quoted = String.raw`(["'\x60])[\s\S]*?\1${blank}${comment}`;
 const assignment = String.raw`(?:export[^\S\n]+)?[A-Za-z_][\w.]*${blank}=${blank}(?:${quoted}|(?!["'\x60])[^\n]*)`;
 const entry = new RegExp(`${blank}(?:${assignment}|${comment})(?:\\n|$)`, "y");
 

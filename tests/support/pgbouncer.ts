@@ -74,7 +74,7 @@ export async function startPgbouncer(databaseUrl: string, connections: number): 
 /** The example in docs/scale.md. */
 async function documented(): Promise<string> {
   const page = await readFile(join(import.meta.dir, "../../docs/scale.md"), "utf8");
-  const [, example] = /```ini\n([^]*?)```/.exec(page) ?? [];
+  const [, example] = /```ini\n(\[databases\]\n[\s\S]*?)```/.exec(page) ?? [];
   if (example === undefined) throw new Error("docs/scale.md has no example for PgBouncer");
   return example;
 }
