@@ -6,6 +6,7 @@ import { systemClock } from "../core/clock.ts";
 import { parseConfig } from "../core/config.ts";
 import type { Context } from "../core/context.ts";
 import { keepsStatements } from "../core/database_address.ts";
+import { databaseAnswer } from "../core/database_answer.ts";
 import { databaseMissing } from "../core/database_url.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -109,9 +110,10 @@ export async function openApp(): Promise<App> {
       });
   }, cleanUpSeconds * 1000);
   const flush = () =>
-    counts
-      .flush(database.db, systemClock.now())
-      .catch((error: unknown) => log.warn({ err: error }, "could not write counts into the audit log"));
+    // In time, so that a database that is frozen does not hold up the end.
+    databaseAnswer(counts.flush(database.db, systemClock.now())).catch((error: unknown) =>
+      log.warn({ err: error }, "could not write counts into the audit log"),
+    );
   const flushing = setInterval(flush, flushSeconds * 1000);
   const background = new Background();
   // A database that is still down is asked again.
