@@ -1,3 +1,4 @@
+import { sql } from "drizzle-orm";
 import type { Transaction } from "../drizzle/client.ts";
 import type { Fault, TaskResult } from "../core/schedule/finish.ts";
 import { endsRun, lockedReason, recordFailure } from "./item.ts";
@@ -15,6 +16,10 @@ export interface BatchResult {
 }
 
 const defaultSize = 200;
+/** A batch waits so long for a row that somebody else holds: a short while, since it comes back to that one. */
+const lockWait = "100ms";
+/** Where more are locked than that, somebody holds the table: the run ends, and is tried again later. */
+const mostLocked = 100;
 /** Before items that were locked are tried again in the same run. */
 const pauses = [100, 200, 400, 800, 1600];
 
@@ -39,7 +44,10 @@ export async function inBatches(context: TaskContext, items: Batches): Promise<T
   const total = { done: 0, skipped: 0, failed: 0 };
   const locked: number[] = [];
   const together = async (ids: readonly number[]) => {
-    const part = await transaction((tx) => work(tx, ids));
+    const part = await transaction(async (tx) => {
+      await tx.execute(sql`select set_config('lock_timeout', ${lockWait}, true)`);
+      return work(tx, ids);
+    });
     total.done += part.done;
     total.skipped += part.skipped;
     total.failed += part.faults.length;
@@ -47,8 +55,10 @@ export async function inBatches(context: TaskContext, items: Batches): Promise<T
     locked.push(...(part.locked ?? []));
   };
   const alone = (id: number, error: unknown) => {
-    if (transience(error) === "contention") locked.push(id);
-    else {
+    if (transience(error) === "contention") {
+      if (locked.length === mostLocked) throw error;
+      locked.push(id);
+    } else {
       recordFailure(context, nameOf(id), error);
       total.failed += 1;
     }

@@ -307,10 +307,10 @@ describe("a run that ends for a reason that passes", () => {
   test.each([
     ["57P01", "PostgreSQL closed the connection: run it again"],
     ["CONNECTION_CLOSED", "PostgreSQL closed the connection: run it again"],
-    ["08006", "Something unexpected went wrong (Error, 08006); the worker's log has more"],
+    ["08006", "The connection to PostgreSQL failed (08006)"],
     ["25006", "This database is read-only (a replica?): run this against the primary"],
     ["53300", "PostgreSQL has no connection left for us (max_connections)"],
-    ["40001", "Something unexpected went wrong (Error, 40001); the worker's log has more"],
+    ["40001", "Another transaction was in the way (40001)"],
     ["40P01", "A table that must change stayed locked: try again when it is quieter"],
     ["55P03", "A table that must change stayed locked: try again when it is quieter"],
   ])("(%s) is put off, and another worker makes the next attempt", async (code, reason) => {

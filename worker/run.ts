@@ -1,5 +1,5 @@
 import { after } from "../core/clock.ts";
-import { operatorsError, transience } from "../core/database_error.ts";
+import { errorCode, operatorsError, transience } from "../core/database_error.ts";
 import { SvcError } from "../core/errors.ts";
 import type { Claim } from "../core/schedule/claim.ts";
 import { type Ending, type Fault, finishRun, putOff, type TaskResult } from "../core/schedule/finish.ts";
@@ -223,7 +223,9 @@ function reasonOf(thrown: unknown): string {
   const cause = withoutQuery(thrown);
   const known = operatorsError(cause);
   if (known instanceof SvcError) return known.detail;
-  const code = (cause as { code?: unknown } | null)?.code;
+  const code = errorCode(cause);
+  if (transience(cause) === "outage") return `The connection to PostgreSQL failed (${code})`;
+  if (transience(cause)) return `Another transaction was in the way (${code})`;
   const kind = cause instanceof Error ? cause.name : typeof cause;
-  return `Something unexpected went wrong (${typeof code === "string" ? `${kind}, ${code}` : kind}); the worker's log has more`;
+  return `Something unexpected went wrong (${code === undefined ? kind : `${kind}, ${code}`}); the worker's log has more`;
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
+import { transience } from "../../core/database_error.ts";
 import { dueReminder } from "../../core/reminder/due.ts";
 import { reminderMessage } from "../../core/reminder/message.ts";
 import {
@@ -167,6 +168,44 @@ describe("the task", () => {
       });
     },
   );
+
+  test("an incident that somebody has locked holds up no other: it is postponed", async () => {
+    const { db, ids, clock } = outbox;
+    for (let i = 0; i < 10; i += 1) await insertSecond(outbox);
+    clock.advance(2 * 3600);
+    const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = db.transaction(async (tx) => {
+      await tx.select().from(incident).where(eq(incident.id, ids.incidentId)).for("update");
+      held.resolve();
+      await end.promise;
+    });
+    await held.promise;
+    const postponed: string[] = [];
+    const postpone = (item: string) => void postponed.push(item);
+    const { result, faults } = await outbox.run(incidentStatusReportReminder, plugins, { postpone });
+    expect({ result, faults }).toEqual({ result: { done: 10, skipped: 0, failed: 1 }, faults: [] });
+    expect(postponed).toEqual([`incident ${ids.incidentId}`]);
+    end.resolve();
+    await other;
+    expect((await run()).result).toEqual({ done: 1, skipped: 10, failed: 0 });
+  }, 60_000);
+
+  test("where all are locked, the run ends, to be tried again", async () => {
+    const { db, clock } = outbox;
+    for (let i = 0; i < 120; i += 1) await insertSecond(outbox);
+    clock.advance(2 * 3600);
+    const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = db.transaction(async (tx) => {
+      await tx.select().from(incident).for("update");
+      held.resolve();
+      await end.promise;
+    });
+    await held.promise;
+    const error: unknown = await run().catch((thrown: unknown) => thrown);
+    expect(transience(error)).toBe("contention");
+    end.resolve();
+    await other;
+  }, 60_000);
 
   test("goes on after the clock was a day ahead and was rewound: at the next of its times", async () => {
     const { db, clock } = outbox;
