@@ -61,7 +61,7 @@ export function frame(io: Io, tree: Group) {
       context.addGlobalOption("help", { type: "boolean", short: "h", description: "Show this help" });
       context.decorateCommand((run) => async (ctx) => {
         const path = ctx.commandPath;
-        const unknown = unknownIn(ctx as unknown as CommandContext);
+        const unknown = unknownIn(ctx as unknown as CommandContext, tree);
         if (unknown !== undefined) throw new UsageError(unknown, path);
         if (ctx.values.help) {
           io.stdout.write(await helpOf(path, tree));
@@ -95,13 +95,19 @@ export async function helpOf(path: readonly string[], tree: Group): Promise<stri
 }
 
 /** The first command or option that does not exist. It goes before `--help`, which would hide the mistake. */
-function unknownIn({ validationError, tokens }: CommandContext): string | undefined {
+function unknownIn(
+  { validationError, tokens, commandPath }: CommandContext,
+  tree: Group,
+): string | undefined {
   const errors = validationError?.errors ?? [];
   const option = errors.find((e) => isArgsValidationError(e) && e.code === "err:arg:unknown-option");
   const command = errors.find(isCommandNotFoundError);
   // An option before the command belongs to none, and takes the command's place in gunshi's eyes.
   if (command !== undefined && (option === undefined || tokens[0]?.kind !== "option")) {
-    return `unknown command: ${command.commandName}${didYouMean(command.commandName, command.candidates)}`;
+    const group = find(commandPath, tree);
+    const instead = group && isGroup(group) ? group.instead?.[command.commandName] : undefined;
+    const hint = instead ? `. Type instead: ${instead}` : didYouMean(command.commandName, command.candidates);
+    return `unknown command: ${command.commandName}${hint}`;
   }
   if (option !== undefined) {
     const { rawName, candidates } = option.values as { rawName: string; candidates: string[] };

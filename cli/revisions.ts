@@ -1,3 +1,4 @@
+import type { HistoryEntry } from "../core/revision/inspect.ts";
 import type { SyncResult } from "../core/revision/triggers.ts";
 import type { Io } from "./io.ts";
 
@@ -53,4 +54,29 @@ export function triggerLines({ created, repaired, removed, filled }: SyncResult)
 /** The defaults that were written, in words. */
 export function createdLines(created: readonly { table: string; name: string }[]): string[] {
   return created.map(({ table, name }) => `Created ${table.replaceAll("_", " ")} ${name}`);
+}
+
+/** When a revision was applied, or what it is at. */
+export function appliedText({ appliedAt, state }: HistoryEntry): string {
+  if (state !== undefined && state !== "applied") return state;
+  return appliedAt ? `${appliedAt.toISOString().slice(0, 19)}Z` : "-";
+}
+
+/** All that is known of a revision, in lines. */
+export function describeRevision(entry: HistoryEntry): string {
+  const lines: [string, string | undefined][] = [
+    ["Revision", entry.id],
+    ["Message", entry.message],
+    ["Parents", entry.parents.join(", ") || "none"],
+    ["Written", entry.createdAt || "unknown"],
+    ["Applied", entry.appliedAt === undefined ? undefined : appliedText(entry)],
+    ["Compatible", entry.compatible ? "yes: the release before it works on it" : "no"],
+    ["Transaction", entry.transactional ? undefined : "none: one statement that allows none"],
+    ["Way back", entry.irreversible ? "none" : undefined],
+    ["SQL", entry.edited ? "edited since it was generated" : undefined],
+    ["Known", entry.unknown ? "to the database only" : undefined],
+  ];
+  return lines
+    .flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(13)}${text}\n`]))
+    .join("");
 }

@@ -10,6 +10,8 @@ export interface Leaf {
 export interface Group {
   about: string;
   commands: Readonly<Record<string, Leaf | Group>>;
+  /** For names that people know from elsewhere: the command line to type instead. */
+  instead?: Readonly<Record<string, string>>;
 }
 
 const plugin: Group = {
@@ -100,6 +102,14 @@ export const root: Group = {
     },
     database: {
       about: "Look after the database",
+      instead: {
+        show: "svc database history --verbose --range REV:REV",
+        branches: "svc database heads, or svc database history",
+        edit: "an editor, for drizzle/revisions/REV/up.sql and down.sql",
+        migrate: "svc database upgrade",
+        rollback: "svc database downgrade",
+        status: "svc database current",
+      },
       commands: {
         init: {
           about: "Create the database, bring it to the newest revision, write the defaults",

@@ -73,3 +73,15 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     .sort()
     .join("\n");
 }
+
+/** Two such texts against each other: `-` is only in the first, `+` only in the second. */
+export function difference(expected: string, actual: string): string[] {
+  const [want, have] = [expected, actual].map((text) => new Set(text.split("\n").filter(Boolean))) as [
+    Set<string>,
+    Set<string>,
+  ];
+  return [
+    ...[...want.difference(have)].map((line) => `- ${line}`),
+    ...[...have.difference(want)].map((line) => `+ ${line}`),
+  ].sort((a, b) => (a.slice(2) < b.slice(2) ? -1 : 1));
+}

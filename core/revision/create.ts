@@ -1,11 +1,11 @@
 import { relative } from "node:path";
-import { InvalidInput, SvcError } from "../errors.ts";
+import { Conflict, InvalidInput, SvcError } from "../errors.ts";
 import { hasSourceTree } from "../source_tree.ts";
-import { headsOf } from "./graph.ts";
+import { findRevision, headsOf } from "./graph.ts";
 import { describeLosses } from "./loss.ts";
-import { mergeSnapshots } from "./merge.ts";
+import { mergeSnapshots, tryOrders } from "./merge.ts";
 import { oneHead } from "./plan.ts";
-import { readRevisionsFrom, revisionsDirectory } from "./read.ts";
+import { type Revision, readRevisionsFrom, revisionsDirectory } from "./read.ts";
 import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
 
 interface CreateOptions {
@@ -14,6 +14,8 @@ interface CreateOptions {
   renames?: readonly string[];
   autogenerate?: boolean;
   id?: string;
+  /** The head to follow, where there are several. */
+  head?: string;
   now: Date;
   /** drizzle/revisions, or another folder of such. */
   directory?: string;
@@ -40,7 +42,7 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   if (!autogenerate && renames.length > 0) throw new InvalidInput("rename", "--rename needs --autogenerate");
   const { generate, parseRename } = await generator();
   const revisions = await readRevisionsFrom(directory);
-  const parents = revisions.length > 0 ? [oneHead(revisions)] : [];
+  const parents = revisions.length > 0 ? [headToFollow(revisions, options.head)] : [];
   const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
   const { changed, up, down, snapshot, suggestions } = await generate(
     previous,
@@ -80,30 +82,57 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   return { id, folder: shown(folder), advice };
 }
 
+function headToFollow(revisions: readonly Revision[], name: string | undefined): string {
+  if (name === undefined) return oneHead(revisions);
+  const { id } = findRevision(revisions, name);
+  const heads = headsOf(revisions);
+  if (heads.includes(id)) return id;
+  throw new Conflict(`Revision ${id} is not a head: a revision follows ${heads.join(" or ")}`);
+}
+
 const emptySql = {
   up: "-- Write here what changes.",
   down: "-- Write here what takes it back. If nothing can, replace this by the mark (see svc database revision --help).",
 };
 
 /**
- * Writes a revision that follows all heads and changes nothing.
+ * Writes a revision that follows all heads and changes nothing, once they have been applied in every order.
  * @returns undefined when there is one head only
- * @throws Conflict when two heads change one thing in different ways
+ * @throws Conflict when two heads change one thing in different ways, or nothing is there to try them on
  */
 export async function mergeHeads(options: {
   message?: string;
   id?: string;
   now: Date;
   directory?: string;
+  /** The heads that are meant; all, if left out. */
+  heads?: readonly string[];
+  /** A database beside which others may be created, to try the heads on. */
+  url?: string;
+  /** Do not try. */
+  unchecked?: boolean;
 }): Promise<Created | undefined> {
-  const { now, directory = revisionsDirectory } = options;
+  const { now, directory = revisionsDirectory, url, unchecked = false } = options;
   assertSourceTree();
   const revisions = await readRevisionsFrom(directory);
   const heads = headsOf(revisions);
+  const meant = new Set((options.heads ?? heads).map((name) => findRevision(revisions, name).id));
   if (heads.length < 2) return undefined;
+  const missing = heads.filter((head) => !meant.has(head));
+  if (missing.length > 0 || meant.size !== heads.length) {
+    throw new Conflict(`A merge joins all heads, which are ${heads.join(", ")}: svc database merge`);
+  }
   const message = checkMessage(options.message ?? "merge");
   const id = checkRevisionId(options.id ?? revisionId(message, now));
   const snapshot = await mergeSnapshots(revisions, (head) => readSnapshot(directory, head));
+  if (!unchecked) {
+    if (url === undefined) {
+      throw new Conflict(
+        "Whether the heads contradict each other shows only in PostgreSQL: set SVC_DATABASE_URL to a server where svc may create databases, or add --unchecked",
+      );
+    }
+    await tryOrders(url, revisions);
+  }
   const nothing = "-- Nothing: it joins lines of revisions.";
   const revision = { id, message, parents: heads, up: nothing, down: nothing, snapshot, createdAt: now };
   const { folder } = await writeRevision(directory, revision);

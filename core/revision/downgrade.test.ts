@@ -68,6 +68,16 @@ describe("a way back that was changed in the database", () => {
     expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
   });
 
+  test("is not gone by an older release either, which has no file to compare it with", async () => {
+    await using db = await overwritten();
+    const older = { url: db.url, revisions: [first] };
+    const refusal = "svc database repair 2 --accept of the release that has them";
+    await expect(downgrade(older)).rejects.toThrow(refusal);
+    await expect(downgradeScript(older)).rejects.toThrow(refusal);
+    expect(await findFaults(older)).toMatchObject([{ id: "2", kind: "edited" }]);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
   test("is found and mended by repair", async () => {
     await using db = await overwritten();
     expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);

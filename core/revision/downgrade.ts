@@ -54,8 +54,9 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
 export function refuseNoWay(row: Applied, known: readonly Revision[]): void {
   const { id, down, manifest } = row;
   if (isOverwritten(row, known)) {
+    const isOurs = known.some((revision) => revision.id === id);
     throw new Conflict(
-      `The way back of revision ${id} was changed in the database: to take that of its files, svc database repair ${id} --accept`,
+      `The way back of revision ${id} was changed in the database: to take that of its files, svc database repair ${id} --accept${isOurs ? "" : " of the release that has them"}`,
     );
   }
   const { irreversible } = readMarks(down);

@@ -82,18 +82,48 @@ function reach(from: string, next: (id: string) => readonly string[]): Set<strin
 }
 
 /**
- * The revision that a person means by its id or a beginning of it that no other one has.
+ * The revision that a person means: its id, a beginning of it that no other one has, `head`, or one of these with `+N`
+ * or `-N` for N revisions further or back (`base+1` is the first).
  * @throws InvalidInput `revision`
  */
 export function findRevision<T extends Node>(revisions: readonly T[], name: string): T {
   const exact = revisions.find(({ id }) => id === name);
   if (exact) return exact;
+  if (name === "head" || name === "heads") return theHead(revisions, name);
   const [match, ...others] = name === "" ? [] : revisions.filter(({ id }) => id.startsWith(name));
-  if (!match)
-    throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
   if (others.length > 0) {
-    const all = [match, ...others].map(({ id }) => id).join(", ");
+    const all = [match!, ...others].map(({ id }) => id).join(", ");
     throw new InvalidInput("revision", `${name} is the beginning of several revisions: ${all}`);
   }
-  return match;
+  if (match) return match;
+  const [, start, sign, count] = /^(.+)([+-])(\d+)$/.exec(name) ?? [];
+  if (start !== undefined)
+    return stepsFrom(revisions, name, start, sign === "+" ? Number(count) : -Number(count));
+  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
+}
+
+function theHead<T extends Node>(revisions: readonly T[], name: string): T {
+  const heads = headsOf(revisions);
+  const head = revisions.find(({ id }) => id === heads[0]);
+  if (head && heads.length === 1) return head;
+  throw new InvalidInput(
+    "revision",
+    `${name} is not one revision: the heads are ${heads.join(", ") || "none"}`,
+  );
+}
+
+function stepsFrom<T extends Node>(revisions: readonly T[], name: string, start: string, count: number): T {
+  let at = start === "base" ? undefined : findRevision(revisions, start);
+  for (let left = Math.abs(count); left > 0; left -= 1) {
+    const next: T[] = revisions.filter((one) => {
+      if (count < 0) return at?.parents.includes(one.id);
+      return at ? one.parents.includes(at.id) : one.parents.length === 0;
+    });
+    const ids = next.map(({ id }) => id).join(", ");
+    if (next.length > 1) throw new InvalidInput("revision", `${name} is not one revision: it may be ${ids}`);
+    at = next[0];
+    if (!at) break;
+  }
+  if (at) return at;
+  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
 }

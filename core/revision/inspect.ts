@@ -1,5 +1,6 @@
 import { sha256Hex } from "../secret.ts";
-import { inOrder } from "./graph.ts";
+import { InvalidInput } from "../errors.ts";
+import { descendantsOf, findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
 import { readRevisions } from "./read.ts";
 import { ask } from "./session.ts";
 import { judge, type SchemaStatus } from "./status.ts";
@@ -66,6 +67,33 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
     }))
     .reverse();
   return [...foreign, ...entries];
+}
+
+/**
+ * The entries from one revision to another, both included: `FROM:TO`, where either may be left out, and each may be `base`,
+ * `current`, or what `findRevision` knows.
+ * @throws InvalidInput `range`
+ */
+export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
+  const [from = "", to = "", ...more] = range.split(":");
+  if (!range.includes(":") || more.length > 0) {
+    throw new InvalidInput("range", `"${range}" is no range: write FROM:TO, as ${range || "base"}:head`);
+  }
+  const after = from === "" || from === "base" ? [] : endsOf(entries, from);
+  const before = to === "" ? [] : endsOf(entries, to);
+  const isAfter = (id: string) =>
+    after.length === 0 || after.some((end) => end === id || descendantsOf(entries, end).has(id));
+  const isBefore = (id: string) => to === "" || before.some((end) => withAncestors(entries, end).has(id));
+  return entries.filter(({ id }) => isAfter(id) && isBefore(id));
+}
+
+function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
+  if (name === "base") return [];
+  if (name !== "current") return [findRevision(entries, name).id];
+  if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
+    throw new InvalidInput("range", "What is current only a database knows: set SVC_DATABASE_URL");
+  }
+  return headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
 }
 
 async function appliedOf(url: string): Promise<Applied[]> {

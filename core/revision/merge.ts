@@ -1,5 +1,10 @@
-import { Conflict } from "../errors.ts";
+import { Conflict, SvcError } from "../errors.ts";
+import { canonicalSchema, difference } from "./canonical.ts";
 import { headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
+import type { Revision } from "./read.ts";
+import { withScratchDatabase } from "./scratch.ts";
+import { ask } from "./session.ts";
+import { applyEach, upgrade } from "./upgrade.ts";
 import type { Snapshot } from "./write.ts";
 
 /** What both lines have in common and joined last; undefined where they began apart. */
@@ -54,4 +59,63 @@ function mergeValues(base: unknown, left: unknown, right: unknown, path: string[
 
 function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const advice = (head: string) =>
+  `Make one follow the other: delete drizzle/revisions/${head} and write it again with svc database revision, after what it contradicts`;
+
+/**
+ * Applies the heads to empty databases, each head first once, since a database may be at any of them: all have to end in
+ * the same schema.
+ *
+ * @throws Conflict when they do not; Unavailable when the user may not create a database
+ */
+export async function tryOrders(url: string, revisions: readonly Revision[]): Promise<void> {
+  const heads = headsOf(revisions);
+  const results: { order: string[]; schema: string }[] = [];
+  for (const first of heads) {
+    const order = [first, ...heads.filter((head) => head !== first)];
+    const schema = await withScratchDatabase(url, "svc database merge", async (scratch) => {
+      for (const [at, head] of order.entries()) {
+        await applyAfter(scratch, revisions, head, order.slice(0, at));
+      }
+      return ask(scratch, canonicalSchema);
+    });
+    results.push({ order, schema });
+  }
+  await withScratchDatabase(url, "svc database merge", (scratch) => applyEach(scratch, revisions));
+  const [one, ...others] = results;
+  for (const { order, schema } of others) {
+    const lines = difference(one!.schema, schema);
+    if (lines.length === 0) continue;
+    throw new Conflict(
+      [
+        `The heads cannot be merged: ${order.join(", ")} make another schema than ${one!.order.join(", ")}:`,
+        ...lines.slice(0, 10).map((line) => `  ${line.split("\n", 1)[0]}`),
+        advice(order[0]!),
+      ].join("\n"),
+    );
+  }
+}
+
+async function applyAfter(
+  url: string,
+  revisions: readonly Revision[],
+  head: string,
+  before: readonly string[],
+): Promise<void> {
+  try {
+    await upgrade({ url, revisions, target: head, allowDataLoss: true });
+  } catch (error) {
+    if (before.length === 0 || !(error instanceof SvcError) || error.code !== "configuration") throw error;
+    const [line = "", statement = ""] = error.detail.split("\n");
+    throw new Conflict(
+      [
+        `The heads cannot be merged: ${head} cannot be applied after ${before.join(", ")}`,
+        ...[line, statement].map((text) => `  ${text}`),
+        advice(head),
+      ].join("\n"),
+      { cause: error },
+    );
+  }
 }

@@ -1,5 +1,6 @@
 import { Conflict, InvalidInput, SvcError } from "../errors.ts";
 import { descendantsOf, findRevision, headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
+import { sha256Hex } from "../secret.ts";
 import type { Revision } from "./read.ts";
 import type { Applied } from "./store.ts";
 
@@ -18,7 +19,7 @@ export function planUpgrade(
   assertComparable(known, applied);
   const done = new Set(applied.map(({ id }) => id));
   const pending = order.filter(({ id }) => !done.has(id));
-  if (target === "head") {
+  if (isHead(target)) {
     oneHead(known);
     return pending;
   }
@@ -41,6 +42,11 @@ export function planUpgrade(
   }
   const wanted = withAncestors(known, findRevision(known, target).id);
   return pending.filter(({ id }) => wanted.has(id));
+}
+
+/** Alembic says `heads` where there may be several; here an upgrade refuses those. */
+export function isHead(target: string): boolean {
+  return target === "head" || target === "heads";
 }
 
 /** The head of a release. @throws Conflict when there are several, by name */
@@ -67,7 +73,7 @@ export function planDowngrade(known: readonly Node[], applied: readonly Applied[
   const newestFirst = [...inOrder(rows)].reverse();
   if (target === "base") return newestFirst;
   if (/^-\d+$/.test(target)) return takeBack(rows, -Number(target));
-  if (target === "head" || /^\+\d+$/.test(target)) {
+  if (isHead(target) || /^\+\d+$/.test(target)) {
     throw new InvalidInput(
       "revision",
       "A downgrade goes to base, -N or a revision: on is svc database upgrade",
@@ -104,8 +110,13 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
   return plan;
 }
 
-/** Whether somebody has written over the way back in the database: it is not that of the files it was taken from. */
+/**
+ * Whether somebody has written over the way back in the database: it is not that of the files it was taken from, or, where
+ * this release does not have them, not what was recorded with it.
+ */
 export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
+  const recorded = row.manifest.checksums?.down;
+  if (recorded !== undefined && recorded !== sha256Hex(row.down)) return true;
   const revision = known.find(({ id }) => id === row.id);
   return revision !== undefined && revision.checksum === row.checksum && revision.down !== row.down;
 }

@@ -1,6 +1,7 @@
-import { Conflict } from "../errors.ts";
+import { Conflict, InvalidInput } from "../errors.ts";
 import { changesSettings } from "./apply.ts";
 import { refuseNoWay } from "./downgrade.ts";
+import { findRevision, inOrder, withAncestors } from "./graph.ts";
 import { literal } from "./sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
@@ -20,7 +21,9 @@ import { ask } from "./session.ts";
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
 interface ScriptOptions {
-  url: string;
+  /** Not asked for a range. */
+  url?: string;
+  /** See planUpgrade and planDowngrade; also a range `FROM:TO`, for a database that is at FROM. */
   target?: string;
   /** Leave out the guards, which stop the script where rows or values would be lost. */
   allowDataLoss?: boolean;
@@ -31,7 +34,8 @@ interface ScriptOptions {
 export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const { allowDataLoss } = options;
-  const plan = planUpgrade(known, await readOnly(options.url), options.target);
+  const { applied, target } = await startOf(options, known);
+  const plan = planUpgrade(known, applied, target);
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
     if (manifest.transactional && readMarks(up).transactional) {
@@ -47,7 +51,8 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
 /** The SQL that `downgrade` would run now. Changes nothing. */
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
-  const plan = planDowngrade(known, await readOnly(options.url), options.target);
+  const { applied, target } = await startOf(options, known);
+  const plan = planDowngrade(known, applied, target);
   for (const row of plan) refuseNoWay(row, known);
   const { allowDataLoss } = options;
   const steps = plan.map(({ id, down }) => {
@@ -55,6 +60,31 @@ export async function downgradeScript(options: ScriptOptions): Promise<string> {
     return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
   });
   return script(steps, "");
+}
+
+/** Whether a target is `FROM:TO`, which needs no database. */
+export function isRange(target: string | undefined): target is string {
+  return target?.includes(":") === true;
+}
+
+async function startOf(
+  { url, target }: ScriptOptions,
+  known: readonly Revision[],
+): Promise<{ applied: Applied[]; target?: string }> {
+  if (!isRange(target)) return { applied: await readOnly(url!), target };
+  const [from = "", to = ""] = target.split(":");
+  if (to === "" || target.split(":").length > 2) {
+    throw new InvalidInput("revision", `"${target}" is no range: write FROM:TO, as base:head`);
+  }
+  const done = from === "" || from === "base" ? [] : withAncestors(known, findRevision(known, from).id);
+  const there = new Set(done);
+  const applied = inOrder(known)
+    .filter(({ id }) => there.has(id))
+    .map(({ id, checksum, down, parents, manifest }, at): Applied => {
+      const appliedAt = new Date(at);
+      return { id, checksum, down, parents, manifest, state: "applied", appliedAt };
+    });
+  return { applied, target: to };
 }
 
 /** @throws Conflict when a revision is half-way: what a script would have to do then is for `svc database upgrade` */

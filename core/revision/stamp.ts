@@ -1,7 +1,7 @@
 import { Conflict } from "../errors.ts";
 import { findRevision, inOrder, withAncestors } from "./graph.ts";
 import { type LockOptions, withLock } from "./lock.ts";
-import { isOverwritten, oneHead } from "./plan.ts";
+import { isHead, isOverwritten, oneHead } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
 
@@ -11,17 +11,18 @@ interface Options extends Pick<LockOptions, "url" | "patience"> {
 
 /**
  * Notes that the database is at `target` (`head`, `base`, or a revision) without running anything: for a schema that
- * came there by another way. Revisions that this release does not know are left as they are unless it is `base`.
+ * came there by another way. Revisions that this release does not know are left as they are unless it is `base`, or
+ * `purge` is given.
  */
 export async function stamp({
   url,
   patience,
   target,
+  purge = false,
   revisions,
-}: Options & { target: string }): Promise<string[]> {
+}: Options & { target: string; purge?: boolean }): Promise<string[]> {
   const known = revisions ?? (await readRevisions());
-  const id =
-    target === "head" ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
+  const id = isHead(target) ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
   const wanted = id === undefined ? new Set<string>() : withAncestors(known, id);
   return withLock({ url, patience, purpose: "svc database stamp" }, async (sql) => {
     await createRevisionTable(sql);
@@ -30,7 +31,7 @@ export async function stamp({
       const there = new Map(applied.map((row) => [row.id, row]));
       for (const row of applied) {
         const ours = known.some((revision) => revision.id === row.id);
-        if (!wanted.has(row.id) && (ours || target === "base")) await forget(transaction, row.id);
+        if (!wanted.has(row.id) && (ours || purge || target === "base")) await forget(transaction, row.id);
       }
       for (const revision of inOrder(known)) {
         if (!wanted.has(revision.id)) continue;
@@ -46,7 +47,7 @@ export async function stamp({
 /** What is wrong between files and database that only a person can decide. */
 export interface Fault {
   id: string;
-  kind: "edited" | "unknown" | "interrupted";
+  kind: "edited" | "unknown" | "interrupted" | "missing";
   /** What is so, and the command that mends it. */
   text: string;
 }
@@ -57,11 +58,15 @@ export async function findFaults(options: Options): Promise<Fault[]> {
   const { url, patience } = options;
   return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
     const faults: Fault[] = [];
-    for (const row of (await readApplied(sql)) ?? []) {
+    const applied = (await readApplied(sql)) ?? [];
+    for (const row of applied) {
       const { id, state } = row;
       if (state !== "applied") {
         const text = `was interrupted while ${state}: svc database upgrade, or svc database repair ${id} --applied (or --not-applied)`;
         faults.push({ id, kind: "interrupted", text });
+      } else if (!checksums.has(id) && isOverwritten(row, known)) {
+        const text = `has another way back in the database than was applied: svc database repair ${id} --accept, of the release that has its files`;
+        faults.push({ id, kind: "edited", text });
       } else if (!checksums.has(id)) {
         const text = row.manifest.compatible
           ? "is not known to this release, and compatible with it"
@@ -74,6 +79,16 @@ export async function findFaults(options: Options): Promise<Fault[]> {
         const text = `has another way back in the database than its files say: svc database repair ${id} --accept takes theirs`;
         faults.push({ id, kind: "edited", text });
       }
+    }
+    const there = new Set(applied.map(({ id }) => id));
+    const [missing, ...others] = inOrder(known).filter(({ id }) => !there.has(id));
+    if (missing) {
+      const after =
+        others.length === 0
+          ? ""
+          : ` (nor ${others.length === 1 ? "is one" : `are ${others.length}`} after it)`;
+      const text = `is not applied${after}: svc database upgrade, which says what fails, if anything does`;
+      faults.push({ id: missing.id, kind: "missing", text });
     }
     return faults;
   });

@@ -19,6 +19,8 @@ export interface SchemaStatus {
   current: string[];
   /** Heads of what this program knows. */
   head: string[];
+  /** Begun by a statement without a transaction, and not ended: it runs, or was interrupted. */
+  interrupted: { id: string; state: "applying" | "reverting" }[];
 }
 
 /** Compares the applied revisions with those this program was built for. @throws when the database does not answer */
@@ -45,7 +47,8 @@ export function judge(known: readonly Revision[], rows: readonly Applied[]): Sch
   const there = new Set(applied.map(({ id }) => id));
   const current = headsOf(withParents(known, applied));
   const head = headsOf(known);
-  const answer = (state: SchemaState): SchemaStatus => ({ state, current, head });
+  const interrupted = rows.flatMap(({ id, state }) => (state === "applied" ? [] : [{ id, state }]));
+  const answer = (state: SchemaState): SchemaStatus => ({ state, current, head, interrupted });
   const unknown = rows.filter(({ id, state }) => !ours.has(id) && state !== "reverting");
   if (unknown.some(({ manifest }) => !manifest.compatible)) return answer("newer");
   if (known.some(({ id }) => !there.has(id))) return answer("behind");

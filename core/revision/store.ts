@@ -1,5 +1,6 @@
 import type { Sql } from "../../drizzle/sql.ts";
 import { errorCode } from "../database_error.ts";
+import { sha256Hex } from "../secret.ts";
 import { literal } from "./sql_text.ts";
 import type { Manifest, Revision } from "./read.ts";
 
@@ -69,9 +70,19 @@ export function toApplied(row: Record<string, unknown>): Applied {
 
 type Runner = Pick<Sql, "unsafe">;
 
+/** With the checksums of what is applied, for a release that has no file to compare the way back with. */
+function recorded(up: string, down: string, manifest: Manifest): Manifest {
+  return { ...manifest, checksums: { up: sha256Hex(up), down: sha256Hex(down) } };
+}
+
 /** The statement that notes a revision as applied, for a script that takes no parameters. */
-export function recordScript({ id, checksum, down, manifest }: Revision, state: State = "applied"): string {
-  const values = [id, checksum, down, JSON.stringify(manifest), state].map(literal).join(", ");
+export function recordScript(
+  { id, checksum, up, down, manifest }: Revision,
+  state: State = "applied",
+): string {
+  const values = [id, checksum, down, JSON.stringify(recorded(up, down, manifest)), state]
+    .map(literal)
+    .join(", ");
   return `insert into public.revision (id, checksum, down_sql, manifest, state) values (${values})`;
 }
 
@@ -92,9 +103,9 @@ export async function setState(sql: Runner, id: string, state: State): Promise<v
 }
 
 /** Takes the files' word for what a revision is: after an edit that a person stands for. */
-export async function accept(sql: Runner, { id, checksum, down, manifest }: Revision): Promise<void> {
+export async function accept(sql: Runner, { id, checksum, up, down, manifest }: Revision): Promise<void> {
   await sql.unsafe(
     "update public.revision set checksum = $2, down_sql = $3, manifest = $4::text::jsonb where id = $1",
-    [id, checksum, down, JSON.stringify(manifest)],
+    [id, checksum, down, JSON.stringify(recorded(up, down, manifest))],
   );
 }

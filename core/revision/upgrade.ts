@@ -2,10 +2,10 @@ import type { Sql } from "../../drizzle/sql.ts";
 import { triggers as ourTriggers } from "../../drizzle/triggers/index.ts";
 import { Conflict } from "../errors.ts";
 import { type After, applyUp, finishInterrupted } from "./apply.ts";
-import { headsOf } from "./graph.ts";
+import { headsOf, inOrder } from "./graph.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
-import { oneHead, planUpgrade, withParents } from "./plan.ts";
+import { isHead, oneHead, planUpgrade, withParents } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import { type Applied, createRevisionTable, readApplied } from "./store.ts";
 import { inspectTriggers, installTriggers, isInSync, type SyncResult, syncTriggers } from "./triggers.ts";
@@ -45,7 +45,7 @@ export interface UpgradeResult {
 export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const known = options.revisions ?? (await readRevisions());
   // Before anything is asked of the database: a release with two heads is no release.
-  if ((options.target ?? "head") === "head") oneHead(known);
+  if (isHead(options.target ?? "head")) oneHead(known);
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
     await createRevisionTable(sql);
@@ -69,6 +69,11 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
     const done = [...finished, ...plan.map(({ id }) => id)];
     return { applied: done, head: headText(known, now), triggers };
   });
+}
+
+/** All of them in order, also those of lines that were not joined yet. For a database that holds nothing else. */
+export async function applyEach(url: string, revisions: readonly Revision[]): Promise<void> {
+  for (const { id } of inOrder(revisions)) await upgrade({ url, revisions, target: id, allowDataLoss: true });
 }
 
 /** Whether every row that a revision can meet was written by one before it, in a database that has no table yet. */

@@ -2,20 +2,39 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
-  args: { json: { type: "boolean", description: "Print JSON" } },
-  examples: ["svc database current", "svc database current --json"],
-  notes: ["What the database is at, and how that suits this release: ok, ahead, behind, newer or heads."],
-  async run({ json }, io) {
+  args: {
+    verbose: { type: "boolean", short: "v", description: "Show all that is known of each" },
+    json: { type: "boolean", description: "Print JSON" },
+  },
+  examples: ["svc database current", "svc database current --verbose", "svc database current --json"],
+  notes: [
+    "The revision the database is at, and how that suits this release: ok, ahead, behind, newer or heads. A revision that runs without a transaction and has not ended is shown as applying or reverting.",
+  ],
+  async run({ verbose, json }, io) {
     const url = await databaseUrl(io);
-    const { inspectDatabase } = await import("../../../core/revision/inspect.ts");
-    const { state, current, head } = await inspectDatabase(url);
+    const { history, inspectDatabase } = await import("../../../core/revision/inspect.ts");
+    const { state, current, head, interrupted } = await inspectDatabase(url);
     if (json) {
-      io.stdout.write(`${JSON.stringify({ state, current, head })}\n`);
+      io.stdout.write(`${JSON.stringify({ state, current, head, interrupted })}\n`);
       return;
     }
-    const isHead = (id: string) => head.includes(id);
-    for (const id of current) io.stdout.write(`${id}${isHead(id) ? " (head)" : ""}\n`);
-    if (current.length === 0) io.stdout.write("base\n");
+    if (verbose) {
+      const { describeRevision } = await import("../../revisions.ts");
+      const shown = new Set([...current, ...interrupted.map(({ id }) => id)]);
+      const entries = (await history(url)).filter(({ id }) => shown.has(id));
+      io.stdout.write(entries.map(describeRevision).join("\n") || "base\n");
+    } else {
+      const isHead = (id: string) => head.includes(id);
+      for (const id of current) io.stdout.write(`${id}${isHead(id) ? " (head)" : ""}\n`);
+      for (const one of interrupted) io.stdout.write(`${one.id} (${one.state})\n`);
+      if (current.length + interrupted.length === 0) io.stdout.write("base\n");
+    }
+    for (const one of interrupted) {
+      const command = one.state === "applying" ? "upgrade" : "downgrade";
+      io.stderr.write(
+        `Revision ${one.id} is ${one.state}, or was interrupted: if no other command runs, svc database ${command} goes on\n`,
+      );
+    }
     const text = {
       ok: "",
       ahead: "Ahead of this release, by revisions that are compatible with it",

@@ -185,12 +185,12 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   await sql`update revision set checksum = 'other' where id = ${head}`;
   await sql.end();
   const faults = await run("repair", "--json");
-  expect(faults).toMatchObject({ code: 1, stderr: "svc: 1 revision needs a decision\n" });
+  expect(faults).toMatchObject({ code: 1, stderr: "svc: 1 revision needs attention\n" });
   expect(JSON.parse(faults.stdout)).toMatchObject([{ id: head, kind: "edited" }]);
   expect((await run("repair", "--accept", "--json")).code).toBe(2);
   expect(await run("repair")).toEqual(
     failed(
-      "1 revision needs a decision",
+      "1 revision needs attention",
       `${head} was edited after it had been applied: restore its files, or svc database repair ${head} --accept\n`,
     ),
   );

@@ -13,7 +13,7 @@ export default defineCommand({
     accept: { type: "boolean", description: "Its files were edited, and the database is as they say" },
     applied: { type: "boolean", description: "It was interrupted, and its statement took effect" },
     notApplied: { type: "boolean", description: "It was interrupted, and its statement had no effect" },
-    json: { type: "boolean", description: "Print what needs a decision as JSON" },
+    json: { type: "boolean", description: "Print what needs attention as JSON" },
     lockTimeout,
   },
   examples: [
@@ -39,7 +39,7 @@ export default defineCommand({
     if (decision) {
       const mended = await repair({ url, id, decision, patience });
       for (const one of mended) io.stdout.write(`Repaired ${one}\n`);
-      if (mended.length === 0) io.stdout.write("Nothing to do: no applied revision was edited\n");
+      if (mended.length === 0) io.stdout.write("Nothing to accept: no applied revision was edited\n");
       return;
     }
     const faults = await findFaults({ url, patience });
@@ -47,7 +47,7 @@ export default defineCommand({
     for (const { id: name, text } of json ? [] : faults) io.stdout.write(`${name} ${text}\n`);
     if (faults.length > 0)
       throw new Conflict(
-        `${faults.length} ${faults.length === 1 ? "revision needs" : "revisions need"} a decision`,
+        `${faults.length} ${faults.length === 1 ? "revision needs" : "revisions need"} attention`,
       );
     if (!json) io.stdout.write("Nothing to do: files and database agree\n");
   },

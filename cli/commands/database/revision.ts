@@ -17,6 +17,7 @@ export default defineCommand({
       description:
         "A column (or OLD:NEW, a table; OLD:SCHEMA.NEW moves it) was renamed and keeps its data; may be repeated",
     },
+    head: { type: "string", metavar: "REV", description: "The head to follow, where there are several" },
     revId: { type: "string", metavar: "ID", description: "Its id (otherwise the time and the message)" },
   },
   examples: [
@@ -30,13 +31,13 @@ export default defineCommand({
     "It prints what the revision loses, and which --rename a drop and an addition look like. A table whose schema is all that changed is moved.",
     "manifest.json says whether the release before it works on the schema behind it (`compatible`); correct it if you know better.",
   ],
-  async run({ message, autogenerate, rename, revId }, io) {
+  async run({ message, autogenerate, rename, head, revId }, io) {
     const { createRevision } = await import("../../../core/revision/create.ts");
     const created = await createRevision({
       message,
       autogenerate,
       renames: rename,
-      id: revId,
+      ...{ id: revId, head },
       now: io.clock.now(),
     });
     if (!created) {

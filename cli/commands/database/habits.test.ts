@@ -1,0 +1,102 @@
+import { expect, test } from "bun:test";
+import { openSql } from "../../../drizzle/client.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { failed, head, ids, ok, on } from "../../testing/database.ts";
+import { svc } from "../../testing/process.ts";
+
+// What people type who come from Alembic: it works, or the error says what to type.
+
+const [first, second, third] = ids as [string, string, string];
+const before = ids.at(-2)!;
+
+test("targets: heads, REV+N, head-N", async () => {
+  await using database = await createEmptyTestDatabase();
+  const run = on(database.url);
+  expect((await run("upgrade", `${first}+1`)).stdout).toBe(`Applied ${first}\nApplied ${second}\n`);
+  expect((await run("downgrade", `${second}-1`)).stdout).toBe(`Took back ${second}\n`);
+  expect((await run("upgrade", "base+2")).stdout).toBe(`Applied ${second}\n`);
+  expect((await run("upgrade", "heads")).stdout).toEndWith(`Applied ${head}\n`);
+  expect((await run("downgrade", "head-1")).stdout).toBe(`Took back ${head}\n`);
+  expect((await run("stamp", "heads")).stdout).toBe(`Stamped: the schema is at ${head}\n`);
+  expect(await run("upgrade", `${first}+99`)).toEqual(
+    failed(`There is no revision ${first}+99: svc database history lists them`),
+  );
+}, 60_000);
+
+test("ranges: SQL without a database, and a part of the history", async () => {
+  const alone = await svc(["database", "upgrade", `${first}:${third}`, "--sql"], {});
+  expect(alone).toMatchObject({ code: 0, stderr: "" });
+  expect(alone.stdout.match(/^-- Revision .*$/gm)?.filter((line) => !line.includes(","))).toEqual([
+    `-- Revision ${second}`,
+    `-- Revision ${third}`,
+  ]);
+  const back = await svc(["database", "downgrade", `${second}:${first}`, "--sql"], {});
+  expect(back.stdout).toContain(`delete from public.revision where id = '${second}'`);
+  expect(back.stdout).not.toContain(`delete from public.revision where id = '${first}'`);
+  const history = await svc(["database", "history", "-r", `${first}:${second}`, "--json"], {});
+  expect(JSON.parse(history.stdout).map(({ id }: { id: string }) => id)).toEqual([second, first]);
+  expect(await svc(["database", "history", "--range", "current:"], {})).toEqual(
+    failed("What is current only a database knows: set SVC_DATABASE_URL"),
+  );
+  expect((await svc(["database", "upgrade", "base:head"], {})).stderr).toStartWith(
+    "svc: base:head is a range, which goes with --sql\n",
+  );
+}, 60_000);
+
+test("current --verbose, and stamp --purge", async () => {
+  await using database = await createTestDatabase();
+  const run = on(database.url);
+  const { stdout } = await run("current", "-v");
+  expect(stdout).toStartWith(`Revision     ${head}\nMessage      `);
+  const sql = openSql(database.url, { max: 1 });
+  await sql`insert into revision (id, checksum, down_sql) values ('stranger', 'x', '')`;
+  expect((await run("stamp", "head")).code).toBe(0);
+  expect(await sql`select from revision where id = 'stranger'`).toHaveLength(1);
+  expect((await run("stamp", "--purge", "head")).code).toBe(0);
+  expect(await sql`select from revision where id = 'stranger'`).toHaveLength(0);
+  await sql.end();
+}, 60_000);
+
+test("a revision that is half-way is shown, and how to go on", async () => {
+  await using database = await createTestDatabase();
+  const run = on(database.url);
+  const sql = openSql(database.url, { max: 1 });
+  await sql`update revision set state = 'reverting' where id = ${head}`;
+  await sql.end();
+  expect(await run("current")).toEqual(
+    ok(
+      `${before}\n${head} (reverting)\n`,
+      `Revision ${head} is reverting, or was interrupted: if no other command runs, svc database downgrade goes on\nBehind this release, which has ${head}: svc database upgrade\n`,
+    ),
+  );
+  expect(JSON.parse((await run("current", "--json")).stdout)).toMatchObject({
+    interrupted: [{ id: head, state: "reverting" }],
+  });
+}, 60_000);
+
+test("repair has something to say of a database that is behind", async () => {
+  await using database = await createEmptyTestDatabase();
+  const run = on(database.url);
+  expect((await run("upgrade", second)).code).toBe(0);
+  const left = ids.length - 3;
+  const text = `is not applied (nor are ${left} after it): svc database upgrade, which says what fails, if anything does`;
+  expect(await run("repair")).toEqual(failed("1 revision needs attention", `${third} ${text}\n`));
+}, 60_000);
+
+test("merge heads, revision --head, and commands that are called otherwise here", async () => {
+  const nowhere = {};
+  expect(await svc(["database", "merge", "heads"], nowhere)).toEqual(
+    ok("Nothing to do: there is one head\n"),
+  );
+  expect(await svc(["database", "revision", "-m", "x", "--head", first], nowhere)).toEqual(
+    failed(`Revision ${first} is not a head: a revision follows ${head}`),
+  );
+  for (const [name, instead] of [
+    ["show", "svc database history --verbose --range REV:REV"],
+    ["branches", "svc database heads, or svc database history"],
+  ]) {
+    const { code, stderr } = await svc(["database", name!, "x"], nowhere);
+    expect(code).toBe(2);
+    expect(stderr).toStartWith(`svc: unknown command: ${name}. Type instead: ${instead}\n`);
+  }
+}, 60_000);
