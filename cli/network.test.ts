@@ -58,9 +58,9 @@ function openssl(command: string): void {
   if (exitCode !== 0) throw new Error(stderr.toString());
 }
 
-async function whoami(url: string, env: Record<string, string>) {
+async function whoami(url: string, env: Record<string, string>, ...options: string[]) {
   proxied = [];
-  return await svc(["whoami", "--json"], {
+  return await svc(["whoami", ...options], {
     XDG_CONFIG_HOME: configHome(),
     SVC_SERVER: url,
     SVC_TOKEN: server.token,
@@ -84,7 +84,11 @@ describe("a certificate of one's own authority", () => {
 
 describe("a proxy", () => {
   test("carries http, after the warning", async () => {
-    const { code, stdout, stderr } = await whoami("http://svc.example.test", { HTTP_PROXY: proxyUrl() });
+    const { code, stdout, stderr } = await whoami(
+      "http://svc.example.test",
+      { HTTP_PROXY: proxyUrl() },
+      "--json",
+    );
     expect({ code, user: JSON.parse(stdout).user }).toEqual({ code: 0, user: "bob@example.com" });
     expect(stderr).toStartWith("svc: warning: http://svc.example.test is plain http");
     expect(proxied).toEqual(["GET http://svc.example.test/whoami HTTP/1.1"]);

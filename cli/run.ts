@@ -1,5 +1,5 @@
 import { cli } from "gunshi/bone";
-import { type ErrorCode, SvcError } from "../core/errors.ts";
+import { ConfigurationError, type ErrorCode, SvcError } from "../core/errors.ts";
 import { askingWord } from "./completion/scripts.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
@@ -52,6 +52,12 @@ async function answerShell(words: readonly string[], io: Io, tree: Group): Promi
   }
 }
 
+/** For the cause of a configuration error: Bun shows no excerpt of a syntax error that is the cause of another error. */
+function inspect(error: unknown): string {
+  const cause = error instanceof ConfigurationError ? error.cause : undefined;
+  return Bun.inspect(cause ?? error);
+}
+
 async function report(error: unknown, io: Io, tree: Group): Promise<number> {
   if (error instanceof Interrupted) return INTERRUPTED;
   const complain = (message: string) => {
@@ -62,7 +68,7 @@ async function report(error: unknown, io: Io, tree: Group): Promise<number> {
     io.stderr.write(await usageOf(error.path ?? [], tree));
     return USAGE;
   }
-  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${Bun.inspect(error)}\n`);
+  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${inspect(error)}\n`);
   if (error instanceof SvcError) {
     complain(error.detail);
     return exitCode(error.code);
@@ -93,7 +99,7 @@ function reportJson(error: unknown, io: Io): number {
   };
   if (error instanceof Interrupted) return tell("interrupted", "interrupted", INTERRUPTED);
   if (error instanceof UsageError) return tell("usage", error.message, USAGE);
-  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${Bun.inspect(error)}\n`);
+  if (io.env.SVC_DEBUG === "1") io.stderr.write(`${inspect(error)}\n`);
   if (error instanceof SvcError) return tell(error.code, error.detail, exitCode(error.code));
   return tell("internal", unexpected(error), FAILURE);
 }

@@ -7,12 +7,13 @@ const one = (count: number, more = "") => `# HELP a_total what it is
 # TYPE a_total counter
 a_total{x="{}, \\"y\\""} ${count}
 a_total ${count}
+# HELP b what b is
 # TYPE b gauge
 b 1
 ${more}`;
 
 test("each metric once, each series with the number of its worker, and who is down", () => {
-  const joined = joinMetrics([one(1), undefined, one(3, '# TYPE c gauge\nc{x="1"} 2\n')]);
+  const joined = joinMetrics([one(1), undefined, one(3, '# HELP c what c is\n# TYPE c gauge\nc{x="1"} 2\n')]);
   const families = parseExposition(joined);
   expect([...families.keys()]).toEqual(["svc_worker_up", "a_total", "b", "c"]);
   expect(valuesOf(families, "svc_worker_up")).toEqual([1, 0, 1]);

@@ -33,7 +33,10 @@ test("what cannot be had is one line that names the parameter and nothing else o
       "sslmode=hunter2",
       "asks for a sslmode that svc does not have: it may be disable, allow, prefer, require, verify-ca, verify-full",
     ],
-    ["sslmode=verify-ca&sslrootcert=/hunter2", "names a file by sslrootcert that cannot be read"],
+    [
+      "sslmode=verify-ca&sslrootcert=/hunter2",
+      "names a file by sslrootcert that cannot be read: there is no such file",
+    ],
   ];
   for (const [parameters, refusal] of refusals) {
     expect(await on(`${database.url}?${parameters}`)("current")).toEqual(
