@@ -11,10 +11,12 @@ import {
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeChat, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../plugins/fake/plugins.ts";
+import { attemptDelivery } from "../delivery/attempt.ts";
 import { attemptAll, endDeliveries } from "../../tests/support/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../tests/support/flow.ts";
 import { noteStatements } from "../../tests/support/statements.ts";
 import { runFlow } from "../flow/run.ts";
+import { noteOnTimeline } from "../event/note.ts";
 import { updateIncident } from "../incident/update.ts";
 import { say } from "../message/say.ts";
 import { assumeRole } from "../participant/assume.ts";
@@ -86,6 +88,17 @@ async function inChannel() {
     .orderBy(conversationMessage.id);
   return rows.filter(({ authorId }) => authorId === null).map(({ text }) => text);
 }
+/** Tries what waits for this plugin. */
+async function attemptOf(slug: string) {
+  const queued = await flow.db
+    .select()
+    .from(delivery)
+    .where(and(eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")))
+    .orderBy(delivery.key);
+  const attempts = [];
+  for (const { jobId } of queued) attempts.push(await attemptDelivery(context(), jobId!));
+  return attempts;
+}
 const weblink = () => `https://svc.example.com/incidents/${id}`;
 /** The same by each of the two others. */
 const byBoth = (message: { subject: string; text: string }, individualId: number | null = null) =>
@@ -134,6 +147,16 @@ test("a status report goes to every conversation, and says what was filled in", 
   const message = {
     subject: `${name}: status report from rita`,
     text: [`**${name}: Disk full**`, "**Conditions:** Full", "**Needs:** Disks", weblink()].join("\n\n"),
+  };
+  expect(await waiting()).toEqual(byBoth(message));
+  expect(await inChannel()).toEqual([`${message.subject}\n\n${message.text}`]);
+});
+
+test("a note goes to every conversation", async () => {
+  await noteOnTimeline(context(), rita, { incidentId: id, description: "Rebooted *twice*" });
+  const message = {
+    subject: `${name}: note from rita`,
+    text: [`**${name}: Disk full**`, "Rebooted \\*twice\\*", weblink()].join("\n\n"),
   };
   expect(await waiting()).toEqual(byBoth(message));
   expect(await inChannel()).toEqual([`${message.subject}\n\n${message.text}`]);
@@ -208,6 +231,42 @@ test("a reopened incident is announced where its conversation is opened again, a
   await runFlow(context(), id);
   const text = [`**${name}: Disk full**`, "rita reopened the incident.", weblink()].join("\n\n");
   expect(await waiting()).toEqual(byBoth({ subject: `${name}: Active`, text }));
+});
+
+test("what is said before a conversation is open is delivered when it is", async () => {
+  chat.answer({
+    create: () => {
+      throw new Error();
+    },
+  });
+  id = await flow.report(plugins);
+  await runFlow(context(), id);
+  await endDeliveries(flow.db, flow.clock.now());
+  await flow.db.delete(delivery);
+  const { id: participantId } = await invite("una@example.com");
+  await assumeRole(context(), rita, { incidentId: id, participantId, role: "commander" });
+  await say(context(), rita, { incidentId: id, text: "Hello" });
+  await say(context(), rita, { incidentId: id, text: "Not for you", origin: "chat" });
+  expect((await waiting()).filter(({ pluginSlug }) => pluginSlug === "chat")).toHaveLength(2);
+  expect(await attemptOf("chat")).toEqual(["again", "again"]);
+  chat.answer({ create: () => ({}) });
+  flow.clock.advance(30);
+  await runFlow(context(), id);
+  expect(await attemptOf("chat")).toEqual(["done", "done"]);
+  expect(chat.to("send").map(({ message }) => message.text)).toContain("Hello");
+});
+
+test("where no conversation is opened any more, nothing waits for it", async () => {
+  const refused = () => {
+    throw Object.assign(new Error(), { detail: "no room", permanent: true });
+  };
+  id = await flow.report(plugins);
+  await writeReport(context(), rita, { incidentId: id, conditions: "Full", actions: "", needs: "" });
+  chat.answer({ create: refused });
+  await runFlow(context(), id);
+  expect(await attemptOf("chat")).toEqual(["dead"]);
+  await say(context(), rita, { incidentId: id, text: "Hello" });
+  expect(await attemptOf("chat")).toEqual([]);
 });
 
 test("a conversation is archived after what was said in it has been delivered", async () => {

@@ -13,13 +13,15 @@ import {
   type About,
   changeMessage,
   commandMessage,
+  noteMessage,
   reopenedMessage,
   reportMessage,
   saidMessage,
 } from "./messages.ts";
 
-// What is said and decided in an incident goes to each of its open conversations, in the transaction that writes it: into
-// its own channel at once, and to the others as deliveries. Who of them may read it is decided when it is delivered.
+// What is said and decided in an incident goes to each of its conversations that is open or has yet to be opened, in the
+// transaction that writes it: into its own channel at once, and to the others as deliveries. Who of them may read it is
+// decided when it is delivered.
 
 export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
 type Subject = Pick<Incident, "id" | "name" | "title">;
@@ -39,6 +41,19 @@ export async function announceSaid(
     except: [channelSlug, origin],
     individualId: recipient?.id,
   });
+}
+
+/** What somebody has put on the timeline. */
+export async function announceNote(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  note: { id: number; user: string; text: string },
+): Promise<void> {
+  if (!isHeard(context.plugins)) return;
+  const { id, user, text } = note;
+  const message = noteMessage(aboutOf(context, incident), { author: await nameOf(tx, user), text });
+  await send(tx, context, incident, { key: { task: "incident-note", what: `event-${id}` }, message });
 }
 
 export async function announceReport(
@@ -128,7 +143,7 @@ async function send(
   const others = slugs.filter((slug) => slug !== channelSlug && !except.includes(slug));
   if (others.length === 0) return;
   const whom = individualId === undefined ? "conversation" : `individual-${individualId}`;
-  const to = { incidentId, individualId, except: [channelSlug, ...except] };
+  const to = { incidentId, individualId, except: [channelSlug, ...except], awaitsOpening: true };
   await deliver(tx, context, [{ key: { task, what, whom }, ...to, message }]);
 }
 

@@ -35,6 +35,11 @@ export function reportMessage(
   ]);
 }
 
+/** What people put on the timeline stands in messages as they wrote it. */
+export function noteMessage(about: About, { author, text }: { author: string; text: string }): Message {
+  return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
+}
+
 type Changed = Pick<Incident, "status" | "visibility" | "incidentPriorityName" | "resolution">;
 
 /** What somebody has changed: at least one of status, priority and visibility. */

@@ -9,6 +9,7 @@ import { incidentFacts, personFacts } from "../incident/facts.ts";
 import { mayBeTold } from "../participant/addresses.ts";
 import { callPlugin, type Failure } from "../plugin/call.ts";
 import { enqueue } from "./job.ts";
+import { comingConversations } from "./reach.ts";
 import { splitDelivery } from "./split.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
@@ -43,6 +44,8 @@ export async function attemptDelivery(
 ): Promise<Attempt> {
   const found = await find(context, jobId);
   if (!found) return "stale";
+  if (!found.place && (await isToCome(context, found)))
+    return await noteFailed(context, found, { detail: "Its conversation is not open yet", permanent: false });
   const wrong = await whyNot(context, found);
   if (wrong) return await noteDead(context, found, wrong);
   // What is for one person is not read by those who are still in it.
@@ -89,10 +92,16 @@ async function find({ db }: AttemptContext, jobId: string) {
   return found && { ...found, jobId };
 }
 
+async function isToCome({ db, plugins }: AttemptContext, { row }: Found): Promise<boolean> {
+  const coming = await comingConversations(db, plugins, [row.incidentId]);
+  return coming.get(row.incidentId)?.includes(row.pluginSlug) ?? false;
+}
+
 /** Why it must not be sent any more, by what the incidents are now. */
 async function whyNot(context: AttemptContext, { row, place }: Found): Promise<string | undefined> {
   const { incidentId, individualId, about } = row;
-  if (!place || place.archivedAt !== null) return "The conversation of its incident is archived";
+  if (!place) return "Its incident has no conversation by this plugin";
+  if (place.archivedAt !== null) return "The conversation of its incident is archived";
   if (about.some((id) => id !== incidentId) && (await hasRestricted(context, about)))
     return "An incident that it tells of has become Restricted";
   if (individualId !== null && !(await mayBeTold(context, incidentId, individualId)))

@@ -3,7 +3,7 @@ import { delivery } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../context.ts";
 import type { Message } from "../plugin/facts.ts";
 import { enqueue } from "./job.ts";
-import { openConversations } from "./reach.ts";
+import { comingConversations, openConversations } from "./reach.ts";
 
 /** Something that is to be said, once. */
 export interface Outgoing {
@@ -19,6 +19,8 @@ export interface Outgoing {
   pluginSlug?: string;
   /** By these plugins not: where it is known already. */
   except?: readonly string[];
+  /** Also by plugins that have yet to open their conversation: it is sent when they have. */
+  awaitsOpening?: boolean;
   message: Message;
 }
 
@@ -39,11 +41,15 @@ export async function deliver(
   outgoing: readonly Outgoing[],
 ): Promise<Delivered> {
   const open = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);
-  const slugsOf = ({ incidentId, pluginSlug, individualId, except }: Outgoing) =>
-    (open.get(incidentId) ?? [])
+  const waiting = outgoing.filter((one) => one.awaitsOpening).map((one) => one.incidentId);
+  const coming = await comingConversations(tx, plugins, [...new Set(waiting)]);
+  const slugsOf = ({ incidentId, pluginSlug, individualId, except, awaitsOpening }: Outgoing) => [
+    ...(open.get(incidentId) ?? [])
       .filter(({ slug }) => (pluginSlug === undefined || slug === pluginSlug) && !except?.includes(slug))
       .filter(({ staysPublic }) => individualId !== undefined || !staysPublic)
-      .map(({ slug }) => slug);
+      .map(({ slug }) => slug),
+    ...((awaitsOpening && coming.get(incidentId)) || []).filter((slug) => !except?.includes(slug)),
+  ];
   const reached = outgoing.filter((one) => slugsOf(one).length > 0);
   const unreachable = outgoing.filter((one) => slugsOf(one).length === 0);
   const at = clock.now();

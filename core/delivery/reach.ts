@@ -1,4 +1,4 @@
-import { and, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, flowStep, incident } from "../../drizzle/schema/index.ts";
 import { restrictedStep } from "../flow/restricted.ts";
@@ -36,3 +36,36 @@ export async function openConversations(
   const chosen = rows.filter(({ slug }) => plugins.find("conversation", slug) !== undefined);
   return Map.groupBy(chosen, (row) => row.incidentId);
 }
+
+/** Those of each of the incidents that a step has yet to open. */
+export async function comingConversations(
+  tx: Pick<Transaction, "select">,
+  plugins: Plugins,
+  incidentIds: readonly number[],
+): Promise<Map<number, string[]>> {
+  const steps = new Map(plugins.ofType("conversation").map(({ slug }) => [openingStep(slug), slug]));
+  if (steps.size === 0 || incidentIds.length === 0) return new Map();
+  const rows = await tx
+    .select({ incidentId: flowStep.incidentId, step: flowStep.step })
+    .from(flowStep)
+    .leftJoin(
+      conversation,
+      and(
+        eq(conversation.incidentId, flowStep.incidentId),
+        eq(sql`${openingStep("")} || ${conversation.pluginSlug}`, flowStep.step),
+      ),
+    )
+    .where(
+      and(
+        inArray(flowStep.incidentId, [...incidentIds]),
+        inArray(flowStep.step, [...steps.keys()]),
+        // It is tried by itself: one that has failed for good waits for a person.
+        ...[isNull(flowStep.finishedAt), isNotNull(flowStep.dueAt), isNull(conversation.id)],
+      ),
+    )
+    .orderBy(flowStep.step);
+  const slugs = Map.groupBy(rows, (row) => row.incidentId);
+  return new Map([...slugs].map(([id, its]) => [id, its.map(({ step }) => steps.get(step)!)]));
+}
+
+const openingStep = (slug: string) => `reported:conversation:${slug}`;

@@ -1,5 +1,6 @@
 import { event } from "../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../context.ts";
+import { announceNote } from "../announce/announce.ts";
+import type { Actor, PluginContext } from "../context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { parseProse } from "../text.ts";
 import type { Event } from "./list.ts";
@@ -11,19 +12,21 @@ import type { Event } from "./list.ts";
  * @throws NotFound when the actor may not read the incident
  */
 export async function noteOnTimeline(
-  { db, clock }: Context,
+  context: PluginContext,
   actor: Actor,
   wanted: { incidentId: number; description: string },
 ): Promise<Event> {
+  const { db, clock } = context;
   const { incidentId } = wanted;
   const description = parseProse("description", wanted.description);
   const at = clock.now();
   return db.transaction(async (tx) => {
-    await lockIncident(tx, actor, incidentId);
+    const incident = await lockIncident(tx, actor, incidentId);
     const [noted] = await tx
       .insert(event)
       .values({ incidentId, at, actor: actor.user, source: "core", kind: "note", description })
       .returning();
+    await announceNote(tx, context, incident, { id: noted!.id, user: actor.user, text: description });
     return noted!;
   });
 }

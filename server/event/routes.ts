@@ -39,7 +39,8 @@ export const eventRoutes = (deps: Deps) =>
           deps,
           { actor, request, body },
           async (context) => {
-            const note = await noteOnTimeline(context, actor, { incidentId, description });
+            const { plugins } = deps;
+            const note = await noteOnTimeline({ ...context, plugins }, actor, { incidentId, description });
             return { headers: {}, body: viewOf(note) };
           },
           () => seeIncident(deps, actor, incidentId),
