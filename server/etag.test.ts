@@ -27,6 +27,7 @@ test("If-Match says once more which version a PUT has seen", async () => {
   expect([first.http, first.headers.get("etag")]).toEqual([200, '"2"']);
   expect((await put(path, 2, { "if-match": '"1", "2"' })).http).toBe(200);
   expect((await put(path, 3, { "if-match": "*" })).http).toBe(200);
+  expect((await put(path, 4, { "if-match": ', "1",, W/"4" , "4",' })).http).toBe(200);
   expect((await put(path, 1, { "if-match": '"1"' })).http).toBe(409);
 });
 

@@ -11,7 +11,8 @@ export function etagOfText({ version }: { version: string | null }): { etag?: st
 const tag = String.raw`(?:W/)?"[!#-~\x80-\xff]*"`;
 /** Of `If-Match` (RFC 9110, 13.1.1). A comma may stand in a tag as well. */
 const tags = new RegExp(tag, "g");
-const listOfTags = new RegExp(`^${tag}(?:[\\t ]*,[\\t ,]*${tag})*$`);
+/** Elements of a list may be empty (RFC 9110, 5.6.1.2). */
+const listOfTags = new RegExp(`^[\\t ,]*${tag}(?:[\\t ]*,[\\t ,]*${tag})*[\\t ,]*$`);
 
 /**
  * Who sends a condition wants nothing done where it does not hold (RFC 9110, 13.1). Of those, a body says the version, and

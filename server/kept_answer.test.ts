@@ -83,6 +83,15 @@ describe("an answer that was kept is given to nobody who may no longer read it",
     expect((await send()).http).toBe(404);
   });
 
+  test("a participation of their own", async () => {
+    const path = `/incidents/${incidentId}/participants/${participantId}/roles`;
+    const send = () => alice.call("POST", path, { role: "liaison" }, { "idempotency-key": key });
+    expect((await send()).http).toBe(201);
+    expect((await send()).http).toBe(201);
+    await leave();
+    expect((await send()).http).toBe(404);
+  });
+
   test("but who leaves is told again that they did", async () => {
     await server.db.delete(participantRole).where(eq(participantRole.participantId, participantId));
     const send = () =>

@@ -1,4 +1,4 @@
-import { Elysia, status, t } from "elysia";
+import { Elysia, type Static, status, t } from "elysia";
 import type { Actor, PluginContext } from "../../core/context.ts";
 import { runFlowWithin } from "../../core/flow/run.ts";
 import { seeIncident } from "../../core/incident/see.ts";
@@ -45,6 +45,7 @@ export const participantRoutes = (deps: Deps) => {
   const change = (
     { incidentId, ...post }: { actor: Actor; request: Request; body: unknown; incidentId: number },
     work: (context: PluginContext) => Promise<Participant>,
+    mayStillRead = (_: Static<typeof participantView>) => seeIncident(deps, post.actor, incidentId),
   ) =>
     oncePerKey(
       deps,
@@ -54,9 +55,7 @@ export const participantRoutes = (deps: Deps) => {
         const location = `/incidents/${incidentId}/participants/${participant.id}`;
         return { headers: { location }, body: participant };
       },
-      ({ individual }) =>
-        // Who took themselves out of a Restricted incident is told again that they did.
-        individual.email === post.actor.user ? undefined : seeIncident(deps, post.actor, incidentId),
+      mayStillRead,
     );
 
   return new Elysia({ name: "participant", prefix: "/incidents/:incident_id/participants" })
@@ -144,8 +143,13 @@ export const participantRoutes = (deps: Deps) => {
       "/:participant_id/leave",
       async ({ actor, params, body, request }) => {
         const { incidentId, participantId } = idsOf(params);
-        const { body: participant } = await change({ actor, request, body, incidentId }, (context) =>
-          leaveIncident(context, actor, { incidentId, participantId }),
+        const { body: participant } = await change(
+          { actor, request, body, incidentId },
+          (context) => leaveIncident(context, actor, { incidentId, participantId }),
+          // Who took themselves out of a Restricted incident is told again that they did.
+          async ({ individual }) => {
+            if (individual.email !== actor.user) await seeIncident(deps, actor, incidentId);
+          },
         );
         await runFlowWithin(deps, incidentId, flowMilliseconds);
         return participant;
