@@ -78,6 +78,13 @@ describe("a way back that was changed in the database", () => {
     expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
   });
 
+  test("is not one that an earlier release recorded by the checksum of its generated SQL", async () => {
+    await using db = await at(first, second);
+    await db.sql`update revision set manifest = jsonb_set(manifest, '{checksums,down}', '"of the generated SQL"')`;
+    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
+    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
+  });
+
   test("is found and mended by repair", async () => {
     await using db = await overwritten();
     expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);

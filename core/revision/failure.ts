@@ -18,12 +18,14 @@ export interface Failure {
 
 /**
  * The error of a step, for a person: file, line and reason, the beginning of the statement, and what to do next.
- * @returns the error itself when it is none of PostgreSQL's or of the network's
+ * @returns the error itself when it is none of PostgreSQL's or of the network's; one line where nothing can be written
  */
 export function explainFailure(error: unknown, { what, text, statement, offset, next }: Failure): unknown {
   if (error instanceof SvcError) return error;
   const known = operatorsError(error);
   if (known === error && !isPostgresError(error)) return error;
+  // The fault of no statement: this database takes no writes.
+  if (errorCode(error) === "25006") return known;
   const at = offset ?? statement?.start;
   const line = at === undefined ? "" : `, line ${text.slice(0, at).split("\n").length}`;
   const lines = [

@@ -194,6 +194,7 @@ describe("downgrade", () => {
 test("what a text may lose is told by its marks, else by its statements", () => {
   expect(
     describeLosses(`drop table if exists a, "b c", x.d cascade;
+      alter table team drop column search, drop name;
       alter table if exists t add e int, drop f, drop column "g h", drop constraint i, alter j drop default;
       truncate table only k, l *;
       -- svc: data-loss what is longer
@@ -206,6 +207,7 @@ test("what a text may lose is told by its marks, else by its statements", () => 
       "the rows of a",
       'the rows of "b c"',
       "the rows of x.d",
+      "the values of team.name",
       "the values of t.f",
       'the values of t."g h"',
     ],

@@ -1,4 +1,5 @@
 import type { Sql } from "../../drizzle/sql.ts";
+import { triggers } from "../../drizzle/triggers/index.ts";
 import { nameAt } from "./additive.ts";
 import { errorCode } from "../database_error.ts";
 import { Conflict } from "../errors.ts";
@@ -76,13 +77,20 @@ function droppedColumns(words: readonly string[]): Loss[] {
       let name = at + 1;
       if (words[name] === "COLUMN") name += 1;
       const { name: column } = nameAt(words, afterNoise(words, name));
-      losses.push({ kind: "column", table, column });
+      if (!isDerived(table, column)) losses.push({ kind: "column", table, column });
     }
     if (word === "(") depth += 1;
     if (word === ")") depth -= 1;
     begins = word === "," && depth === 0;
   }
   return losses;
+}
+
+/** Whether a trigger of ours makes the column from others, as it will again. */
+function isDerived(table: string, column: string): boolean {
+  return triggers.some(
+    ({ table: own, fill }) => quoted(own) === table && fill && quoted(fill.column) === column,
+  );
 }
 
 /** What all of a revision's SQL may lose, for a person. */

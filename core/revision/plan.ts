@@ -115,10 +115,11 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
  * this release does not have them, not what was recorded with it.
  */
 export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
-  const recorded = row.manifest.checksums?.down;
-  if (recorded !== undefined && recorded !== sha256Hex(row.down)) return true;
   const revision = known.find(({ id }) => id === row.id);
-  return revision !== undefined && revision.checksum === row.checksum && revision.down !== row.down;
+  // Before what is recorded: earlier releases recorded the checksum of the SQL as it was generated.
+  if (revision?.checksum === row.checksum) return revision.down !== row.down;
+  const recorded = row.manifest.checksums?.down;
+  return recorded !== undefined && recorded !== sha256Hex(row.down);
 }
 
 /** The rows with their parents, without those that are not applied (somebody stamped). */

@@ -4,6 +4,7 @@ import { openSql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database.ts";
 import { testRevision } from "../../tests/support/revision.ts";
+import { sha256Hex } from "../secret.ts";
 import { headsOf, inOrder } from "./graph.ts";
 import { readRevisions } from "./read.ts";
 import { upgrade } from "./upgrade.ts";
@@ -118,6 +119,13 @@ test("the newest revision's snapshot is the schema of the source: no change with
   const snapshot = await import(`../../drizzle/revisions/${head}/snapshot.json`);
   const current = generateDrizzleJson(schema as unknown as Record<string, unknown>, snapshot.default.id);
   expect(await generateMigration(snapshot.default, current)).toEqual([]);
+});
+
+test("revisions stay as they were when they were released: databases know their checksums", async () => {
+  const newest = "20261122T1142_settings_that_processes_agree_on";
+  const released = (await readRevisions()).filter(({ id }) => id <= newest);
+  const lines = released.map(({ id, checksum }) => `${id} ${checksum}\n`).sort();
+  expect(sha256Hex(lines.join(""))).toBe("5377774c479d0daafb5a0e3a79cfc83c6dfa93b022c4c6eb4a71f725e0a8f5cc");
 });
 
 test("down takes back everything that up made", async () => {

@@ -73,7 +73,9 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
 
 /** All of them in order, also those of lines that were not joined yet. For a database that holds nothing else. */
 export async function applyEach(url: string, revisions: readonly Revision[]): Promise<void> {
-  for (const { id } of inOrder(revisions)) await upgrade({ url, revisions, target: id, allowDataLoss: true });
+  // Each run has a connection of its own and looks at all triggers.
+  const targets = headsOf(revisions).length === 1 ? ["head"] : inOrder(revisions).map(({ id }) => id);
+  for (const target of targets) await upgrade({ url, revisions, target, allowDataLoss: true });
 }
 
 /** Whether every row that a revision can meet was written by one before it, in a database that has no table yet. */
