@@ -95,3 +95,12 @@ test("a script that ends among rows is no whole one", async () => {
   expect(taken(cut, [7])).rejects.toBeInstanceOf(EndOfScript);
   expect(taken("SELECT 1;\nSELECT 2", [7])).rejects.toBeInstanceOf(EndOfScript);
 });
+
+test("a line that never ends is refused before it takes all memory", async () => {
+  const endless = async function* () {
+    for (let bytes = 0; bytes < 64 << 20; bytes += 1 << 20) yield Buffer.alloc(1 << 20, "x");
+    throw new Error("read on");
+  };
+  const taker = { statements: async () => {}, copy: async () => {} };
+  await expect(readScript(endless(), taker)).rejects.toThrow("a statement has no end");
+});

@@ -1,3 +1,4 @@
+import { InvalidInput } from "../errors.ts";
 import { fold } from "../revision/sql_text.ts";
 import { wordsOf } from "../revision/statements.ts";
 
@@ -33,7 +34,7 @@ export async function readScript(script: AsyncIterable<Uint8Array>, taker: Scrip
   for (let line = await source.line(); line !== undefined; line = await source.line()) {
     if (isForPsql(line) && wordsOf(statement).length === 0) continue;
     statement += `${line}\n`;
-    if (statement.length > longestStatement) throw new EndOfScript("a statement has no end");
+    if (statement.length > longestStatement) throw endless();
     if (!line.trimEnd().endsWith(";")) continue;
     // A semicolon within a name or a string ends no statement, and neither does a line break there.
     const words = wordsOf(statement);
@@ -71,6 +72,10 @@ export function withoutPsql(script: string): string {
   return script.slice(opening.length, last < 0 ? undefined : last);
 }
 
+function endless(): InvalidInput {
+  return new InvalidInput("file", "The backup is not as svc writes it: a statement has no end");
+}
+
 class Source {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #buffer: Buffer = Buffer.alloc(0);
@@ -83,6 +88,7 @@ class Source {
   async line(): Promise<string | undefined> {
     let end = this.#buffer.indexOf(lineFeed);
     while (end < 0) {
+      if (this.#buffer.length > longestStatement) throw endless();
       if (!(await this.#more()))
         return this.#buffer.length > 0 ? this.#take(this.#buffer.length).toString() : undefined;
       end = this.#buffer.indexOf(lineFeed);

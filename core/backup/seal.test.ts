@@ -89,7 +89,7 @@ test("a file without a seal says what to do", async () => {
   for (const length of [5, 50, bytes.length / 2, bytes.length - 1]) {
     await writeFile(path, bytes.subarray(0, length));
     expect(await readSeal(path).catch((error) => error.detail)).toBe(
-      `${path} does not end with the seal of svc database dump: it is truncated, or another program made it. To use a dump of pg_dump: load it with pg_restore into an empty database, then run svc database check --drift there`,
+      `${path} does not end with the seal of svc database dump: it is truncated, or pg_dump alone or an earlier release made it. To use such a dump, load it with pg_restore into an empty database and dump that (docs/database.md, "Backups")`,
     );
   }
 });

@@ -107,6 +107,6 @@ function damaged(path: string): InvalidInput {
 function unsealed(path: string): InvalidInput {
   return new InvalidInput(
     "file",
-    `${path} does not end with the seal of svc database dump: it is truncated, or another program made it. To use a dump of pg_dump: load it with pg_restore into an empty database, then run svc database check --drift there`,
+    `${path} does not end with the seal of svc database dump: it is truncated, or pg_dump alone or an earlier release made it. To use such a dump, load it with pg_restore into an empty database and dump that (docs/database.md, "Backups")`,
   );
 }

@@ -23,6 +23,7 @@ export default defineCommand({
       "rewind",
       yes,
     );
-    io.stdout.write(`Deleted ${await onSchedule(io, rewind)} runs of slots to come\n`);
+    const deleted = await onSchedule(io, rewind);
+    io.stdout.write(`Deleted ${deleted} ${deleted === 1 ? "run" : "runs"} of slots to come\n`);
   },
 });

@@ -254,7 +254,7 @@ describe("rewind", () => {
     expect(asked.stderr).toContain("add --yes");
     expect(await scheduler("rewind", "--yes")).toEqual({
       ...{ code: 0, stderr: "" },
-      stdout: "Deleted 1 runs of slots to come\n",
+      stdout: "Deleted 1 run of slots to come\n",
     });
     expect(await sql`select from run where slot > now()`).toHaveLength(0);
   });
