@@ -196,7 +196,7 @@ export const variables = {
   ),
   pluginMemory: variable(
     "SVC_PLUGIN_MEMORY",
-    Type.Integer({ default: 512, minimum: 256, maximum: 65_536 }),
+    Type.Integer({ default: 512, minimum: 384, maximum: 65_536 }),
     "MiB that each process of a package of SVC_PLUGIN_PACKAGES may allocate",
   ),
   pluginDocumentResolver: variable(

@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { builtinPlugins } from "../../plugins/builtin.ts";
 import { noPlugins } from "../../tests/support/plugins.ts";
 import { until } from "../../tests/support/e2e_until.ts";
-import { readConfig } from "../config.ts";
+import { readConfig, variables } from "../config.ts";
 import type { Context } from "../context.ts";
 import { type CallOptions, callPlugin, type Outcome } from "./call.ts";
+import { loadPackages } from "./load.ts";
 import { openPlugins } from "./open.ts";
 
 // A package of a third party, in the processes that svc runs it in. What it does is said by the document's id.
@@ -185,6 +186,14 @@ describe("what a call does to its process harms that call alone", () => {
     expect(await stopped).toMatchObject({ reason: "aborted" });
     await until("its process", async () => (await says("pid")) === before);
   });
+});
+
+test("a package loads with the least memory that the configuration takes", async () => {
+  const { minimum } = variables.pluginMemory.schema;
+  const least = { directory, environment: process.env, memory: minimum! };
+  const [loaded] = await loadPackages("svc-plugin-harm", least);
+  loaded!.opened!.close();
+  expect(loaded!.exported).toMatchObject([{ slug: "harm" }]);
 });
 
 describe("what a call leaves behind", () => {
