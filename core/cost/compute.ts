@@ -8,6 +8,7 @@ import {
   participant,
   participantRole,
 } from "../../drizzle/schema/index.ts";
+import { isEndlessColumn } from "../endless.ts";
 import { SvcError } from "../errors.ts";
 
 /** The version of the formula in force: the highest. @throws SvcError when there is none */
@@ -58,24 +59,18 @@ export async function lockForCost(
   return { ids: [...ours], locked: there.map(({ id }) => id).filter((id) => !ours.has(id)) };
 }
 
-/** Those of the incidents that have a time without an end (`infinity`): no length of time can be computed of them. */
+/** Those of the incidents that have a time of which no length can be computed. */
 export async function endlessIncidents(
   tx: Transaction,
   ids: readonly number[],
 ): Promise<{ id: number; name: string }[]> {
   const { incidentId, assumedAt, renouncedAt } = participantRole;
   const among = inArray(incident.id, [...ids]);
-  // Of null PostgreSQL says null: it is no such time.
   const endlessRole = tx
     .select({ incidentId })
     .from(participantRole)
-    .where(
-      and(
-        inArray(incidentId, [...ids]),
-        sql`not (isfinite(${assumedAt}) and coalesce(isfinite(${renouncedAt}), true))`,
-      ),
-    );
-  const endless = or(sql`not isfinite(${incident.stableAt})`, inArray(incident.id, endlessRole));
+    .where(and(inArray(incidentId, [...ids]), or(isEndlessColumn(assumedAt), isEndlessColumn(renouncedAt))));
+  const endless = or(isEndlessColumn(incident.stableAt), inArray(incident.id, endlessRole));
   return tx.select({ id: incident.id, name: incident.name }).from(incident).where(and(among, endless));
 }
 

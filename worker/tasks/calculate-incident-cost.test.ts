@@ -112,6 +112,15 @@ describe("an incident that somebody has locked", () => {
 describe("of a hundred incidents, one costs the others nothing:", () => {
   test.each([
     ["a role that was assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
+    ["a role that was assumed in the year -4713", `update participant_role set assumed_at = '4713-12-01 BC'`],
+    [
+      "a role that was renounced in the year 294276",
+      `update participant_role set renounced_at = '294276-12-01'`,
+    ],
+    [
+      "one that was stable in the year 294276",
+      `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '294276-12-01'`,
+    ],
     ["a role that was assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
     ["a role that was renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
     [
@@ -131,7 +140,9 @@ describe("of a hundred incidents, one costs the others nothing:", () => {
     const name = (await client.db.select().from(incident).where(eq(incident.id, bad)))[0]!.name;
     const result = await run();
     expect(result).toEqual({ done: 99, skipped: 0, failed: 1 });
-    expect(faults).toEqual([{ item: name, reason: "A time of it is infinity or -infinity" }]);
+    expect(faults).toEqual([
+      { item: name, reason: "A time of it is infinite, or in none of the years 100 to 9999" },
+    ]);
   });
 
   test("and what nobody has thought of", async () => {

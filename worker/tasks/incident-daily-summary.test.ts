@@ -201,6 +201,10 @@ describe("the task", () => {
   test.each([
     ["Active", "reported_at", "-infinity"],
     ["Active", "reported_at", "infinity"],
+    ["Active", "reported_at", "0044-03-15 BC"],
+    ["Active", "reported_at", "294276-12-31"],
+    ["Stable", "stable_at", "294276-12-31"],
+    ["Stable", "stable_at", "0044-03-15 BC"],
     ["Stable", "stable_at", "infinity"],
     ["Stable", "stable_at", "-infinity"],
     ["Closed", "closed_at", "infinity"],
@@ -213,7 +217,7 @@ describe("the task", () => {
       await outbox.db.execute(sql.raw(`update incident set ${column} = '${time}' where id = ${bad}`));
       expect(await run()).toEqual({
         result: { done: 2, skipped: 0, failed: 1 },
-        faults: [`INC-${bad}: A time of it is infinity or -infinity`],
+        faults: [`INC-${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
       });
     },
   );

@@ -156,7 +156,7 @@ describe("the task", () => {
     expect((await noted()).map(({ k }) => k)).toEqual([4, 5]);
   });
 
-  test.each(["infinity", "-infinity"])(
+  test.each(["infinity", "-infinity", "0044-03-15 BC", "294276-12-31"])(
     "an incident that was reported at %s is named, and costs the others nothing",
     async (time) => {
       const bad = await insertSecond(outbox);
@@ -164,7 +164,7 @@ describe("the task", () => {
       outbox.clock.advance(2 * 3600);
       expect(await run()).toEqual({
         result: { done: 1, skipped: 0, failed: 1 },
-        faults: [`INC-${bad}: A time of it is infinity or -infinity`],
+        faults: [`INC-${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
       });
     },
   );

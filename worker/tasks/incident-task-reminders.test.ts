@@ -115,13 +115,16 @@ describe("the task", () => {
     ["resolve_by", "infinity"],
     ["resolve_by", "-infinity"],
     ["last_reminder_at", "infinity"],
+    ["last_reminder_at", "294276-12-31"],
+    ["resolve_by", "294276-12-31"],
+    ["resolve_by", "0044-03-15 BC"],
   ])("a task whose %s is %s is named, and costs the others of its people nothing", async (column, time) => {
     const { alice } = outbox.ids;
     const [bad, good] = [await add({}, alice), await add({}, alice)];
     await outbox.db.execute(sql.raw(`update task set ${column} = '${time}' where id = ${bad}`));
     expect(await run()).toEqual({
       result: { done: 1, skipped: 0, failed: 1 },
-      faults: [`task ${bad}: A time of it is infinity or -infinity`],
+      faults: [`task ${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
     });
     expect(await messages()).toEqual([[alice, [good]]]);
   });

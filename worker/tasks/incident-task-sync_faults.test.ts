@@ -88,7 +88,10 @@ describe("what goes wrong is the fault of", () => {
     const { result, faults } = await its.sync(wiki);
     expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
     expect(faults).toEqual([
-      { item: `document ${id}, task 1`, reason: "A time of it is infinity or -infinity" },
+      {
+        item: `document ${id}, task 1`,
+        reason: "A time of it is infinite, or in none of the years 100 to 9999",
+      },
     ]);
     const [kept] = await its.db.select({ said: task.description }).from(task).where(eq(task.externalId, "2"));
     expect(kept!.said).toBe("good, changed");
