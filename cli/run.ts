@@ -21,7 +21,7 @@ const INTERRUPTED = 130;
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
   if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
   try {
-    await cli(argv.map(protectNumber), entry(io, tree), {
+    await cli(argv.map(forParser), entry(io, tree), {
       name: "svc",
       strict: true,
       subCommands: subCommands(io, tree),
@@ -116,7 +116,12 @@ function unexpected(error: unknown): string {
   return `something unexpected went wrong (${kind}); run it again with SVC_DEBUG=1 to see where`;
 }
 
-/** gunshi reads `-1` as an option. No option of ours is a number, so behind a minus sign proper it passes for a word. */
-function protectNumber(word: string): string {
-  return /^-\d+$/.test(word) ? word.replace("-", minusSign) : word;
+/**
+ * gunshi reads `-1` as an option, and `-ra:b` as several. No option of ours is a number, so behind a minus sign proper it
+ * passes for a word; and one option of ours is a range.
+ */
+function forParser(word: string): string {
+  const [, range] = /^-r=?(\S*:\S*)$/.exec(word) ?? [];
+  if (range !== undefined) return `--range=${forParser(range)}`;
+  return /^-\d+(:\S*)?$/.test(word) ? word.replace("-", minusSign) : word;
 }

@@ -71,7 +71,7 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
 
 /**
  * The entries from one revision to another, both included: `FROM:TO`, where either may be left out, and each may be `base`,
- * `current`, or what `findRevision` knows.
+ * `current`, `current-N`, `-N` for the same, or what `findRevision` knows.
  * @throws InvalidInput `range`
  */
 export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
@@ -89,11 +89,14 @@ export function entriesIn(entries: readonly HistoryEntry[], range: string): Hist
 
 function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
   if (name === "base") return [];
-  if (name !== "current") return [findRevision(entries, name).id];
+  // As for Alembic, `-2` is `current-2`.
+  const [asked, steps = ""] = /^(?=.)(?:current)?([+-]\d+)?$/.exec(name) ?? [];
+  if (asked === undefined) return [findRevision(entries, name).id];
   if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
     throw new InvalidInput("range", "What is current only a database knows: set SVC_DATABASE_URL");
   }
-  return headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
+  const heads = headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
+  return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
 }
 
 async function appliedOf(url: string): Promise<Applied[]> {

@@ -1,12 +1,12 @@
 import { Conflict, InvalidInput } from "../errors.ts";
 import { changesSettings } from "./apply.ts";
 import { refuseNoWay } from "./downgrade.ts";
-import { findRevision, inOrder, withAncestors } from "./graph.ts";
+import { findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
 import { literal } from "./sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
-import { planDowngrade, planUpgrade } from "./plan.ts";
+import { isHead, planDowngrade, planUpgrade } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
 import {
   type Applied,
@@ -36,6 +36,11 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const { allowDataLoss } = options;
   const { applied, target } = await startOf(options, known);
   const plan = planUpgrade(known, applied, target);
+  if (isRange(options.target) && plan.length === 0 && !isHead(target!)) {
+    const { id } = findRevision(known, target!);
+    if (!headsOf(applied).includes(id))
+      throw otherWay(options.target, `${id} does not come after`, "downgrade");
+  }
   const steps = plan.map((revision) => {
     const { id, up, manifest } = revision;
     if (manifest.transactional && readMarks(up).transactional) {
@@ -52,6 +57,11 @@ export async function upgradeScript(options: ScriptOptions): Promise<string> {
 export async function downgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const { applied, target } = await startOf(options, known);
+  if (isRange(options.target) && !/^(base|heads?|[+-]\d+)$/.test(target!)) {
+    const { id } = findRevision(known, target!);
+    if (!applied.some((row) => row.id === id))
+      throw otherWay(options.target, `${id} does not come before`, "upgrade");
+  }
   const plan = planDowngrade(known, applied, target);
   for (const row of plan) refuseNoWay(row, known);
   const { allowDataLoss } = options;
@@ -60,6 +70,11 @@ export async function downgradeScript(options: ScriptOptions): Promise<string> {
     return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
   });
   return script(steps, "");
+}
+
+function otherWay(range: string, what: string, command: string): InvalidInput {
+  const from = range.split(":", 1)[0] || "base";
+  return new InvalidInput("revision", `${what} ${from}: svc database ${command} ${range} --sql`);
 }
 
 /** Whether a target is `FROM:TO`, which needs no database. */

@@ -33,6 +33,12 @@ test("ranges: SQL without a database, and a part of the history", async () => {
   const back = await svc(["database", "downgrade", `${second}:${first}`, "--sql"], {});
   expect(back.stdout).toContain(`delete from public.revision where id = '${second}'`);
   expect(back.stdout).not.toContain(`delete from public.revision where id = '${first}'`);
+  const wrong = await svc(["database", "upgrade", `${third}:${first}`, "--sql"], {});
+  expect(wrong).toEqual(
+    failed(`${first} does not come after ${third}: svc database downgrade ${third}:${first} --sql`),
+  );
+  const forward = await svc(["database", "downgrade", `${first}:${third}`, "--sql"], {});
+  expect(forward.stderr).toContain(`svc database upgrade ${first}:${third} --sql`);
   const history = await svc(["database", "history", "-r", `${first}:${second}`, "--json"], {});
   expect(JSON.parse(history.stdout).map(({ id }: { id: string }) => id)).toEqual([second, first]);
   expect(await svc(["database", "history", "--range", "current:"], {})).toEqual(
@@ -48,6 +54,10 @@ test("current --verbose, and stamp --purge", async () => {
   const run = on(database.url);
   const { stdout } = await run("current", "-v");
   expect(stdout).toStartWith(`Revision     ${head}\nMessage      `);
+  for (const range of ["-r-1:current", "-r-1:", "-r=current-1:head", `-r${before}:`, "--range=-1:head"]) {
+    const history = await run("history", range, "--json");
+    expect(JSON.parse(history.stdout).map(({ id }: { id: string }) => id)).toEqual([head, before]);
+  }
   const sql = openSql(database.url, { max: 1 });
   await sql`insert into revision (id, checksum, down_sql) values ('stranger', 'x', '')`;
   expect((await run("stamp", "head")).code).toBe(0);

@@ -1,5 +1,6 @@
 import { defineCommand } from "../../command.ts";
 import { databaseUrlIfSet } from "../../database_url.ts";
+import { minusSign } from "../../text.ts";
 
 export default defineCommand({
   args: {
@@ -7,7 +8,8 @@ export default defineCommand({
       type: "string",
       short: "r",
       metavar: "FROM:TO",
-      description: "Only from one revision to another: ids, base, current, head; either may be left out",
+      description:
+        "Only from one revision to another: ids, base, current, head, N before one (REV-N, or -N for current-N); either may be left out",
     },
     verbose: { type: "boolean", short: "v", description: "Tell all that is known of each" },
     json: { type: "boolean", description: "Print JSON" },
@@ -27,7 +29,7 @@ export default defineCommand({
       import("../../revisions.ts"),
     ]);
     const all = await history(await databaseUrlIfSet(io));
-    const entries = range === undefined ? all : entriesIn(all, range);
+    const entries = range === undefined ? all : entriesIn(all, range.replace(minusSign, "-"));
     if (json) {
       io.stdout.write(`${JSON.stringify(entries)}\n`);
       return;

@@ -68,17 +68,39 @@ describe("columns", () => {
     );
   });
 
-  test("varchar and numeric get narrower: what does not fit fails, what is rounded is marked", async () => {
+  test("varchar and numeric get narrower: what is cut or rounded is marked", async () => {
     const narrow = await between([t(pg.varchar({ length: 9 }))], [t(pg.varchar({ length: 5 }))]);
-    expect(narrow.up).not.toContain("USING");
-    expect(narrow.up).not.toContain("data-loss");
+    expect(narrow.up).toContain(
+      `-- svc: data-loss column t.c where ("c"::varchar(5))::varchar(9) IS DISTINCT FROM "c" -- what is longer than 5 characters
+ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);`,
+    );
+    expect(narrow.down).not.toContain("data-loss");
+    const blanks = await between([t(pg.text())], [t(pg.char({ length: 5 }))]);
+    expect(blanks.up).toContain("-- what is longer than 5 characters, blanks at the end\n");
+    const element = await between(
+      [t(pg.numeric({ precision: 9, scale: 4 }))],
+      [t(pg.numeric({ precision: 9, scale: 2 }).array())],
+    );
+    expect(element.up).toContain('where "c"::numeric(9, 2) IS DISTINCT FROM "c" -- what does not fit\n');
     const rounded = await between(
       [t(pg.numeric({ precision: 9, scale: 4 }))],
       [t(pg.numeric({ precision: 9, scale: 2 }))],
     );
     expect(rounded.up).toMatch(/^-- svc: data-loss column t\.c where .+ -- decimal places, by rounding$/m);
     expect(rounded.down).not.toContain("data-loss");
-    await trip([t(pg.varchar({ length: 9 }))], [t(pg.varchar({ length: 5 }))], rows);
+    const seed = "insert into t values (1, 'short'), (2, 'too long')";
+    const there = await trip([t(pg.varchar({ length: 9 }))], [t(pg.varchar({ length: 5 }))], seed);
+    expect(there.rows.up.t).toMatchObject([{ c: "short" }, { c: "too l" }]);
+    await trip(
+      [t(pg.text().array())],
+      [t(pg.varchar({ length: 3 }).array())],
+      "insert into t values (1, '{abcd}')",
+    );
+    await trip(
+      [t(pg.integer().array())],
+      [t(pg.varchar({ length: 3 }).array())],
+      "insert into t values (1, '{12}')",
+    );
   });
 
   test("times with and without zone keep the moment, wherever this runs", async () => {

@@ -36,11 +36,12 @@ export function convert(
     if (from.isEnum && to.isEnum) return throughText(`${column}::text[]`, from, to, target);
     const each = convertOne(column, from, to, target, way);
     // What has an expression of its own cannot be said of the elements of an array.
-    const isCast = each?.using === undefined || /^"(?:[^"]|"")+"(::[^(]+)$/.test(each.using);
+    const isCast =
+      each?.using === undefined || /^"(?:[^"]|"")+"(::[^():]+(\([\d, ]+\))?[[\]\d]*)+$/.test(each.using);
     return each && isCast ? each : undefined;
   }
   if (to.dimensions > 0) return intoArray(column, from, to, target, way);
-  return outOfArray(column, from, to, way);
+  return outOfArray(column, from, to, target, way);
 }
 
 function intoArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
@@ -49,10 +50,21 @@ function intoArray(column: string, from: Type, to: Type, target: string, way: Wa
     return { using: `${column}::text::${target}`, look: "fails on a text that is no array such as {a,b}" };
   }
   if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
-  return { using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}]::${target} END` };
+  const element = target.replace(/(\[\d*\])+$/, "");
+  return {
+    using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}]::${target} END`,
+    ...(isNarrower(from, to)
+      ? { loss: "what does not fit", lost: `${column}::${element} IS DISTINCT FROM ${column}` }
+      : {}),
+  };
 }
 
-function outOfArray(column: string, from: Type, to: Type, way: Way): Conversion | undefined {
+/** Whether values would be cut or rounded on top of going into an array, or out of one. */
+function isNarrower(from: Type, to: Type): boolean {
+  return to.args.length > 0 && to.args.join() !== from.args.join();
+}
+
+function outOfArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
   if (texts.includes(to.base)) {
     const tooLong = to.args.length > 0 ? { look: `fails on what is longer than ${to.args[0]}` } : {};
     // An array that text was put into gives that text back; any other is written out, so that nothing is lost.
@@ -68,7 +80,7 @@ function outOfArray(column: string, from: Type, to: Type, way: Way): Conversion 
   return {
     using: `${column}[1]`,
     loss: "all elements of an array but the first",
-    lost: `cardinality(${column}) > 1`,
+    lost: `cardinality(${column}) > 1${isNarrower(from, to) ? ` OR ${column}[1]::${target} IS DISTINCT FROM ${column}[1]` : ""}`,
   };
 }
 
@@ -128,19 +140,36 @@ function throughText(text: string, from: Type, to: Type, target: string): Conver
 
 function toText(column: string, from: Type, to: Type, target: string): Conversion {
   const limit = to.base === "char" ? (to.args[0] ?? 1) : to.base === "varchar" ? to.args[0] : undefined;
-  const had =
-    from.base === "varchar" || from.base === "char"
-      ? (from.args[0] ?? (from.base === "char" ? 1 : Infinity))
-      : Infinity;
-  const look = limit !== undefined && had > limit ? { look: `fails on what is longer than ${limit}` } : {};
-  // A cast to varchar(n) would cut in silence; without one PostgreSQL refuses.
-  if (texts.includes(from.base)) {
-    return look;
-  }
+  if (texts.includes(from.base)) return betweenTexts(column, from, to, target, limit);
   if (from.base === "bytea") {
     return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are no UTF-8" };
   }
-  return limit === undefined ? { using: `${column}::${target}` } : { using: `${column}::text`, ...look };
+  // Half a number is none: without a cast PostgreSQL refuses what is too long.
+  return limit === undefined
+    ? { using: `${column}::${target}` }
+    : {
+        using: `${column}::text${from.dimensions > 0 ? "[]" : ""}`,
+        look: `fails on what is longer than ${limit}`,
+      };
+}
+
+/** What is too long is cut, and char(n) keeps no blanks at the end: both only where that is allowed. */
+function betweenTexts(
+  column: string,
+  from: Type,
+  to: Type,
+  target: string,
+  limit: number | undefined,
+): Conversion {
+  const had = from.args[0] ?? (from.base === "char" ? 1 : Infinity);
+  const isCut = limit !== undefined && had > limit;
+  const losesBlanks = to.base === "char" && from.base !== "char";
+  if (!isCut && !losesBlanks) return {};
+  const losses = [
+    ...(isCut ? [`what is longer than ${limit} characters`] : []),
+    ...(losesBlanks ? ["blanks at the end"] : []),
+  ];
+  return { using: `${column}::${target}`, loss: losses.join(", ") };
 }
 
 function fromText(column: string, to: Type, target: string, way: Way): Conversion {
