@@ -172,20 +172,24 @@ test("a password that is changed under way: told without it, and over when it is
   }
 });
 
-test("a full volume: what cannot be written is refused, and it goes on when there is room", async () => {
+test("a full volume: people are told why nothing is saved, no server is ready, and it goes on when there is room", async () => {
   const since = new Date();
   const refused = load.failures.length;
   await compose.exec("room", "sh", "-c", "cat /dev/zero > /room/filler || true");
   await until(
     "a refusal",
-    () => load.failures.slice(refused).some((line) => /POST .*50[03]/.test(line)),
+    () => load.failures.slice(refused).some((line) => /POST .*The disk of the database is full/.test(line)),
     180,
   );
+  const health = () => fetch(`${compose.url}/healthcheck`, { keepalive: false });
+  await until("no server to be ready", async () => (await health()).status === 503, 60);
   const [db] = await compose.containers("db");
   const full = "No space left on device";
   await until("the reason", async () => (await saidBy(db!, since)).includes(full), 180);
   await compose.exec("room", "rm", "/room/filler");
   await load.more(100);
+  await until("a server to be ready", async () => (await health()).status === 200, 60);
+  expect(load.failures.slice(refused).filter((line) => /"status":500|went wrong/.test(line))).toEqual([]);
 });
 
 test("all that was acknowledged is there once, all is done, and each slot is accounted for", async () => {

@@ -53,7 +53,7 @@ beforeAll(async () => {
   const [token] = await issueTokens(
     {
       ...{ SVC_DATABASE_URL: databaseUrl, SVC_KEY_SECRET: secrets.key_secret!, SVC_DOMAIN: "example.com" },
-      ...{ SVC_PUBLIC_URL: "https://localhost", SVC_OIDC_ISSUER: "https://id.example.com" },
+      ...{ SVC_PUBLIC_URL: url, SVC_OIDC_ISSUER: "https://id.example.com" },
     },
     1,
   );

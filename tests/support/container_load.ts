@@ -52,17 +52,19 @@ export class Load implements AsyncDisposable {
 
   /** Begins, once there is an incident whose conversations are open. */
   static async start(target: Target): Promise<Load> {
-    const first = async (path: string) => {
-      const { body } = await ask(target, path);
-      return (body as { items: { id: number }[] }).items[0]!.id;
+    const idIn = async (path: string, options?: AskOptions) => {
+      const answer = await ask(target, path, options);
+      const { id, items } = Object(answer.body) as { id?: number; items?: { id: number }[] };
+      const found = id ?? items?.[0]?.id;
+      if (found === undefined) throw new Error(`${target.url}${path} answered ${JSON.stringify(answer)}`);
+      return found;
     };
     const kind = {
-      incident_type_id: await first("/incident_types/"),
-      incident_priority_id: await first("/incident_priorities/"),
+      incident_type_id: await idIn("/incident_types/"),
+      incident_priority_id: await idIn("/incident_priorities/"),
     };
     const body = { title: "The first", description: "", visibility: "Open", ...kind };
-    const { body: reported } = await ask(target, "/incidents/", { body });
-    const load = new Load(target, kind, (reported as { id: number }).id);
+    const load = new Load(target, kind, await idIn("/incidents/", { body }));
     const { db, close } = openDatabase(target.databaseUrl, 1);
     const opened = async () => {
       const { incidentId } = load;
@@ -158,5 +160,6 @@ async function ask({ url, token }: Target, path: string, { body, keepalive = fal
     ...(body ? { body: JSON.stringify(body) } : {}),
     ...{ keepalive, tls: { rejectUnauthorized: false }, signal: AbortSignal.timeout(patienceSeconds * 1000) },
   });
-  return { status: response.status, body: (await response.json()) as unknown };
+  const text = await response.text();
+  return { status: response.status, body: text.startsWith("{") ? (JSON.parse(text) as unknown) : text };
 }
