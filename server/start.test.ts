@@ -15,6 +15,7 @@ const options: Omit<StartOptions, "app"> = {
     supervised: false,
     takesOver: false,
     whenReady: false,
+    watchdog: false,
   },
   ...{ timeoutKeepAlive: 60, timeoutDrain: 0, timeoutGracefulShutdown: 5 },
 };

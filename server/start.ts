@@ -7,6 +7,7 @@ import { ConfigurationError } from "../core/errors.ts";
 import { createLifecycleLog, type Log } from "../core/log.ts";
 import { onHangUp, stopSignal } from "../core/stop_signal.ts";
 import { type MetricsPlace, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
+import { startWatchdog } from "../core/watchdog.ts";
 import type { Operator } from "./app.ts";
 import { isElysia, loadApp } from "./start/load_app.ts";
 import type { StartOptions } from "./start/options.ts";
@@ -48,6 +49,7 @@ export async function startServer(options: StartOptions, environment: Environmen
     if (options.supervised) tell("replace");
     else stop.resolve();
   });
+  const endWatchdog = options.watchdog ? startWatchdog() : undefined;
   if (!options.supervised) log.info(`listening on ${serving.address}`);
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
@@ -72,7 +74,7 @@ export async function startServer(options: StartOptions, environment: Environmen
     await Bun.sleep(options.timeoutDrain * 1000);
   }
   await serving.stop();
-  await Promise.all([endpoint?.stop(), operator.flush?.()]);
+  await Promise.all([endpoint?.stop(), operator.flush?.(), endWatchdog?.()]);
 }
 
 /** What SIGHUP asks of a process that serves alone. */

@@ -40,6 +40,8 @@ export interface StartOptions {
   takesOver: boolean;
   /** Whether it answers nobody, and lets that other process go on, until it can serve. */
   whenReady: boolean;
+  /** Whether it ends itself when its event loop does not turn: not where somebody may be stepping through it. */
+  watchdog: boolean;
 }
 
 /** Where a server listens, for people. */

@@ -171,6 +171,7 @@ export default defineCommand({
     supervised: { type: "boolean", hidden: true },
     takesOver: { type: "boolean", hidden: true },
     whenReady: { type: "boolean", hidden: true },
+    watchdog: { type: "boolean", hidden: true },
   },
   examples: [
     "svc server start server/main:app --host 0.0.0.0 --port 8000 --proxy-headers",
@@ -180,6 +181,7 @@ export default defineCommand({
   notes: [
     "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
     "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0; the same signal again, half a second later, ends it at once. SIGHUP reads the certificate again; with --workers it replaces the workers one by one. No connection is refused.",
+    "A process whose event loop has not turned for 20 s ends itself, with exit code 1; --workers replaces it. With --reload it goes on.",
     "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
     "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
   ],
@@ -189,6 +191,8 @@ export default defineCommand({
     refuseMissing(given);
     const { host = defaultHost, proxyHeaders = false, header = [], reloadDir = [] } = given;
     const { takesOver = false, whenReady = false } = given;
+    const alone = !reload && workers === undefined;
+    const watchdog = supervised ? (given.watchdog ?? false) : alone;
     const [
       { metricsPlaceOf, startServer },
       { placeOf },
@@ -217,13 +221,13 @@ export default defineCommand({
     const hasPort = given.fd === undefined && given.uds === undefined;
     // Chosen before the application is loaded: its public address holds the port.
     const port = (given.port ?? defaultPort) || (hasPort ? await chooseFreePort(host) : 0);
-    const options = { ...given, app, host, port, proxyHeaders, header, supervised, takesOver, whenReady };
+    const hidden = { supervised, takesOver, whenReady, watchdog };
+    const options = { ...given, app, host, port, proxyHeaders, header, ...hidden };
     if (!supervised) {
       // Before any worker, so that it is said once; so is what is wrong with the files.
       const warning = certificateWarning(options, systemClock.now());
       if (warning !== undefined) createLifecycleLog().warn(warning);
     }
-    const alone = !reload && workers === undefined;
     // Workers, and a server that can replace its certificate, share the port: who else has it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
       await assertFree(host, port, "the server", "--port");
@@ -232,7 +236,7 @@ export default defineCommand({
       return;
     }
     const { reloadDir: _watched, fd, ...passedOn } = options;
-    const args = { ...passedOn, supervised: true, ...(fd === undefined ? {} : { fd: 3 }) };
+    const args = { ...passedOn, supervised: true, watchdog: !reload, ...(fd === undefined ? {} : { fd: 3 }) };
     await supervise({
       args: [
         "server",
