@@ -48,6 +48,47 @@ test.each([[], ["--workers", "2"]])(
   },
 );
 
+test("NODE_EXTRA_CA_CERTS: an issuer with a certificate of a private authority is believed, and not without it", async () => {
+  const [key, cert] = ["issuer.key", "issuer.pem"].map((name) => join(own.path, name)) as [string, string];
+  const subject = ["-subj", "/CN=issuer", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
+  const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject];
+  expect(spawnSync("openssl", made).status).toBe(0);
+  using issuer = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1", tls: { key: Bun.file(key), cert: Bun.file(cert) } },
+    fetch({ url }) {
+      const { origin } = new URL(url);
+      return Response.json({
+        ...{
+          issuer: origin,
+          authorization_endpoint: `${origin}/authorize`,
+          token_endpoint: `${origin}/token`,
+        },
+        ...{ jwks_uri: `${origin}/jwks`, response_types_supported: ["code"] },
+      });
+    },
+  });
+  const signIn = async (env: Record<string, string>) => {
+    await using server = await own.start([], {
+      SVC_OIDC_ISSUER: `https://127.0.0.1:${issuer.port}`,
+      ...env,
+    });
+    const generated = await server.fetch("/noauth/v1/challenge_generator/alice@example.com");
+    const { challenge_url: url } = (await generated.json()) as { challenge_url: string };
+    const bound = await server.fetch(new URL(url).pathname);
+    const [cookie = ""] = bound.headers.get("set-cookie")!.split(";");
+    const answer = await server.fetch(bound.headers.get("location")!, { headers: { cookie } });
+    return { status: answer.status, to: answer.headers.get("location"), said: server.said() };
+  };
+  const known = await signIn({ NODE_EXTRA_CA_CERTS: cert });
+  expect([known.status, known.to]).toEqual([
+    303,
+    expect.stringContaining(`https://127.0.0.1:${issuer.port}/authorize?`),
+  ]);
+  const stranger = await signIn({});
+  expect([stranger.status, stranger.to]).toEqual([503, null]);
+  expect(stranger.said).toContain('"code":"DEPTH_ZERO_SELF_SIGNED_CERT"');
+});
+
 test("--no-access-log: requests are not logged, the rest is", async () => {
   const logged = async (...args: string[]) => {
     await using server = await start(...args, "--log-level", "debug");
