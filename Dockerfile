@@ -24,14 +24,15 @@ LABEL org.opencontainers.image.title="svc tools" \
 USER 1000:1000
 ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
 WORKDIR /backup
+ARG BUILD
+ENV SVC_BUILD=$BUILD
 ENTRYPOINT []
 CMD ["svc", "--help"]
 
 FROM oven/bun:1.4.5
-ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
-      org.opencontainers.image.version="$VERSION"
+      org.opencontainers.image.version="0.1.0"
 # A new volume takes its owner from the folder that it is put on. What Debian lets anybody run as root, nobody here needs.
 RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
@@ -42,6 +43,10 @@ USER 1000:1000
 # The root file system may be read-only: nothing is kept between two starts, but for what PostgreSQL keeps.
 ENV HOME=/tmp BUN_RUNTIME_TRANSPILER_CACHE_PATH=0
 EXPOSE 8000
+# Tells two builds of a version apart: --build-arg BUILD="$(git describe --tags --always --dirty)"
+ARG BUILD
+ENV SVC_BUILD=$BUILD
+LABEL org.opencontainers.image.revision="$BUILD"
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["bun", "containers/healthcheck.ts", "http://127.0.0.1:8000/healthcheck"]
 ENTRYPOINT []

@@ -8,6 +8,8 @@ describe("the version", () => {
   for (const option of ["--version", "-V"]) {
     test(option, async () => {
       expect(await svc([option])).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+      const { stdout } = await svc([option], { SVC_BUILD: "v2-3-g8489856" });
+      expect(stdout).toBe(`${version} (v2-3-g8489856)\n`);
     });
   }
 });

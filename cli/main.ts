@@ -1,5 +1,5 @@
 #!/usr/bin/env bun
-import { version } from "../package.json" with { type: "json" };
+import { release } from "../core/build.ts";
 
 const argv = process.argv.slice(2);
 
@@ -13,7 +13,7 @@ process.stderr.on("error", () => {});
 
 // Answered before anything else is loaded: scripts and shells ask it often.
 if (argv[0] === "--version" || argv[0] === "-V") {
-  process.stdout.write(`${version}\n`);
+  process.stdout.write(`${release}\n`);
 } else {
   const [{ run }, { systemIo }] = await Promise.all([import("./run.ts"), import("./io.ts")]);
   const code = await run(argv, systemIo());

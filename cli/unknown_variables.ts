@@ -2,7 +2,7 @@ import type { Environment } from "../core/config.ts";
 import { nearest } from "../core/nearest.ts";
 
 /** Read by the command line itself, by `svc up`, or by the tests: no part of the service's configuration. */
-const others = ["SVC_SERVER", "SVC_TOKEN", "SVC_DEBUG", "SVC_END_WITH", "SVC_TRIAL_PASSWORD"];
+const others = ["SVC_SERVER", "SVC_TOKEN", "SVC_DEBUG", "SVC_END_WITH", "SVC_TRIAL_PASSWORD", "SVC_BUILD"];
 
 /** One sentence for each variable that begins with SVC_ and that nobody reads: a misspelt one has no effect. */
 export function unknownVariables(environment: Environment, known: readonly string[]): string[] {

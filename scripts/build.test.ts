@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../package.json" with { type: "json" };
 import { createEmptyTestDatabase } from "../tests/support/database.ts";
-import { build } from "./build.ts";
+import { build, describeSource } from "./build.ts";
 
 setDefaultTimeout(60_000);
 
@@ -25,7 +25,10 @@ function run(args: string[], env: Record<string, string> = {}) {
 }
 
 test("the executable runs without the source tree", () => {
-  expect(run(["--version"])).toEqual({ exitCode: 0, out: `${version}\n`, err: "" });
+  // A clone without git has none.
+  const source = describeSource();
+  const said = source ? `${version} (${source})` : version;
+  expect(run(["--version"])).toEqual({ exitCode: 0, out: `${said}\n`, err: "" });
   expect(run(["--help"])).toMatchObject({ exitCode: 0, err: "" });
   expect(run(["login", "--help"])).toMatchObject({ exitCode: 0, err: "" });
 });

