@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import type { PluginDeps, PluginLog } from "./define.ts";
 import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
+import { placeThrown, sourceFaults } from "../source_error.ts";
 import { outliveStrays } from "./strays.ts";
 
 // The program of the process in which a package of a third party runs. See package.ts.
@@ -72,10 +73,19 @@ const made = new Map<number, Record<string, (call: object) => unknown>>();
 const underWay = new Map<number, AbortController>();
 
 async function load(entry: string): Promise<Described> {
-  const { default: exported } = (await import(pathToFileURL(entry).href)) as { default?: unknown };
+  const loading = import(pathToFileURL(entry).href) as Promise<{ default?: unknown }>;
+  const { default: exported } = await loading.catch(withPlace);
   if (typeof exported !== "object" || exported === null) return null;
   candidates = Array.isArray(exported) ? exported.slice(0, 100) : [exported];
   return candidates.map(describe);
+}
+
+/** Adds where a package does not load: its author is helped by nothing else. What it throws keeps its message to itself. */
+function withPlace(error: unknown): never {
+  const [fault] = sourceFaults(error);
+  const place = placeThrown(error);
+  if (fault === undefined && place === undefined) throw error;
+  throw Object.assign(new Error(), { detail: fault ?? `${kindOfFault(error)} at ${place}` });
 }
 
 function describe(candidate: unknown): Record<string, unknown> | null {

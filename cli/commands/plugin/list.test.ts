@@ -127,7 +127,7 @@ describe("a package that cannot be", () => {
         configSchema: { type: "object" }, create: () => ({ list: () => [] }) })`;
 
   test("is named with what is wrong, all of them at once, on stderr", async () => {
-    install("throws", 'throw new Error("hunter2");');
+    install("throws", '\nthrow new Error("hunter2");');
     install("syntax", "export default {");
     install("empty", "");
     install("broken-manifest", "export default 1;", "{");
@@ -145,8 +145,8 @@ describe("a package that cannot be", () => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     expect(stderr).not.toContain("hunter2");
     expect(stderr.trimEnd().split("\n")).toEqual([
-      "svc: SVC_PLUGIN_PACKAGES: throws: it cannot be loaded (Error)",
-      expect.stringMatching(/^svc: SVC_PLUGIN_PACKAGES: syntax: it cannot be loaded \(\w+\)$/),
+      expect.stringMatching(/: throws: it cannot be loaded \(Error at \/\S+\/throws\/index\.js:2:\d+\)$/),
+      expect.stringMatching(/: syntax: it cannot be loaded \(\/\S+\/syntax\/index\.js:1:\d+: \S.*\)$/),
       "svc: SVC_PLUGIN_PACKAGES: ../evil: this is no name of an npm package",
       "svc: SVC_PLUGIN_PACKAGES: https://evil.example: this is no name of an npm package",
       `svc: SVC_PLUGIN_PACKAGES: missing: it is not installed: npm install missing, in ${directory}`,
