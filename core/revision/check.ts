@@ -19,15 +19,18 @@ export interface Finding {
   details: string[];
 }
 
-/** Whether revisions can be run, have one head, and lead to what drizzle/schema says. Asks no database. */
-export async function checkRevisions(): Promise<Finding[]> {
+/**
+ * Whether revisions can be run, have one head, and, with `tables`, lead to what drizzle/schema says. Asks no database.
+ * @throws SvcError where `tables` cannot be compared, since there is no drizzle-kit
+ */
+export async function checkRevisions({ tables }: { tables: boolean }): Promise<Finding[]> {
   const revisions = await readRevisions();
   const findings = [
     ...attempt(() => inOrder(revisions)),
     ...attempt(() => oneHead(revisions)),
     ...revisions.flatMap(checkRevision),
   ];
-  if (findings.length > 0 || !hasSourceTree) return findings;
+  if (findings.length > 0 || !hasSourceTree || !tables) return findings;
   const sql = await pendingSql();
   if (sql === "") return [];
   const text = "drizzle/schema has changes without a revision: svc database revision --autogenerate -m TEXT";

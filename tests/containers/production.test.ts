@@ -143,3 +143,38 @@ test("a dump is made at the start, by pg_dump, and only its owner may read it", 
   expect(line).toMatch(/^600 1000 svc-\d{4}-\d\d-\d\dT\d{6}Z\.dump\n$/);
   expect(await compose.logs("backup")).toContain("custom format");
 });
+
+/** The commands of a section of docs/restore.md, for the dump that there is and without somebody who answers. */
+async function restoreCommands(title: string): Promise<string> {
+  const page = readFileSync(join(import.meta.dir, "../../docs/restore.md"), "utf8");
+  const [, section = ""] = page.match(new RegExp(`^## ${title}$(.*?)(?=^##|$(?![^]))`, "ms")) ?? [];
+  const commands = [...section.matchAll(/^```(?:bash|sh)\n(.*?)^```$/gms)]
+    .map(([, block]) => block!)
+    .join("");
+  const dump = (await compose.exec("backup", "sh", "-c", "ls svc-*Z.dump")).trim();
+  return commands
+    .replace(/^dump=.*$/m, `dump=${dump}`)
+    .replace(/database restore$/m, "database restore --yes")
+    .replaceAll("compose exec db", "compose exec -T db");
+}
+
+test("docs/restore.md brings back what was there at the dump, while servers and workers run", async () => {
+  const psql = (statement: string) =>
+    compose.exec("db", "psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", statement);
+  const later = "from audit_log where action = 'later'";
+  await psql(
+    "insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'later', '{}')",
+  );
+  expect(await psql(`select count(*) ${later}`)).toBe("1\n");
+  const said = await compose.type(await restoreCommands("compose.production.yaml"));
+  expect(said).toContain("Restored svc-backup.dump (custom format");
+  expect(said).toContain("No drift\n");
+  expect(await psql(`select count(*) ${later}`)).toBe("0\n");
+  expect(await compose.exec("backup", "ls")).toContain("before-restore.dump\n");
+  await compose.healthy(["server", "worker"]);
+  expect(await status()).toBe(200);
+});
+
+test("docs/restore.md tries the newest dump beside the live database", async () => {
+  expect(await compose.type(await restoreCommands("Try it"))).toContain("Restored svc-backup.dump");
+});

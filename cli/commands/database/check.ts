@@ -12,14 +12,17 @@ export default defineCommand({
   },
   examples: ["svc database check", "svc database check --drift"],
   notes: [
-    "For CI: exits 1 when drizzle/schema has changes that no revision makes, when there are several heads, or when a revision cannot be run. With --drift also when somebody changed the database by hand.",
+    "For CI: exits 1 when drizzle/schema has changes that no revision makes, when there are several heads, or when a revision cannot be run. With --drift also when somebody changed the database by hand; where there is no clone, for that alone.",
   ],
   async run({ drift, json }, io) {
-    const [{ checkRevisions, findDrift }, { Conflict }] = await Promise.all([
+    const [{ checkRevisions, findDrift }, { hasKit }, { Conflict }] = await Promise.all([
       import("../../../core/revision/check.ts"),
+      import("../../../core/revision/generate/kit.ts"),
       import("../../../core/errors.ts"),
     ]);
-    const findings = await checkRevisions();
+    // In an image, the question is about the database alone.
+    const tables = !drift || hasKit();
+    const findings = await checkRevisions({ tables });
     if (drift) {
       const lines = await findDrift(await databaseUrl(io));
       if (lines.length > 0)
@@ -33,6 +36,8 @@ export default defineCommand({
       throw new Conflict(
         `${findings.length} ${findings.length === 1 ? "thing needs" : "things need"} attention`,
       );
-    if (!json) io.stdout.write(`No changes without a revision${drift ? ", and no drift" : ""}\n`);
+    if (json) return;
+    const unchanged = `No changes without a revision${drift ? ", and no drift" : ""}`;
+    io.stdout.write(`${tables ? unchanged : "No drift"}\n`);
   },
 });

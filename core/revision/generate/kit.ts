@@ -5,6 +5,16 @@ import { typeName } from "./types.ts";
 
 type Kit = typeof import("drizzle-kit/api");
 
+/** Whether drizzle-kit is there: in a clone, and in no image. */
+export function hasKit(): boolean {
+  try {
+    Bun.resolveSync("drizzle-kit/api", import.meta.dir);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 // A development dependency of three megabytes: loaded when a revision is written and at no other time.
 async function loadKit(): Promise<Kit> {
   try {
