@@ -10,6 +10,7 @@ import { databaseAnswer } from "../core/database_answer.ts";
 import { databaseMissing } from "../core/database_url.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationFaults } from "../core/faults.ts";
 import { runDueFlows } from "../core/flow/run.ts";
 import { createLog, Verbosity } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
@@ -38,9 +39,6 @@ const flowSeconds = 15;
 /** Nobody is asked there: it stands for a database address that is missing, until that is reported. */
 const nowhere = "postgres://127.0.0.1:1/";
 
-/** The variable that a fault is about. */
-const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;
-
 /**
  * Builds the application from the environment, with real parts. It opens no port; stopping the app closes what was
  * opened here. The database may still be down: /healthcheck tells.
@@ -50,24 +48,14 @@ const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;
  */
 export async function openApp(): Promise<App> {
   const environment = readEnvironment();
-  const { config, faults } = parseConfig(environment);
-  /** Goes on with the next part, so that all faults are reported together. */
-  const check = async <T>(make: () => T | Promise<T>): Promise<T> => {
-    try {
-      return await make();
-    } catch (error) {
-      if (!(error instanceof ConfigurationError)) throw error;
-      const known = new Set(faults.map(nameIn));
-      faults.push(...error.faults.filter((fault) => !known.has(nameIn(fault))));
-      // Nobody gets it: with a fault, nothing is served.
-      return undefined as T;
-    }
-  };
-  await check(() => {
+  const parsed = parseConfig(environment);
+  const { config } = parsed;
+  const faults = new ConfigurationFaults(parsed.faults);
+  await faults.collect(() => {
     if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
   });
   const log = createLog(config.logLevel);
-  const telemetry = faults.length > 0 ? undefined : await openTelemetry(config, log, "svc-server");
+  const telemetry = faults.any ? undefined : await openTelemetry(config, log, "svc-server");
   const { databasePoolSize: poolSize } = config;
   const poolWatch = telemetry && watchPools(telemetry)("server", poolSize);
   const prepare = keepsStatements(config);
@@ -75,13 +63,13 @@ export async function openApp(): Promise<App> {
   const database = openDatabase(databaseUrl, poolSize, poolWatch, { prepare });
   const counts = new EventCounts();
   const context: Context = { db: database.db, clock: systemClock, config, log, telemetry, counts };
-  const keys = await check(() => new Keys(context));
-  const sso = await check(() =>
+  const keys = await faults.collect(() => new Keys(context));
+  const sso = await faults.collect(() =>
     config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch),
   );
-  const proxies = await check(() => proxyTrust(config.proxyHeaders, config.trustedProxies));
-  await check(() => config.staticDir && Folder.open(config.staticDir));
-  const opened = await check(() =>
+  const proxies = await faults.collect(() => proxyTrust(config.proxyHeaders, config.trustedProxies));
+  await faults.collect(() => config.staticDir && Folder.open(config.staticDir));
+  const opened = await faults.collect(() =>
     openPlugins({
       ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
       deps: { fetch: (url, init) => fetch(url, init), clock: systemClock, log, context },
@@ -93,8 +81,12 @@ export async function openApp(): Promise<App> {
     await database.close();
     throw error;
   };
-  if (faults.length > 0) return await closeOnError(new ConfigurationError(faults));
-  await assertReady(database.db, keys, log).catch(closeOnError);
+  try {
+    faults.throwIfAny();
+    await assertReady(database.db, keys, log);
+  } catch (error) {
+    return await closeOnError(error);
+  }
   const { registry } = opened;
   const plugins = telemetry ? observePlugins(opened.plugins, telemetry) : opened.plugins;
   const watch = new ChallengeWatch(config.databaseDirectUrl ?? databaseUrl, log);

@@ -59,7 +59,7 @@ describe("svc up", () => {
     for (const part of ["server", "worker"]) {
       const place = await until(
         `the metrics of ${part}`,
-        () => up.output().match(new RegExp(`${part}: (?:svc: )?metrics at (\\S+)`))?.[1],
+        () => up.output().match(new RegExp(`${part}: metrics at (\\S+)`))?.[1],
       );
       expect((await fetch(place)).status).toBe(200);
     }

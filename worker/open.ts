@@ -1,12 +1,13 @@
 import { sql } from "drizzle-orm";
 import type { Config, Environment } from "../core/config.ts";
 import { warnOfDisagreement } from "../core/agreement.ts";
-import { readConfig } from "../core/config.ts";
+import { parseConfig } from "../core/config.ts";
 import { behindPooler, keepsStatements } from "../core/database_address.ts";
 import { databaseMissing } from "../core/database_url.ts";
 import { operatorsError } from "../core/database_error.ts";
 import { readEnvironment } from "../core/environment.ts";
 import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationFaults } from "../core/faults.ts";
 import { createLog, type Log } from "../core/log.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import { outliveStrays } from "../core/plugin/strays.ts";
@@ -24,6 +25,9 @@ import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
 
 import { DatabaseTime } from "./time.ts";
+
+/** Nobody is asked there: it stands for a database address that is missing, until that is reported. */
+const nowhere = "postgres://127.0.0.1:1/";
 
 /** A dead worker's run waits for so long. */
 const leaseSeconds = 30;
@@ -47,22 +51,28 @@ export async function openWorker(
 ): Promise<OpenWorker | undefined> {
   const { patient, outlive = false, clock = databaseClock } = options;
   const environment = readEnvironment(options.environment);
-  const config = readConfig(environment);
-  if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
+  const parsed = parseConfig(environment);
+  const { config } = parsed;
+  const faults = new ConfigurationFaults(parsed.faults);
+  await faults.collect(() => {
+    if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
+  });
   const log = createLog(config.logLevel);
-  const telemetry = await openTelemetry(config, log, "svc-scheduler");
+  const telemetry = faults.any ? undefined : await openTelemetry(config, log, "svc-scheduler");
   const poolWatch = telemetry && watchPools(telemetry);
-  const connections = new Connections(config.databaseUrl, config.databasePoolSize, poolWatch, {
+  const connections = new Connections(config.databaseUrl ?? nowhere, config.databasePoolSize, poolWatch, {
     prepare: keepsStatements(config),
   });
   const calm = outlive ? outliveStrays(log) : undefined;
-  let closePlugins: (() => void) | undefined;
+  let opened: Awaited<ReturnType<typeof withPlugins>> | undefined;
   const close = async () => {
-    closePlugins?.();
+    opened?.closePlugins();
     await Promise.all([connections.close(), telemetry?.stop()]);
     calm?.();
   };
   try {
+    opened = await faults.collect(() => withPlugins(connections, { config, environment, log, clock }));
+    faults.throwIfAny();
     const mayBePooled = config.databaseDirectUrl !== undefined;
     if (!(await assertDatabase(connections, { log, patient, mayBePooled }, stop))) {
       await close();
@@ -73,11 +83,8 @@ export async function openWorker(
       // A task that somebody runs by hand is no member of the system.
       { role: "worker", record: patient },
     ).catch((error: unknown) => log.warn({ err: error }, "could not compare our settings with the others'"));
-    const { closePlugins: end, ...opened } = await withPlugins(connections, {
-      ...{ config, environment, log, clock },
-    });
-    closePlugins = end;
-    return { ...(telemetry ? observed(opened, telemetry) : opened), close };
+    const { closePlugins: _, ...deps } = opened;
+    return { ...(telemetry ? observed(deps, telemetry) : deps), close };
   } catch (error) {
     await close();
     throw error;

@@ -1,6 +1,6 @@
 import { SvcError } from "../core/errors.ts";
 import type { Environment } from "../core/config.ts";
-import { Verbosity } from "../core/log.ts";
+import { createLifecycleLog, Verbosity } from "../core/log.ts";
 import { stopSignal } from "../core/stop_signal.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
 import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
@@ -59,9 +59,10 @@ export async function startWorker(options: StartOptions, environment: Environmen
       if (!keep) return;
     }
     const what = works.length === 1 ? works[0]!.definition.name : `${works.length} tasks`;
-    process.stderr.write(`svc: worker for ${what}, until Ctrl-C\n`);
-    if (endpoint) process.stderr.write(`svc: metrics at ${endpoint.address}\n`);
-    if (probed) process.stderr.write(`svc: health at ${probed.address}\n`);
+    const log = createLifecycleLog();
+    log.info(`worker for ${what}`);
+    if (endpoint) log.info(`metrics at ${endpoint.address}`);
+    if (probed) log.info(`health at ${probed.address}`);
     // Not before: a run by hand has no heartbeat.
     const both = [work({ ...deps, health }, works, stop.signal)];
     // A worker for one task does that task alone.

@@ -19,7 +19,7 @@ export async function measureMemory(
   const { pid }: Started = await startProgram(started, directory, {
     command: [...svcFromSource, "scheduler", "start"],
     env: { SVC_DATABASE_URL: url, SVC_LOG_LEVEL: "warn" },
-    ready: /svc: (worker for .*), until/,
+    ready: /(worker for [^"]+)/,
   });
   await Bun.sleep(idleSeconds * 1000);
   console.log(

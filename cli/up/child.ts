@@ -90,7 +90,7 @@ function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose 
 }
 
 /** Only the part itself knows a port that it has chosen, and only who is told may ask there. */
-const tellsPlace = /^(svc: )?metrics at /;
+const tellsPlace = /^metrics at /;
 
 /**
  * A line of pino's JSON log, or anything else. Important: from level `error` (50) on, what looks like a crash, and where

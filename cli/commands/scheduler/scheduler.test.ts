@@ -89,6 +89,17 @@ describe("start", () => {
     await close();
   });
 
+  test("all faults of the configuration are reported together, before the database is asked", async () => {
+    const { code, stderr } = await svc(["scheduler", "start"], {
+      SVC_DATABASE_URL: "postgres://127.0.0.1:1/",
+      ...{ SVC_TIMEZONE: "Mars/Olympus", SVC_PLUGIN_TERM: "glossaryy", SVC_DATABASE_POOL_SIZE: "many" },
+    });
+    expect(code).toBe(1);
+    expect([...stderr.matchAll(/\bSVC_[A-Z_]+(?=:)/g)].map(([name]) => name).sort()).toEqual([
+      ...["SVC_DATABASE_POOL_SIZE", "SVC_PLUGIN_TERM", "SVC_TIMEZONE"],
+    ]);
+  });
+
   test("--eager needs a task, and --keep needs --eager", async () => {
     expect((await scheduler("start", "--eager")).stderr).toStartWith(
       "svc: --eager needs a task: svc scheduler list\n",
@@ -100,7 +111,7 @@ describe("start", () => {
     const worker = spawnSvc(["scheduler", "start", "calculate-incident-cost", "--eager", "--keep"], {
       SVC_DATABASE_URL: database.url,
     });
-    await worker.says("svc: worker for calculate-incident-cost, until Ctrl-C");
+    await worker.says('"msg":"worker for calculate-incident-cost"');
     worker.child.kill("SIGTERM");
     expect(await worker.finished).toMatchObject({
       code: 0,

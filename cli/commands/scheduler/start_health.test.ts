@@ -28,8 +28,8 @@ const start = (preload?: string) =>
 type Worker = ReturnType<typeof start>;
 
 async function addressOf(worker: Worker): Promise<string> {
-  await worker.says("/healthcheck\n");
-  return worker.said().match(/health at (\S+)/)![1]!;
+  await worker.says('/healthcheck"');
+  return worker.said().match(/health at ([^"\s]+)/)![1]!;
 }
 
 /** As the container asks. @returns the exit code, and what it says */

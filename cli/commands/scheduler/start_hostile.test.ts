@@ -144,14 +144,14 @@ test("while a plugin loops, the other tasks run, the worker is healthy, and SIGT
     await sql`insert into scheduled_task (name, since) values (${name}, now() - interval '1 hour')`;
   const args = ["scheduler", "start", "--health-port", "0"];
   const worker = spawnSvc(args, environment("loops"), undefined, directory);
-  await worker.says("/healthcheck\n");
+  await worker.says('/healthcheck"');
   const others = ["calculate-incident-cost", "incident-task-sync", "application-sync"];
   await until("the other tasks", async () => {
     const done = await sql`select from run where state = 'Done' and task in ${sql(others)}`;
     return done.length >= others.length;
   });
   expect([...(await sql`select state from run where task = 'term-sync'`)]).toEqual([{ state: "Running" }]);
-  const [, address] = worker.said().match(/health at (\S+)/)!;
+  const [, address] = worker.said().match(/health at ([^"\s]+)/)!;
   expect((await fetch(address!)).status).toBe(200);
   const processes = descendants(worker.child.pid).filter(({ command }) => command.includes("host.ts"));
   expect(processes).toHaveLength(1);

@@ -63,7 +63,7 @@ test("a run is a span, its statements are children, and what is left is sent at 
 
 test("SIGUSR2 has a worker log at debug, and again as it is configured", async () => {
   const worker = spawnSvc(["scheduler", "start", "--log-level", "warn"], { SVC_DATABASE_URL: database.url });
-  await worker.says("until Ctrl-C");
+  await worker.says('"msg":"worker for ');
   for (const level of ["debug", "warn"]) {
     worker.child.kill("SIGUSR2");
     await until(level, () => worker.said().includes(`"log_level":"${level}"`));
