@@ -3,7 +3,7 @@ import type { TaskResult } from "../core/schedule/finish.ts";
 import { shown } from "../core/plugin/mask.ts";
 import { type Followed, keepRecords } from "../core/sync/keep.ts";
 import { readItems } from "../core/sync/read.ts";
-import { workOnItem } from "./item.ts";
+import { lockedReason, workOnItem } from "./item.ts";
 import type { TaskContext } from "./task.ts";
 
 /** A plugin that lists records. `list` throws Unavailable. */
@@ -26,7 +26,7 @@ export async function followSources<I extends { externalId: string }, F extends 
   sources: readonly Source[],
   followed: Followed<I, F>,
 ): Promise<TaskResult> {
-  const { clock, fault, transaction } = context;
+  const { clock, fault, postpone, transaction } = context;
   const follow = async ({ slug, secrets, list }: Source) => {
     const reading = readItems({ slug, secrets }, await list(), followed);
     for (const { item, reason } of reading.faults) fault(item, reason);
@@ -36,7 +36,8 @@ export async function followSources<I extends { externalId: string }, F extends 
       keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
     );
     for (const id of kept.refused) fault(`${slug} ${shown(id)}`, "PostgreSQL refuses to keep it");
-    return { ...kept, failed: reading.faults.length + kept.refused.length };
+    for (const id of kept.locked) postpone(`${slug} ${shown(id)}`, lockedReason);
+    return { ...kept, failed: reading.faults.length + kept.refused.length + kept.locked.length };
   };
   // At once, so that none waits for one that hangs.
   const ends = await Promise.all(

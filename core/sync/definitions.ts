@@ -3,7 +3,7 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
 import type { TermItem } from "../plugin/methods.ts";
 import type { Kept } from "./keep.ts";
-import { batchesOf, writeInParts } from "./savepoints.ts";
+import { type Unwritten, writeInParts } from "./savepoints.ts";
 
 type Item = Pick<TermItem, "externalId" | "definitions">;
 
@@ -64,7 +64,7 @@ export async function keepDefinitions(
   const { written, added, removed } = definitionsDifference(kept, items);
   const changed = new Set([...added, ...removed].map((meaning) => meaning.definition));
   const version = sql`${definition.version} + 1`;
-  const refused = await writeInParts(tx, written, async (inner, part) => {
+  const unwritten = await writeInParts(tx, written, async (inner, part) => {
     const rows = part.map((values) => ({ ...values, source, createdAt: at, updatedAt: at }));
     const made = await inner
       .insert(definition)
@@ -78,29 +78,41 @@ export async function keepDefinitions(
   });
   const fresh = new Set(written.map(({ externalId }) => externalId));
   const relinked = [...changed].filter((externalId) => !fresh.has(externalId));
-  for (const part of batchesOf(relinked)) {
-    await tx
+  const unmarked = await writeInParts(tx, relinked, (inner, part) =>
+    inner
       .update(definition)
       .set({ version, updatedAt: at })
-      .where(and(eq(definition.source, source), inArray(definition.externalId, part)));
-  }
+      .where(and(eq(definition.source, source), inArray(definition.externalId, part))),
+  );
   const termIds =
     added.length + removed.length === 0 ? new Map<string, number>() : await termIdsOf(tx, source);
   const rowsOf = (meanings: Meaning[]) =>
     meanings.flatMap((meaning) => {
       const [definitionId, termId] = [definitionIds.get(meaning.definition), termIds.get(meaning.term)];
-      return definitionId === undefined || termId === undefined ? [] : [{ definitionId, termId }];
+      return definitionId === undefined || termId === undefined ? [] : [{ ...meaning, definitionId, termId }];
     });
-  for (const part of batchesOf(rowsOf(removed))) {
+  const linked = await writeInParts(tx, rowsOf(removed), (inner, part) => {
     const pairs = part.map(({ definitionId, termId }) => sql`(${definitionId}::bigint, ${termId}::bigint)`);
     const pair = sql`(${definitionTerm.definitionId}, ${definitionTerm.termId})`;
-    await tx.delete(definitionTerm).where(sql`${pair} in (${sql.join(pairs, sql`, `)})`);
-  }
-  for (const part of batchesOf(rowsOf(added)))
-    await tx.insert(definitionTerm).values(part).onConflictDoNothing();
-  if (removed.length > 0) await deleteUnused(tx, source);
-  const ids = refused.map(({ externalId }) => externalId);
-  return { done: written.length - ids.length + relinked.length, refused: ids };
+    return inner.delete(definitionTerm).where(sql`${pair} in (${sql.join(pairs, sql`, `)})`);
+  });
+  const unlinked = await writeInParts(tx, rowsOf(added), (inner, part) =>
+    inner
+      .insert(definitionTerm)
+      .values(part.map(({ definitionId, termId }) => ({ definitionId, termId })))
+      .onConflictDoNothing(),
+  );
+  const defined = new Set(kept.meanings.map((meaning) => meaning.definition));
+  const mayBeUnused = removed.length > 0 || defined.size < kept.texts.size;
+  const undeleted = mayBeUnused ? await deleteUnused(tx, source) : undefined;
+  const idsOf = (why: keyof Unwritten<unknown>) => {
+    const ids = [...unwritten[why].map(({ externalId }) => externalId), ...unmarked[why]];
+    const others = [...linked[why], ...unlinked[why]].map((meaning) => meaning.definition);
+    return [...new Set([...ids, ...others, ...(undeleted?.[why] ?? [])])];
+  };
+  const failed = [unwritten, unmarked].map(({ refused, locked }) => refused.length + locked.length);
+  const done = written.length + relinked.length - failed[0]! - failed[1]!;
+  return { done, refused: idsOf("refused"), locked: idsOf("locked") };
 }
 
 async function readDefinitions(tx: Transaction, source: string) {
@@ -131,10 +143,16 @@ async function termIdsOf(tx: Transaction, source: string): Promise<Map<string, n
   return new Map(rows.map(({ id, externalId }) => [externalId ?? "", id]));
 }
 
-async function deleteUnused(tx: Transaction, source: string): Promise<void> {
+/** @returns ids of those that could not be deleted: the next list tries again */
+async function deleteUnused(tx: Transaction, source: string): Promise<Unwritten<string>> {
   const uses = tx
     .select({ one: sql`1` })
     .from(definitionTerm)
     .where(eq(definitionTerm.definitionId, definition.id));
-  await tx.delete(definition).where(and(eq(definition.source, source), notExists(uses)));
+  const isUnused = and(eq(definition.source, source), notExists(uses));
+  const unused = await tx.select({ externalId: definition.externalId }).from(definition).where(isUnused);
+  const ids = unused.map(({ externalId }) => externalId ?? "");
+  return writeInParts(tx, ids, (inner, part) =>
+    inner.delete(definition).where(and(isUnused, inArray(definition.externalId, part))),
+  );
 }

@@ -4,16 +4,15 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { lockSource } from "../catalog/source.ts";
 import { differenceOf } from "./difference.ts";
 import type { ItemReader, Reading } from "./read.ts";
-import { batchesOf, writeInParts } from "./savepoints.ts";
+import { type Unwritten, waitBriefly, writeInParts } from "./savepoints.ts";
 
 /** A table of records of which some come from sources. One that vanished there is a tombstone (`deletedAt`). */
 export type SourceTable = PgTable &
   Record<"source" | "externalId" | "deletedAt" | "version" | "updatedAt", PgColumn>;
 
-/** What became of rows: how many were another than before, and ids of those that PostgreSQL refuses. */
-export interface Kept {
+/** What became of rows: how many were another than before, and ids of those that could not be written. */
+export interface Kept extends Unwritten<string> {
   done: number;
-  refused: string[];
 }
 
 /** A kind of record that follows lists of sources. */
@@ -37,6 +36,7 @@ export async function keepRecords<I, F extends object>(
   const { table, firstValues, keep } = followed;
   // One list at a time: of two, the later would be held against what the earlier has not written yet.
   await lockSource(tx, source);
+  await waitBriefly(tx);
   const { records, unread, complete } = reading;
   const fields = Object.keys(records[0]?.fields ?? {});
   const difference = differenceOf(await keptOf<F>(tx, table, source, fields), records, unread);
@@ -45,7 +45,7 @@ export async function keepRecords<I, F extends object>(
     ...Object.fromEntries(fields.map((name) => [name, excluded(table, name)])),
     ...{ deletedAt: null, version: sql`${table.version} + 1`, updatedAt: at },
   };
-  const refused = await writeInParts(tx, difference.written, (inner, part) => {
+  const unwritten = await writeInParts(tx, difference.written, (inner, part) => {
     const rows = part.map(({ externalId, fields }) => ({
       ...{ ...firstValues?.(items.get(externalId)!), ...fields },
       ...{ source, externalId, createdAt: at, updatedAt: at },
@@ -56,16 +56,25 @@ export async function keepRecords<I, F extends object>(
       .onConflictDoUpdate({ target: [table.source, table.externalId], set: again });
   });
   const vanished = complete ? difference.vanished : [];
-  for (const part of batchesOf(vanished)) {
-    await tx
+  const unremoved = await writeInParts(tx, vanished, (inner, part) =>
+    inner
       .update(table)
       .set({ deletedAt: at, version: sql`${table.version} + 1`, updatedAt: at } as Record<string, unknown>)
-      .where(and(eq(table.source, source), inArray(table.externalId, part)));
-  }
-  const more = (await keep?.(tx, source, reading, at)) ?? { done: 0, refused: [] };
-  const done = difference.written.length - refused.length + vanished.length + more.done;
-  const ids = [...refused.map(({ externalId }) => externalId), ...more.refused];
-  return { done, skipped: difference.same, refused: ids };
+      .where(and(eq(table.source, source), inArray(table.externalId, part))),
+  );
+  const more = (await keep?.(tx, source, reading, at)) ?? { done: 0, refused: [], locked: [] };
+  const idsOf = (why: keyof Unwritten<unknown>) => [
+    ...unwritten[why].map(({ externalId }) => externalId),
+    ...unremoved[why],
+  ];
+  const [refused, locked] = [idsOf("refused"), idsOf("locked")];
+  const all = difference.written.length + vanished.length;
+  return {
+    done: all - refused.length - locked.length + more.done,
+    skipped: difference.same,
+    refused: [...refused, ...more.refused],
+    locked: [...locked, ...more.locked],
+  };
 }
 
 async function keptOf<F extends object>(

@@ -248,6 +248,53 @@ test("a term or a definition that PostgreSQL refuses costs the others nothing", 
   }
 });
 
+describe("a row that somebody has locked costs the others nothing, and is postponed:", () => {
+  const list = (n: number, ...ids: number[]) =>
+    listing(...ids.map((id) => item(`${id}`, `term ${id} of ${n}`, `meaning ${id} of ${n}`)));
+  const lines = (...ids: number[]) => ids.map((id) => `glossary: term ${id} of 2, version 2`);
+  test.each([
+    ["a term", "term", "2", [1, 2, 3]],
+    ["a term that is gone", "term", "2", [1, 3]],
+    ["a definition that is gone", "definition", "d meaning 2 of 1", [1, 2, 3]],
+  ] as const)("%s", async (_, table, externalId, ids) => {
+    await sync(list(1, 1, 2, 3));
+    await whileLocked(table, externalId, async () => {
+      const { result, faults } = await sync(list(2, ...ids));
+      const reason = "Something else kept it locked";
+      expect(faults).toContainEqual({ item: `glossary ${externalId}`, reason });
+      expect(faults.filter(({ item }) => !item.includes("2"))).toEqual([]);
+      expect(result.failed).toBe(faults.length);
+    });
+    expect(await terms()).toEqual(expect.arrayContaining(lines(1, 3)));
+    // Later it is as though nobody had.
+    await sync(list(2, ...ids));
+    expect(await terms()).toEqual(expect.arrayContaining(lines(...ids)));
+    // A term that is gone keeps what it means.
+    const of = (id: number) => ((ids as readonly number[]).includes(id) ? 2 : 1);
+    expect(await meanings()).toEqual(
+      [1, 2, 3].map((id) => `term ${id} of ${of(id)}: meaning ${id} of ${of(id)} (1)`),
+    );
+    expect(await its.db.$count(definition)).toBe(3);
+  });
+});
+
+/** Runs `work` while somebody else has the record of this id locked. */
+async function whileLocked<T>(table: string, externalId: string, work: () => Promise<T>): Promise<T> {
+  const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const other = its.db.transaction(async (tx) => {
+    await tx.execute(sql`select from ${sql.identifier(table)} where external_id = ${externalId} for update`);
+    held.resolve();
+    await end.promise;
+  });
+  await held.promise;
+  try {
+    return await work();
+  } finally {
+    end.resolve();
+    await other;
+  }
+}
+
 test("10,000 terms are a few statements", async () => {
   const many = Array.from({ length: 10_000 }, (_, i) => item(String(i), `term ${i}`, `means ${i % 5000}`));
   const statements = noteStatements(its.db);
