@@ -1,3 +1,4 @@
+import { transience } from "../../core/database_error.ts";
 import { deliver } from "../../core/delivery/deliver.ts";
 import { endlessReason } from "../../core/endless.ts";
 import { Unavailable } from "../../core/errors.ts";
@@ -16,7 +17,7 @@ import {
 import { readTasks } from "../../core/sync/task_changes.ts";
 import { outgoingOf } from "../../core/sync/task_notice.ts";
 import { Asking } from "../ask.ts";
-import { workOnItem } from "../item.ts";
+import { lockedReason, workOnItem } from "../item.ts";
 import { inLanes } from "../lanes.ts";
 import type { ScheduledTask, TaskContext } from "../task.ts";
 import { pause } from "../time.ts";
@@ -26,6 +27,8 @@ const page = 500;
 const lanes = 4;
 /** Answers of one document in one run. Where there are more, the next run goes on. */
 const mostAnswers = 100;
+
+const nameOf = ({ id }: TaskPlace) => `document ${id}`;
 
 const { timing } = findTask("incident-task-sync")!;
 
@@ -79,13 +82,24 @@ async function syncDocuments(
 ): Promise<TaskResult> {
   const { db, plugins } = context;
   const result = { done: 0, skipped: 0, failed: 0 };
+  /** Incidents that somebody has locked: their other documents would wait as long, and hold up those of others. */
+  const locked = new Set<number>();
   let last = 0;
   for (;;) {
     const places = await pageOfTaskPlaces(db, filter, last, page);
     await inLanes(lanes, places, async (place) => {
       const plugin = plugins.find("document", place.pluginSlug);
-      const work = () => syncDocument(context, asking, place, plugin);
-      const ended = await workOnItem(context, `document ${place.id}`, work);
+      if (locked.has(place.incidentId)) {
+        context.postpone(nameOf(place), lockedReason);
+        result.failed += 1;
+        return;
+      }
+      const work = () =>
+        syncDocument(context, asking, place, plugin).catch((error: unknown) => {
+          if (transience(error) === "contention") locked.add(place.incidentId);
+          throw error;
+        });
+      const ended = await workOnItem(context, nameOf(place), work);
       if ("failure" in ended) result.failed += 1;
       else {
         result.failed += ended.value.bad;
@@ -118,7 +132,7 @@ async function syncDocument(
     const answer = await asking.ask(plugin, "tasks", { document, ...since });
     const found = readTasks(answer.tasks, config, (externalId, reason) => {
       bad += 1;
-      context.fault(`document ${place.id}, task ${shown(externalId)}`, reason);
+      context.fault(`${nameOf(place)}, task ${shown(externalId)}`, reason);
     });
     if (found.length > 0 || answer.cursor !== cursor) {
       const kept = await transaction(async (tx) => {
@@ -142,7 +156,7 @@ async function syncDocument(
       if (!kept) return { changed, bad };
       for (const externalId of kept.bad) {
         bad += 1;
-        context.fault(`document ${place.id}, task ${shown(externalId)}`, endlessReason);
+        context.fault(`${nameOf(place)}, task ${shown(externalId)}`, endlessReason);
       }
       changed ||= kept.notices.length > 0 || answer.cursor !== cursor;
     }

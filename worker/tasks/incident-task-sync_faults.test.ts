@@ -5,6 +5,7 @@ import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
+import type { TaskContext } from "../task.ts";
 import { incidentTaskSync } from "./incident-task-sync.ts";
 
 const { delivery, document, event, incident, individual, task } = schema;
@@ -126,6 +127,36 @@ describe("what goes wrong is the fault of", () => {
       "wiki did not answer within 0.05 s",
     ]);
     expect(await its.db.$count(task, eq(task.documentId, good))).toBe(4);
+  });
+
+  test("an incident that somebody has locked: only its first documents wait for it", async () => {
+    const [bad, good] = [await its.addIncident(), await its.addIncident()];
+    const documents: number[] = [];
+    for (let i = 0; i < 12; i += 1) documents.push(await its.addDocument(bad));
+    await its.addDocument(good);
+    const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = its.db.transaction(async (tx) => {
+      await tx.select().from(incident).where(eq(incident.id, bad)).for("update");
+      held.resolve();
+      await end.promise;
+    });
+    await held.promise;
+    let waited = 0;
+    const transaction: TaskContext["transaction"] = (work) => {
+      waited += 1;
+      return its.db.transaction(async (tx) => {
+        await tx.execute(sql`set local lock_timeout = '200ms'`);
+        return work(tx);
+      });
+    };
+    const tasks = () => ({ tasks: [foundTask("1", "new")], cursor: "c1", complete: true });
+    const wiki = fakeDocument({ tasks }, { slug: "wiki" });
+    const { result, faults } = await its.sync(wiki, { transaction });
+    end.resolve();
+    await other;
+    expect(result).toEqual({ done: 1, skipped: 0, failed: 12 });
+    expect(faults.map(({ item }) => item).sort()).toEqual(documents.map((id) => `document ${id}`).sort());
+    expect(waited).toBeLessThanOrEqual(4 + 1);
   });
 
   test("a plugin that hangs: it costs a few waits, however many documents there are", async () => {
