@@ -341,4 +341,9 @@ describe("is not set up with", () => {
     await expect(opening).rejects.toThrow(/SVC_PLUGIN_MAIL_|the url/);
     await expect(opening).rejects.not.toThrow("hunter2");
   });
+
+  test("no sender", async () => {
+    const chosen = { SVC_PLUGIN_CONVERSATION: "mail", SVC_PLUGIN_MAIL_URL: "smtp://mail.example.com" };
+    await expect(its.choose(chosen)).rejects.toThrow("SVC_PLUGIN_MAIL_FROM is not set");
+  });
 });
