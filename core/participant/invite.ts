@@ -1,12 +1,12 @@
-import { and, eq, not } from "drizzle-orm";
+import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { individual } from "../../drizzle/schema/index.ts";
 import type { Actor, PluginContext } from "../context.ts";
 import { Conflict, InvalidInput } from "../errors.ts";
 import { planJoined } from "../flow/joined.ts";
 import { mayKnow } from "../incident/visibility.ts";
+import { makeAsNew } from "../individual/as_new.ts";
 import { individualOf } from "../individual/of_actor.ts";
-import { nameByAddress } from "../individual/person.ts";
 import { parseUserName } from "../user/field.ts";
 import { changeParticipant } from "./change.ts";
 import { join } from "./join.ts";
@@ -57,22 +57,10 @@ function finderOf(
   const user = parseUserName("email", email, config.domain);
   return async (tx: Transaction, at: Date) => {
     const id = await individualOf(tx, { user }, at);
-    await forget(tx, actor, id, { name: nameByAddress(user), at });
+    // Somebody whom the actor may not know of comes in as if they were new.
+    await makeAsNew(tx, actor, [id], at);
     return id;
   };
-}
-
-/** Somebody whom the actor may not know of comes in as if they were new: their name and since when tell of where they are. */
-async function forget(
-  tx: Transaction,
-  actor: Actor,
-  id: number,
-  { name, at }: { name: string; at: Date },
-): Promise<void> {
-  await tx
-    .update(individual)
-    .set({ name, version: 1, createdAt: at, updatedAt: at })
-    .where(and(eq(individual.id, id), not(mayKnow(actor))));
 }
 
 async function known(tx: Transaction, actor: Actor, id: number): Promise<number> {

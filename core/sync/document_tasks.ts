@@ -5,6 +5,7 @@ import { ownTextSlug } from "../document/texts.ts";
 import { isEndless } from "../endless.ts";
 import { NotFound } from "../errors.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { everybody, makeAsNew } from "../individual/as_new.ts";
 import { defaultResolveBy } from "../task/create.ts";
 import { individualsOf } from "../task/people.ts";
 import { taskColumns } from "../task/task.ts";
@@ -102,7 +103,9 @@ export async function keepTasks(
   const isGood = ({ externalId }: { externalId: string }) => !bad.has(externalId);
   const steps = taskSteps(known.filter(isGood), found.filter(isGood));
   // All at once, so that two that make the same people do not wait for each other in a circle.
-  await individualsOf(tx, steps.flatMap(peopleIn), at);
+  const named = await individualsOf(tx, steps.flatMap(peopleIn), at);
+  // Whoever writes a document may name anybody in it.
+  if (locked.visibility === "Open") await makeAsNew(tx, everybody, [...named.values()], at);
   const notices: TaskNotice[] = [];
   for (const step of steps) notices.push(await take(tx, place, held.resourceType, step, at));
   if (steps.length > 0 || cursor !== place.taskCursor)

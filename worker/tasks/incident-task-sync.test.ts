@@ -8,7 +8,7 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
 import { incidentTaskSync } from "./incident-task-sync.ts";
 
-const { delivery, document, task } = schema;
+const { delivery, document, incident, individual, participant, task } = schema;
 const day = 24 * 3_600_000;
 
 let its: TaskSyncTest;
@@ -185,6 +185,28 @@ describe("with the Markdown that we keep ourselves", () => {
       "Free some more disk, Open, version 4, owner alice, for alice and bob",
       "Call the vendor, Open, version 3, owner bob, for bob",
     ]);
+  });
+
+  test("somebody known only through Restricted incidents is named as if they were new", async () => {
+    const hidden = await its.addIncident();
+    await its.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, hidden));
+    const stamps = { createdAt: new Date(0), updatedAt: new Date(0), version: 7 };
+    const people = [
+      { name: "Dana Scully", email: "dana@example.com", listed: false },
+      { name: "Bob Andrews", email: "bob@example.com" },
+    ];
+    const rows = await its.db
+      .insert(individual)
+      .values(people.map((one) => ({ ...one, ...stamps })))
+      .returning({ id: individual.id });
+    await its.db
+      .insert(participant)
+      .values(rows.map(({ id }) => ({ incidentId: hidden, individualId: id, joinedAt: its.clock.now() })));
+    await edit("- [ ] Ask @dana@example.com and @bob@example.com\n");
+    await run();
+    expect((await its.tasks())[0]).toContain("for Bob Andrews and dana");
+    const [dana] = await its.db.select().from(individual).where(eq(individual.email, "dana@example.com"));
+    expect(dana).toMatchObject({ version: 1, createdAt: its.clock.now() });
   });
 
   test("and go with the text", async () => {
