@@ -9,7 +9,7 @@ import {
   participant,
 } from "../../drizzle/schema/index.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
-import { fakeChat, fakeMailing } from "../../plugins/fake/fakes.ts";
+import { fakeChat, fakeConversation, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../plugins/fake/plugins.ts";
 import { attemptDelivery } from "../delivery/attempt.ts";
 import { attemptAll, endDeliveries } from "../../tests/support/delivery.ts";
@@ -36,6 +36,7 @@ beforeAll(async () => {
 afterAll(() => flow[Symbol.asyncDispose]());
 
 const nothing = () => {};
+const made = { create: () => ({}), add: nothing };
 let id: number;
 let name: string;
 let plugins: FakePlugins;
@@ -43,7 +44,6 @@ let channel: Fake<"conversation">;
 let chat: Fake<"conversation">;
 let mail: Fake<"conversation">;
 beforeEach(async () => {
-  const made = { create: () => ({}), add: nothing };
   channel = fakeChat({ ...made, send: nothing, archive: nothing }, { slug: "channel" });
   const all = { remove: nothing, restrict: nothing, archive: nothing, reopen: nothing };
   chat = fakeChat({ ...made, ...all, send: nothing, direct: nothing }, { slug: "chat" });
@@ -196,6 +196,17 @@ describe("a change of", () => {
     };
     expect(await waiting()).toEqual(byBoth(message));
     expect(await inChannel()).toEqual([`${message.subject}\n\n${message.text}`]);
+  });
+
+  test("visibility to Restricted does not go where others can read on", async () => {
+    using plain = fakeConversation({ ...made, send: nothing, archive: nothing }, { slug: "plain" });
+    using four = pluginsOf(channel, chat, mail, plain);
+    id = await flow.report(four);
+    await runFlow(context(four), id);
+    await endDeliveries(flow.db, flow.clock.now());
+    await flow.db.delete(delivery);
+    await updateIncident(context(four), rita, { ...(await row()), visibility: "Restricted" });
+    expect((await waiting()).map(({ pluginSlug }) => pluginSlug)).toEqual(["chat", "mail"]);
   });
 
   test("title and description is no news", async () => {

@@ -78,7 +78,11 @@ export async function announceChange(
   if (fields.every((field) => before[field] === after[field])) return;
   if (!isHeard(context.plugins)) return;
   const who = await nameOf(tx, user);
+  const isRestricted = before.visibility === "Open" && after.visibility === "Restricted";
+  const remaining = context.plugins.ofType("conversation").filter(({ methods }) => !methods.restrict);
   await send(tx, context, after, {
+    // Their conversations stay readable to others, so this would be dead at once.
+    except: isRestricted ? remaining.map(({ slug }) => slug).filter((slug) => slug !== channelSlug) : [],
     key: { task: "incident-change", what: `incident-${after.id}-version-${after.version}` },
     message: changeMessage(aboutOf(context, after), { before, after, who }),
   });
