@@ -7,6 +7,7 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { attemptAll } from "../../tests/support/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../tests/support/flow.ts";
 import { updateIncident } from "../incident/update.ts";
+import { writeReport } from "../report/write.ts";
 import { runFlow } from "./run.ts";
 
 // An incident that was Open, and so may be its conversations, becomes Restricted.
@@ -75,6 +76,7 @@ test("to the conversation of a plugin that cannot restrict it nothing more is se
   using fake = fakeConversation(made);
   const { id, context, run, become, deliveries } = await report(fake);
   const before = fake.to("send").length;
+  await writeReport(context, rita, { incidentId: id, conditions: "Full", actions: "", needs: "" });
   await become("Restricted");
   await run();
   expect(await flow.told(id, "step.failed")).toEqual([
