@@ -144,10 +144,13 @@ test("a failover under load loses no acknowledged write, no slot and no message,
   await until("some load", async () => notes.acknowledged.length > 50 && (await count("effect")) > 2);
 
   await replicas.primary.kill();
-  const before = notes.acknowledged.length;
   await until("refusals", () => notes.statuses.has(503));
+  const before = notes.acknowledged.length;
   await replicas.standby.promote();
-  await until("a write that is acknowledged", () => notes.acknowledged.length > before + 4);
+  const promoted = performance.now();
+  await until("a write that is acknowledged", () => notes.acknowledged.length > before);
+  expect(performance.now() - promoted).toBeLessThan(5000);
+  await until("more of them", () => notes.acknowledged.length > before + 4);
   const ticksBefore = await until("the new primary", () => count("effect").catch(() => undefined));
   await until("the schedule", async () => (await count("effect")) > ticksBefore + 3);
   await notes.stop();
