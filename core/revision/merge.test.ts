@@ -39,6 +39,13 @@ test("one that drops the column that the other indexes cannot, whichever comes f
   expect(await judged(head("2a", index), head("2b", drop))).toBe(said("2a", "2b"));
 });
 
+test("one that needs what the other makes cannot", async () => {
+  const heads = [head("2a", "create table u (id int)"), head("2b", "create index u_id on u (id)")];
+  expect(await judged(...heads)).toStartWith(
+    'The heads cannot be merged: 2b cannot be applied by itself\n  up.sql of revision 2b, line 1: relation "u" does not exist\n',
+  );
+});
+
 test("heads that end in another schema by another order cannot", async () => {
   const rename = "alter table t rename a to c";
   const either =

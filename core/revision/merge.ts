@@ -107,11 +107,12 @@ async function applyAfter(
   try {
     await upgrade({ url, revisions, target: head, allowDataLoss: true });
   } catch (error) {
-    if (before.length === 0 || !(error instanceof SvcError) || error.code !== "configuration") throw error;
+    if (!(error instanceof SvcError) || error.code !== "configuration") throw error;
+    const where = before.length === 0 ? "by itself" : `after ${before.join(", ")}`;
     const [line = "", statement = ""] = error.detail.split("\n");
     throw new Conflict(
       [
-        `The heads cannot be merged: ${head} cannot be applied after ${before.join(", ")}`,
+        `The heads cannot be merged: ${head} cannot be applied ${where}`,
         ...[line, statement].map((text) => `  ${text}`),
         advice(head),
       ].join("\n"),

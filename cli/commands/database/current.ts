@@ -38,7 +38,7 @@ export default defineCommand({
     const text = {
       ok: "",
       ahead: "Ahead of this release, by revisions that are compatible with it",
-      behind: `Behind this release, which has ${head.join(", ")}: svc database upgrade`,
+      behind: `Behind this release, which has ${head.join(", ")}: svc database ${head.length > 1 ? "merge joins them" : "upgrade"}`,
       newer: `Newer than this release, which has ${head.join(", ")}`,
       heads: "Several heads: svc database merge joins them",
     }[state];
