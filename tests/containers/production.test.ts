@@ -144,23 +144,24 @@ test("a dump is made at the start, by pg_dump, and only its owner may read it", 
   expect(await compose.logs("backup")).toContain("custom format");
 });
 
+const psql = (statement: string) =>
+  compose.exec("db", "psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", statement);
+const newestDump = async () => (await compose.exec("backup", "sh", "-c", "ls svc-*Z.dump | tail -1")).trim();
+
 /** The commands of a section of docs/restore.md, for the dump that there is and without somebody who answers. */
 async function restoreCommands(title: string): Promise<string> {
   const page = readFileSync(join(import.meta.dir, "../../docs/restore.md"), "utf8");
-  const [, section = ""] = page.match(new RegExp(`^## ${title}$(.*?)(?=^##|$(?![^]))`, "ms")) ?? [];
+  const [, section = ""] = page.match(new RegExp(`^###? ${title}$(.*?)(?=^##|$(?![^]))`, "ms")) ?? [];
   const commands = [...section.matchAll(/^```(?:bash|sh)\n(.*?)^```$/gms)]
     .map(([, block]) => block!)
     .join("");
-  const dump = (await compose.exec("backup", "sh", "-c", "ls svc-*Z.dump")).trim();
   return commands
-    .replace(/^dump=.*$/m, `dump=${dump}`)
+    .replace(/^dump=.*$/m, `dump=${await newestDump()}`)
     .replace(/database restore$/m, "database restore --yes")
     .replaceAll("compose exec db", "compose exec -T db");
 }
 
 test("docs/restore.md brings back what was there at the dump, while servers and workers run", async () => {
-  const psql = (statement: string) =>
-    compose.exec("db", "psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", statement);
   const later = "from audit_log where action = 'later'";
   await psql(
     "insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'later', '{}')",
@@ -177,4 +178,23 @@ test("docs/restore.md brings back what was there at the dump, while servers and 
 
 test("docs/restore.md tries the newest dump beside the live database", async () => {
   expect(await compose.type(await restoreCommands("Try it"))).toContain("Restored svc-backup.dump");
+});
+
+test("docs/restore.md brings a dump to a new machine", async () => {
+  const keys = "select kid from signing_key order by kid";
+  const before = await psql(keys);
+  const [backup] = await compose.containers("backup");
+  await compose.exec("backup", "/app/containers/backup", "once");
+  const dump = await newestDump();
+  await docker("cp", `${backup}:/backup/${dump}`, compose.directory);
+  const commands = await restoreCommands("On a new machine");
+  await compose.done("down", "--volumes");
+  const ready = "until docker compose exec -T db pg_isready -h 127.0.0.1 -U svc; do sleep 1; done";
+  await compose.type(
+    // The images are there. The program from before `docker compose` has no --wait.
+    commands.replace(/^.* build .*$/m, "").replace("--wait db", `db\n${ready}`),
+  );
+  await compose.healthy(["server", "worker"]);
+  expect(before).not.toBe("");
+  expect(await psql(keys)).toBe(before);
 });
