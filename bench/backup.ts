@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { upgrade } from "../core/revision/upgrade.ts";
+import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { openSql } from "../drizzle/client.ts";
 import { ensureDebianPostgres } from "../scripts/debian_postgres.ts";
 import { startDebianPostgres } from "../tests/support/debian_postgres.ts";

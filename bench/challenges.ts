@@ -1,4 +1,4 @@
-import { newSecret, newUserCode, sha256 } from "../core/secret.ts";
+import { newSecret, newUserCode, sha256 } from "../platform/secret.ts";
 import { openSql } from "../drizzle/client.ts";
 
 /** What the client of a pending challenge knows. */

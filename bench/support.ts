@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { upgrade } from "../core/revision/upgrade.ts";
+import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { openSql } from "../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
 

@@ -1,5 +1,5 @@
-import type { Backup } from "../core/backup/dump.ts";
-import type { OnProgress, Progress } from "../core/backup/progress.ts";
+import type { Backup } from "../drizzle/backup/dump.ts";
+import type { OnProgress, Progress } from "../drizzle/backup/progress.ts";
 import { canSpin } from "./client/progress.ts";
 import { Interrupted } from "./errors.ts";
 import type { Io } from "./io.ts";

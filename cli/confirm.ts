@@ -1,4 +1,4 @@
-import { Conflict } from "../core/errors.ts";
+import { Conflict } from "../platform/errors.ts";
 import type { Io } from "./io.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Environment } from "../core/config.ts";
+import type { Environment } from "../platform/variable.ts";
 import type { Io } from "./io.ts";
 
 /** The second may be a pooler's, which is nothing for schema changes and dumps. */
@@ -28,17 +28,17 @@ export async function databaseUrlIn(environment: Environment): Promise<string> {
   const url = await addressIn(environment);
   if (url !== undefined) return url;
   const [{ databaseMissing }, { ConfigurationError }] = await Promise.all([
-    import("../core/database_url.ts"),
-    import("../core/errors.ts"),
+    import("../drizzle/connection/database_url.ts"),
+    import("../platform/errors.ts"),
   ]);
   throw new ConfigurationError([databaseMissing]);
 }
 
 async function addressIn(environment: Environment): Promise<string | undefined> {
   const [{ readVariable }, { databaseUrlFault }, { ConfigurationError }] = await Promise.all([
-    import("../core/variable.ts"),
-    import("../core/database_url.ts"),
-    import("../core/errors.ts"),
+    import("../platform/variable.ts"),
+    import("../drizzle/connection/database_url.ts"),
+    import("../platform/errors.ts"),
   ]);
   for (const name of names) {
     const { text, fault: unread } = readVariable(environment, name, true);
@@ -52,8 +52,8 @@ async function addressIn(environment: Environment): Promise<string | undefined> 
 }
 
 async function oneServer(address: string): Promise<string> {
-  const { hasSeveralHosts } = await import("../core/database_url.ts");
+  const { hasSeveralHosts } = await import("../drizzle/connection/database_url.ts");
   if (!hasSeveralHosts(address)) return address;
-  const { singleAddress } = await import("../core/database_address.ts");
+  const { singleAddress } = await import("../drizzle/connection/database_address.ts");
   return await singleAddress(address);
 }

@@ -1,7 +1,7 @@
 import type { Args, ArgToken, Command, CommandContext, LazyCommand } from "gunshi/bone";
 import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
-import { nearest } from "../core/nearest.ts";
+import { nearest } from "../platform/nearest.ts";
 import type { CommandDefinition } from "./command.ts";
 import { UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, usageLine } from "./help.ts";

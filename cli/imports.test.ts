@@ -35,7 +35,7 @@ test("the version loads nothing at all", async () => {
 });
 
 test("help loads gunshi and nothing else", async () => {
-  const expected = ["cli/", "core/", "gunshi"];
+  const expected = ["cli/", "gunshi", "platform/"];
   expect(await loadedBy("--help")).toEqual(expected);
   expect(await loadedBy("login", "--help")).toEqual(expected);
   expect(await loadedBy("database", "upgrade", "--help")).toEqual(expected);
@@ -44,10 +44,10 @@ test("help loads gunshi and nothing else", async () => {
 
 test("login loads neither the server nor the database", async () => {
   // Off a terminal there is no spinner, and BROWSER needs no opener.
-  expect(await loadedBy("login", "alice")).toEqual(["cli/", "core/", "gunshi"]);
+  expect(await loadedBy("login", "alice")).toEqual(["cli/", "gunshi", "platform/"]);
 });
 
 test("whoami loads of Elysia only its client", async () => {
-  const expected = ["@elysiajs/eden", "cli/", "core/", "gunshi"];
+  const expected = ["@elysiajs/eden", "cli/", "gunshi", "platform/"];
   expect(await loadedBy("whoami")).toEqual(expected);
 });

@@ -1,6 +1,6 @@
 import { userInfo } from "node:os";
-import { type Clock, systemClock } from "../core/clock.ts";
-import type { Environment } from "../core/config.ts";
+import { type Clock, systemClock } from "../platform/clock.ts";
+import type { Environment } from "../platform/variable.ts";
 import { Interrupted } from "./errors.ts";
 
 /** Where text goes. `process.stdout` and `process.stderr` are such. */

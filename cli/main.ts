@@ -1,5 +1,5 @@
 #!/usr/bin/env bun
-import { release } from "../core/build.ts";
+import { release } from "../platform/build.ts";
 
 const argv = process.argv.slice(2);
 

@@ -1,5 +1,5 @@
-import type { HistoryEntry } from "../core/revision/inspect.ts";
-import type { SyncResult } from "../core/revision/triggers.ts";
+import type { HistoryEntry } from "../drizzle/revision/inspect.ts";
+import type { SyncResult } from "../drizzle/revision/triggers.ts";
 import type { Io } from "./io.ts";
 
 /** What a schema change tells while it runs. */

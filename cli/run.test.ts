@@ -8,7 +8,7 @@ import {
   TooManyRequests,
   Unauthenticated,
   Unavailable,
-} from "../core/errors.ts";
+} from "../platform/errors.ts";
 import { defineCommand } from "./command.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { run } from "./run.ts";

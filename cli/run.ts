@@ -1,5 +1,5 @@
 import { cli } from "gunshi/bone";
-import { ConfigurationError, type ErrorCode, SvcError } from "../core/errors.ts";
+import { ConfigurationError, type ErrorCode, SvcError } from "../platform/errors.ts";
 import { askingWord } from "./completion/scripts.ts";
 import { Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";

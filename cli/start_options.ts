@@ -1,5 +1,5 @@
 import { existsSync, fstatSync } from "node:fs";
-import { ConfigurationError } from "../core/errors.ts";
+import { ConfigurationError } from "../platform/errors.ts";
 import { UsageError } from "./errors.ts";
 import { kebab } from "./help.ts";
 

@@ -1,4 +1,4 @@
-import type { Environment } from "../core/config.ts";
+import type { Environment } from "../platform/variable.ts";
 import type { Io } from "./io.ts";
 
 /** What `svc up` keeps in the data directory while it runs, for its user alone. */
@@ -25,7 +25,7 @@ const choices = ["SVC_DATABASE_URL", "SVC_DATABASE_DIRECT_URL"].flatMap((name) =
 export async function serviceEnvironment(
   io: Pick<Io, "env" | "stderr">,
 ): Promise<{ environment: Environment; trial?: RunningTrial }> {
-  const { layered, readEnvironment } = await import("../core/environment.ts");
+  const { layered, readEnvironment } = await import("../platform/environment.ts");
   const explicit = readEnvironment(io.env);
   if (choices.some((name) => explicit[name]?.trim())) return { environment: explicit };
   const { runningTrial } = await import("./up/lock.ts");

@@ -3,7 +3,7 @@ import { setting } from "../drizzle/schema/index.ts";
 import { useDatabase } from "../tests/support/database.ts";
 import { warnOfDisagreement } from "./agreement.ts";
 import { readConfig } from "./config.ts";
-import { createLog } from "./log.ts";
+import { createLog } from "../platform/log.ts";
 
 const database = useDatabase(4);
 beforeEach(async () => void (await database.db.delete(setting)));

@@ -1,6 +1,6 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import { auditLog } from "../drizzle/schema/index.ts";
-import { addressScope } from "./address.ts";
+import { addressScope } from "../platform/address.ts";
 
 export type AuditAction =
   | "challenge.created"

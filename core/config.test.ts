@@ -4,9 +4,9 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig, variables } from "./config.ts";
-import { readEnvironment } from "./environment.ts";
-import { ConfigurationError } from "./errors.ts";
-import { whyUnreadable } from "./unreadable.ts";
+import { readEnvironment } from "../platform/environment.ts";
+import { ConfigurationError } from "../platform/errors.ts";
+import { whyUnreadable } from "../platform/unreadable.ts";
 
 test("without any variable the defaults of the specification and of login.md", () => {
   expect(readConfig({})).toMatchObject({

@@ -1,13 +1,21 @@
 import { FormatRegistry, OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { databaseUrlFault } from "./database_url.ts";
-import { ConfigurationError } from "./errors.ts";
-import { isTimeZone } from "./schedule/slot.ts";
-import { withoutPassword } from "./secret.ts";
-import { providersFault } from "./telemetry/providers.ts";
-import { telemetryVariables } from "./telemetry/variables.ts";
-import { readVariable } from "./variable.ts";
-import { oneOf, optional, seconds, secret, url, type Variable, variable } from "./variable_kinds.ts";
+import { databaseUrlFault } from "../drizzle/connection/database_url.ts";
+import { ConfigurationError } from "../platform/errors.ts";
+import { isTimeZone } from "../platform/clock.ts";
+import { withoutPassword } from "../platform/secret.ts";
+import { providersFault } from "../platform/telemetry/providers.ts";
+import { telemetryVariables } from "../platform/telemetry/variables.ts";
+import { type Environment, readVariable } from "../platform/variable.ts";
+import {
+  oneOf,
+  optional,
+  seconds,
+  secret,
+  url,
+  type Variable,
+  variable,
+} from "../platform/variable_kinds.ts";
 
 /** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
 const slugs = (value?: string) => {
@@ -259,7 +267,6 @@ FormatRegistry.Set("database address", (text) => databaseUrlFault(text) === unde
 
 type Variables = typeof variables;
 export type Config = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the whole configuration once. An empty variable counts as not set.

@@ -1,7 +1,8 @@
-import { type Environment, readValue, variables } from "./config.ts";
-import { layered } from "./environment.ts";
+import { readValue, variables } from "./config.ts";
+import type { Environment } from "../platform/variable.ts";
+import { layered } from "../platform/environment.ts";
 import type { Setting } from "./plugin/settings.ts";
-import { masked, withoutPassword } from "./secret.ts";
+import { masked, withoutPassword } from "../platform/secret.ts";
 
 /** One row of `svc server config` (spec 2.5). */
 export interface ConfigRow {

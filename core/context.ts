@@ -1,11 +1,9 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
 import type { EventCounts } from "./audit.ts";
-import type { Background } from "./background.ts";
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../platform/clock.ts";
 import type { Config } from "./config.ts";
-import type { Log } from "./log.ts";
-import type { Plugins } from "./plugin/choose.ts";
-import type { Telemetry } from "./telemetry/telemetry.ts";
+import type { Log } from "../platform/log.ts";
+import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 
 /** What every verb of core is handed: where things are kept, what time it is, how we are set up, where to tell. */
 export interface Context {
@@ -17,13 +15,6 @@ export interface Context {
   telemetry?: Telemetry;
   /** Where unauthenticated events are counted; only a server has any. */
   counts?: EventCounts;
-}
-
-/** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */
-export interface PluginContext extends Context {
-  plugins: Plugins;
-  /** Where work goes on that a request does not wait for; in a program that only asks, nowhere. */
-  background?: Background;
 }
 
 /** A person, as vouched for by single sign-on. */

@@ -1,4 +1,4 @@
-import { ConfigurationError } from "./errors.ts";
+import { ConfigurationError } from "../platform/errors.ts";
 
 /** The variable that a fault is about. */
 const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;

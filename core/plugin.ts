@@ -1,5 +1,5 @@
 /**
- * What a plugin and the service know of each other. A plugin imports this file and core/errors.ts, and nothing else of
+ * What a plugin and the service know of each other. A plugin imports this file and platform/errors.ts, and nothing else of
  * ours; one of a third party needs neither, since a plugin is a plain object.
  *
  * - **plugin**: a named, versioned way to do one kind of thing (its **type**), e.g. to read terms from a file

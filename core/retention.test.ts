@@ -4,8 +4,8 @@ import { PgTable } from "drizzle-orm/pg-core";
 import * as schema from "../drizzle/schema/index.ts";
 import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
 import { startTestServer } from "../tests/support/server.ts";
-import { after } from "./clock.ts";
-import { sha256 } from "./secret.ts";
+import { after } from "../platform/clock.ts";
+import { sha256 } from "../platform/secret.ts";
 import { EventCounts } from "./audit.ts";
 import { deleteExpired } from "./retention.ts";
 

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
-import { after } from "./clock.ts";
+import { after } from "../platform/clock.ts";
 import type { Context } from "./context.ts";
 
 const daySeconds = 24 * 3600;

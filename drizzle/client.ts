@@ -1,10 +1,10 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
-import { prepareInTransactions } from "./prepare.ts";
+import { prepareInTransactions } from "./connection/prepare.ts";
 import * as schema from "./schema/index.ts";
-import { openSql } from "./sql.ts";
-import { type PoolWatch, watchSql } from "./watch.ts";
+import { openSql } from "./connection/sql.ts";
+import { type PoolWatch, watchSql } from "./connection/watch.ts";
 
-export { openSql, type Sql } from "./sql.ts";
+export { openSql, type Sql } from "./connection/sql.ts";
 
 export type Database = PostgresJsDatabase<typeof schema>;
 export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { scripts } from "../cli/completion/scripts.ts";
 import { manualPage } from "../cli/man.ts";
 import { root as commands } from "../cli/tree.ts";
-import { readRevisionsFrom, revisionsDirectory } from "../core/revision/read.ts";
+import { readRevisionsFrom, revisionsDirectory } from "../drizzle/revision/read.ts";
 import { type Platform, platforms, runtimeOf } from "./runtimes.ts";
 
 const root = join(import.meta.dir, "..");

@@ -88,7 +88,9 @@ function ensureWhatIsNeeded(files: string[]): void {
 
 function anyNames(files: string[], what: RegExp): boolean {
   const all = [
-    ...new Bun.Glob("{core,server,worker,cli,idp,plugins,drizzle,scripts,tests}/**/*.test.ts").scanSync(root),
+    ...new Bun.Glob(
+      "{cli,core,deploy,drizzle,platform,plugins,scripts,server,tests,trial,worker}/**/*.test.ts",
+    ).scanSync(root),
   ];
   const chosen = all.filter((path) =>
     files.length === 0 ? !path.startsWith(containers) : files.some((file) => matches(path, file)),

@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { isOutOfSpace } from "../core/database_error.ts";
-import type { Verbosity } from "../core/log.ts";
-import type { MetricsPlace } from "../core/telemetry/endpoint.ts";
+import { isOutOfSpace } from "../drizzle/database_error.ts";
+import type { Verbosity } from "../platform/log.ts";
+import type { MetricsPlace } from "../platform/telemetry/endpoint.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";

@@ -1,8 +1,8 @@
 import type { Server } from "bun";
-import type { ChallengeWatch } from "../core/challenge/watch.ts";
-import type { PluginContext } from "../core/context.ts";
+import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
+import type { PluginContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
-import type { Keys } from "../core/token/keys.ts";
+import type { Keys } from "../core/auth/token/keys.ts";
 import type { ProxyTrust } from "./address.ts";
 import { clientAddress } from "./address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";

@@ -1,7 +1,7 @@
 import { prettyFactory } from "pino-pretty";
 import { join } from "node:path";
-import { hostInUrl } from "../core/address.ts";
-import { stopSignal } from "../core/stop_signal.ts";
+import { hostInUrl } from "../platform/address.ts";
+import { stopSignal } from "../platform/stop_signal.ts";
 import { errorPage } from "./start/error_page.ts";
 import { onceMore } from "./start/supervise.ts";
 import { watchFiles } from "./start/watch.ts";
@@ -18,7 +18,7 @@ export interface DevelopOptions {
 }
 
 const root = join(import.meta.dir, "..");
-const watched = ["server", "core", "plugins", "drizzle/schema", ".env"].map((path) => join(root, path));
+const watched = ["server", "core", "platform", "plugins", "drizzle", ".env"].map((path) => join(root, path));
 const graceMilliseconds = 2000;
 /** What a page shows of a process that failed. */
 const keptLines = 200;

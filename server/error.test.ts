@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { Elysia, t } from "elysia";
-import { createLog } from "../core/log.ts";
+import { createLog } from "../platform/log.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { createTestDatabase } from "../tests/support/database.ts";
 import { errorAnswer, faultOf } from "./error.ts";

@@ -1,7 +1,6 @@
-import type { Environment } from "../core/config.ts";
 import { loadPackages } from "../core/plugin/load.ts";
 import { createRegistry, type PluginRegistry } from "../core/plugin/registry.ts";
-import { readVariable } from "../core/variable.ts";
+import { readVariable, type Environment } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Environment } from "../core/config.ts";
+import type { Environment } from "../platform/variable.ts";
 import { namesOf, ownNames, type Setting } from "../core/plugin/settings.ts";
 import { installedPlugins } from "./installed_plugins.ts";
 

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
-import { looksLikeSecret, sha256Hex } from "../core/secret.ts";
-import { LogBudget } from "../core/log_budget.ts";
+import { looksLikeSecret, sha256Hex } from "../platform/secret.ts";
+import { LogBudget } from "../platform/log_budget.ts";
 import { clientAddress } from "./address.ts";
 import { isAuthenticated } from "./auth/actor.ts";
 import type { Deps, ServerNow } from "./deps.ts";

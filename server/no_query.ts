@@ -1,5 +1,5 @@
 import type { AnyElysia } from "elysia";
-import { InvalidInput } from "../core/errors.ts";
+import { InvalidInput } from "../platform/errors.ts";
 import { asksForToken } from "./auth/actor.ts";
 import { unknownName } from "./error.ts";
 

@@ -1,4 +1,4 @@
-import { plainAddress } from "../core/address.ts";
+import { plainAddress } from "../platform/address.ts";
 import type { Deps, ServerNow } from "./deps.ts";
 
 /** What a browser is told of every answer that does not say otherwise itself: it is data, for whoever asked, and not kept. */

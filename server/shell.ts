@@ -1,18 +1,19 @@
 import { mkdirSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { Recoverable, type REPLServer, start } from "node:repl";
 import { inspect } from "node:util";
 import { runInThisContext } from "node:vm";
 import { Glob } from "bun";
-import { isLoopbackHost } from "../core/address.ts";
-import { type Environment, readConfig } from "../core/config.ts";
-import { ConfigurationError, SvcError } from "../core/errors.ts";
-import { systemClock } from "../core/clock.ts";
-import { createLog } from "../core/log.ts";
-import { sourceFaults } from "../core/source_error.ts";
-import { singleAddress } from "../core/database_address.ts";
-import { databaseMissing } from "../core/database_url.ts";
+import { isLoopbackHost } from "../platform/address.ts";
+import { readConfig } from "../core/config.ts";
+import type { Environment } from "../platform/variable.ts";
+import { ConfigurationError, SvcError } from "../platform/errors.ts";
+import { systemClock } from "../platform/clock.ts";
+import { createLog } from "../platform/log.ts";
+import { sourceFaults } from "../platform/source_error.ts";
+import { singleAddress } from "../drizzle/connection/database_address.ts";
+import { databaseMissing } from "../drizzle/connection/database_url.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
 import * as tables from "../drizzle/schema/index.ts";
 import { readHttpsUrls } from "./https_urls.ts";
@@ -33,7 +34,7 @@ export interface ShellOptions {
 const banner = `svc shell. TypeScript, with await at the top level. There are:
   config    the configuration            app      the application: await app.handle(new Request(...))
   db        drizzle, on the database     tables   its tables: await db.$count(tables.incident)
-  sql       sql\`select 1\`                services  await services.document: what core/document can do
+  sql       sql\`select 1\`                services  await services.document: what core/incident/document can do
   context   what services are handed     clock    clock.now()
 Ctrl-D ends it.
 `;
@@ -79,11 +80,11 @@ export async function shell({
 
 const root = join(import.meta.dir, "..");
 
-/** What each folder of `core` can do, for `await services.document`; loaded when it is first asked for. */
+/** What each folder of `core` with files in it can do, by its own name, for `await services.document`; loaded when it is first asked for. */
 function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
-  const files = [...new Glob("core/*/*.ts").scanSync(root)].filter((file) => !file.endsWith(".test.ts"));
+  const files = [...new Glob("core/*/**/*.ts").scanSync(root)].filter((file) => !file.endsWith(".test.ts"));
   const services = {};
-  for (const [domain, paths] of Map.groupBy(files, (file) => file.split("/")[1] ?? "")) {
+  for (const [domain, paths] of Map.groupBy(files, (file) => basename(dirname(file)))) {
     const load = async () => {
       const modules: object[] = await Promise.all(paths.map((path) => import(join(root, path))));
       return Object.assign({}, ...modules);

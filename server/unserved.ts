@@ -1,11 +1,12 @@
-import { Background } from "../core/background.ts";
-import { ChallengeWatch } from "../core/challenge/watch.ts";
-import { systemClock } from "../core/clock.ts";
-import { type Config, type Environment, readConfig } from "../core/config.ts";
-import { createLog } from "../core/log.ts";
+import { Background } from "../platform/background.ts";
+import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
+import { systemClock } from "../platform/clock.ts";
+import { type Config, readConfig } from "../core/config.ts";
+import type { Environment } from "../platform/variable.ts";
+import { createLog } from "../platform/log.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
 import { createRegistry } from "../core/plugin/registry.ts";
-import { Keys } from "../core/token/keys.ts";
+import { Keys } from "../core/auth/token/keys.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { proxyTrust } from "./address.ts";

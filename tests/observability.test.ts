@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { watchPools } from "../core/telemetry/database.ts";
-import { observePlugins } from "../core/telemetry/plugins.ts";
+import { watchPools } from "../drizzle/connection/telemetry.ts";
+import { observePlugins } from "../core/plugin/observe.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
 import { ObservedRequests } from "../server/metrics/requests.ts";

@@ -1,4 +1,4 @@
-import { Unavailable } from "../core/errors.ts";
+import { Unavailable } from "../platform/errors.ts";
 import { type ActivePlugin, callPlugin } from "../core/plugin/call.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../core/plugin/methods.ts";
 import type { TaskContext } from "./task.ts";

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Transaction } from "../drizzle/client.ts";
 import type { Fault, TaskResult } from "../core/schedule/finish.ts";
 import { endsRun, lockedReason, recordFailure } from "./item.ts";
-import { transience } from "../core/database_error.ts";
+import { transience } from "../drizzle/database_error.ts";
 import type { TaskContext } from "./task.ts";
 import { pause } from "./time.ts";
 

@@ -1,5 +1,5 @@
 import { type Database, type DatabaseClient, openDatabase } from "../drizzle/client.ts";
-import type { PoolWatch } from "../drizzle/watch.ts";
+import type { PoolWatch } from "../drizzle/connection/watch.ts";
 
 /** Claims, leases and heartbeats have connections of their own: no task's work holds them up. */
 const scheduleConnections = 3;

@@ -1,4 +1,4 @@
-import { after } from "../core/clock.ts";
+import { after } from "../platform/clock.ts";
 import type { ScheduleContext } from "../core/schedule/claim.ts";
 import { previousSlot } from "../core/schedule/slot.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";

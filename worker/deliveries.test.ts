@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { PgBoss } from "pg-boss";
-import { bossOptions } from "../core/delivery/job.ts";
-import { resendAllDead } from "../core/delivery/resend.ts";
+import { bossOptions } from "../core/outbox/job.ts";
+import { resendAllDead } from "../core/outbox/resend.ts";
 import type { Fake } from "../plugins/fake/fake.ts";
 import { fakeConversation } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";

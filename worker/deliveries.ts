@@ -1,7 +1,7 @@
 import { PgBoss } from "pg-boss";
-import { attemptDelivery, buryDelivery } from "../core/delivery/attempt.ts";
-import { bossError, bossOptions, deadQueue, deliveryQueue, recipientQueue } from "../core/delivery/job.ts";
-import { addressForPg } from "../drizzle/address_pg.ts";
+import { attemptDelivery, buryDelivery } from "../core/incident/delivery/attempt.ts";
+import { bossError, bossOptions, deadQueue, deliveryQueue, recipientQueue } from "../core/outbox/job.ts";
+import { addressForPg } from "../drizzle/connection/address_pg.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 

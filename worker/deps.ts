@@ -1,5 +1,5 @@
 import type { Config } from "../core/config.ts";
-import type { Log } from "../core/log.ts";
+import type { Log } from "../platform/log.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
 import type { ScheduleContext } from "../core/schedule/claim.ts";
 import type { Database } from "../drizzle/client.ts";

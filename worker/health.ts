@@ -1,5 +1,5 @@
-import { SvcError } from "../core/errors.ts";
-import { hostInUrl } from "../core/address.ts";
+import { SvcError } from "../platform/errors.ts";
+import { hostInUrl } from "../platform/address.ts";
 import { goneSeconds } from "../core/schedule/heartbeat.ts";
 
 /** A loop that was not seen for so long is broken: with or without a database, it asks several times a minute. */

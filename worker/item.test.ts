@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { DrizzleQueryError } from "drizzle-orm";
-import { Conflict, Unavailable } from "../core/errors.ts";
-import { createLog } from "../core/log.ts";
+import { Conflict, Unavailable } from "../platform/errors.ts";
+import { createLog } from "../platform/log.ts";
 import type { Fault } from "../core/schedule/finish.ts";
 import { workOnItem } from "./item.ts";
 

@@ -1,5 +1,5 @@
-import { operatorsError, transience } from "../core/database_error.ts";
-import { Conflict, SvcError, Unavailable } from "../core/errors.ts";
+import { operatorsError, transience } from "../drizzle/database_error.ts";
+import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 import { withoutQuery } from "../drizzle/query_error.ts";
 import type { TaskContext } from "./task.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { readConfig } from "../core/config.ts";
-import { createLog } from "../core/log.ts";
+import { createLog } from "../platform/log.ts";
 import { claimNow } from "../core/schedule/claim.ts";
 import { pauseTask } from "../core/schedule/pause.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";

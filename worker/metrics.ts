@@ -1,8 +1,8 @@
-import type { Attempt } from "../core/delivery/attempt.ts";
-import { countDeliveries } from "../core/delivery/list.ts";
+import type { Attempt } from "../core/incident/delivery/attempt.ts";
+import { countDeliveries } from "../core/outbox/list.ts";
 import type { Claim } from "../core/schedule/claim.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
-import type { Telemetry } from "../core/telemetry/telemetry.ts";
+import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { Outcome } from "./run.ts";
 import { inTime } from "./time.ts";

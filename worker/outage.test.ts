@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createLog } from "../core/log.ts";
+import { createLog } from "../platform/log.ts";
 import { Outage } from "./outage.ts";
 
 const never = new AbortController().signal;

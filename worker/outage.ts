@@ -1,5 +1,5 @@
-import { reasonOf } from "../core/database_error.ts";
-import type { Log } from "../core/log.ts";
+import { reasonOf } from "../drizzle/database_error.ts";
+import type { Log } from "../platform/log.ts";
 import { pause } from "./time.ts";
 
 const firstPauseMilliseconds = 100;

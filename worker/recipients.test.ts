@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { attemptDelivery } from "../core/delivery/attempt.ts";
-import { resendDelivery } from "../core/delivery/resend.ts";
+import { attemptDelivery } from "../core/incident/delivery/attempt.ts";
+import { resendDelivery } from "../core/outbox/resend.ts";
 import { readConfig } from "../core/config.ts";
 import { openPlugins } from "../core/plugin/open.ts";
 import type { Plugins } from "../core/plugin/choose.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { after } from "../core/clock.ts";
+import { after } from "../platform/clock.ts";
 import { readConfig } from "../core/config.ts";
-import { Unavailable } from "../core/errors.ts";
-import { createLog } from "../core/log.ts";
+import { Unavailable } from "../platform/errors.ts";
+import { createLog } from "../platform/log.ts";
 import { type Claim, claimDue, claimNow } from "../core/schedule/claim.ts";
 import { excuseAttempt } from "../core/schedule/lease.ts";
 import { openDatabase } from "../drizzle/client.ts";

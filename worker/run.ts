@@ -1,6 +1,6 @@
-import { after } from "../core/clock.ts";
-import { errorCode, operatorsError, transience } from "../core/database_error.ts";
-import { SvcError } from "../core/errors.ts";
+import { after } from "../platform/clock.ts";
+import { errorCode, operatorsError, transience } from "../drizzle/database_error.ts";
+import { SvcError } from "../platform/errors.ts";
 import type { Claim } from "../core/schedule/claim.ts";
 import { type Ending, type Fault, finishRun, putOff, type TaskResult } from "../core/schedule/finish.ts";
 import { giveBack, renewLease, runLost, whileHeld } from "../core/schedule/lease.ts";

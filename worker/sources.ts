@@ -1,4 +1,4 @@
-import { Unavailable } from "../core/errors.ts";
+import { Unavailable } from "../platform/errors.ts";
 import type { TaskResult } from "../core/schedule/finish.ts";
 import { shown } from "../core/plugin/mask.ts";
 import { type Followed, keepRecords } from "../core/sync/keep.ts";

@@ -1,10 +1,10 @@
-import { SvcError } from "../core/errors.ts";
-import type { Environment } from "../core/config.ts";
-import { createLifecycleLog, Verbosity } from "../core/log.ts";
-import { stopSignal } from "../core/stop_signal.ts";
+import { SvcError } from "../platform/errors.ts";
+import type { Environment } from "../platform/variable.ts";
+import { createLifecycleLog, Verbosity } from "../platform/log.ts";
+import { stopSignal } from "../platform/stop_signal.ts";
 import type { TaskName } from "../core/schedule/tasks.ts";
-import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../core/telemetry/endpoint.ts";
-import { startWatchdog } from "../core/watchdog.ts";
+import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../platform/telemetry/endpoint.ts";
+import { startWatchdog } from "../platform/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";
 import { type OpenWorker, openWorker } from "./open.ts";

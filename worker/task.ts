@@ -1,5 +1,5 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
-import type { PluginContext } from "../core/context.ts";
+import type { PluginContext } from "../core/plugin/context.ts";
 import type { Fault, TaskResult } from "../core/schedule/finish.ts";
 
 /**

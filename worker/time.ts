@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.ts";
+import type { Clock } from "../platform/clock.ts";
 
 /** Timers of the runtime end at most this late by themselves, and long ones are looked at in between. */
 const longestTimerMilliseconds = 5000;

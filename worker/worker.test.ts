@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { readConfig } from "../core/config.ts";
-import { createLog } from "../core/log.ts";
+import { createLog } from "../platform/log.ts";
 import { TestClock } from "../tests/support/clock.ts";
 import { useDatabase } from "../tests/support/database.ts";
 import { everySeconds, scheduleOf } from "../tests/support/schedule.ts";

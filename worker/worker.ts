@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { errorCode, operatorsError } from "../core/database_error.ts";
+import { errorCode, operatorsError } from "../drizzle/database_error.ts";
 import { type Claim, claimDue, claimNow, type ScheduleContext } from "../core/schedule/claim.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";

@@ -1,5 +1,5 @@
-import { copyIn } from "../../core/backup/copy.ts";
-import { randomOf } from "../../core/example/random.ts";
+import { copyIn } from "../../drizzle/backup/copy.ts";
+import { randomOf } from "../../trial/example/random.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import { retired, writerOf } from "./words.ts";
 

@@ -1,12 +1,12 @@
 import { drizzle } from "drizzle-orm/postgres-js";
-import { systemClock } from "../../core/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { readConfig } from "../../core/config.ts";
 import type { Actor, Context } from "../../core/context.ts";
-import { listDocuments } from "../../core/document/list.ts";
-import { listIncidents } from "../../core/incident/list.ts";
-import { createLog } from "../../core/log.ts";
-import { searchAll } from "../../core/search/search.ts";
-import { listTasks } from "../../core/task/list.ts";
+import { listDocuments } from "../../core/incident/document/list.ts";
+import { listIncidents } from "../../core/incident/incident/list.ts";
+import { createLog } from "../../platform/log.ts";
+import { searchAll } from "../../core/incident/search/search.ts";
+import { listTasks } from "../../core/incident/task/list.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { BenchError } from "../support.ts";

@@ -1,4 +1,4 @@
-import { randomOf } from "../../core/example/random.ts";
+import { randomOf } from "../../trial/example/random.ts";
 import { requestText } from "../wrk.ts";
 import { isRestricted, type Size } from "./data.ts";
 import { retired, vocabulary } from "./words.ts";

@@ -1,8 +1,8 @@
-import { systemClock } from "../../core/clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
-import { signToken } from "../../core/token/issue.ts";
-import { Keys } from "../../core/token/keys.ts";
+import { createLog } from "../../platform/log.ts";
+import { signToken } from "../../core/auth/token/issue.ts";
+import { Keys } from "../../core/auth/token/keys.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { token } from "../../drizzle/schema/index.ts";
 import { email } from "./data.ts";

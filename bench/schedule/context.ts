@@ -1,5 +1,5 @@
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
+import { createLog } from "../../platform/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Database } from "../../drizzle/client.ts";
 import type { TestClock } from "../../tests/support/clock.ts";

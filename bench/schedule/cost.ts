@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { costOf, type Formula } from "../../core/cost/formula.ts";
+import { costOf, type Formula } from "../../core/incident/cost/formula.ts";
 import { formula, multipliers } from "../../core/populate/defaults.ts";
 import { populate } from "../../core/populate/populate.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";

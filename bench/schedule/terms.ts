@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { sha256 } from "../../core/secret.ts";
-import { readVocabulary } from "../../core/term/vocabulary.ts";
+import { sha256 } from "../../platform/secret.ts";
+import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";

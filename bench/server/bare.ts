@@ -1,5 +1,5 @@
-import { createLog } from "../../core/log.ts";
-import { schemaStatus } from "../../core/revision/status.ts";
+import { createLog } from "../../platform/log.ts";
+import { schemaStatus } from "../../drizzle/revision/status.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { shared } from "../../server/health/shared.ts";
 import { usualHeaders } from "../../server/security_headers.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { NOW } from "../testing/io.ts";
 import { readChallenge, readDecision, readUser } from "./answer.ts";

@@ -1,4 +1,4 @@
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { printable } from "../text.ts";
 import { isLoopback, type Server } from "./server.ts";
 import { type AccessToken, readToken } from "./token.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Forbidden, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { Forbidden, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Fetch } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { script, testIo } from "../testing/io.ts";

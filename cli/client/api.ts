@@ -1,5 +1,5 @@
 import { treaty } from "@elysiajs/eden/treaty2";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import type { App } from "../../server/app.ts";
 import type { Io } from "../io.ts";
 import { readUser } from "./answer.ts";

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
-import type { Environment } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
 
 /**
  * Why no browser should be opened; undefined when one should. `asked` is what `--browser` or `--no-browser` says.

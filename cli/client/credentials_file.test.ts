@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { configHome } from "../testing/io.ts";
 import { withEntry } from "./credentials.ts";
 import { credentialsPath, readCredentials, updateCredentials } from "./credentials_file.ts";

@@ -1,4 +1,4 @@
-import { InvalidInput, SvcError } from "../../core/errors.ts";
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { FakeServer } from "../testing/fake_server.ts";
 import { type TestIo, testIo } from "../testing/io.ts";
 import { type Entry, withEntry } from "./credentials.ts";

@@ -1,4 +1,4 @@
-import { SvcError, Unavailable } from "../../core/errors.ts";
+import { SvcError, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { revoke } from "./api.ts";
 import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "./credentials.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import type { Fetch } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { NOW, script, testIo } from "../testing/io.ts";

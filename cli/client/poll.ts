@@ -1,4 +1,4 @@
-import { Forbidden, NotFound, type SvcError, Unavailable } from "../../core/errors.ts";
+import { Forbidden, NotFound, type SvcError, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import { type Challenge, type Decision, readDecision } from "./answer.ts";
 import { NetworkFault, problem, request, retryAfter } from "./request.ts";

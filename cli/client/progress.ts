@@ -1,5 +1,5 @@
 import type { WriteStream } from "node:tty";
-import type { Environment } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { Io, Output } from "../io.ts";
 import { printable } from "../text.ts";
 

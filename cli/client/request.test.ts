@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { TooManyRequests, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { TooManyRequests, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { Interrupted } from "../errors.ts";
 import { script, testIo } from "../testing/io.ts";
 import { NetworkFault, problem, request, retryAfter } from "./request.ts";

@@ -5,7 +5,7 @@ import {
   TooManyRequests,
   Unauthenticated,
   Unavailable,
-} from "../../core/errors.ts";
+} from "../../platform/errors.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { printable } from "../text.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import { chooseServer, isLoopback, parseServer, plainHttpWarning } from "./server.ts";
 

@@ -1,4 +1,4 @@
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import { printable } from "../text.ts";
 

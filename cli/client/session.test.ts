@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { ConfigurationError, Unauthenticated } from "../../core/errors.ts";
+import { ConfigurationError, Unauthenticated } from "../../platform/errors.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { NOW, type TestIo, testIo } from "../testing/io.ts";
 import { withEntry } from "./credentials.ts";

@@ -1,4 +1,4 @@
-import { ConfigurationError, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
 import type { Credentials, Entry } from "./credentials.ts";
 import { readCredentials } from "./credentials_file.ts";

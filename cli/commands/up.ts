@@ -1,4 +1,4 @@
-import { defaultPassword, trialUsers } from "../../idp/users.ts";
+import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
 import { defineCommand } from "../command.ts";
 import { parsePort } from "../up/ports.ts";
 import { assertSourceTree } from "../up/source_tree.ts";

@@ -1,5 +1,5 @@
-import { inOrder } from "../../core/revision/graph.ts";
-import { readRevisions } from "../../core/revision/read.ts";
+import { inOrder } from "../../drizzle/revision/graph.ts";
+import { readRevisions } from "../../drizzle/revision/read.ts";
 import { type Finished, svc } from "./process.ts";
 
 /** The release's revisions, the head last. */

@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../../core/clock.ts";
-import { exampleData } from "../../core/example/data.ts";
-import { loadExample } from "../../core/example/load.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { exampleData } from "../../trial/example/data.ts";
+import { loadExample } from "../../trial/example/load.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import type { Settings } from "./settings.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import { lockDirectory } from "./lock.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-lock-"));

@@ -1,5 +1,5 @@
 import { createServer } from "node:net";
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 
 /** What is the matter with a port. */

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { and, eq, gt } from "drizzle-orm";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { behindNow, databaseClock } from "../../core/schedule/database_clock.ts";
 import { goneSeconds } from "../../core/schedule/heartbeat.ts";
 import { openDatabase } from "../../drizzle/client.ts";

@@ -1,4 +1,4 @@
-import { defaultPassword, trialUsers } from "../../idp/users.ts";
+import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
 import type { Output } from "../io.ts";
 import type { Settings } from "./settings.ts";
 

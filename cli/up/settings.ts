@@ -1,9 +1,10 @@
 import { join, resolve } from "node:path";
-import { hostInUrl } from "../../core/address.ts";
-import { type Config, type Environment, readConfig } from "../../core/config.ts";
-import { readEnvironment } from "../../core/environment.ts";
-import { ConfigurationError } from "../../core/errors.ts";
-import { isLoopback } from "../../idp/loopback.ts";
+import { hostInUrl } from "../../platform/address.ts";
+import { type Config, readConfig } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { readEnvironment } from "../../platform/environment.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { isLoopback } from "../../trial/idp/loopback.ts";
 import { chooseFreePort } from "./ports.ts";
 
 /** The clone that this file is in. */

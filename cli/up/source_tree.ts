@@ -1,5 +1,5 @@
-import { SvcError } from "../../core/errors.ts";
-import { hasSourceTree } from "../../core/source_tree.ts";
+import { SvcError } from "../../platform/errors.ts";
+import { hasSourceTree } from "../../platform/own_command.ts";
 
 /** @throws SvcError in the single executable, which does not carry PostgreSQL and the trial sign-in provider */
 export function assertSourceTree(command: string): void {

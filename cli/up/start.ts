@@ -1,8 +1,9 @@
 import { join } from "node:path";
-import { hostInUrl } from "../../core/address.ts";
-import { type Environment, variables } from "../../core/config.ts";
-import { singleAddress } from "../../core/database_address.ts";
-import { Unavailable } from "../../core/errors.ts";
+import { hostInUrl } from "../../platform/address.ts";
+import { variables } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { singleAddress } from "../../drizzle/connection/database_address.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { init } from "../../core/populate/init.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";

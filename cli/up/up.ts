@@ -1,5 +1,5 @@
-import { SvcError } from "../../core/errors.ts";
-import type { Environment } from "../../core/config.ts";
+import { SvcError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { Interrupted } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { type DirectoryLock, lockDirectory } from "./lock.ts";

@@ -1,6 +1,6 @@
 import { getTableColumns, isNull } from "drizzle-orm";
 import { application } from "../../drizzle/schema/index.ts";
-import { descriptionLength, parseName, parseText, parseUrl } from "../text.ts";
+import { descriptionLength, parseName, parseText, parseUrl } from "../../platform/text.ts";
 import { byText, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 

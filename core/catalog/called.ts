@@ -1,6 +1,6 @@
 import type { Actor } from "../context.ts";
-import { Forbidden } from "../errors.ts";
-import type { Reasons } from "../reason.ts";
+import { Forbidden } from "../../platform/errors.ts";
+import type { Reasons } from "./reason.ts";
 
 type Called = Reasons & { email: string | null };
 

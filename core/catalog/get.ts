@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Context } from "../context.ts";
-import type { Reader } from "../incident/visibility.ts";
+import type { Reader } from "../incident/visibility/visibility.ts";
 import { type CatalogTable, type Columns, type Item, noSuch, type Resource } from "./resource.ts";
 
 /** @throws NotFound also for one that the reader may not know of */

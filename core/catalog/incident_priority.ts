@@ -1,6 +1,6 @@
 import { getTableColumns } from "drizzle-orm";
 import { incidentPriority } from "../../drizzle/schema/index.ts";
-import { descriptionLength, parseName, parseText } from "../text.ts";
+import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { byText, type Resource } from "./resource.ts";
 
 const columns = getTableColumns(incidentPriority);

@@ -5,11 +5,11 @@ import {
   individualIncidentType,
   individualTerm,
 } from "../../drizzle/schema/index.ts";
-import { mayKnow } from "../incident/visibility.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
-import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
-import { parseName } from "../text.ts";
-import { parseUserName } from "../user/field.ts";
+import { mayKnow } from "../incident/visibility/visibility.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
+import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "./reason.ts";
+import { parseName } from "../../platform/text.ts";
+import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { releaseFromLists, releaseFromTombstones } from "./release.ts";
 import { byText, type Resource } from "./resource.ts";

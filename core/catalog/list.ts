@@ -1,7 +1,7 @@
 import { and, eq } from "drizzle-orm";
 import type { PgTable } from "drizzle-orm/pg-core";
 import type { Context } from "../context.ts";
-import type { Reader } from "../incident/visibility.ts";
+import type { Reader } from "../incident/visibility/visibility.ts";
 import type { Key } from "../list/cursor.ts";
 import { type ListQuery, startPage } from "../list/page.ts";
 import type { CatalogTable, Columns, Item, Resource } from "./resource.ts";

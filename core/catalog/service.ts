@@ -1,9 +1,9 @@
 import { getTableColumns } from "drizzle-orm";
 import { service } from "../../drizzle/schema/index.ts";
-import { InvalidInput } from "../errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import type { PluginRegistry } from "../plugin/registry.ts";
-import { rosterSlug, type Rotation, rotationColumn, setRotation } from "../rotation/rotation.ts";
-import { descriptionLength, parseName, parseText } from "../text.ts";
+import { rosterSlug, type Rotation, rotationColumn, setRotation } from "./rotation/rotation.ts";
+import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 
 const { search, ...row } = getTableColumns(service);

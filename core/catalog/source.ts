@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { Conflict } from "../errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import type { Plugins } from "../plugin/choose.ts";
 import type { Resource } from "./resource.ts";
 

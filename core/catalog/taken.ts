@@ -1,4 +1,4 @@
-import { Conflict } from "../errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 
 /** Rejects with a Conflict that says which value another record has, when a unique index refuses the write. */
 export async function unlessTaken<T>(taken: Readonly<Record<string, string>>, write: Promise<T>): Promise<T> {

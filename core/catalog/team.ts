@@ -1,9 +1,9 @@
 import { getTableColumns } from "drizzle-orm";
 import { team, teamIncidentPriority, teamIncidentType, teamTerm } from "../../drizzle/schema/index.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "../link.ts";
-import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "../reason.ts";
-import { descriptionLength, parseName, parseText } from "../text.ts";
-import { parseUserName } from "../user/field.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
+import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "./reason.ts";
+import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
+import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
 import { releaseFromLists } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";

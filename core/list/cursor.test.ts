@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { InvalidInput } from "../errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import { type Key, type KeyKind, readCursor, writeCursor } from "./cursor.ts";
 
 const keys: Record<KeyKind, fc.Arbitrary<Key>> = {

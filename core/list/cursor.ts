@@ -1,4 +1,4 @@
-import { InvalidInput } from "../errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 
 /** What a list may go by. */
 export type KeyKind = "text" | "id" | "rank" | "instant";

@@ -7,7 +7,7 @@ import { useDatabase } from "../../tests/support/database.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
 import "../../tests/support/seed.ts";
 import { noteAsked, pagesRead, rowsRead } from "../../tests/support/statements.ts";
-import { mayReadOf } from "../incident/visibility.ts";
+import { mayReadOf } from "../incident/visibility/visibility.ts";
 import { newestMatches } from "./newest.ts";
 import { wordsOf } from "./page.ts";
 

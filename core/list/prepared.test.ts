@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
-import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility/visibility.ts";
 import { rita } from "../../tests/support/flow.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
 import { type ListQuery, startPage } from "./page.ts";

@@ -3,7 +3,7 @@ import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
-import { mayReadOf } from "../incident/visibility.ts";
+import { mayReadOf } from "../incident/visibility/visibility.ts";
 import { type List, rankedMatches, startPage } from "./page.ts";
 
 const at = new Date("2026-12-01T12:00:00Z");

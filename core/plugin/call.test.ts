@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Refused, Unavailable } from "../errors.ts";
+import { Refused, Unavailable } from "../../platform/errors.ts";
 import { type ActivePlugin, callPlugin } from "./call.ts";
 import type { CallContext } from "./methods.ts";
 

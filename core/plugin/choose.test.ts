@@ -3,7 +3,7 @@ import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../config.ts";
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { choosePlugins } from "./choose.ts";
 import type { Context } from "../context.ts";
 import type { BuiltinDeps } from "./define.ts";

@@ -1,6 +1,7 @@
-import type { Config, Environment } from "../config.ts";
+import type { Config } from "../config.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { variables } from "../config.ts";
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import type { ActivePlugin } from "./call.ts";
 import { type InstalledPlugin, none } from "./check.ts";
 import type { BuiltinDeps } from "./define.ts";

@@ -1,5 +1,5 @@
 import type { Static, TObject } from "@sinclair/typebox";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { Context } from "../context.ts";
 import type { PluginMethods, PluginType } from "./methods.ts";
 

@@ -40,7 +40,7 @@ function beginning(text: string, secrets: readonly string[]): string {
 }
 
 /**
- * What may be said of an error that a plugin threw. Its `detail`, if it is a text (as in core/errors.ts): that is meant
+ * What may be said of an error that a plugin threw. Its `detail`, if it is a text (as in platform/errors.ts): that is meant
  * for people. Otherwise its name and code only, since a message of a library may hold an address with a password.
  */
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {

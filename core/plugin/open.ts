@@ -1,4 +1,5 @@
-import type { Config, Environment } from "../config.ts";
+import type { Config } from "../config.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { choosePlugins, type Plugins } from "./choose.ts";
 import type { BuiltinDeps, Plugin } from "./define.ts";
 import { loadPackages } from "./load.ts";

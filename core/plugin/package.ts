@@ -1,4 +1,4 @@
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { PluginDeps, PluginLog } from "./define.ts";
 import { pluginMethods, type PluginType } from "./methods.ts";
 import { PluginProcess, ProcessEnded, type ProcessOptions } from "./process.ts";

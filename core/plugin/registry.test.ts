@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { definePlugin } from "./define.ts";
 import { createRegistry } from "./registry.ts";
 import { settingsOf, variableName } from "./settings.ts";

@@ -1,4 +1,4 @@
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 import { checkPlugin, type InstalledPlugin } from "./check.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginPackage } from "./package.ts";

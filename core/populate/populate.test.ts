@@ -4,7 +4,7 @@ import { openDatabase } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { createEmptyTestDatabase, useDatabase } from "../../tests/support/database.ts";
-import { Unavailable } from "../errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { populate } from "./populate.ts";
 
 const clock = new TestClock();

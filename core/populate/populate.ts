@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import { isPostgresError, operatorsError } from "../database_error.ts";
-import { Conflict } from "../errors.ts";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { isPostgresError, operatorsError } from "../../drizzle/database_error.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { formula, incidentPriorities, incidentTypes, multipliers } from "./defaults.ts";
 
 export interface Populated {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { run, scheduledTask } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";

@@ -5,7 +5,7 @@ import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { scheduleOf } from "../../tests/support/schedule.ts";
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import { type Claimed, claimDue } from "./claim.ts";
 import { previousSlot } from "./slot.ts";
 import type { Timing } from "./tasks.ts";

@@ -4,7 +4,7 @@ import { run, scheduledTask } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { daily, everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
 import { lockTask } from "./locked.ts";

@@ -1,6 +1,6 @@
 import type { Database } from "../../drizzle/client.ts";
 import type { runTriggers } from "../../drizzle/schema/index.ts";
-import { Conflict } from "../errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { attemptClaim } from "./attempt.ts";
 import type { DatabaseClock } from "./database_clock.ts";
 import { decide, soonBehind } from "./decide.ts";

@@ -1,4 +1,4 @@
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import { type Due, dueSlots } from "./due.ts";
 import type { Running, Seen } from "./seen.ts";
 import { nextSlot, previousSlot } from "./slot.ts";

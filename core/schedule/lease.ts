@@ -1,7 +1,7 @@
 import { and, eq, gt, gte, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
-import { Conflict } from "../errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
 import { sendPrepared } from "./prepared.ts";

@@ -1,10 +1,11 @@
 import { openDatabase } from "../../drizzle/client.ts";
 import { withoutQuery } from "../../drizzle/query_error.ts";
-import { type Clock, systemClock } from "../clock.ts";
-import { type Environment, readValue, variables } from "../config.ts";
-import { operatorsError } from "../database_error.ts";
-import { ConfigurationError } from "../errors.ts";
-import { assertServable, schemaStatus } from "../revision/status.ts";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { readValue, variables } from "../config.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { operatorsError } from "../../drizzle/database_error.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { assertServable, schemaStatus } from "../../drizzle/revision/status.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { databaseClock } from "./database_clock.ts";
 

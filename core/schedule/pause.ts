@@ -1,7 +1,7 @@
 import { and, eq, isNotNull, isNull } from "drizzle-orm";
 import { scheduledTask } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { ScheduleContext } from "./claim.ts";
 import type { TaskName } from "./tasks.ts";
 

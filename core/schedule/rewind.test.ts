@@ -7,7 +7,7 @@ import { scheduleOf } from "../../tests/support/schedule.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startOutbox } from "../../tests/support/delivery.ts";
-import { systemClock } from "../clock.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { databaseClock } from "./database_clock.ts";
 import { finishRun } from "./finish.ts";

@@ -10,9 +10,9 @@ import {
   worker,
 } from "../../drizzle/schema/index.ts";
 import { audit } from "../audit.ts";
-import { after } from "../clock.ts";
-import { keyOf } from "../delivery/deliver.ts";
-import { summaryTask } from "../summary/window.ts";
+import { after } from "../../platform/clock.ts";
+import { keyOf } from "../outbox/deliver.ts";
+import { summaryTask } from "./tasks.ts";
 import { databaseNow } from "./database_clock.ts";
 import type { OperatorContext } from "./operate.ts";
 

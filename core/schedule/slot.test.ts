@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { isTimeZone, nextSlot, previousSlot, slotsBetween } from "./slot.ts";
+import { nextSlot, previousSlot, slotsBetween } from "./slot.ts";
+import { isTimeZone } from "../../platform/clock.ts";
 import type { Timing } from "./tasks.ts";
 
 const at = (text: string) => new Date(text);

@@ -43,17 +43,6 @@ export function slotsBetween(
   return { count, first };
 }
 
-/** Whether it is the name of a time zone as IANA lists them, and no mere offset: those know no summer time. */
-export function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
-  try {
-    Temporal.Instant.fromEpochMilliseconds(0).toZonedDateTimeISO(name);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 function aligned(every: number, at: Date): Date {
   const period = every * 1000;
   return new Date(Math.floor(at.getTime() / period) * period);

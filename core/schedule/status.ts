@@ -1,6 +1,6 @@
 import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
 import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import type { ScheduleContext } from "./claim.ts";
 import { databaseNow } from "./database_clock.ts";
 import { dueSlots } from "./due.ts";

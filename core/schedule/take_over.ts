@@ -1,7 +1,7 @@
 import { and, eq, lte } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import type { Claim, ScheduleContext } from "./claim.ts";
 import { behindNow } from "./database_clock.ts";
 import { catchUpSeconds } from "./due.ts";

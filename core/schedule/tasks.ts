@@ -28,6 +28,8 @@ export const scheduledTasks = [
 
 export type TaskName = (typeof scheduledTasks)[number]["name"];
 
+export const summaryTask = "incident-daily-summary" satisfies TaskName;
+
 export function findTask(name: string): (typeof scheduledTasks)[number] | undefined {
   return scheduledTasks.find((task) => task.name === name);
 }

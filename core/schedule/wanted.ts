@@ -1,4 +1,4 @@
-import { after } from "../clock.ts";
+import { after } from "../../platform/clock.ts";
 import type { RunResult } from "../../drizzle/schema/index.ts";
 import type { Decision } from "./decide.ts";
 import { catchUpSeconds, type Due } from "./due.ts";

@@ -1,16 +1,16 @@
 import { and, asc, eq, gt, inArray, isNotNull, ne, notInArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { document, documentContent, incident, task } from "../../drizzle/schema/index.ts";
-import { ownTextSlug } from "../document/texts.ts";
-import { isEndless } from "../endless.ts";
-import { NotFound } from "../errors.ts";
-import { lockIncident } from "../incident/lock.ts";
-import { everybody, makeAsNew } from "../individual/as_new.ts";
-import { defaultResolveBy } from "../task/create.ts";
-import { individualsOf } from "../task/people.ts";
-import { taskColumns } from "../task/task.ts";
-import { transition } from "../task/status.ts";
-import { type Change, insertTask, sameContent, tellOfTask, writeTask } from "../task/write.ts";
+import { ownTextSlug } from "../incident/document/texts.ts";
+import { isEndless } from "../../drizzle/endless.ts";
+import { NotFound } from "../../platform/errors.ts";
+import { lockIncident } from "../incident/incident/lock.ts";
+import { everybody, makeAsNew } from "../catalog/person/as_new.ts";
+import { defaultResolveBy } from "../incident/task/create.ts";
+import { individualsOf } from "../incident/task/people.ts";
+import { taskColumns } from "../incident/task/task.ts";
+import { transition } from "../incident/task/status.ts";
+import { type Change, insertTask, sameContent, tellOfTask, writeTask } from "../incident/task/write.ts";
 import { type FoundTask, type KnownTask, type TaskStep, taskSteps } from "./task_changes.ts";
 import type { TaskNotice } from "./task_notice.ts";
 

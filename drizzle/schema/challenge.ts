@@ -14,7 +14,7 @@ export const challenge = pgTable(
   {
     id: uuid("id").primaryKey(),
     tokenHash: bytes("token_hash").notNull().unique(),
-    /** Canonical: see core/user/name.ts. */
+    /** Canonical: see core/auth/user/name.ts. */
     userName: text("user_name").notNull(),
     /** What terminal and page both show (RFC 8628, 5.4). */
     userCode: text("user_code").notNull(),

@@ -9,11 +9,11 @@ export const individual = pgTable(
   {
     id: id(),
     name: text("name").notNull(),
-    /** Canonical: see core/user/name.ts. */
+    /** Canonical: see core/auth/user/name.ts. */
     email: text("email").notNull(),
     /**
      * Whether everybody sees them: entered in the catalog, or on call. Otherwise they are known by what they have a part in,
-     * and shown to those who may read some of that (core/incident/visibility.ts).
+     * and shown to those who may read some of that (core/incident/visibility/visibility.ts).
      */
     listed: boolean("listed").notNull().default(true),
     ...editable(),

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { randomOf } from "../../core/example/random.ts";
-import { mayReadIncident } from "../../core/incident/visibility.ts";
-import { parseUrl, urlLength } from "../../core/text.ts";
+import { randomOf } from "../../trial/example/random.ts";
+import { mayReadIncident } from "../../core/incident/visibility/visibility.ts";
+import { parseUrl, urlLength } from "../../platform/text.ts";
 import { useDatabase } from "../../tests/support/database.ts";
 import { insertIncident } from "../../tests/support/incident.ts";
 import type { Transaction } from "../client.ts";

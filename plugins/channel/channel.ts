@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { and, eq } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
-import { Conflict } from "../../core/errors.ts";
-import { channelSlug } from "../../core/message/message.ts";
+import { Conflict } from "../../platform/errors.ts";
+import { channelSlug } from "../../core/outbox/reach.ts";
 import { defineBuiltin, type Message } from "../../core/plugin.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { sql } from "drizzle-orm";
-import { matchIncident } from "../../core/incident/match.ts";
+import { matchIncident } from "../../core/incident/incident/match.ts";
 import { defineBuiltin } from "../../core/plugin.ts";
 import {
   document,

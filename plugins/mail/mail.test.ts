@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { literally } from "../../core/markdown.ts";
+import { literally } from "../../platform/markdown.ts";
 import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import {

@@ -1,5 +1,5 @@
 import { createTransport, type SendMailOptions } from "nodemailer";
-import { Refused, Unavailable } from "../../core/errors.ts";
+import { Refused, Unavailable } from "../../platform/errors.ts";
 import type { MailServer } from "./server.ts";
 
 /** To the server at once, however many mails there are. */

@@ -1,5 +1,5 @@
-import { isLoopbackHost } from "../../core/address.ts";
-import { ConfigurationError } from "../../core/errors.ts";
+import { isLoopbackHost } from "../../platform/address.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 
 /** What nodemailer is told of a mail server. */
 export interface MailServer {

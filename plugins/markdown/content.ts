@@ -1,9 +1,9 @@
 import { and, eq, sql } from "drizzle-orm";
-import { longestContent } from "../../core/document/content.ts";
+import { longestContent } from "../../core/incident/document/content.ts";
 import type { Context } from "../../core/context.ts";
-import { Conflict, NotFound } from "../../core/errors.ts";
-import { sha256 } from "../../core/secret.ts";
-import { parseText } from "../../core/text.ts";
+import { Conflict, NotFound } from "../../platform/errors.ts";
+import { sha256 } from "../../platform/secret.ts";
+import { parseText } from "../../platform/text.ts";
 import { document, documentContent } from "../../drizzle/schema/index.ts";
 
 export interface Content {

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
-import { longestContent } from "../../core/document/content.ts";
-import { NotFound } from "../../core/errors.ts";
+import { longestContent } from "../../core/incident/document/content.ts";
+import { NotFound } from "../../platform/errors.ts";
 import { defineBuiltin } from "../../core/plugin.ts";
 import { readContent, removeContent, replaceContent, startContent } from "./content.ts";
 import { tasksSince } from "./tasks.ts";

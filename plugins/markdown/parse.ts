@@ -2,7 +2,7 @@ import type { Nodes, Paragraph } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmTaskListItemFromMarkdown } from "mdast-util-gfm-task-list-item";
 import { gfmTaskListItem } from "micromark-extension-gfm-task-list-item";
-import { canonicalUserName } from "../../core/user/name.ts";
+import { canonicalUserName } from "../../core/auth/user/name.ts";
 
 /** A task as it stands in a text, without an identity. */
 export interface WrittenTask {

@@ -1,4 +1,4 @@
-import { InvalidInput } from "../../core/errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 
 /**
  * The text of a template with `{{name}}` replaced by `variables.name`. Nothing else in it means anything, what has no

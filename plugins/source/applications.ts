@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { type ApplicationItem, definePlugin, type UnreadableItem } from "../../core/plugin.ts";
 import { idIn, linkIn, listIn, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { ConfigurationError, Unavailable } from "../../core/errors.ts";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { UnreadableItem } from "../../core/plugin.ts";
 import { type CsvRecord, parseCsv, rowFault } from "./csv.ts";
 import { type Content, type Location, nameOf } from "./read.ts";

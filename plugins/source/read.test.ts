@@ -2,7 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ConfigurationError, Unavailable } from "../../core/errors.ts";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import { parseLocations, readLocation } from "./read.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-source-"));

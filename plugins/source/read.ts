@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import { ConfigurationError, SvcError, Unavailable } from "../../core/errors.ts";
+import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 import type { PluginDeps } from "../../core/plugin.ts";
 
 /** What one location may cost us. */

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { Unavailable } from "../../core/errors.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { definePlugin, type TermItem, type UnreadableItem } from "../../core/plugin.ts";
 import { idIn, listIn, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 
 /**
  * The key in a secret as Standard Webhooks writes it: `whsec_` and 24 to 64 bytes in Base64.

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { Refused, SvcError, Unavailable } from "../../core/errors.ts";
+import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { type CallContext, definePlugin, type IncidentFacts, type PluginDeps } from "../../core/plugin.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
-import { isLoopbackHost } from "../../core/address.ts";
+import { isLoopbackHost } from "../../platform/address.ts";
 import type { Config } from "../../core/config.ts";
-import { Forbidden, InvalidInput } from "../../core/errors.ts";
+import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 
 /**
  * Refuses a form that another site sent. Our pages have `no-referrer`, for which browsers send `Origin: null` with

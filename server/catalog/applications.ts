@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { applications } from "../../core/catalog/application.ts";
-import { urlLength } from "../../core/text.ts";
+import { urlLength } from "../../platform/text.ts";
 import type { Deps } from "../deps.ts";
 import { nullable } from "../schema.ts";
 import { description, name } from "./fields.ts";

@@ -1,6 +1,6 @@
 import { t } from "elysia";
 import { definitions } from "../../core/catalog/definition.ts";
-import { descriptionLength } from "../../core/text.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import type { Deps } from "../deps.ts";
 import { nullable } from "../schema.ts";
 import { ids, shownIds } from "./fields.ts";

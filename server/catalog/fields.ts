@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import type { Reasons } from "../../core/reason.ts";
-import { descriptionLength, nameLength } from "../../core/text.ts";
+import type { Reasons } from "../../core/catalog/reason.ts";
+import { descriptionLength, nameLength } from "../../platform/text.ts";
 import { id } from "../schema.ts";
 
 // What several resources are written with.

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
-import { csrfToken } from "../../core/session/session.ts";
+import { csrfToken } from "../../core/auth/session/session.ts";
 import { auditLog } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";
 import {

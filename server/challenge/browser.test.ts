@@ -222,7 +222,7 @@ describe("the user", () => {
     const { url } = await browser.open(challenge.challengeUrl);
     const { id } = await rowOf(server, challenge);
     const sessionId = browser.cookies.get(new URL(server.url).host)!.get("svc_session")!;
-    const { csrfToken } = await import("../../core/session/session.ts");
+    const { csrfToken } = await import("../../core/auth/session/session.ts");
     const answer = await browser.request(url, {
       method: "POST",
       body: new URLSearchParams({ csrf: csrfToken(sessionId, id), decision: "approve" }),

@@ -1,9 +1,9 @@
 import { Elysia, t } from "elysia";
-import { decideChallenge } from "../../core/challenge/decide.ts";
-import { findOpened, openChallenge } from "../../core/challenge/open.ts";
-import { type Challenge, stateOf } from "../../core/challenge/state.ts";
-import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../core/errors.ts";
-import { RateLimit } from "../../core/rate_limit.ts";
+import { decideChallenge } from "../../core/auth/challenge/decide.ts";
+import { findOpened, openChallenge } from "../../core/auth/challenge/open.ts";
+import { type Challenge, stateOf } from "../../core/auth/challenge/state.ts";
+import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../platform/errors.ts";
+import { RateLimit } from "../../platform/rate_limit.ts";
 import {
   findSession,
   isCsrfToken,
@@ -12,7 +12,7 @@ import {
   type SignedInSession,
   signInSession,
   signOutSession,
-} from "../../core/session/session.ts";
+} from "../../core/auth/session/session.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireForm, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createChallenge } from "../../core/challenge/create.ts";
-import { KnownChallenges, OpenChallenges } from "../../core/challenge/limits.ts";
-import { TooManyRequests } from "../../core/errors.ts";
-import { createLog } from "../../core/log.ts";
+import { createChallenge } from "../../core/auth/challenge/create.ts";
+import { KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
+import { TooManyRequests } from "../../platform/errors.ts";
+import { createLog } from "../../platform/log.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
 import { until } from "../../tests/support/e2e_until.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";

@@ -1,5 +1,5 @@
-import { type Challenge, type ChallengeState, stateOf } from "../../core/challenge/state.ts";
-import { csrfToken } from "../../core/session/session.ts";
+import { type Challenge, type ChallengeState, stateOf } from "../../core/auth/challenge/state.ts";
+import { csrfToken } from "../../core/auth/session/session.ts";
 import { type Html, html } from "../page/html.ts";
 import { page } from "../page/page.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { keyOfText } from "../../core/flow/make_documents.ts";
+import { keyOfText } from "../../core/incident/steps/make_documents.ts";
 import { document, event, flowStep, incident } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";

@@ -1,5 +1,5 @@
 import { Elysia, t } from "elysia";
-import { getContent, longestContent, putContent } from "../../core/document/content.ts";
+import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

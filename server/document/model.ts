@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import type { Document, DocumentFields } from "../../core/document/document.ts";
-import { descriptionLength, nameLength, urlLength } from "../../core/text.ts";
+import type { Document, DocumentFields } from "../../core/incident/document/document.ts";
+import { descriptionLength, nameLength, urlLength } from "../../platform/text.ts";
 import { reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
 import { closed, id, idText, instant, listQuery, nullable, pageOf, readOnly, version } from "../schema.ts";
 

@@ -1,10 +1,10 @@
 import { Elysia, status, t } from "elysia";
-import { createDocument } from "../../core/document/create.ts";
-import { getDocument } from "../../core/document/get.ts";
-import { listDocuments } from "../../core/document/list.ts";
-import { removeDocument } from "../../core/document/remove.ts";
-import { updateDocument } from "../../core/document/update.ts";
-import { seeIncident } from "../../core/incident/see.ts";
+import { createDocument } from "../../core/incident/document/create.ts";
+import { getDocument } from "../../core/incident/document/get.ts";
+import { listDocuments } from "../../core/incident/document/list.ts";
+import { removeDocument } from "../../core/incident/document/remove.ts";
+import { updateDocument } from "../../core/incident/document/update.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../error.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { tell } from "../../core/event.ts";
+import { tell } from "../../core/incident/timeline/event.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { insertRow } from "../../tests/support/catalog.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";

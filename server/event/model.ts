@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import type { Event } from "../../core/event/list.ts";
-import { descriptionLength, nameLength } from "../../core/text.ts";
+import type { Event } from "../../core/incident/event/list.ts";
+import { descriptionLength, nameLength } from "../../platform/text.ts";
 import { closed, id, instant, listQuery, pageOf } from "../schema.ts";
 
 export const eventView = t.Object(

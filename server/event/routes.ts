@@ -1,7 +1,7 @@
 import { Elysia, status } from "elysia";
-import { listEvents } from "../../core/event/list.ts";
-import { noteOnTimeline } from "../../core/event/note.ts";
-import { seeIncident } from "../../core/incident/see.ts";
+import { listEvents } from "../../core/incident/event/list.ts";
+import { noteOnTimeline } from "../../core/incident/event/note.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

@@ -1,5 +1,5 @@
 import { t } from "elysia";
-import { nameLength } from "../../core/text.ts";
+import { nameLength } from "../../platform/text.ts";
 import { incidentDetail } from "../incident/model.ts";
 import { closed } from "../schema.ts";
 

@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
-import { retryFlow } from "../../core/flow/retry.ts";
-import { runFlowWithin } from "../../core/flow/run.ts";
-import { getIncident } from "../../core/incident/get.ts";
-import { seeIncident } from "../../core/incident/see.ts";
+import { retryFlow } from "../../core/incident/flow/retry.ts";
+import { runFlowWithin } from "../../core/incident/steps/run.ts";
+import { getIncident } from "../../core/incident/incident/get.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

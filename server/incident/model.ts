@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
-import type { IncidentDetail } from "../../core/incident/get.ts";
-import type { Incident } from "../../core/incident/incident.ts";
-import type { IncidentQuery } from "../../core/incident/list.ts";
-import type { IncidentFields } from "../../core/incident/update.ts";
-import { parseInstant } from "../../core/instant.ts";
-import { descriptionLength, nameLength } from "../../core/text.ts";
+import type { IncidentDetail } from "../../core/incident/incident/get.ts";
+import type { Incident } from "../../core/incident/incident/incident.ts";
+import type { IncidentQuery } from "../../core/incident/incident/list.ts";
+import type { IncidentFields } from "../../core/incident/lifecycle/update.ts";
+import { parseInstant } from "../../platform/instant.ts";
+import { descriptionLength, nameLength } from "../../platform/text.ts";
 import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
 import { personView } from "../participant/model.ts";
 import {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { and, eq, like } from "drizzle-orm";
 import fc from "fast-check";
-import type { IncidentStatus } from "../../core/incident/transition.ts";
+import type { IncidentStatus } from "../../core/incident/incident/transition.ts";
 import { event, incident, incidentStatuses } from "../../drizzle/schema/index.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
 import { type Person, personOf } from "../../tests/support/people.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { and, eq, like } from "drizzle-orm";
-import { lockIncident } from "../../core/incident/lock.ts";
+import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { event, incident, incidentPriority, incidentType, participant } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { lockIncident } from "../../core/incident/lock.ts";
+import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";

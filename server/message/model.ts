@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import type { Message } from "../../core/message/message.ts";
-import { descriptionLength } from "../../core/text.ts";
+import type { Message } from "../../core/incident/message/message.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import { personView } from "../participant/model.ts";
 import { closed, id, instant, listQuery, nullable, pageOf } from "../schema.ts";
 

@@ -1,7 +1,7 @@
 import { Elysia, status } from "elysia";
-import { seeIncident } from "../../core/incident/see.ts";
-import { listMessages } from "../../core/message/list.ts";
-import { say } from "../../core/message/say.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { listMessages } from "../../core/incident/message/list.ts";
+import { say } from "../../core/incident/message/say.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { noteWrongVerifier } from "../../core/challenge/note.ts";
-import { createLog } from "../../core/log.ts";
-import { csrfToken } from "../../core/session/session.ts";
-import type { ChallengeOutcome } from "../../core/telemetry/challenges.ts";
-import type { Telemetry } from "../../core/telemetry/telemetry.ts";
+import { noteWrongVerifier } from "../../core/auth/challenge/note.ts";
+import { createLog } from "../../platform/log.ts";
+import { csrfToken } from "../../core/auth/session/session.ts";
+import type { ChallengeOutcome } from "../../platform/telemetry/challenges.ts";
+import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 import { TestBrowser } from "../../tests/support/browser.ts";
 import { decide, newChallenge, poll, rowOf, startTestServer } from "../../tests/support/server.ts";
 

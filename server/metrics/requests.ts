@@ -1,5 +1,5 @@
 import type { Histogram, UpDownCounter } from "@opentelemetry/api";
-import type { Telemetry, WorkSpan } from "../../core/telemetry/telemetry.ts";
+import type { Telemetry, WorkSpan } from "../../platform/telemetry/telemetry.ts";
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]);
 /** Anybody may invent methods and paths: they share one value. */

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { lockIncident } from "../../core/incident/lock.ts";
-import { leave } from "../../core/participant/leave.ts";
+import { lockIncident } from "../../core/incident/incident/lock.ts";
+import { leave } from "../../core/incident/participant/leave.ts";
 import { somebodyWaits } from "../../tests/support/blocked.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { shownRoles } from "../../core/participant/participant.ts";
+import { shownRoles } from "../../core/incident/participant/participant.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
 import { insertEmptyIncident, insertIndividual, letJoin, rowsOf } from "../../tests/support/participants.ts";
 

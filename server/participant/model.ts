@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import { type Participant, shownRoles } from "../../core/participant/participant.ts";
-import { nameLength } from "../../core/text.ts";
+import { type Participant, shownRoles } from "../../core/incident/participant/participant.ts";
+import { nameLength } from "../../platform/text.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
 import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../schema.ts";
 

@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import type { Report } from "../../core/report/report.ts";
-import { descriptionLength } from "../../core/text.ts";
+import type { Report } from "../../core/incident/report/report.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import { personView } from "../participant/model.ts";
 import { closed, id, idText, instant, listQuery, pageOf } from "../schema.ts";
 

@@ -1,8 +1,8 @@
 import { Elysia, status } from "elysia";
-import { seeIncident } from "../../core/incident/see.ts";
-import { getReport } from "../../core/report/get.ts";
-import { listReports } from "../../core/report/list.ts";
-import { writeReport } from "../../core/report/write.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { getReport } from "../../core/incident/report/get.ts";
+import { listReports } from "../../core/incident/report/list.ts";
+import { writeReport } from "../../core/incident/report/write.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

@@ -1,7 +1,7 @@
 import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { Config } from "../../core/config.ts";
-import { ConfigurationError, Unauthenticated, Unavailable } from "../../core/errors.ts";
+import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { HeaderSignOn } from "./sso.ts";

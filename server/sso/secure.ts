@@ -1,5 +1,5 @@
-import { isLoopbackHost } from "../../core/address.ts";
-import { ConfigurationError } from "../../core/errors.ts";
+import { isLoopbackHost } from "../../platform/address.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 
 /**
  * Whoever can change what stands at this address decides who everybody is: it must be https, or this machine.

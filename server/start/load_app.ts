@@ -1,8 +1,8 @@
 import { isAbsolute, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { AnyElysia } from "elysia";
-import { ConfigurationError, SvcError } from "../../core/errors.ts";
-import { placeThrown, sourceFaults } from "../../core/source_error.ts";
+import { ConfigurationError, SvcError } from "../../platform/errors.ts";
+import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import type { Operator } from "../app.ts";
 
 /** What any program may hand us: an object that answers requests. */

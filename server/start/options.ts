@@ -1,4 +1,4 @@
-import { hostInUrl } from "../../core/address.ts";
+import { hostInUrl } from "../../platform/address.ts";
 
 /** What `svc server start` is told; the names are those of its options. */
 export interface StartOptions {

@@ -1,6 +1,6 @@
 import type { SocketAddress } from "bun";
 import { connect, createServer, type Socket } from "node:net";
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 
 /** A client on a Unix socket is a program on this machine. */
 export const localAddress: SocketAddress = { address: "127.0.0.1", family: "IPv4", port: 0 };

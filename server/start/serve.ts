@@ -1,6 +1,6 @@
 import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
-import { ConfigurationError, SvcError } from "../../core/errors.ts";
+import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { readHttpsUrls } from "../https_urls.ts";
 import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";

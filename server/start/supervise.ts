@@ -1,6 +1,6 @@
-import { createLifecycleLog } from "../../core/log.ts";
-import { onHangUp, stopSignal } from "../../core/stop_signal.ts";
-import { type MetricsPlace, serveMetrics } from "../../core/telemetry/endpoint.ts";
+import { createLifecycleLog } from "../../platform/log.ts";
+import { onHangUp, stopSignal } from "../../platform/stop_signal.ts";
+import { type MetricsPlace, serveMetrics } from "../../platform/telemetry/endpoint.ts";
 import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { watchFiles } from "./watch.ts";
 

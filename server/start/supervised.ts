@@ -1,4 +1,4 @@
-import { stopSignal } from "../../core/stop_signal.ts";
+import { stopSignal } from "../../platform/stop_signal.ts";
 
 /** Beside the grace time of a process: it waits for quiet before, and sends what telemetry is left behind it. */
 export const killMilliseconds = 6000;

@@ -1,4 +1,4 @@
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 import { joinMetrics } from "../metrics/join.ts";
 import { killMilliseconds } from "./supervised.ts";
 import { Worker, type WorkerOptions } from "./worker.ts";

@@ -1,7 +1,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { ConfigurationError } from "../../core/errors.ts";
-import { whyUnreadable } from "../../core/unreadable.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { whyUnreadable } from "../../platform/unreadable.ts";
 import type { StartOptions } from "./options.ts";
 
 const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;

@@ -1,6 +1,6 @@
 import { type Stats, lstatSync, unlinkSync } from "node:fs";
 import { connect } from "node:net";
-import { SvcError } from "../../core/errors.ts";
+import { SvcError } from "../../platform/errors.ts";
 
 const patienceMilliseconds = 2000;
 

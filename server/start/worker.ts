@@ -1,4 +1,4 @@
-import { ownCommand } from "../../core/own_command.ts";
+import { ownCommand } from "../../platform/own_command.ts";
 import type { Message, Order } from "./supervised.ts";
 
 export interface WorkerOptions {

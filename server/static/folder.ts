@@ -1,7 +1,7 @@
 import { readdirSync, realpathSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 
 /** A file that may be served. */
 export interface StaticFile {

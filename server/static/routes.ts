@@ -1,5 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
-import { NotFound } from "../../core/errors.ts";
+import { NotFound } from "../../platform/errors.ts";
 import { WrongMethod } from "../error.ts";
 import { filePath } from "./file_path.ts";
 import { StaticFiles } from "./files.ts";

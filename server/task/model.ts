@@ -1,6 +1,6 @@
 import { type Static, t } from "elysia";
-import { mostAssignees, type Task, type TaskFields } from "../../core/task/task.ts";
-import { descriptionLength } from "../../core/text.ts";
+import { mostAssignees, type Task, type TaskFields } from "../../core/incident/task/task.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import { taskStatuses } from "../../drizzle/schema/index.ts";
 import {
   closed,

@@ -1,5 +1,5 @@
 import { Elysia, status, t } from "elysia";
-import { revokeToken } from "../../core/token/verify.ts";
+import { revokeToken } from "../../core/auth/token/verify.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema } from "../error.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { asc } from "drizzle-orm";
-import { after, systemClock } from "../../core/clock.ts";
+import { after, systemClock } from "../../platform/clock.ts";
 import { rewind } from "../../core/schedule/rewind.ts";
 import { run, worker } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";

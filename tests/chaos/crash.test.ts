@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
-import { upgrade } from "../../core/revision/upgrade.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { type Claim, claimDue } from "../../core/schedule/claim.ts";
 import { finishRun } from "../../core/schedule/finish.ts";
 import { renewLease, whileHeld } from "../../core/schedule/lease.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { and, eq, isNotNull, sql } from "drizzle-orm";
-import { after } from "../../core/clock.ts";
+import { after } from "../../platform/clock.ts";
 import type { TaskName } from "../../core/schedule/tasks.ts";
 import {
   delivery,

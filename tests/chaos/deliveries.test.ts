@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { PgBoss } from "pg-boss";
-import { bossOptions } from "../../core/delivery/job.ts";
+import { bossOptions } from "../../core/outbox/job.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startOutbox } from "../support/delivery.ts";

@@ -41,7 +41,7 @@ test("holds what runs and nothing else", async () => {
   const files = (await run("find", "/app", "-not", "-path", "*/node_modules/*")).split("\n");
   for (const wanted of [
     "/app/cli/main.ts",
-    "/app/idp/main.ts",
+    "/app/trial/idp/main.ts",
     "/app/worker/start.ts",
     "/app/drizzle/triggers",
   ])

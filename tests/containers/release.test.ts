@@ -3,8 +3,8 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
 import { version } from "../../package.json" with { type: "json" };
-import { headsOf } from "../../core/revision/graph.ts";
-import { readRevisions } from "../../core/revision/read.ts";
+import { headsOf } from "../../drizzle/revision/graph.ts";
+import { readRevisions } from "../../drizzle/revision/read.ts";
 import { accountOf } from "../support/container_account.ts";
 import { Load } from "../support/container_load.ts";
 import { writeLoadFile } from "../support/container_load_file.ts";

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSql, type Sql } from "../../drizzle/client.ts";
-import { canonicalSchema } from "../../core/revision/canonical.ts";
+import { canonicalSchema } from "../../drizzle/revision/canonical.ts";
 import type { TestDatabase } from "./database.ts";
 import { testRevision } from "./revision.ts";
 

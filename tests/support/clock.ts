@@ -1,4 +1,4 @@
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 
 /** A clock that stands still until it is moved. */
 export class TestClock implements Clock {

@@ -1,5 +1,5 @@
-import { systemClock } from "../../core/clock.ts";
-import { deliver } from "../../core/delivery/deliver.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { RoleInterval } from "../../core/cost/formula.ts";
+import type { RoleInterval } from "../../core/incident/cost/formula.ts";
 import type { Database } from "../../drizzle/client.ts";
 import {
   incident,

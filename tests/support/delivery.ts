@@ -1,8 +1,8 @@
 import { eq, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
-import { type Attempt, type AttemptContext, attemptDelivery } from "../../core/delivery/attempt.ts";
-import { deliver, type Outgoing } from "../../core/delivery/deliver.ts";
-import { createLog } from "../../core/log.ts";
+import { type Attempt, type AttemptContext, attemptDelivery } from "../../core/incident/delivery/attempt.ts";
+import { deliver, type Outgoing } from "../../core/outbox/deliver.ts";
+import { createLog } from "../../platform/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Fault } from "../../core/schedule/finish.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";

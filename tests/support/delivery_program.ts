@@ -1,5 +1,5 @@
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
+import { createLog } from "../../platform/log.ts";
 import { openDatabase, openSql } from "../../drizzle/client.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";

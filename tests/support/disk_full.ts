@@ -1,7 +1,7 @@
 import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { upgrade } from "../../core/revision/upgrade.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { openSql } from "../../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { findBinaries } from "../../drizzle/embedded/binaries.ts";

@@ -1,10 +1,11 @@
-import type { Actor, PluginContext } from "../../core/context.ts";
-import { getContent, putContent } from "../../core/document/content.ts";
-import type { Example } from "../../core/example/example.ts";
-import { findIncident } from "../../core/incident/incident.ts";
-import { reportIncident } from "../../core/incident/report.ts";
-import { updateIncident } from "../../core/incident/update.ts";
-import { writeReport } from "../../core/report/write.ts";
+import type { Actor } from "../../core/context.ts";
+import type { PluginContext } from "../../core/plugin/context.ts";
+import { getContent, putContent } from "../../core/incident/document/content.ts";
+import type { Example } from "../../trial/example/example.ts";
+import { findIncident } from "../../core/incident/incident/incident.ts";
+import { reportIncident } from "../../core/incident/lifecycle/report.ts";
+import { updateIncident } from "../../core/incident/lifecycle/update.ts";
+import { writeReport } from "../../core/incident/report/write.ts";
 import type { GoldenWorker } from "./golden_schedule.ts";
 
 const labels = "Labels of one carrier come out blank";

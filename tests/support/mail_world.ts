@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "../../core/clock.ts";
+import { after } from "../../platform/clock.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { createTestDatabase } from "./database.ts";

@@ -1,7 +1,8 @@
-import { type Config, type Environment, readConfig } from "../../core/config.ts";
+import { type Config, readConfig } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { Context } from "../../core/context.ts";
-import { incidentFacts } from "../../core/incident/facts.ts";
-import { createLog } from "../../core/log.ts";
+import { incidentFacts } from "../../core/incident/incident/facts.ts";
+import { createLog } from "../../platform/log.ts";
 import { choosePlugins, type Plugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";

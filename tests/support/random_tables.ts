@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
-import type { Rename } from "../../core/revision/generate/index.ts";
+import type { Rename } from "../../drizzle/generate/index.ts";
 import {
   type ColumnName,
   familyOf,

@@ -1,5 +1,5 @@
-import { checksumOf, type Manifest, type Revision } from "../../core/revision/read.ts";
-import { sha256Hex } from "../../core/secret.ts";
+import { checksumOf, type Manifest, type Revision } from "../../drizzle/revision/read.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 
 /** A revision as its folder would be read. */
 export function testRevision(

@@ -5,14 +5,14 @@ import {
   generateBetween,
   type Snapshot,
   type Steps,
-} from "../../core/revision/generate/index.ts";
-import { snapshotOf } from "../../core/revision/generate/kit.ts";
-import { shown } from "../../core/revision/generate/names.ts";
-import { emptyLike } from "../../core/revision/generate/snapshot.ts";
-import { checkStatements, readMarks } from "../../core/revision/marks.ts";
-import { quoted } from "../../core/revision/sql_text.ts";
+} from "../../drizzle/generate/index.ts";
+import { snapshotOf } from "../../drizzle/generate/kit.ts";
+import { shown } from "../../drizzle/generate/names.ts";
+import { emptyLike } from "../../drizzle/generate/snapshot.ts";
+import { checkStatements, readMarks } from "../../drizzle/revision/marks.ts";
+import { quoted } from "../../drizzle/sql_text.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
-import { canonicalSchema } from "../../core/revision/canonical.ts";
+import { canonicalSchema } from "../../drizzle/revision/canonical.ts";
 import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
 
 type Rows = Record<string, Record<string, unknown>[]>;

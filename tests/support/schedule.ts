@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { Clock } from "../../core/clock.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { ScheduleContext } from "../../core/schedule/claim.ts";
 import type { DatabaseClock } from "../../core/schedule/database_clock.ts";
 import type { TaskDefinition } from "../../core/schedule/tasks.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql as drizzleSql } from "drizzle-orm";
-import { upgrade } from "../../core/revision/upgrade.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { openSql, type Sql, type Transaction } from "../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { until } from "./e2e_until.ts";

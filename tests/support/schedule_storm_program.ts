@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { Conflict } from "../../core/errors.ts";
+import { Conflict } from "../../platform/errors.ts";
 import type { Transaction } from "../../drizzle/client.ts";
 import { openWorker } from "../../worker/open.ts";
 import type { Work } from "../../worker/run.ts";

@@ -1,4 +1,4 @@
-import type { Environment } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Fault, TaskResult } from "../../core/schedule/finish.ts";
 import type { Database } from "../../drizzle/client.ts";

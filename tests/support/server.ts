@@ -1,13 +1,13 @@
 import { eq } from "drizzle-orm";
 import { EventCounts } from "../../core/audit.ts";
-import { Background } from "../../core/background.ts";
-import { ChallengeWatch } from "../../core/challenge/watch.ts";
+import { Background } from "../../platform/background.ts";
+import { ChallengeWatch } from "../../core/auth/challenge/watch.ts";
 import { type Config, readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
+import { createLog } from "../../platform/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import { openPlugins } from "../../core/plugin/open.ts";
-import type { Telemetry } from "../../core/telemetry/telemetry.ts";
-import { Keys } from "../../core/token/keys.ts";
+import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
+import { Keys } from "../../core/auth/token/keys.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
 import { builtinPlugins } from "../../plugins/builtin.ts";

@@ -1,4 +1,4 @@
-import type { PluginContext } from "../../core/context.ts";
+import type { PluginContext } from "../../core/plugin/context.ts";
 import type { Fault } from "../../core/schedule/finish.ts";
 import type { TaskContext } from "../../worker/task.ts";
 

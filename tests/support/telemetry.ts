@@ -1,6 +1,7 @@
-import { type Environment, readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
-import { openTelemetry, type Telemetry } from "../../core/telemetry/telemetry.ts";
+import { readConfig } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { createLog } from "../../platform/log.ts";
+import { openTelemetry, type Telemetry } from "../../platform/telemetry/telemetry.ts";
 import { type Family, parseExposition } from "./exposition.ts";
 
 export interface TestTelemetry extends AsyncDisposable {

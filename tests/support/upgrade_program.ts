@@ -1,5 +1,5 @@
-import { readRevisionsFrom } from "../../core/revision/read.ts";
-import { upgrade } from "../../core/revision/upgrade.ts";
+import { readRevisionsFrom } from "../../drizzle/revision/read.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 
 // `svc database upgrade` with the revisions of a folder: bun upgrade_program.ts <folder>
 const [folder = ""] = process.argv.slice(2);

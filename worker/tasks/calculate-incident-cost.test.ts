@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { asc, count, eq, ne, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../core/log.ts";
+import { createLog } from "../../platform/log.ts";
 import { populate } from "../../core/populate/populate.ts";
 import type { Fault } from "../../core/schedule/finish.ts";
 import { useDatabase } from "../../tests/support/database.ts";

@@ -4,8 +4,8 @@ import {
   endlessIncidents,
   formulaInForce,
   lockForCost,
-} from "../../core/cost/compute.ts";
-import { endlessReason } from "../../core/endless.ts";
+} from "../../core/incident/cost/compute.ts";
+import { endlessReason } from "../../drizzle/endless.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 

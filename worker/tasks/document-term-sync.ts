@@ -1,8 +1,8 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
-import { ownTexts, ownTextSlug, pageOfTexts, type TextPlace } from "../../core/document/texts.ts";
-import { documentFacts } from "../../core/incident/facts.ts";
+import { ownTexts, ownTextSlug, pageOfTexts, type TextPlace } from "../../core/incident/document/texts.ts";
+import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/document_terms.ts";
-import { readVocabulary } from "../../core/term/vocabulary.ts";
+import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { Asking } from "../ask.ts";
 import { byHalves } from "../batches.ts";
 import { recordFailure, workOnItem } from "../item.ts";

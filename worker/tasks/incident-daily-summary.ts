@@ -1,6 +1,6 @@
-import { audience, endlessIncidents } from "../../core/summary/listed.ts";
-import { openSummary, summarise, summaryName } from "../../core/summary/summarise.ts";
-import { windowOf } from "../../core/summary/window.ts";
+import { audience, endlessIncidents } from "../../core/incident/summary/listed.ts";
+import { openSummary, summarise, summaryName } from "../../core/incident/summary/summarise.ts";
+import { windowOf } from "../../core/incident/summary/window.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
-import { transience } from "../../core/database_error.ts";
-import { dueReminder } from "../../core/reminder/due.ts";
-import { reminderMessage } from "../../core/reminder/message.ts";
+import { transience } from "../../drizzle/database_error.ts";
+import { dueReminder } from "../../core/incident/reminder/due.ts";
+import { reminderMessage } from "../../core/incident/reminder/message.ts";
 import {
   conversation,
   event,

@@ -1,4 +1,4 @@
-import { activeIncidents, remind } from "../../core/reminder/remind.ts";
+import { activeIncidents, remind } from "../../core/incident/reminder/remind.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 

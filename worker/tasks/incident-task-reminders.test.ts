@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
-import { type OverdueTask, overdueMessage } from "../../core/task/overdue_message.ts";
+import { type OverdueTask, overdueMessage } from "../../core/incident/task/overdue_message.ts";
 import { conversation, incident, individual, task, taskAssignee } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
@@ -233,7 +233,7 @@ describe("the task", () => {
     const { alice, bob } = outbox.ids;
     const slot = outbox.clock.now();
     await add({}, alice, bob);
-    const { remindOfTasks } = await import("../../core/task/remind.ts");
+    const { remindOfTasks } = await import("../../core/incident/task/remind.ts");
     await outbox.db.transaction((tx) => remindOfTasks(tx, { ...outbox.context(plugins), slot }, [alice]));
     expect(await outbox.all()).toHaveLength(1);
     await Promise.all([

@@ -1,8 +1,8 @@
-import { transience } from "../../core/database_error.ts";
-import { deliver } from "../../core/delivery/deliver.ts";
-import { endlessReason } from "../../core/endless.ts";
-import { Unavailable } from "../../core/errors.ts";
-import { documentFacts } from "../../core/incident/facts.ts";
+import { transience } from "../../drizzle/database_error.ts";
+import { deliver } from "../../core/outbox/deliver.ts";
+import { endlessReason } from "../../drizzle/endless.ts";
+import { Unavailable } from "../../platform/errors.ts";
+import { documentFacts } from "../../core/incident/incident/facts.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { shown } from "../../core/plugin/mask.ts";
 import type { TaskResult } from "../../core/schedule/finish.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { openSql } from "../../../drizzle/sql.ts";
+import { openSql } from "../../../drizzle/connection/sql.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
 import { failed, head, ok, on } from "../../testing/database.ts";
 

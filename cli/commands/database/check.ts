@@ -16,9 +16,9 @@ export default defineCommand({
   ],
   async run({ drift, json }, io) {
     const [{ checkRevisions, findDrift }, { hasKit }, { Conflict }] = await Promise.all([
-      import("../../../core/revision/check.ts"),
-      import("../../../core/revision/generate/kit.ts"),
-      import("../../../core/errors.ts"),
+      import("../../../drizzle/revision/check.ts"),
+      import("../../../drizzle/generate/kit.ts"),
+      import("../../../platform/errors.ts"),
     ]);
     // In an image, the question is about the database alone.
     const tables = !drift || hasKit();

@@ -12,7 +12,7 @@ export default defineCommand({
   ],
   async run({ verbose, json }, io) {
     const url = await databaseUrl(io);
-    const { history, inspectDatabase } = await import("../../../core/revision/inspect.ts");
+    const { history, inspectDatabase } = await import("../../../drizzle/revision/inspect.ts");
     const { state, current, head, interrupted } = await inspectDatabase(url);
     if (json) {
       io.stdout.write(`${JSON.stringify({ state, current, head, interrupted })}\n`);

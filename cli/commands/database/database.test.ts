@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { splitStatements } from "../../../core/revision/statements.ts";
+import { splitStatements } from "../../../drizzle/revision/statements.ts";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
 import { failed, head, ids, ok, on } from "../../testing/database.ts";

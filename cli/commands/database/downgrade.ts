@@ -29,7 +29,7 @@ export default defineCommand({
   async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
     if (sql) {
-      const { isRange, downgradeScript } = await import("../../../core/revision/script.ts");
+      const { isRange, downgradeScript } = await import("../../../drizzle/revision/script.ts");
       const url = isRange(target) ? undefined : await databaseUrl(io);
       io.stdout.write(await downgradeScript({ url, target, allowDataLoss }));
       return;
@@ -37,7 +37,7 @@ export default defineCommand({
     if (target?.includes(":")) throw new UsageError(`${target} is a range, which goes with --sql`);
     const url = await databaseUrl(io);
     const [{ downgrade }, { follow }] = await Promise.all([
-      import("../../../core/revision/downgrade.ts"),
+      import("../../../drizzle/revision/downgrade.ts"),
       import("../../revisions.ts"),
     ]);
     const { reverted, head } = await follow(io, "Taking back", "Took back", (progress) =>

@@ -11,7 +11,7 @@ export default defineCommand({
   ],
   async run({ yes, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
-    const { describeDatabase, dropAll } = await import("../../../core/revision/drop.ts");
+    const { describeDatabase, dropAll } = await import("../../../drizzle/revision/drop.ts");
     const { name, where, tables, objects } = await describeDatabase(url);
     if (objects > 0) {
       await confirmByName(

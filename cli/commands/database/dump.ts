@@ -20,7 +20,7 @@ export default defineCommand({
   async run({ format }, io) {
     const url = await databaseUrl(io);
     const [{ dump }, { resolve }] = await Promise.all([
-      import("../../../core/backup/dump.ts"),
+      import("../../../drizzle/backup/dump.ts"),
       import("node:path"),
     ]);
     const { progress, clear } = progressLine(io);

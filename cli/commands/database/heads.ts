@@ -8,8 +8,8 @@ export default defineCommand({
   ],
   async run({ json }, io) {
     const [{ readRevisions }, { headsOf, inOrder }] = await Promise.all([
-      import("../../../core/revision/read.ts"),
-      import("../../../core/revision/graph.ts"),
+      import("../../../drizzle/revision/read.ts"),
+      import("../../../drizzle/revision/graph.ts"),
     ]);
     const revisions = inOrder(await readRevisions());
     const heads = new Set(headsOf(revisions));

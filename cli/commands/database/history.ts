@@ -24,7 +24,7 @@ export default defineCommand({
   ],
   async run({ range, verbose, json }, io) {
     const [{ entriesIn, history }, { table }, { appliedText, describeRevision }] = await Promise.all([
-      import("../../../core/revision/inspect.ts"),
+      import("../../../drizzle/revision/inspect.ts"),
       import("../../table.ts"),
       import("../../revisions.ts"),
     ]);

@@ -19,7 +19,7 @@ export default defineCommand({
     "First it applies the heads in each order to an empty database beside that of SVC_DATABASE_URL, and drops it again: if one fails after the other, or the schemas differ, no merge is written. Rows are not tried.",
   ],
   async run({ heads, message, revId, unchecked }, io) {
-    const { mergeHeads } = await import("../../../core/revision/create.ts");
+    const { mergeHeads } = await import("../../../drizzle/revision/create.ts");
     const named = heads?.filter((name) => name !== "heads") ?? [];
     const created = await mergeHeads({
       ...(named.length > 0 ? { heads: named } : {}),

@@ -33,8 +33,8 @@ export default defineCommand({
     if (decision && json) throw new UsageError("--json goes with the list, not with a decision");
     const url = await databaseUrl(io);
     const [{ findFaults, repair }, { Conflict }] = await Promise.all([
-      import("../../../core/revision/stamp.ts"),
-      import("../../../core/errors.ts"),
+      import("../../../drizzle/revision/stamp.ts"),
+      import("../../../platform/errors.ts"),
     ]);
     if (decision) {
       const mended = await repair({ url, id, decision, patience });

@@ -20,7 +20,7 @@ export default defineCommand({
   async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const [{ restore }, { resolve }] = await Promise.all([
-      import("../../../core/backup/restore.ts"),
+      import("../../../drizzle/backup/restore.ts"),
       import("node:path"),
     ]);
     const { progress, notice, clear } = progressLine(io);
@@ -34,7 +34,7 @@ export default defineCommand({
     };
     try {
       if (example) {
-        const { restoreExample } = await import("../../../core/example/restore.ts");
+        const { restoreExample } = await import("../../../trial/example/restore.ts");
         const { incidents, documents, people, head } = await stoppable(io, (signal) =>
           restoreExample({ url, confirm, patience, signal, progress, notice }),
         );
@@ -57,7 +57,7 @@ export default defineCommand({
   },
 });
 
-/** As core/revision/drop.ts describes a database. */
+/** As drizzle/revision/drop.ts describes a database. */
 interface Described {
   name: string;
   where: string;

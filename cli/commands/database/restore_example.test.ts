@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { exampleData } from "../../../core/example/data.ts";
-import { readRevisions } from "../../../core/revision/read.ts";
+import { exampleData } from "../../../trial/example/data.ts";
+import { readRevisions } from "../../../drizzle/revision/read.ts";
 import { contentOf, temporaryDirectory, using } from "../../../tests/support/backup.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
 import { head, ok } from "../../testing/database.ts";

@@ -32,7 +32,7 @@ export default defineCommand({
     "manifest.json says whether the release before it works on the schema behind it (`compatible`); correct it if you know better.",
   ],
   async run({ message, autogenerate, rename, head, revId }, io) {
-    const { createRevision } = await import("../../../core/revision/create.ts");
+    const { createRevision } = await import("../../../drizzle/revision/create.ts");
     const created = await createRevision({
       message,
       autogenerate,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { upgrade } from "../../../core/revision/upgrade.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { contentOf, createDatabaseOn, temporaryDirectory, using } from "../../../tests/support/backup.ts";
 import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
 import { svc } from "../../testing/process.ts";

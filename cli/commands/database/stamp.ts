@@ -14,7 +14,7 @@ export default defineCommand({
   ],
   async run({ revision, purge, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
-    const { stamp } = await import("../../../core/revision/stamp.ts");
+    const { stamp } = await import("../../../drizzle/revision/stamp.ts");
     const heads = await stamp({ url, target: revision, purge, patience });
     io.stdout.write(`Stamped: the schema is at ${heads.join(", ") || "base"}\n`);
   },

@@ -11,8 +11,8 @@ export default defineCommand({
   async run({ lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
     const [{ withLock }, { syncAll }, { follow, triggerLines }] = await Promise.all([
-      import("../../../core/revision/lock.ts"),
-      import("../../../core/revision/upgrade.ts"),
+      import("../../../drizzle/revision/lock.ts"),
+      import("../../../drizzle/revision/upgrade.ts"),
       import("../../revisions.ts"),
     ]);
     const result = await follow(io, "", "", ({ notice }) => {

@@ -29,7 +29,7 @@ export default defineCommand({
   async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
     if (sql) {
-      const { isRange, upgradeScript } = await import("../../../core/revision/script.ts");
+      const { isRange, upgradeScript } = await import("../../../drizzle/revision/script.ts");
       const url = isRange(target) ? undefined : await databaseUrl(io);
       io.stdout.write(await upgradeScript({ url, target, allowDataLoss }));
       return;
@@ -37,7 +37,7 @@ export default defineCommand({
     if (target?.includes(":")) throw new UsageError(`${target} is a range, which goes with --sql`);
     const url = await databaseUrl(io);
     const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
-      import("../../../core/revision/upgrade.ts"),
+      import("../../../drizzle/revision/upgrade.ts"),
       import("../../revisions.ts"),
     ]);
     const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>

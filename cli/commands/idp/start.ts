@@ -1,4 +1,4 @@
-import { defaultPassword } from "../../../idp/users.ts";
+import { defaultPassword } from "../../../trial/idp/users.ts";
 import { defineCommand } from "../../command.ts";
 import { parsePort } from "../../up/ports.ts";
 import { assertSourceTree } from "../../up/source_tree.ts";
@@ -39,8 +39,8 @@ export default defineCommand({
   async run({ host, port, issuer, publicUrl }, io) {
     assertSourceTree("svc idp start");
     const [{ startIdp }, { ConfigurationError }] = await Promise.all([
-      import("../../../idp/main.ts"),
-      import("../../../core/errors.ts"),
+      import("../../../trial/idp/main.ts"),
+      import("../../../platform/errors.ts"),
     ]);
     const clientSecret = io.env.SVC_OIDC_CLIENT_SECRET;
     if (!clientSecret)

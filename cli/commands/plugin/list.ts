@@ -9,7 +9,7 @@ export default defineCommand({
   ],
   async run({ json }, io) {
     const [{ readEnvironment }, { installedPlugins }] = await Promise.all([
-      import("../../../core/environment.ts"),
+      import("../../../platform/environment.ts"),
       import("../../../server/installed_plugins.ts"),
     ]);
     const { all } = await installedPlugins(readEnvironment(io.env));

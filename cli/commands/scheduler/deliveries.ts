@@ -1,4 +1,4 @@
-import type { DeliveryState, DeliveryView } from "../../../core/delivery/list.ts";
+import type { DeliveryState, DeliveryView } from "../../../core/outbox/list.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 import type { Io } from "../../io.ts";
@@ -36,18 +36,18 @@ export default defineCommand({
     if ((resend !== undefined || allDead) && (state || json))
       throw new UsageError("--state and --json go with the list");
     if (resend !== undefined) {
-      const { resendDelivery } = await import("../../../core/delivery/resend.ts");
+      const { resendDelivery } = await import("../../../core/outbox/resend.ts");
       await onSchedule(io, (context) => resendDelivery(context, resend));
       io.stdout.write(`Queued ${printable(resend)}\n`);
     } else if (allDead) {
-      const { resendAllDead } = await import("../../../core/delivery/resend.ts");
+      const { resendAllDead } = await import("../../../core/outbox/resend.ts");
       io.stdout.write(`Queued ${await onSchedule(io, resendAllDead)}\n`);
     } else await list(io, state ? [state] : ["Queued", "Dead"], json ?? false);
   },
 });
 
 async function list(io: Io, states: DeliveryState[], json: boolean): Promise<void> {
-  const { countDeliveries, listDeliveries } = await import("../../../core/delivery/list.ts");
+  const { countDeliveries, listDeliveries } = await import("../../../core/outbox/list.ts");
   const { deliveries, counts } = await onSchedule(io, async (context) => ({
     deliveries: await listDeliveries(context, { states, limit: shown }),
     counts: await countDeliveries(context),

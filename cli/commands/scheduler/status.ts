@@ -19,7 +19,7 @@ export default defineCommand({
   async run({ json, check }, io) {
     const [{ laggards, scheduleStatus }, { Unavailable }] = await Promise.all([
       import("../../../core/schedule/status.ts"),
-      import("../../../core/errors.ts"),
+      import("../../../platform/errors.ts"),
     ]);
     const status = await onSchedule(io, scheduleStatus);
     const late = laggards(status);

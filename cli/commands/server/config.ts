@@ -21,10 +21,10 @@ export default defineCommand({
       { ConfigurationError },
       { knownVariables },
     ] = await Promise.all([
-      import("../../../core/environment.ts"),
+      import("../../../platform/environment.ts"),
       import("../../trial.ts"),
       import("../../../core/config_rows.ts"),
-      import("../../../core/errors.ts"),
+      import("../../../platform/errors.ts"),
       import("../../../server/known_variables.ts"),
     ]);
     const { environment, trial } = await serviceEnvironment(io);

@@ -15,7 +15,17 @@ const main = join(tree, "server/main.ts");
 let database: TestDatabase;
 
 beforeAll(async () => {
-  for (const name of ["cli", "core", "server", "plugins", "drizzle", "idp", "package.json", "bunfig.toml"]) {
+  for (const name of [
+    "cli",
+    "core",
+    "drizzle",
+    "platform",
+    "plugins",
+    "server",
+    "trial",
+    "package.json",
+    "bunfig.toml",
+  ]) {
     cpSync(join(root, name), join(tree, name), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(tree, "node_modules"));

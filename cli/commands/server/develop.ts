@@ -28,15 +28,15 @@ export default defineCommand({
   },
   examples: ["svc server develop --log-level debug"],
   notes: [
-    "Starts again when something changes in server, core, plugins, drizzle/schema or .env. The port stays open: the old process answers until the new one does, and where that does not come up, a page tells why.",
+    "Starts again when something changes in server, core, platform, plugins, drizzle or .env. The port stays open: the old process answers until the new one does, and where that does not come up, a page tells why.",
     "It needs the variables that `svc server start` needs, SVC_DATABASE_URL among them.",
   ],
   async run({ host, port, logLevel, timeoutStart }, io) {
     const [{ assertSourceTree }, { develop }, { readEnvironment }, { providersOf }] = await Promise.all([
       import("../../up/source_tree.ts"),
       import("../../../server/develop.ts"),
-      import("../../../core/environment.ts"),
-      import("../../../core/telemetry/providers.ts"),
+      import("../../../platform/environment.ts"),
+      import("../../../platform/telemetry/providers.ts"),
     ]);
     assertSourceTree("svc server develop");
     if (providersOf(readEnvironment(io.env).METRIC_PROVIDERS ?? "").has("prometheus"))

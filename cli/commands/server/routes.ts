@@ -10,7 +10,7 @@ export default defineCommand({
   ],
   async run({ json }, io) {
     const [{ readEnvironment }, { routeTable }, { unservedApp }] = await Promise.all([
-      import("../../../core/environment.ts"),
+      import("../../../platform/environment.ts"),
       import("../../../server/route_table.ts"),
       import("../../../server/unserved.ts"),
     ]);

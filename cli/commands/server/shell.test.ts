@@ -23,7 +23,7 @@ test.each([
   ["(await app.handle(new Request(config.publicUrl + '/healthcheck'))).status", "200"],
   ["typeof (await services.document).createDocument", "function"],
   ["const at: Date = clock.now(); at instanceof Date", "true"],
-  ["import { Forbidden } from './core/errors.ts'; new Forbidden('x').code", "forbidden"],
+  ["import { Forbidden } from './platform/errors.ts'; new Forbidden('x').code", "forbidden"],
   ["context.db === db", "true"],
   ["await sql`select 41 as n`", "Result(1) [ { n: 41 } ]"],
   ["({ rows: [await sql`select 41 as n`] })", "{ rows: [ Result(1) [ { n: 41 } ] ] }"],

@@ -206,11 +206,11 @@ export default defineCommand({
       import("../../../server/start.ts"),
       import("../../../server/start/options.ts"),
       import("../../../server/start/supervise.ts"),
-      import("../../../core/environment.ts"),
+      import("../../../platform/environment.ts"),
       import("../../../server/known_variables.ts"),
       import("../../../server/start/tls.ts"),
-      import("../../../core/clock.ts"),
-      import("../../../core/log.ts"),
+      import("../../../platform/clock.ts"),
+      import("../../../platform/log.ts"),
     ]);
     if (app.startsWith("server/main:") && !supervised) {
       const own = given.envFile === undefined ? {} : readEnvironment(io.env, given.envFile);

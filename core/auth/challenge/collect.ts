@@ -1,0 +1,87 @@
+import { and, eq, gt, isNotNull, isNull } from "drizzle-orm";
+import { challenge, token } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import { after } from "../../../platform/clock.ts";
+import type { Context } from "../../context.ts";
+import { signToken, type TokenClaims } from "../token/issue.ts";
+import type { Keys } from "../token/keys.ts";
+import type { PollOutcome } from "./poll.ts";
+import type { Challenge } from "./state.ts";
+
+/** How long the holder of the verifier may collect again, in case the answer was lost on its way. */
+const collectAgainSeconds = 10;
+
+interface CollectContext extends Context {
+  keys: Keys;
+}
+
+/**
+ * Issues the one token of an approved challenge. Of any number of polls one changes the row; a legacy client that
+ * comes second is told `unknown`, a bound one to ask again: its first connection may be the one that broke.
+ */
+export async function collect(
+  { db, clock, config, keys, telemetry }: CollectContext,
+  found: Challenge,
+  address: string,
+): Promise<PollOutcome> {
+  // Before the row changes: a key that cannot be had must not cost the challenge.
+  const key = await keys.signing();
+  const now = clock.now();
+  // Whole seconds, as in the token itself, so that signing again gives the same claims.
+  const issuedAt = new Date(Math.floor(now.getTime() / 1000) * 1000);
+  const claims: TokenClaims = {
+    jti: crypto.randomUUID(),
+    user: found.userName,
+    groups: found.groups,
+    issuedAt,
+    expiresAt: after(issuedAt, config.tokenLifetime),
+  };
+  const won = await db.transaction(async (tx) => {
+    const rows = await tx
+      .update(challenge)
+      .set({ collectedAt: now })
+      .where(
+        and(
+          eq(challenge.id, found.id),
+          isNotNull(challenge.approvedAt),
+          isNull(challenge.collectedAt),
+          gt(challenge.expiresAt, now),
+        ),
+      )
+      .returning({ id: challenge.id });
+    if (rows.length === 0) return false;
+    const { user: userName, ...rest } = claims;
+    await tx.insert(token).values({ ...rest, userName, challengeId: found.id });
+    await audit(tx, {
+      at: now,
+      actor: found.userName,
+      action: "challenge.collected",
+      address,
+      subject: found.id,
+      data: { jti: claims.jti },
+    });
+    return true;
+  });
+  if (won) {
+    telemetry?.challenge("authenticated");
+    return success(claims, await signToken(config, key, claims));
+  }
+  return found.codeChallenge === null ? { status: "unknown" } : { status: "pending", retryAfter: 1 };
+}
+
+/** The same token again, for a bound client within seconds of the first time. */
+export async function collectAgain(
+  { db, clock, config, keys }: CollectContext,
+  found: Challenge,
+): Promise<PollOutcome> {
+  const inTime = found.collectedAt && clock.now() < after(found.collectedAt, collectAgainSeconds);
+  if (found.codeChallenge === null || !inTime) return { status: "unknown" };
+  const [issued] = await db.select().from(token).where(eq(token.challengeId, found.id));
+  if (!issued || issued.revokedAt) return { status: "unknown" };
+  const claims: TokenClaims = { ...issued, user: issued.userName };
+  return success(claims, await signToken(config, await keys.signing(), claims));
+}
+
+function success(claims: TokenClaims, jwt: string): PollOutcome {
+  return { status: "success", jwt, expiresAt: claims.expiresAt, user: claims.user };
+}

@@ -1,0 +1,66 @@
+import { and, eq, gt, isNull } from "drizzle-orm";
+import { challenge } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Context } from "../../context.ts";
+import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
+import { toHex } from "../../../platform/secret.ts";
+import type { SignedInSession } from "../session/session.ts";
+import { auditBeginning, noteWrongUser } from "./note.ts";
+import { findOpened } from "./open.ts";
+import { type Challenge, stateOf } from "./state.ts";
+import type { ChallengeWatch } from "./watch.ts";
+
+/**
+ * Approves or denies a challenge for the user of the session that opened it. Only the first decision counts.
+ *
+ * @throws NotFound when this session did not open such a challenge, or may not from this address
+ * @throws Forbidden when somebody else is signed in than the challenge is for
+ * @throws Conflict when it is over: decided already, or its lifetime ended
+ */
+export async function decideChallenge(
+  context: Context & { watch: ChallengeWatch },
+  request: { id: string; decision: "approve" | "deny"; session: SignedInSession; address: string },
+): Promise<Challenge> {
+  const { db, clock, telemetry } = context;
+  const { id, decision, session, address } = request;
+  const found = await findOpened(context, { id, session, address });
+  if (!found) throw new NotFound("There is no such sign-in request for this browser");
+  const at = clock.now();
+  const actor = session.userName;
+  if (actor !== found.userName) {
+    await noteWrongUser(context, found, { actor, address });
+    throw new Forbidden("This sign-in request is for somebody else");
+  }
+  const decided = await db.transaction(async (tx) => {
+    const [decided] = await tx
+      .update(challenge)
+      .set(decision === "approve" ? { approvedAt: at, groups: session.groups } : { deniedAt: at })
+      .where(
+        and(
+          eq(challenge.id, id),
+          eq(challenge.sessionHash, session.idHash),
+          isNull(challenge.approvedAt),
+          isNull(challenge.deniedAt),
+          gt(challenge.expiresAt, at),
+        ),
+      )
+      .returning();
+    if (!decided) {
+      const [now] = await tx.select().from(challenge).where(eq(challenge.id, id));
+      throw new Conflict(`This sign-in request is already ${now ? stateOf(now, at) : "gone"}`);
+    }
+    await auditBeginning(tx, decided);
+    await audit(tx, {
+      at,
+      actor,
+      action: decision === "approve" ? "challenge.approved" : "challenge.denied",
+      address,
+      subject: id,
+    });
+    return decided;
+  });
+  telemetry?.challenge(decision === "approve" ? "approved" : "denied");
+  // Others hear of it from the database in a moment; this process must not say `pending` even once more.
+  context.watch.hear(toHex(decided.tokenHash));
+  return decided;
+}

@@ -1,0 +1,143 @@
+import { and, gt, isNull, sql } from "drizzle-orm";
+import { challenge } from "../../../drizzle/schema/index.ts";
+import { addressScope } from "../../../platform/address.ts";
+import type { Clock } from "../../../platform/clock.ts";
+import type { Context } from "../../context.ts";
+import { RateLimit } from "../../../platform/rate_limit.ts";
+
+/** One user name's share of what its address may do: one in so many. */
+const userShare = 5;
+/** What one person at two terminals, or a script over a handful of servers, asks for at once. */
+const smallestBurst = 5;
+
+/**
+ * How often sign-in requests may be started: so often from one address, and for one user name only a share of that, so
+ * that one person cannot use up what a whole office has. A name alone opens no bucket of its own: each of them takes
+ * from its address, too.
+ */
+export class GenerationLimit {
+  readonly #addresses: RateLimit;
+  readonly #users: RateLimit;
+
+  constructor(clock: Clock, perMinute: number) {
+    const share = Math.max(1, Math.ceil(perMinute / userShare));
+    this.#addresses = new RateLimit(clock, perMinute, Math.max(2 * smallestBurst, Math.ceil(perMinute / 2)));
+    this.#users = new RateLimit(clock, share, Math.max(smallestBurst, Math.ceil(share / 2)));
+  }
+
+  /**
+   * Takes one attempt of this address and user.
+   * @param user canonical, or "" for what is no user name
+   * @returns 0 when it was free, else the whole seconds until the next one is
+   */
+  take(scope: string, user: string, now: Date): number {
+    const address = this.#addresses.bucket(scope, now);
+    const wait = this.#addresses.wait(address, now);
+    // Asked first: an address without attempts opens no bucket for a name that it makes up.
+    if (wait > 0) return wait;
+    const retryAfter = this.#users.take(`${scope} ${user}`, now);
+    return retryAfter || this.#addresses.takeFrom(address, now);
+  }
+}
+
+/** How many sign-in requests may be open at once; beyond it none is opened until some are decided or over. */
+export interface OpenLimits {
+  inTotal: number;
+  ofAddress: number;
+  /** Of one user name at one address. */
+  ofUser: number;
+}
+
+const defaultLimits: OpenLimits = { inTotal: 50_000, ofAddress: 1000, ofUser: 200 };
+
+const recountMilliseconds = 1000;
+const retrySeconds = 10;
+
+/**
+ * Knows how many sign-in requests are open: counted in the database at most once a second, and on from there by what this
+ * process opens. Several processes may together exceed a limit by what they open within that second.
+ */
+export class OpenChallenges {
+  #counts = new Map<string, number>();
+  #total = 0;
+  #countedAt = Number.NEGATIVE_INFINITY;
+  #counting: Promise<void> | undefined;
+
+  constructor(private readonly limits: OpenLimits = defaultLimits) {}
+
+  /** Counts one more, unless that would be too many. @returns 0, or the seconds after which to try again */
+  async add(context: Context, request: { userName: string; address: string }): Promise<number> {
+    if (Math.abs(context.clock.now().getTime() - this.#countedAt) >= recountMilliseconds) {
+      this.#counting ??= this.#count(context).finally(() => {
+        this.#counting = undefined;
+      });
+      await this.#counting;
+    }
+    const { ofAddress, ofUser, inTotal } = this.limits;
+    const scope = addressScope(request.address);
+    const user = `${scope} ${request.userName}`;
+    if (this.#total >= inTotal || this.#of(scope) >= ofAddress || this.#of(user) >= ofUser)
+      return retrySeconds;
+    this.#add(scope, user, 1);
+    return 0;
+  }
+
+  #of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  #add(scope: string, user: string, count: number): void {
+    this.#counts.set(scope, this.#of(scope) + count);
+    this.#counts.set(user, this.#of(user) + count);
+    this.#total += count;
+  }
+
+  async #count({ db, clock }: Context): Promise<void> {
+    const now = clock.now();
+    const rows = await db
+      .select({
+        address: challenge.requestAddress,
+        userName: challenge.userName,
+        count: sql<number>`count(*)`.mapWith(Number),
+      })
+      .from(challenge)
+      .where(and(gt(challenge.expiresAt, now), isNull(challenge.collectedAt), isNull(challenge.deniedAt)))
+      .groupBy(challenge.requestAddress, challenge.userName);
+    this.#counts = new Map();
+    this.#total = 0;
+    this.#countedAt = now.getTime();
+    for (const { address, userName, count } of rows) {
+      const scope = addressScope(address);
+      this.#add(scope, `${scope} ${userName}`, count);
+    }
+  }
+}
+
+/**
+ * The challenges that were opened lately, by the hash of their token, hex: the polls of these are told from polls of
+ * made-up tokens without asking the database. Not complete: a process that has just started knows none.
+ */
+export class KnownChallenges {
+  /** Until when, in milliseconds; in the order of becoming known. */
+  readonly #until = new Map<string, number>();
+
+  constructor(
+    private readonly clock: Clock,
+    private readonly lifetimeSeconds: number,
+    private readonly capacity = 100_000,
+  ) {}
+
+  add(key: string): void {
+    const now = this.clock.now().getTime();
+    for (const [oldest, until] of this.#until) {
+      if (until > now && this.#until.size < this.capacity) break;
+      this.#until.delete(oldest);
+    }
+    this.#until.delete(key);
+    this.#until.set(key, now + this.lifetimeSeconds * 1000);
+  }
+
+  has(key: string): boolean {
+    return (this.#until.get(key) ?? Number.NEGATIVE_INFINITY) > this.clock.now().getTime();
+  }
+}

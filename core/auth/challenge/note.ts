@@ -1,0 +1,77 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { auditLog, challenge } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Context } from "../../context.ts";
+import type { Challenge } from "./state.ts";
+
+/**
+ * Writes into the audit log how a challenge began, as soon as somebody who is signed in decides it. Until then it is
+ * anybody's doing, and counted only.
+ */
+export async function auditBeginning(tx: Transaction, of: Challenge): Promise<void> {
+  const by = { actor: "client", subject: of.id };
+  await audit(tx, {
+    ...{ ...by, at: of.createdAt, action: "challenge.created", address: of.requestAddress },
+    data: { user: of.userName, bound: of.codeChallenge !== null },
+  });
+  if (of.wrongVerifierAt)
+    await audit(tx, { ...by, at: of.wrongVerifierAt, action: "challenge.wrong_verifier" });
+}
+
+/**
+ * Somebody has T but not the verifier: noted once a challenge, however often they try. It is an event of its own once
+ * the challenge is decided (now or by `auditBeginning`), and counted until then.
+ */
+export async function noteWrongVerifier(
+  { db, clock, telemetry, counts }: Context,
+  found: Challenge,
+  address: string,
+): Promise<void> {
+  if (found.wrongVerifierAt) return;
+  const at = clock.now();
+  const noted = await db.transaction(async (tx) => {
+    const first = await tx
+      .update(challenge)
+      .set({ wrongVerifierAt: at })
+      .where(and(eq(challenge.id, found.id), isNull(challenge.wrongVerifierAt)))
+      .returning({ approvedAt: challenge.approvedAt, deniedAt: challenge.deniedAt });
+    const [now] = first;
+    if (now?.approvedAt || now?.deniedAt) {
+      await audit(tx, {
+        at,
+        actor: "client",
+        action: "challenge.wrong_verifier",
+        address,
+        subject: found.id,
+      });
+    }
+    return now;
+  });
+  if (!noted) return;
+  counts?.count("challenge.wrong_verifier", address);
+  telemetry?.challenge("wrong_verifier");
+}
+
+/** Somebody else than the challenge is for would decide it: worth one event a person, however often they try. */
+export async function noteWrongUser(
+  { db, clock, telemetry }: Context,
+  { id: subject, userName, requestAddress }: Challenge,
+  { actor, address }: { actor: string; address: string },
+): Promise<void> {
+  const action = "challenge.wrong_user";
+  const noted = await db.transaction(async (tx) => {
+    // One at a time: two that look at once would both find nothing.
+    await tx
+      .select({ id: challenge.id })
+      .from(challenge)
+      .where(eq(challenge.id, subject))
+      .for("no key update");
+    const same = [eq(auditLog.subject, subject), eq(auditLog.action, action), eq(auditLog.actor, actor)];
+    if ((await tx.$count(auditLog, and(...same))) > 0) return false;
+    const data = { user: userName, asked_from: requestAddress };
+    await audit(tx, { at: clock.now(), actor, action, address, subject, data });
+    return true;
+  });
+  if (noted) telemetry?.challenge("wrong_user");
+}

@@ -1,0 +1,91 @@
+import { and, eq, isNull, or, TransactionRollbackError } from "drizzle-orm";
+import { challenge } from "../../../drizzle/schema/index.ts";
+import { addressScope, isInScope } from "../../../platform/address.ts";
+import type { Config } from "../../config.ts";
+import type { Context } from "../../context.ts";
+import { looksLikeSecret, sha256 } from "../../../platform/secret.ts";
+import { createSession, findSession, type Session } from "../session/session.ts";
+import { type Challenge, stateOf } from "./state.ts";
+
+/** A challenge in the hands of the browser session that opened it. */
+export interface OpenedChallenge {
+  challenge: Challenge;
+  session: Session;
+  /** The session's id when this visit started it; it goes into the cookie and nowhere else. */
+  newSessionId?: string;
+}
+
+export interface Visitor {
+  /** The id from the session cookie. */
+  sessionId?: string;
+  address: string;
+}
+
+/**
+ * A browser's first visit with T: the challenge is from then on this browser session's, and no other one's.
+ *
+ * @returns undefined, whatever the reason: T that never was, is over, was opened by another browser, or belongs to a
+ *   legacy client at another address
+ */
+export async function openChallenge(
+  context: Context,
+  request: Visitor & { token: string },
+): Promise<OpenedChallenge | undefined> {
+  const { db, clock, config } = context;
+  if (!looksLikeSecret(request.token)) return undefined;
+  const [found] = await db
+    .select()
+    .from(challenge)
+    .where(eq(challenge.tokenHash, sha256(request.token)));
+  const now = clock.now();
+  if (!found || !mayVisit(config, found, request.address) || stateOf(found, now) !== "pending")
+    return undefined;
+
+  const opening = db.transaction(async (tx) => {
+    const inside = { ...context, db: tx };
+    const known = request.sessionId ? await findSession(inside, request.sessionId) : undefined;
+    if (!known && found.boundAt) return undefined;
+    const { session, id: newSessionId } = known ? { session: known } : await createSession(inside);
+    const [opened] = await tx
+      .update(challenge)
+      .set({ sessionHash: session.idHash, boundAt: found.boundAt ?? now })
+      .where(
+        and(
+          eq(challenge.id, found.id),
+          or(isNull(challenge.boundAt), eq(challenge.sessionHash, session.idHash)),
+        ),
+      )
+      .returning();
+    // Another browser was first: with the binding goes the session that was made for it.
+    if (!opened) tx.rollback();
+    return { challenge: opened!, session, newSessionId };
+  });
+  return opening.catch((error: unknown) => {
+    if (error instanceof TransactionRollbackError) return undefined;
+    throw error;
+  });
+}
+
+/**
+ * The challenge that this session opened, in whatever state it is by now.
+ * @returns undefined when it is another session's, or this address may not see it
+ */
+export async function findOpened(
+  { db, config }: Context,
+  request: { id: string; session: Session; address: string },
+): Promise<Challenge | undefined> {
+  const [found] = await db
+    .select()
+    .from(challenge)
+    .where(and(eq(challenge.id, request.id), eq(challenge.sessionHash, request.session.idHash)));
+  return found && mayVisit(config, found, request.address) ? found : undefined;
+}
+
+/**
+ * A legacy client's challenge is decided where it was asked for: without a verifier nothing else tells the user's own
+ * terminal from a stranger's (login.md, SVC_CHALLENGE_LEGACY). A bound client's browser may be elsewhere (SSH).
+ */
+function mayVisit(config: Config, found: Challenge, address: string): boolean {
+  if (found.codeChallenge !== null || config.challengeLegacy === "allow") return true;
+  return config.challengeLegacy === "same_ip" && isInScope(address, addressScope(found.requestAddress));
+}

@@ -1,0 +1,86 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { openSql } from "../../../drizzle/client.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { createLog } from "../../../platform/log.ts";
+import { ChallengeWatch, type PendingFacts } from "./watch.ts";
+
+const log = createLog("fatal");
+const bucket = { tokens: 5, at: 0 };
+const facts: PendingFacts = {
+  bound: true,
+  scope: null,
+  expiresAt: 0,
+  authorization: null,
+  bucket,
+  addressBucket: bucket,
+};
+
+let database: TestDatabase;
+let watch: ChallengeWatch;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  watch = new ChallengeWatch(database.url, log);
+  await watch.start();
+});
+afterAll(async () => {
+  await watch.stop();
+  await database[Symbol.asyncDispose]();
+});
+
+describe("what is remembered", () => {
+  test("was not read before a message that has come meanwhile", async () => {
+    const { sequence } = watch;
+    const heard = watch.next("decided", 10_000).happened;
+    const sql = openSql(database.url, { max: 1 });
+    await sql`select pg_notify('svc_challenge', 'decided')`;
+    expect(await heard).toBe("news");
+    await sql.end();
+    watch.remember("url", "decided", facts, sequence);
+    expect(watch.recall("url")).toBeUndefined();
+    watch.remember("url", "decided", facts, watch.sequence);
+    expect(watch.recall("url")).toBe(facts);
+  });
+
+  test("has a URL of at most 300 characters", () => {
+    const [longest, longer] = ["u".repeat(300), "u".repeat(301)];
+    watch.remember(longest, "a", facts, watch.sequence);
+    watch.remember(longer, "b", facts, watch.sequence);
+    expect([watch.recall(longest), watch.recall(longer)]).toEqual([facts, undefined]);
+  });
+
+  test("are at most 200,000 challenges: the one that was remembered first makes room", async () => {
+    const full = new ChallengeWatch(database.url, log);
+    await full.start();
+    const remember = (i: number) => full.remember(`url ${i}`, `key ${i}`, facts, full.sequence);
+    const known = (i: number) => full.recall(`url ${i}`) !== undefined;
+    for (let i = 1; i <= 200_000; i += 1) remember(i);
+    remember(200_000);
+    expect([known(1), known(200_000)]).toEqual([true, true]);
+    remember(200_001);
+    expect([known(1), known(2), known(200_001)]).toEqual([false, true, true]);
+    await full.stop();
+  });
+});
+
+describe("a wait", () => {
+  test("ends at once when its challenge is heard of, and no other one's does", async () => {
+    const [mine, other] = [watch.next("mine", 10_000), watch.next("other", 10_000)];
+    watch.hear("mine");
+    expect(await mine.happened).toBe("news");
+    other.cancel();
+    expect(await other.happened).toBe("timeout");
+  });
+
+  test("ends when its client is gone, at once when it was gone before", async () => {
+    const client = new AbortController();
+    const wait = watch.next("key", 10_000, client.signal);
+    client.abort();
+    expect(await wait.happened).toBe("gone");
+    expect(await watch.next("key", 10_000, client.signal).happened).toBe("gone");
+  });
+
+  test("ends after a second, to look again, while nobody listens", async () => {
+    const deaf = new ChallengeWatch(database.url, log);
+    expect(await deaf.next("key", 2000).happened).toBe("news");
+  });
+});

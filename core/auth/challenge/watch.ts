@@ -1,0 +1,239 @@
+import { openSql, type Sql } from "../../../drizzle/client.ts";
+import { refusePooler } from "../../../drizzle/connection/database_address.ts";
+import { Unavailable } from "../../../platform/errors.ts";
+import type { Log } from "../../../platform/log.ts";
+import type { Bucket } from "../../../platform/rate_limit.ts";
+
+/** What a process may remember of a pending challenge; small, for there may be very many. */
+export interface PendingFacts {
+  /** Whether the client has to prove itself by a verifier; if not, it is a legacy one. */
+  bound: boolean;
+  /** The address scope that a legacy client must poll from; null where any will do. */
+  scope: string | null;
+  /** Milliseconds, as the clock has them. */
+  expiresAt: number;
+  /** The header that brought the right verifier: from then on a comparison does instead of a hash. */
+  authorization: string | null;
+  /** Where its polls are counted. */
+  bucket: Bucket;
+  /** Where the polls of the address are counted from which it was looked up. */
+  addressBucket: Bucket;
+}
+
+export type WaitEnd = "news" | "timeout" | "gone";
+
+interface Waiter {
+  key: string;
+  end(reason: WaitEnd): void;
+}
+
+const channel = "svc_challenge";
+/** Names each challenge that was opened, as `channel` names those that were decided. */
+export const openedChannel = "svc_challenge_opened";
+const heartbeatSeconds = 5;
+const heartbeatPatienceSeconds = 3;
+const recheckSeconds = 1;
+const rememberedAtMost = 200_000;
+/** Far more than ours: a client chooses it, by the Host header. */
+const longestUrl = 300;
+const waitersOfOneChallenge = 2;
+
+/**
+ * Hears of decided challenges from PostgreSQL (NOTIFY), whichever process took the decision.
+ *
+ * It lets a process remember `pending` and hold a poll back. Both lean on the connection that listens: when that is
+ * lost, everything remembered is forgotten, nothing new is remembered, and held polls look for themselves once a
+ * second until it is back. A heartbeat finds a connection that died without a word.
+ */
+export class ChallengeWatch {
+  /** By the URL of its polls, just as they come in: T need not be cut out of it. */
+  readonly #remembered = new Map<string, PendingFacts>();
+  /** That URL by what is heard: the hash of T, hex. */
+  readonly #urls = new Map<string, string>();
+  readonly #waiters = new Map<string, Set<Waiter>>();
+  #listening = false;
+  #stopped = false;
+  #sequence = 0;
+  #sql: Sql | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #wake = () => {};
+  /** Called with the key of each challenge that any process has opened. */
+  onOpened: (key: string) => void = () => {};
+
+  constructor(
+    private readonly url: string,
+    private readonly log: Log,
+  ) {}
+
+  /**
+   * Connects, and connects again for as long as it is not stopped. @returns once it listens or has failed once
+   * @throws Unavailable when the address is a pooler's, by which nothing is heard
+   */
+  start(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#running = this.#run(resolve, reject);
+    return promise;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#lost();
+    for (const waiters of this.#waiters.values()) for (const waiter of waiters) waiter.end("timeout");
+    this.#wake();
+    await this.#sql?.end({ timeout: 0 });
+    await this.#running;
+  }
+
+  /** Counts what was heard; what was read before a message came must not be remembered after it. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  recall(url: string): PendingFacts | undefined {
+    return this.#listening ? this.#remembered.get(url) : undefined;
+  }
+
+  /**
+   * Remembers a challenge that was pending in a read that began at `sequence`, under the URL by which it is polled (the
+   * last one, should a client vary it); `key` is the hash of its token, hex.
+   */
+  remember(url: string, key: string, facts: PendingFacts, sequence: number): void {
+    if (!this.#listening || sequence !== this.#sequence || url.length > longestUrl) return;
+    this.forget(key);
+    if (this.#urls.size >= rememberedAtMost) this.forget(this.#urls.keys().next().value as string);
+    this.#urls.set(key, url);
+    this.#remembered.set(url, facts);
+  }
+
+  forget(key: string): void {
+    const url = this.#urls.get(key);
+    if (url === undefined) return;
+    this.#urls.delete(key);
+    this.#remembered.delete(url);
+  }
+
+  /**
+   * Waits for news of one challenge, named by the hash of its token: `news` (look again), `timeout`, or `gone` when `signal` says that nobody waits
+   * for the answer any more. A third wait for one challenge ends the oldest: its client has come back.
+   */
+  next(
+    key: string,
+    milliseconds: number,
+    signal?: AbortSignal,
+  ): { happened: Promise<WaitEnd>; cancel(): void } {
+    const { promise, resolve } = Promise.withResolvers<WaitEnd>();
+    const waiters = this.#waiters.get(key) ?? new Set();
+    const recheck = !this.#listening && milliseconds > recheckSeconds * 1000;
+    const timer = setTimeout(
+      () => waiter.end(recheck ? "news" : "timeout"),
+      recheck ? recheckSeconds * 1000 : Math.max(0, milliseconds),
+    );
+    const leave = () => waiter.end("gone");
+    const waiter: Waiter = {
+      key,
+      end: (reason) => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", leave);
+        waiters.delete(waiter);
+        if (waiters.size === 0 && this.#waiters.get(key) === waiters) this.#waiters.delete(key);
+        resolve(reason);
+      },
+    };
+    this.#waiters.set(key, waiters.add(waiter));
+    if (waiters.size > waitersOfOneChallenge) waiters.values().next().value?.end("timeout");
+    if (this.#stopped) waiter.end("timeout");
+    else if (signal?.aborted) leave();
+    else signal?.addEventListener("abort", leave);
+    return { happened: promise, cancel: () => waiter.end("timeout") };
+  }
+
+  /** A challenge was decided: forgets it, and ends the waits for it. */
+  hear(key: string): void {
+    this.#sequence += 1;
+    this.forget(key);
+    for (const waiter of [...(this.#waiters.get(key) ?? [])]) waiter.end("news");
+  }
+
+  #lost(): void {
+    this.#listening = false;
+    this.#sequence += 1;
+    this.#remembered.clear();
+    this.#urls.clear();
+  }
+
+  /** Everybody looks again: what was decided while nobody listened was announced to nobody. */
+  #wakeAll(): void {
+    for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end("news");
+  }
+
+  async #run(ready: () => void, refuse: (error: Unavailable) => void): Promise<void> {
+    let pause = 100;
+    let first = true;
+    while (!this.#stopped) {
+      try {
+        await this.#listen(() => {
+          pause = 100;
+          ready();
+        });
+      } catch (error) {
+        if (first && error instanceof Unavailable) return refuse(error);
+        if (!this.#stopped) this.log.warn({ err: error }, "the database connection that listens was lost");
+      }
+      this.#lost();
+      this.#wakeAll();
+      ready();
+      first = false;
+      if (this.#stopped) return;
+      await this.#sleep(pause);
+      pause = Math.min(pause * 2, 5000);
+    }
+  }
+
+  /** One connection's life. postgres.js's own listen() would reconnect silently: we must know when we are deaf. */
+  async #listen(ready: () => void): Promise<void> {
+    const closed = Promise.withResolvers<never>();
+    closed.promise.catch(() => {});
+    const options = {
+      max: 1,
+      // So that an operator, and a test, can tell this connection from those of the pool.
+      connection: { application_name: "svc listen" },
+      idle_timeout: undefined,
+      max_lifetime: null,
+      fetch_types: false,
+      onclose: () => closed.reject(new Error("connection closed")),
+      onnotify: (from: string, key: string) => (from === openedChannel ? this.onOpened(key) : this.hear(key)),
+    };
+    const sql = openSql(this.url, options);
+    this.#sql = sql;
+    try {
+      await Promise.race([refusePooler(sql), closed.promise]);
+      await Promise.race([sql.unsafe(`listen ${channel}; listen ${openedChannel}`), closed.promise]);
+      this.#sequence += 1;
+      this.#listening = true;
+      this.#wakeAll();
+      ready();
+      while (!this.#stopped) {
+        await Promise.race([this.#sleep(heartbeatSeconds * 1000), closed.promise]);
+        if (this.#stopped) return;
+        const late = Bun.sleep(heartbeatPatienceSeconds * 1000).then(() => {
+          throw new Error("no heartbeat");
+        });
+        late.catch(() => {});
+        await Promise.race([sql`select 1`, closed.promise, late]);
+      }
+    } finally {
+      this.#lost();
+      await sql.end({ timeout: 0 }).catch(() => {});
+    }
+  }
+
+  #sleep(milliseconds: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds);
+    this.#wake = () => {
+      clearTimeout(timer);
+      resolve();
+    };
+    return promise;
+  }
+}

@@ -1,0 +1,97 @@
+import { createHmac } from "node:crypto";
+import { and, eq, gt } from "drizzle-orm";
+import { session } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import { after } from "../../../platform/clock.ts";
+import type { Context, Identity } from "../../context.ts";
+import { Unauthenticated } from "../../../platform/errors.ts";
+import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
+
+export type Session = typeof session.$inferSelect;
+export type SignedInSession = Session & { userName: string };
+
+/** Long enough to find one's password; a session that nobody signed in to is worth no more. */
+const anonymousSeconds = 3600;
+
+/** A session for a browser that nobody is signed in to yet. `id` goes into the cookie; its hash is what is stored. */
+export async function createSession({ db, clock }: Context): Promise<{ session: Session; id: string }> {
+  const id = newSecret();
+  const now = clock.now();
+  const [row] = await db
+    .insert(session)
+    .values({ idHash: sha256(id), createdAt: now, expiresAt: after(now, anonymousSeconds) })
+    .returning();
+  return { session: row!, id };
+}
+
+export async function findSession({ db, clock }: Context, id: string): Promise<Session | undefined> {
+  if (!looksLikeSecret(id)) return undefined;
+  const [found] = await db
+    .select()
+    .from(session)
+    .where(and(eq(session.idHash, sha256(id)), gt(session.expiresAt, clock.now())));
+  return found;
+}
+
+export function isSignedIn(session: Session): session is SignedInSession {
+  return session.userName !== null;
+}
+
+/**
+ * Signs a person in to a session under a new id, so that an id that was planted before opens nothing (session
+ * fixation). What the session had opened stays its own: the tables that refer to it follow the id.
+ *
+ * @returns the new id, for the cookie
+ * @throws Unauthenticated when the session has ended meanwhile
+ */
+export async function signInSession(
+  { db, clock, config }: Context,
+  request: { session: Session; identity: Identity; address: string },
+): Promise<string> {
+  const { identity, address } = request;
+  const id = newSecret();
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    const changed = await tx
+      .update(session)
+      .set({
+        idHash: sha256(id),
+        userName: identity.user,
+        groups: identity.groups,
+        signedInAt: at,
+        expiresAt: after(at, config.sessionLifetime),
+      })
+      .where(and(eq(session.idHash, request.session.idHash), gt(session.expiresAt, at)))
+      .returning({ createdAt: session.createdAt });
+    if (changed.length === 0) throw new Unauthenticated("This browser session has ended");
+    await audit(tx, { at, actor: identity.user, action: "session.signed_in", address });
+  });
+  return id;
+}
+
+/** Forgets who is signed in, and keeps what the browser has opened for the next person. */
+export async function signOutSession(
+  { db, clock }: Context,
+  request: { session: SignedInSession; address: string },
+): Promise<void> {
+  const at = clock.now();
+  await db
+    .update(session)
+    .set({ userName: null, groups: [], signedInAt: null, expiresAt: after(at, anonymousSeconds) })
+    .where(eq(session.idHash, request.session.idHash));
+  await audit(db, {
+    at,
+    actor: request.session.userName,
+    action: "session.signed_out",
+    address: request.address,
+  });
+}
+
+/** The token that a form of ours carries: only who knows the session id can make it, and it fits one form only. */
+export function csrfToken(sessionId: string, form: string): string {
+  return createHmac("sha256", sessionId).update(`csrf ${form}`).digest("base64url");
+}
+
+export function isCsrfToken(token: string, sessionId: string, form: string): boolean {
+  return sameText(token, csrfToken(sessionId, form));
+}

@@ -1,0 +1,76 @@
+import { eq, sql } from "drizzle-orm";
+import { errors, jwtVerify } from "jose";
+import { token } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Unauthenticated } from "../../../platform/errors.ts";
+import { kept } from "../../../drizzle/kept.ts";
+import { tokenType } from "./issue.ts";
+import type { Keys } from "./keys.ts";
+
+/**
+ * Who holds this access token. It must be ours in every respect: key, algorithm, type, issuer, audience, times; and
+ * neither revoked nor unknown to the database, which is asked each time.
+ *
+ * @throws Unauthenticated with one of two sentences: over, or not good
+ */
+export async function verifyToken(context: Context & { keys: Keys }, jwt: string): Promise<Actor> {
+  const { db, clock, config, keys } = context;
+  const { payload } = await jwtVerify(
+    jwt,
+    async ({ kid, alg }) => {
+      const key = kid ? await keys.verification(kid) : undefined;
+      // A key serves its own algorithm only (RFC 8725, 3.1).
+      if (!key || key.algorithm !== alg) throw new errors.JWKSNoMatchingKey();
+      return key.publicKey;
+    },
+    {
+      algorithms: ["ES256", "Ed25519"],
+      issuer: config.publicUrl,
+      audience: config.tokenAudience,
+      typ: tokenType,
+      requiredClaims: ["exp", "iat", "sub", "jti"],
+      currentDate: clock.now(),
+    },
+  ).catch((cause: unknown) => {
+    if (cause instanceof errors.JWTExpired)
+      throw new Unauthenticated("The access token has expired: svc login", { cause });
+    if (cause instanceof errors.JOSEError || cause instanceof TypeError) throw notGood(cause);
+    throw cause;
+  });
+  const jti = payload.jti as string;
+  if (!uuid.test(jti)) throw notGood();
+  const [issued] = await issuedToken(db).execute({ jti });
+  if (!issued || issued.revokedAt || issued.userName !== payload.sub) throw notGood();
+  return {
+    kind: "user",
+    user: issued.userName,
+    groups: issued.groups,
+    admin: issued.groups.includes(config.adminGroup),
+    tokenId: jti,
+    expiresAt: issued.expiresAt,
+  };
+}
+
+const issuedToken = kept((db) =>
+  db
+    .select()
+    .from(token)
+    .where(eq(token.jti, sql.placeholder("jti")))
+    .prepare("token"),
+);
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+function notGood(cause?: unknown): Unauthenticated {
+  return new Unauthenticated("The access token is not valid: svc login", { cause });
+}
+
+/** Ends the token that the actor came with. Again is no error. */
+export async function revokeToken({ db, clock }: Context, actor: Actor, address: string): Promise<void> {
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await tx.update(token).set({ revokedAt: at }).where(eq(token.jti, actor.tokenId));
+    await audit(tx, { at, actor: actor.user, action: "token.revoked", address, subject: actor.tokenId });
+  });
+}

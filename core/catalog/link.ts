@@ -1,0 +1,98 @@
+import { and, eq, getTableColumns, inArray, notInArray, type SQL, sql } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import type { Transaction } from "../../drizzle/client.ts";
+import { definition, incidentPriority, incidentType, term } from "../../drizzle/schema/index.ts";
+import { InvalidInput } from "../../platform/errors.ts";
+
+/** What is named by its id. One that `there` is false of is hidden, and nobody names it. */
+export interface Target {
+  id: PgColumn;
+  there?: SQL;
+}
+
+export const toIncidentType: Target = { id: incidentType.id };
+export const toIncidentPriority: Target = { id: incidentPriority.id };
+export const toDefinition: Target = { id: definition.id };
+export const toTerm: Target = { id: term.id, there: sql`${term.deletedAt} is null` };
+
+/** A table of pairs: which targets its owners name. */
+export interface Link {
+  table: PgTable;
+  /** Its column with the owner's id, and the one with the target's. */
+  owner: PgColumn;
+  to: PgColumn;
+  target: Target;
+  /** Where a row tells who has written it, what stands in those that are ours; the others are left alone. */
+  ours?: Record<string, string>;
+}
+
+/**
+ * The targets that an owner names, in the order of their ids: a column of its SELECT. Hidden ones are not among them,
+ * and stay linked for when they come back.
+ */
+export function linkedIds({ table, owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
+  const ids = sql`select ${to} from ${table} join ${target.id.table} on ${target.id} = ${to}
+    where ${and(eq(owner, ownerId), areOurs(table, ours), target.there)} order by ${to}`;
+  // One deeper, where drizzle leaves the columns' tables alone: `id` alone would be the target's.
+  return sql<number[]>`${sql`array(${ids})`}`.mapWith((texts: string[]) => texts.map(Number));
+}
+
+/**
+ * Has an owner name these targets and no others. The targets stay what they are until the transaction ends.
+ * @returns whether one that was named is no longer
+ * @throws InvalidInput naming `field` when one is not there
+ */
+export async function setLinks(
+  tx: Transaction,
+  { table, owner, to, target, ours = {} }: Link,
+  { field, ownerId, ids }: { field: string; ownerId: number; ids: readonly number[] },
+): Promise<boolean> {
+  const targets = await keepTargets(tx, target, field, ids);
+  const seen =
+    target.there && inArray(to, sql`(select ${target.id} from ${target.id.table} where ${target.there})`);
+  const removed = await tx
+    .delete(table)
+    .where(and(eq(owner, ownerId), areOurs(table, ours), notInArray(to, targets), seen))
+    .returning({ id: to });
+  if (targets.length > 0) {
+    const rows = targets.map((id) => ({ ...ours, [keyOf(table, owner)]: ownerId, [keyOf(table, to)]: id }));
+    const insert = tx.insert(table).values(rows);
+    // What the worker has found becomes ours when a person says the same.
+    if (Object.keys(ours).length > 0) await insert.onConflictDoUpdate({ target: [owner, to], set: ours });
+    else await insert.onConflictDoNothing();
+  }
+  return removed.length > 0;
+}
+
+/**
+ * The ids, each once, whose records are there and stay so until the transaction ends.
+ * @throws InvalidInput naming `field` when one is not
+ */
+export async function keepTargets(
+  tx: Transaction,
+  { id, there }: Target,
+  field: string,
+  ids: readonly number[],
+): Promise<number[]> {
+  const wanted = [...new Set(ids)];
+  if (wanted.length === 0) return [];
+  const found = await tx
+    .select({ id })
+    .from(id.table)
+    .where(and(inArray(id, wanted), there))
+    .for("key share");
+  if (found.length < wanted.length)
+    throw new InvalidInput(field, `The field ${field} names one that is not there`);
+  return wanted;
+}
+
+/** The condition that a row is ours. */
+function areOurs(table: PgTable, ours: Record<string, string> = {}): SQL | undefined {
+  const columns = getTableColumns(table);
+  return and(...Object.entries(ours).map(([key, value]) => eq(columns[key]!, value)));
+}
+
+/** What drizzle calls a column in the values of a row. */
+function keyOf(table: PgTable, column: PgColumn): string {
+  return Object.entries(getTableColumns(table)).find(([, one]) => one === column)![0];
+}

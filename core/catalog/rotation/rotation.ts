@@ -1,0 +1,53 @@
+import { eq, type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { individual, rotation, rotationMember } from "../../../drizzle/schema/index.ts";
+import { keepTargets } from "../link.ts";
+
+/** The plugin whose services have a rotation. */
+export const rosterSlug = "roster";
+
+export interface Rotation {
+  startsAt: Date;
+  shiftHours: number;
+  /** Ids of individuals, in the order of their turns. One person may have several. */
+  members: number[];
+}
+
+/** What PostgreSQL makes of one, whose JSON knows no instant. */
+type RotationJson = Omit<Rotation, "startsAt"> & { startsAt: number };
+
+/** A column of a SELECT: the rotation of the service with this id. */
+export function rotationColumn(serviceId: PgColumn): SQL<Rotation | null> {
+  const members = sql`select ${rotationMember.individualId} from ${rotationMember}
+    where ${rotationMember.serviceId} = ${serviceId} order by ${rotationMember.position}`;
+  const found = sql`select json_build_object(
+      'startsAt', extract(epoch from ${rotation.startsAt}) * 1000,
+      'shiftHours', ${rotation.shiftHours},
+      'members', array(${members}))
+    from ${rotation} where ${rotation.serviceId} = ${serviceId}`;
+  // One deeper, where drizzle leaves the columns' tables alone.
+  return sql<Rotation | null>`${sql`(${found})`}`.mapWith((json: RotationJson) => ({
+    ...json,
+    startsAt: new Date(json.startsAt),
+  }));
+}
+
+/**
+ * Replaces the rotation of a service; null takes it away.
+ * @throws InvalidInput naming `rotation.members` when one of them is not there
+ */
+export async function setRotation(
+  tx: Transaction,
+  serviceId: number,
+  wanted: Rotation | null,
+): Promise<void> {
+  if (wanted) await keepTargets(tx, { id: individual.id }, "rotation.members", wanted.members);
+  await tx.delete(rotation).where(eq(rotation.serviceId, serviceId));
+  if (!wanted) return;
+  const { startsAt, shiftHours, members } = wanted;
+  await tx.insert(rotation).values({ serviceId, startsAt, shiftHours });
+  await tx
+    .insert(rotationMember)
+    .values(members.map((individualId, position) => ({ serviceId, position, individualId })));
+}

@@ -1,0 +1,119 @@
+import { eq } from "drizzle-orm";
+import { document } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, NotFound, Unavailable } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { answerOf } from "../steps/ask.ts";
+import { documentFacts } from "../incident/facts.ts";
+import { type ActivePlugin, callPlugin } from "../../plugin/call.ts";
+import type { DocumentFacts } from "../../plugin/facts.ts";
+import { parseText } from "../../../platform/text.ts";
+import { noSuchDocument } from "./document.ts";
+import { getDocument } from "./get.ts";
+import { type Keepable, startText } from "./start_text.ts";
+
+/** Characters of a document's text. */
+export const longestContent = 1_000_000;
+
+/** A document's text. `version` is its plugin's word for this state of it; null when the plugin has none. */
+export interface DocumentText {
+  text: string;
+  version: string | null;
+}
+
+/**
+ * The text of a document, from the plugin that has it.
+ *
+ * @throws NotFound also when the actor may not read it, or its plugin has the text no more
+ * @throws Conflict when it has no text
+ * @throws Unavailable when the plugin fails or is not in use
+ */
+export async function getContent(context: PluginContext, actor: Actor, id: number): Promise<DocumentText> {
+  const found = await getDocument(context, actor, id);
+  const { plugin, facts } = keeperOf(context, found);
+  const kept = answerOf(await callPlugin(plugin, "text", { document: facts }));
+  if (kept === null) throw textIsGone();
+  return { text: kept.text, version: kept.version ?? null };
+}
+
+/**
+ * Replaces the text of a document through its plugin. One without a text gets it with the first document plugin:
+ * `version` is null then, as it is where a plugin counts no versions.
+ *
+ * @throws InvalidInput
+ * @throws NotFound as getContent
+ * @throws Conflict when the text is no longer at `version`, or no plugin keeps documents
+ * @throws Unavailable as getContent
+ */
+export async function putContent(
+  context: PluginContext,
+  actor: Actor,
+  change: DocumentText & { id: number },
+): Promise<DocumentText> {
+  const { id, version } = change;
+  const text = parseText("text", change.text, longestContent);
+  const found = await getDocument(context, actor, id);
+  const before =
+    found.resourceId === null ? await startText(context, actor, found, version) : { found, version };
+  const { plugin, facts } = keeperOf(context, before.found);
+  // A plugin replaces without asking when it is told no version.
+  if (before.version === null) await expectVersion(plugin, facts, null);
+  const updated = await callPlugin(plugin, "update", {
+    ...{ document: facts, text },
+    ...(before.version === null ? {} : { version: before.version }),
+  });
+  if (!updated.ok) {
+    await expectVersion(plugin, facts, before.version);
+    throw new Unavailable(updated.detail);
+  }
+  await tellOf(context, actor, id);
+  return { text, version: updated.value.version ?? null };
+}
+
+/** The plugin that has the document's text, and what it knows the document by. */
+function keeperOf({ plugins }: PluginContext, found: Keepable) {
+  if (found.pluginSlug === null) throw new Conflict("This document has no text");
+  const facts = documentFacts(found);
+  if (!facts) throw new Conflict(stillMade);
+  const plugin = plugins.find("document", found.pluginSlug);
+  if (!plugin) throw new Unavailable("The plugin that has the text of this document is not in use");
+  return { plugin, facts };
+}
+
+/** Said of a document whose plugin gave no answer in time when its incident was reported (flow/make_documents.ts). */
+const stillMade =
+  "The text of this document is yet to be made: POST /incidents/{incident_id}/retry tries again, PUT writes another";
+
+/** @throws Conflict when the text is at another version; NotFound when it is gone */
+async function expectVersion(
+  plugin: ActivePlugin<"document">,
+  facts: DocumentFacts,
+  expected: string | null,
+): Promise<void> {
+  const now = answerOf(await callPlugin(plugin, "get", { document: facts }));
+  if (now === null) throw textIsGone();
+  if ((now.version ?? null) !== expected)
+    throw new Conflict(`Somebody changed this text: it is at version ${now.version ?? "null"} now`);
+}
+
+async function tellOf({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {
+  await db.transaction(async (tx) => {
+    const { name, incidentId } = document;
+    const [changed] = await tx
+      .select({ name, incidentId })
+      .from(document)
+      .where(eq(document.id, id))
+      .for("key share");
+    if (!changed) throw noSuchDocument();
+    if (changed.incidentId === null) return;
+    await tell(tx, {
+      ...{ incidentId: changed.incidentId, at: clock.now(), actor: actor.user, kind: "document.updated" },
+      ...{ description: `Text of a document changed: ${changed.name}`, data: { document_id: id } },
+    });
+  });
+}
+
+function textIsGone(): NotFound {
+  return new NotFound("The text of this document is gone");
+}

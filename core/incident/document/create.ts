@@ -1,0 +1,68 @@
+import { document } from "../../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Conflict, Forbidden, InvalidInput } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { lockNamedIncident } from "../incident/lock.ts";
+import { longestSlug, slugPattern } from "../../plugin/check.ts";
+import { setReasons } from "../../catalog/reason.ts";
+import { parseName } from "../../../platform/text.ts";
+import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
+import { getDocument } from "./get.ts";
+
+export interface NewDocument extends DocumentFields {
+  incidentId: number | null;
+  /** Where its text is: with this plugin under this id. Both or neither. */
+  pluginSlug: string | null;
+  resourceId: string | null;
+}
+
+/**
+ * Keeps a document; one of an incident stands on its timeline.
+ *
+ * Only admins say where a text is: else a member could have a document of their own show the text of a Restricted one.
+ *
+ * @throws Forbidden when a member names a plugin
+ * @throws InvalidInput also for an incident that the actor may not read, as for one that is not there, and for a type, a
+ *   priority or a term that is not there
+ * @throws Conflict when another document has this text
+ */
+export async function createDocument(context: Context, actor: Actor, wanted: NewDocument): Promise<Document> {
+  const { db, clock } = context;
+  const { incidentId } = wanted;
+  const resource = parseResource(wanted);
+  if (resource && !actor.admin) throw new Forbidden("Only an admin says with which plugin a text is");
+  const values = { ...parseDocument(wanted), ...resource, incidentId };
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    // Neither gone nor Restricted before we are done.
+    if (incidentId !== null) await lockNamedIncident(tx, actor, incidentId);
+    const [created] = await tx
+      .insert(document)
+      .values({ ...values, createdAt: at, updatedAt: at })
+      .onConflictDoNothing({ target: [document.pluginSlug, document.resourceId] })
+      .returning({ id: document.id, name: document.name });
+    if (!created)
+      throw new Conflict("Another document already has the text of this plugin_slug and resource_id");
+    await setReasons(tx, documentLinks, created.id, wanted);
+    if (incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId, at, actor: actor.user, kind: "document.created" },
+        ...{ description: `Document added: ${created.name}`, data: { document_id: created.id } },
+      });
+    }
+    return getDocument({ ...context, db: tx }, actor, created.id);
+  });
+}
+
+function parseResource({ pluginSlug, resourceId }: NewDocument) {
+  if (pluginSlug === null && resourceId === null) return undefined;
+  if (pluginSlug === null || resourceId === null)
+    throw new InvalidInput("resource_id", "plugin_slug and resource_id are given together or not at all");
+  // Also of a plugin that is not there yet; but the index over both takes no two long texts.
+  if (pluginSlug.length > longestSlug || !slugPattern.test(pluginSlug))
+    throw new InvalidInput("plugin_slug", "The field plugin_slug is not like the slug of a plugin");
+  return {
+    pluginSlug,
+    resourceId: parseName("resource_id", resourceId),
+  };
+}

@@ -1,0 +1,50 @@
+import { and, eq } from "drizzle-orm";
+import { document } from "../../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../../context.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../visibility/visibility.ts";
+import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { parseText, nameLength } from "../../../platform/text.ts";
+import { type Document, documentColumns } from "./document.ts";
+
+export interface DocumentQuery extends ListQuery {
+  incidentId?: number;
+  resourceType?: string;
+  name?: string;
+}
+
+const documents: List<"id" | "name"> = {
+  name: "documents",
+  id: document.id,
+  search: document.search,
+  sorts: { id: { by: document.id, kind: "id" }, name: { by: document.name, kind: "text" } },
+  defaultSort: "-id",
+};
+
+/** One page of the documents that the actor may read, the newest first. @throws InvalidInput */
+export async function listDocuments(
+  { db }: Context,
+  actor: Actor,
+  query: DocumentQuery,
+): Promise<{ items: Document[]; next_cursor: string | null }> {
+  const { incidentId } = query;
+  const resourceType = query.resourceType && parseText("resource_type", query.resourceType, nameLength);
+  const name = query.name && parseText("name", query.name, nameLength);
+  const page = startPage(documents, query, { incidentId, resourceType, name });
+  const select = (reader: Reader | AnyReader) =>
+    db
+      .select({ item: documentColumns, key: page.key })
+      .from(document)
+      .where(
+        page.within(
+          and(
+            mayReadOf(reader, document.incidentId),
+            incidentId === undefined ? undefined : eq(document.incidentId, incidentId),
+            resourceType === undefined ? undefined : eq(document.resourceType, resourceType),
+            name === undefined ? undefined : eq(document.name, name),
+          ),
+        ),
+      )
+      .orderBy(...page.orderBy)
+      .limit(page.limit);
+  return page.finish(await page.run(db, actor, select));
+}

@@ -1,0 +1,46 @@
+import { and, eq, isNotNull } from "drizzle-orm";
+import { document, task } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Forbidden } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
+import { unlessReferredTo } from "../../catalog/reference.ts";
+import { noSuchDocument } from "./document.ts";
+
+/**
+ * Deletes a document with its text, and the tombstones of its tasks, which nobody sees and nobody else could take away.
+ * Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ * @throws Conflict saying what refers to it
+ */
+export async function removeDocument(
+  { db, clock }: Context,
+  actor: Actor,
+  { id, address }: { id: number; address: string },
+): Promise<void> {
+  if (!actor.admin) throw new Forbidden("Only an admin deletes documents");
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await lockIncidentOf(tx, document, id);
+    await tx.delete(task).where(and(eq(task.documentId, id), isNotNull(task.deletedAt)));
+    const [removed] = await unlessReferredTo(
+      "This document",
+      tx
+        .delete(document)
+        .where(eq(document.id, id))
+        .returning({ name: document.name, incidentId: document.incidentId }),
+    );
+    if (!removed) throw noSuchDocument();
+    const { name, incidentId } = removed;
+    await audit(tx, { at, actor: actor.user, action: "document.deleted", address, subject: String(id) });
+    if (incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId, at, actor: actor.user, kind: "document.deleted" },
+        ...{ description: `Document deleted: ${name}`, data: { document_id: id } },
+      });
+    }
+  });
+}

@@ -1,0 +1,78 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import { document } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, Unavailable } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { answerOf } from "../steps/ask.ts";
+import { keyOfText } from "../steps/make_documents.ts";
+import { isTaken } from "../steps/resource.ts";
+import { documentFacts } from "../incident/facts.ts";
+import { mayReadOf } from "../visibility/visibility.ts";
+import { callPlugin } from "../../plugin/call.ts";
+import type { Document } from "./document.ts";
+import { getDocument } from "./get.ts";
+
+/** A document that may have no text yet. */
+export type Keepable = Pick<
+  Document,
+  "id" | "name" | "resourceType" | "pluginSlug" | "resourceId" | "weblink" | "incidentId"
+>;
+
+/**
+ * Makes a document one of the first document plugin. Two that do it at once make the same text there, and then one of
+ * them is late with its version. A text that a step has yet to make (flow/make_documents.ts) is made by its key, so that
+ * the two of them make one; it is also how a document gets a text whose step is tried no more.
+ *
+ * @throws NotFound when it was deleted meanwhile, or the actor may not read it any more
+ * @throws Conflict when it has one by now, or no plugin keeps documents
+ * @throws Unavailable when the plugin fails
+ */
+export async function startText(
+  context: PluginContext,
+  actor: Actor,
+  found: Keepable,
+  version: string | null,
+): Promise<{ found: Keepable; version: string | null }> {
+  if (version !== null) throw new Conflict("This document has no text yet: its version is null");
+  const [plugin] = context.plugins.ofType("document");
+  if (!plugin) throw new Conflict("This document has no text, and no plugin keeps documents here");
+  const { id, name, resourceType, incidentId } = found;
+  const wanted = { document: { id, name, resourceType }, name, variables: {} };
+  const isAwaited = found.pluginSlug !== null && incidentId !== null;
+  const key = isAwaited ? keyOfText({ incident: { id: incidentId } }, resourceType) : `document:${id}:text`;
+  const outcome = await callPlugin(plugin, "create", wanted, { key });
+  // A plugin may well fail at the text of a document that was deleted meanwhile.
+  if (!outcome.ok) await getDocument(context, actor, id);
+  const made = answerOf(outcome);
+  const at = context.clock.now();
+  const start = context.db.transaction(async (tx) => {
+    const [started] = await tx
+      .update(document)
+      .set({
+        ...{ pluginSlug: plugin.slug, resourceId: made.resourceId },
+        ...(found.weblink === null && made.weblink !== undefined ? { weblink: made.weblink } : {}),
+        ...{ version: sql`${document.version} + 1`, updatedAt: at },
+      })
+      .where(and(eq(document.id, id), isNull(document.resourceId), mayReadOf(actor, document.incidentId)))
+      .returning();
+    if (!started) {
+      await getDocument({ ...context, db: tx }, actor, id);
+      throw new Conflict("Somebody has just given this document a text");
+    }
+    if (isAwaited) {
+      await tell(tx, {
+        ...{ incidentId, at, actor: actor.user, kind: "document.created" },
+        ...{ description: `Document added: ${started.name}`, data: { document_id: id } },
+      });
+    }
+    return started;
+  });
+  const started = await start.catch((error: unknown) => {
+    if (!isTaken(error)) throw error;
+    throw new Unavailable(`${plugin.slug} answered with the text of another document`, { cause: error });
+  });
+  const facts = documentFacts(started);
+  const state = facts && answerOf(await callPlugin(plugin, "get", { document: facts }));
+  return { found: started, version: state?.version ?? null };
+}

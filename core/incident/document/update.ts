@@ -1,0 +1,49 @@
+import { and, eq } from "drizzle-orm";
+import { document } from "../../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { mayReadOf } from "../visibility/visibility.ts";
+import { setReasons } from "../../catalog/reason.ts";
+import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
+import { getDocument } from "./get.ts";
+
+/**
+ * Replaces what is written of a document. Who may read it may change it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound also when the actor may not read it
+ * @throws Conflict when it is no longer at `version`
+ */
+export async function updateDocument(
+  context: Context,
+  actor: Actor,
+  change: DocumentFields & { id: number; version: number },
+): Promise<Document> {
+  const { db, clock } = context;
+  const { id, version } = change;
+  const fields = parseDocument(change);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const [updated] = await tx
+      .update(document)
+      .set({ ...fields, version: version + 1, updatedAt: at })
+      .where(and(eq(document.id, id), eq(document.version, version), mayReadOf(actor, document.incidentId)))
+      .returning({ name: document.name, incidentId: document.incidentId });
+    if (!updated) {
+      const now = await getDocument({ ...context, db: tx }, actor, id);
+      throw new Conflict(`Somebody changed this document: it is at version ${now.version} now`);
+    }
+    const lost = await setReasons(tx, documentLinks, id, change);
+    // A term that is given no longer may still stand in the text: the worker reads it again.
+    if (lost.has("termIds"))
+      await tx.update(document).set({ termContentHash: null }).where(eq(document.id, id));
+    if (updated.incidentId !== null) {
+      await tell(tx, {
+        ...{ incidentId: updated.incidentId, at, actor: actor.user, kind: "document.updated" },
+        ...{ description: `Document changed: ${updated.name}`, data: { document_id: id } },
+      });
+    }
+    return getDocument({ ...context, db: tx }, actor, id);
+  });
+}

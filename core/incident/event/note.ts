@@ -1,0 +1,33 @@
+import { event } from "../../../drizzle/schema/index.ts";
+import { announceNote } from "../message/announce.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { parseProse } from "../../../platform/text.ts";
+import type { Event } from "./list.ts";
+
+/**
+ * Puts what somebody has to say on an incident's timeline. Who may read it may do it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound when the actor may not read the incident
+ */
+export async function noteOnTimeline(
+  context: PluginContext,
+  actor: Actor,
+  wanted: { incidentId: number; description: string },
+): Promise<Event> {
+  const { db, clock } = context;
+  const { incidentId } = wanted;
+  const description = parseProse("description", wanted.description);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const incident = await lockIncident(tx, actor, incidentId);
+    const [noted] = await tx
+      .insert(event)
+      .values({ incidentId, at, actor: actor.user, source: "core", kind: "note", description })
+      .returning();
+    await announceNote(tx, context, incident, { id: noted!.id, user: actor.user, text: description });
+    return noted!;
+  });
+}

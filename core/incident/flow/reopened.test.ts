@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { conversation, incident, participant } from "../../../drizzle/schema/index.ts";
+import { fakeConversation, fakeReopening } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { endDeliveries } from "../../../tests/support/delivery.ts";
+import { type FlowTest, rita, startFlowTest } from "../../../tests/support/flow.ts";
+import { updateIncident } from "../lifecycle/update.ts";
+import type { Plugins } from "../../plugin/choose.ts";
+import { runFlow } from "../steps/run.ts";
+
+let flow: FlowTest;
+beforeAll(async () => {
+  flow = await startFlowTest();
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+
+const nothing = () => {};
+const made = { create: () => ({}), send: nothing, add: nothing };
+const step = "reopened:conversation:fake-conversation";
+
+let id: number;
+let plugins: Plugins;
+async function report(...fakes: Parameters<typeof pluginsOf>) {
+  plugins = pluginsOf(...fakes);
+  id = await flow.report(plugins);
+  await run();
+}
+const run = () => runFlow(flow.context(plugins), id);
+const row = async () => (await flow.db.select().from(incident).where(eq(incident.id, id)))[0]!;
+const place = async () =>
+  (await flow.db.select().from(conversation).where(eq(conversation.incidentId, id)))[0]!;
+/** As through the API. @returns whether something follows */
+async function become(status: "Active" | "Stable" | "Closed"): Promise<boolean> {
+  const { follows } = await updateIncident(flow.context(plugins), rita, { ...(await row()), status });
+  // It is archived when everybody has been told of its closing.
+  await endDeliveries(flow.db, flow.clock.now());
+  return follows;
+}
+const methodsOf = (fake: { calls: readonly { method: string }[] }) => fake.calls.map(({ method }) => method);
+beforeEach(() => void flow.clock.advance(60));
+
+test("a conversation is open again with its incident, each time, for who takes part by then", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
+  await report(fake);
+  for (let time = 0; time < 2; time += 1) {
+    flow.clock.advance(60);
+    expect(await become("Closed")).toBe(true);
+    await run();
+    expect((await place()).archivedAt).toEqual(flow.clock.now());
+    expect(await become("Active")).toBe(true);
+    await run();
+    expect((await place()).archivedAt).toBeNull();
+  }
+  expect(methodsOf(fake)).toEqual([
+    ...["create", "add", "send"],
+    ...["archive", "reopen", "add", "archive", "reopen", "add"],
+  ]);
+  // A plugin does a thing once for each key.
+  const keys = [...fake.to("archive"), ...fake.to("reopen"), ...fake.to("add")].map(({ key }) => key);
+  expect(new Set(keys).size).toBe(7);
+  expect(
+    fake
+      .to("add")
+      .at(-1)!
+      .people.map(({ email }) => email),
+  ).toEqual(["rita@example.com"]);
+});
+
+test("an incident's own channel is open at once, and nobody is asked", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing }, { slug: "channel" });
+  await report(fake);
+  await become("Closed");
+  await run();
+  expect((await place()).archivedAt).not.toBeNull();
+  expect(await become("Active")).toBe(false);
+  expect((await place()).archivedAt).toBeNull();
+});
+
+test("one that was not archived is left alone", async () => {
+  using fake = fakeReopening(made);
+  await report(fake);
+  await become("Stable");
+  expect(await become("Active")).toBe(false);
+  await run();
+  expect(methodsOf(fake)).toEqual(["create", "add", "send"]);
+});
+
+test("one of a plugin that cannot reopen it stays archived, and the timeline says so", async () => {
+  using fake = fakeConversation({ ...made, archive: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  await become("Active");
+  await run();
+  expect((await place()).archivedAt).not.toBeNull();
+  expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
+  expect((await flow.told(id, "step.done")).at(-1)).toEndWith(
+    "Conversation stays archived: fake-conversation does not know how to reopen it",
+  );
+});
+
+test("one of a plugin that is not chosen any more stays as it is", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  plugins = pluginsOf();
+  expect(await become("Active")).toBe(false);
+  expect(Object.keys(await flow.states(id))).not.toContain(step);
+});
+
+test("a plugin that fails is tried again; meanwhile it stays archived", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing });
+  fake.answer({ reopen: [() => Promise.reject(new Error("hunter2")), nothing] });
+  await report(fake);
+  await become("Closed");
+  await run();
+  await become("Active");
+  await run();
+  expect((await place()).archivedAt).not.toBeNull();
+  flow.clock.advance(30);
+  await run();
+  expect((await place()).archivedAt).toBeNull();
+  expect(new Set(fake.to("reopen").map(({ key }) => key)).size).toBe(1);
+});
+
+test("who could not be added at first is added at the next attempt", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  fake.answer({ add: [() => Promise.reject(new Error("hunter2")), nothing] });
+  await become("Active");
+  await run();
+  const following = "joined:conversation:fake-conversation";
+  expect(await flow.step(id, following)).toMatchObject({ state: "Failed" });
+  flow.clock.advance(30);
+  await run();
+  expect(methodsOf(fake).slice(3)).toEqual(["archive", "reopen", "add", "add"]);
+  expect(fake.to("add").at(-1)!.key).toBe(fake.to("add").at(-2)!.key);
+  expect(await flow.step(id, following)).toMatchObject({ state: "Done" });
+});
+
+test("one that was archived without our having heard of it is opened again all the same", async () => {
+  using fake = fakeReopening({ ...made, reopen: nothing });
+  fake.answer({ archive: [() => Promise.reject(new Error("hunter2"))] });
+  await report(fake);
+  await become("Closed");
+  await run();
+  expect((await place()).archivedAt).toBeNull();
+  await become("Active");
+  await run();
+  expect(methodsOf(fake).slice(3)).toEqual(["archive", "reopen", "add"]);
+  expect((await place()).archivedAt).toBeNull();
+  // And nobody archives it behind that.
+  flow.clock.advance(30);
+  await run();
+  expect(fake.to("archive")).toHaveLength(1);
+});
+
+test("whose incident turns while the plugin is asked follows it", async () => {
+  const turning = (status: "Active" | "Closed") => async () => void (await become(status));
+  using fake = fakeReopening(made);
+  await report(fake);
+  fake.answer({
+    archive: [turning("Active"), nothing],
+    reopen: [turning("Closed"), turning("Active"), nothing],
+  });
+  await become("Closed");
+  await run();
+  // Archived, reopened while it was; closed while it was reopened, and archived; and so on, until it is as its incident is.
+  expect((await place()).archivedAt === null).toBe((await row()).status === "Active");
+  expect(
+    methodsOf(fake)
+      .filter((method) => method !== "add")
+      .slice(2),
+  ).toEqual([...["archive", "reopen", "archive"]]);
+});
+
+test("one whose incident was closed again before anybody came to it stays archived", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  await become("Active");
+  await become("Closed");
+  await run();
+  expect(methodsOf(fake)).toEqual(["create", "add", "send", "archive"]);
+  expect((await place()).archivedAt).not.toBeNull();
+});
+
+test("who has left is not added again", async () => {
+  using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
+  await report(fake);
+  await become("Closed");
+  await run();
+  await become("Active");
+  const leftAt = flow.clock.now();
+  await flow.db.update(participant).set({ leftAt }).where(eq(participant.incidentId, id));
+  await run();
+  expect(fake.to("add")).toHaveLength(1);
+});

@@ -1,0 +1,115 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { delivery, incident } from "../../../drizzle/schema/index.ts";
+import type { Fake } from "../../../plugins/fake/fake.ts";
+import { fakeChat, fakeConversation } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { attemptAll } from "../../../tests/support/delivery.ts";
+import { type FlowTest, rita, startFlowTest } from "../../../tests/support/flow.ts";
+import { updateIncident } from "../lifecycle/update.ts";
+import { writeReport } from "../report/write.ts";
+import { runFlow } from "../steps/run.ts";
+
+// An incident that was Open, and so may be its conversations, becomes Restricted.
+
+let flow: FlowTest;
+beforeAll(async () => {
+  flow = await startFlowTest();
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+beforeEach(async () => void (await flow.db.delete(delivery)));
+
+const nothing = () => {};
+const made = { create: () => ({ externalId: crypto.randomUUID() }), send: nothing, add: nothing };
+const step = "restricted:conversation:fake-conversation";
+
+async function report(fake: Fake<"conversation">, visibility: "Open" | "Restricted" = "Open") {
+  const context = flow.context(pluginsOf(fake));
+  const id = await flow.report(context.plugins, { visibility });
+  const run = () => runFlow(context, id);
+  const become = async (visibility: "Open" | "Restricted") => {
+    const [row] = await flow.db.select().from(incident).where(eq(incident.id, id));
+    return (await updateIncident(context, rita, { ...row!, visibility })).follows;
+  };
+  const deliveries = () => flow.db.select().from(delivery).where(eq(delivery.incidentId, id));
+  await run();
+  return { id, context, run, become, deliveries };
+}
+
+test("its conversations are restricted to those who take part, each time under another key", async () => {
+  using fake = fakeChat({ ...made, restrict: nothing });
+  const { run, become } = await report(fake);
+  for (let time = 0; time < 2; time += 1) {
+    expect(await become("Restricted")).toBe(true);
+    await run();
+    expect(await become("Open")).toBe(false);
+  }
+  const calls = fake.to("restrict");
+  expect(calls).toMatchObject(
+    [1, 2].map(() => ({
+      people: [{ email: "rita@example.com" }],
+      conversation: { incident: { visibility: "Restricted" } },
+    })),
+  );
+  expect(new Set(calls.map(({ key }) => key)).size).toBe(2);
+});
+
+test("a plugin that fails is asked again, with the same key; until then nothing is sent there", async () => {
+  using fake = fakeChat(made);
+  fake.answer({ restrict: [() => Promise.reject(new Error("hunter2")), nothing] });
+  const { id, context, run, become } = await report(fake);
+  const before = fake.to("send").length;
+  await become("Restricted");
+  expect(await attemptAll(context)).toEqual(["again"]);
+  await run();
+  expect(await flow.step(id, step)).toMatchObject({ state: "Failed" });
+  flow.clock.advance(30);
+  expect(await attemptAll(context)).toEqual(["again"]);
+  await run();
+  expect(new Set(fake.to("restrict").map(({ key }) => key)).size).toBe(1);
+  expect(fake.to("send").length).toBe(before);
+  expect(await attemptAll(context)).toEqual(["done"]);
+  expect(fake.to("send").at(-1)!.message.subject).toEndWith(": Restricted");
+});
+
+test("to the conversation of a plugin that cannot restrict it nothing more is sent, and the timeline says so", async () => {
+  using fake = fakeConversation(made);
+  const { id, context, run, become, deliveries } = await report(fake);
+  const before = fake.to("send").length;
+  await writeReport(context, rita, { incidentId: id, conditions: "Full", actions: "", needs: "" });
+  await become("Restricted");
+  await run();
+  expect(await flow.told(id, "step.failed")).toEqual([
+    "step.failed fake-conversation: fake-conversation cannot restrict a conversation: nothing more is sent to it while the incident is Restricted",
+  ]);
+  expect(await attemptAll(context)).toEqual(["dead"]);
+  const [row] = await flow.db.select().from(incident).where(eq(incident.id, id));
+  await updateIncident(context, rita, { ...row!, status: "Stable" });
+  expect(await deliveries()).toHaveLength(1);
+  await become("Open");
+  expect(await attemptAll(context)).toEqual(["done"]);
+  expect(fake.to("send").length).toBe(before + 1);
+});
+
+test("one that is restricted from the start is left to the plugin that makes it", async () => {
+  using fake = fakeChat(made);
+  const { id, become } = await report(fake, "Restricted");
+  await become("Restricted");
+  expect(Object.keys(await flow.states(id))).not.toContain(step);
+  expect(fake.to("create")[0]!.incident.visibility).toBe("Restricted");
+});
+
+test("one that is just being made when the incident becomes Restricted is restricted, and welcomes nobody before", async () => {
+  const created = Promise.withResolvers<{ externalId: string }>();
+  using fake = fakeChat({ ...made, create: () => created.promise, restrict: nothing });
+  const context = flow.context(pluginsOf(fake));
+  const id = await flow.report(context.plugins);
+  const running = runFlow(context, id);
+  while (fake.to("create").length === 0) await Bun.sleep(5);
+  await flow.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, id));
+  created.resolve({ externalId: crypto.randomUUID() });
+  await running;
+  flow.clock.advance(30);
+  await runFlow(context, id);
+  expect(fake.calls.map(({ method }) => method)).toEqual(["create", "add", "restrict", "add", "send"]);
+});

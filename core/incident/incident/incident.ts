@@ -1,0 +1,82 @@
+import { and, eq, getTableColumns } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import {
+  incident,
+  incidentPriority,
+  incidentType,
+  type visibilities,
+} from "../../../drizzle/schema/index.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+import { descriptionLength, parseName, parseText } from "../../../platform/text.ts";
+import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
+
+const { id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution } =
+  getTableColumns(incident);
+const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = getTableColumns(incident);
+
+/** What a list shows of an incident, joined with its type and priority. */
+export const incidentColumns = {
+  ...{ id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution },
+  ...{ reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt },
+  incidentTypeName: incidentType.name,
+  incidentPriorityName: incidentPriority.name,
+};
+
+export type Visibility = (typeof visibilities)[number];
+export type Incident = Pick<
+  typeof incident.$inferSelect,
+  Exclude<keyof typeof incidentColumns, "incidentTypeName" | "incidentPriorityName">
+> & { incidentTypeName: string; incidentPriorityName: string };
+
+/** What the reporter says, and everybody may say better later. */
+export interface IncidentText {
+  title: string;
+  description: string;
+}
+
+/** @throws InvalidInput naming the field as the API calls it */
+export function parseIncident({ title, description }: IncidentText): IncidentText {
+  return {
+    title: parseName("title", title),
+    description: parseText("description", description, descriptionLength),
+  };
+}
+
+/** Undefined for what is not there and for what the reader may not read. */
+export async function findIncident(
+  db: Database | Transaction,
+  reader: Reader,
+  id: number,
+): Promise<Incident | undefined> {
+  const [found] = await db
+    .select(incidentColumns)
+    .from(incident)
+    .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
+    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
+    .where(and(eq(incident.id, id), mayReadIncident(reader)));
+  return found;
+}
+
+/**
+ * What an incident of this type starts with. Type and priority stay until the transaction ends.
+ *
+ * @throws InvalidInput when there is no such type or priority
+ */
+export async function lockKind(
+  tx: Transaction,
+  kind: { incidentTypeId: number; incidentPriorityId: number },
+): Promise<{ visibility: Visibility }> {
+  const [type] = await tx
+    .select({ visibility: incidentType.visibility })
+    .from(incidentType)
+    .where(eq(incidentType.id, kind.incidentTypeId))
+    .for("key share");
+  if (!type) throw new InvalidInput("incident_type_id", "There is no such incident type");
+  const [priority] = await tx
+    .select({ id: incidentPriority.id })
+    .from(incidentPriority)
+    .where(eq(incidentPriority.id, kind.incidentPriorityId))
+    .for("key share");
+  if (!priority) throw new InvalidInput("incident_priority_id", "There is no such incident priority");
+  return type;
+}

@@ -1,0 +1,39 @@
+import type { incident } from "../../../drizzle/schema/index.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import type { EventKind } from "../timeline/event.ts";
+
+export type IncidentStatus = (typeof incident.$inferSelect)["status"];
+
+export interface Transition {
+  status: IncidentStatus;
+  stableAt: Date | null;
+  closedAt: Date | null;
+  /** What the timeline tells of it, in this order. */
+  kinds: readonly EventKind[];
+}
+
+/**
+ * Active → Stable → Closed, and from both back to Active. Whoever closes an Active incident says that it is stable as
+ * well. Undefined when the status stays; an incident that stays Stable keeps its time.
+ *
+ * @throws Conflict for Closed → Stable: an incident that is not over is Active first
+ */
+export function transition(
+  from: IncidentStatus,
+  to: IncidentStatus,
+  at: Date,
+  { stableAt }: { stableAt: Date | null },
+): Transition | undefined {
+  if (from === to) return undefined;
+  switch (to) {
+    case "Active":
+      return { status: to, stableAt: null, closedAt: null, kinds: ["incident.reopened"] };
+    case "Stable":
+      if (from === "Closed") throw new Conflict("A Closed incident can only be reopened: make it Active");
+      return { status: to, stableAt: at, closedAt: null, kinds: ["incident.stable"] };
+    case "Closed":
+      return from === "Stable"
+        ? { status: to, stableAt, closedAt: at, kinds: ["incident.closed"] }
+        : { status: to, stableAt: at, closedAt: at, kinds: ["incident.stable", "incident.closed"] };
+  }
+}

@@ -1,0 +1,35 @@
+import { eq } from "drizzle-orm";
+import { incident } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Forbidden } from "../../../platform/errors.ts";
+import { unlessReferredTo } from "../../catalog/reference.ts";
+import { noSuchIncident } from "../visibility/see.ts";
+
+/**
+ * Deletes an incident with its participants and its timeline; documents and tasks stand in the way. Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ * @throws Conflict saying what refers to it
+ */
+export async function removeIncident(
+  { db, clock }: Context,
+  actor: Actor,
+  { id, address }: { id: number; address: string },
+): Promise<void> {
+  if (!actor.admin) throw new Forbidden("Only an admin deletes incidents");
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    const [removed] = await unlessReferredTo(
+      "This incident",
+      tx.delete(incident).where(eq(incident.id, id)).returning({ name: incident.name }),
+    );
+    if (!removed) throw noSuchIncident();
+    await audit(tx, {
+      ...{ at, actor: actor.user, action: "incident.deleted", address, subject: String(id) },
+      // Its timeline is gone: this alone still says which one it was.
+      data: { name: removed.name },
+    });
+  });
+}

@@ -1,0 +1,138 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { incident } from "../../../drizzle/schema/index.ts";
+import { announceChange } from "../message/announce.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
+import { planClosed } from "../flow/closed.ts";
+import { planReopened } from "../flow/reopened.ts";
+import { planRestricted } from "../flow/restricted.ts";
+import { descriptionLength, parseText } from "../../../platform/text.ts";
+import {
+  findIncident,
+  type Incident,
+  type IncidentText,
+  lockKind,
+  parseIncident,
+  type Visibility,
+} from "../incident/incident.ts";
+import { noSuchIncident } from "../visibility/see.ts";
+import { type IncidentStatus, type Transition, transition } from "../incident/transition.ts";
+import { mayReadIncident } from "../visibility/visibility.ts";
+
+/** What a PUT replaces. */
+export interface IncidentFields extends IncidentText {
+  status: IncidentStatus;
+  visibility: Visibility;
+  incidentTypeId: number;
+  incidentPriorityId: number;
+  resolution: string | null;
+}
+
+/**
+ * Replaces what is written of an incident; another status is a transition. Who may read it may change it, but not so
+ * that they can no longer read it.
+ *
+ * @returns it, and whether something follows from its new status or visibility, which `runFlow` does
+ * @throws InvalidInput also for a type or priority that is not there
+ * @throws NotFound also when the actor may not read it
+ * @throws Conflict when it is no longer at `version`, or its status does not lead to the new one
+ */
+export async function updateIncident(
+  context: PluginContext,
+  actor: Actor,
+  change: IncidentFields & { id: number; version: number },
+): Promise<{ incident: Incident; follows: boolean }> {
+  const { db, clock, plugins } = context;
+  const { id, version, status, visibility, incidentTypeId, incidentPriorityId } = change;
+  const resolution =
+    change.resolution === null ? null : parseText("resolution", change.resolution, descriptionLength);
+  const fields = { ...parseIncident(change), visibility, incidentTypeId, incidentPriorityId, resolution };
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const before = await findIncident(tx, actor, id);
+    if (before?.version !== version) throw changedSince(before);
+    await lockKind(tx, fields);
+    const step = transition(before.status, status, at, before);
+    const [updated] = await tx
+      .update(incident)
+      .set({ ...fields, ...changesOf(step), version: version + 1, updatedAt: at })
+      // The version also says which status this is a transition from.
+      .where(and(eq(incident.id, id), eq(incident.version, version), mayReadIncident(actor)))
+      .returning({ id: incident.id });
+    if (!updated) throw changedSince(await findIncident(tx, actor, id));
+    const after = await findIncident(tx, actor, id);
+    // Read after the UPDATE, which keeps everybody from leaving until we are done.
+    if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
+    await tellOfFields(tx, actor, before, after);
+    for (const kind of step?.kinds ?? []) await tellOfStatus(tx, actor, before, { at, kind });
+    const planned = { incidentId: id, at, plugins };
+    if (step?.status === "Closed") await planClosed(tx, planned);
+    const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
+    const closesUp = before.visibility === "Open" && after.visibility === "Restricted";
+    const restricts = closesUp && (await planRestricted(tx, planned));
+    // Where it was archived, it is announced when it is open again.
+    await announceChange(tx, context, { before, after, user: actor.user });
+    return { incident: after, follows: turns || restricts };
+  });
+}
+
+function takePartFirst(): Conflict {
+  return new Conflict("Take part in this incident before you make it Restricted");
+}
+
+function changedSince(now: Incident | undefined) {
+  return now
+    ? new Conflict(`Somebody changed this incident: it is at version ${now.version} now`)
+    : noSuchIncident();
+}
+
+function changesOf(step: Transition | undefined) {
+  if (!step) return {};
+  const { status, stableAt, closedAt } = step;
+  return { status, stableAt, closedAt, costBasis: sql`${incident.costBasis} + 1` };
+}
+
+/** The fields as the API calls them. */
+const names = {
+  ...{ title: "title", description: "description", resolution: "resolution", visibility: "visibility" },
+  ...{ incidentTypeId: "incident_type_id", incidentPriorityId: "incident_priority_id" },
+} as const;
+type Field = keyof typeof names;
+
+/** Of what people write, the timeline says that it changed; of the rest also how. */
+const written: ReadonlySet<Field> = new Set<Field>(["title", "description", "resolution"]);
+
+async function tellOfFields(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
+  const fields = (Object.keys(names) as Field[]).filter((field) => before[field] !== after[field]);
+  if (fields.length === 0) return;
+  const changed = fields.map((field) => names[field]);
+  const values = fields
+    .filter((field) => !written.has(field))
+    .map((field) => [names[field], { from: before[field], to: after[field] }]);
+  await tell(tx, {
+    ...{ incidentId: after.id, at: after.updatedAt, actor: actor.user, kind: "incident.updated" },
+    description: `Changed: ${changed.join(", ").replaceAll("_id", "").replaceAll("_", " ")}`,
+    data: { changed, ...Object.fromEntries(values) },
+  });
+}
+
+const words: Partial<Record<EventKind, string>> = {
+  "incident.stable": "is stable",
+  "incident.closed": "is closed",
+  "incident.reopened": "was reopened",
+};
+
+async function tellOfStatus(
+  tx: Transaction,
+  actor: Actor,
+  { id: incidentId, name, stableAt, closedAt }: Incident,
+  { at, kind }: { at: Date; kind: EventKind },
+) {
+  const description = `${name} ${words[kind]}`;
+  // The record forgets when it was stable and closed before; the timeline does not.
+  const data = kind === "incident.reopened" ? { stable_at: stableAt, closed_at: closedAt } : {};
+  await tell(tx, { incidentId, at, actor: actor.user, kind, description, data });
+}

@@ -1,0 +1,185 @@
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, conversationMessage, event, individual } from "../../../drizzle/schema/index.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
+import type { EventKind } from "../timeline/event.ts";
+import type { Incident } from "../incident/incident.ts";
+import { nameByAddress, type Person } from "../../catalog/person/person.ts";
+import { channelSlug } from "../../outbox/reach.ts";
+import type { Plugins } from "../../plugin/choose.ts";
+import type { Message } from "../../plugin/facts.ts";
+import {
+  type About,
+  changeMessage,
+  commandMessage,
+  noteMessage,
+  reopenedMessage,
+  reportMessage,
+  saidMessage,
+} from "./messages.ts";
+
+// What is said and decided in an incident goes to each of its conversations that is open or has yet to be opened, in the
+// transaction that writes it: into its own channel at once, and to the others as deliveries. Who of them may read it is
+// decided when it is delivered.
+
+export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
+type Subject = Pick<Incident, "id" | "name" | "title">;
+
+/** A message that somebody has written: to all, or to `recipient` alone. It is not sent to `origin`, where they wrote it. */
+export async function announceSaid(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  said: { id: number; author: Person; recipient: Person | null; text: string; origin: string },
+): Promise<void> {
+  const { id, author, recipient, text, origin } = said;
+  await send(tx, context, incident, {
+    key: { task: "incident-message", what: `message-${id}` },
+    message: saidMessage(incident, { author: author.name, text, isDirect: recipient !== null }),
+    // It is in the channel already.
+    except: [channelSlug, origin],
+    individualId: recipient?.id,
+  });
+}
+
+/** What somebody has put on the timeline. */
+export async function announceNote(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  note: { id: number; user: string; text: string },
+): Promise<void> {
+  if (!isHeard(context.plugins)) return;
+  const { id, user, text } = note;
+  const message = noteMessage(aboutOf(context, incident), { author: await nameOf(tx, user), text });
+  await send(tx, context, incident, { key: { task: "incident-note", what: `event-${id}` }, message });
+}
+
+export async function announceReport(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  report: { id: number; author: Person; conditions: string; actions: string; needs: string },
+): Promise<void> {
+  const message = reportMessage(aboutOf(context, incident), { ...report, author: report.author.name });
+  await send(tx, context, incident, {
+    ...{ key: { task: "incident-status-report", what: `report-${report.id}` }, message },
+  });
+}
+
+/** What a change of an incident means to those who talk about it: its status, priority and visibility. */
+export async function announceChange(
+  tx: Transaction,
+  context: AnnounceContext,
+  { before, after, user }: { before: Incident; after: Incident; user: string },
+): Promise<void> {
+  const fields = ["status", "incidentPriorityId", "visibility"] as const;
+  if (fields.every((field) => before[field] === after[field])) return;
+  if (!isHeard(context.plugins)) return;
+  const who = await nameOf(tx, user);
+  const isRestricted = before.visibility === "Open" && after.visibility === "Restricted";
+  const remaining = context.plugins.ofType("conversation").filter(({ methods }) => !methods.restrict);
+  await send(tx, context, after, {
+    // Their conversations stay readable to others, so this would be dead at once.
+    except: isRestricted ? remaining.map(({ slug }) => slug).filter((slug) => slug !== channelSlug) : [],
+    key: { task: "incident-change", what: `incident-${after.id}-version-${after.version}` },
+    message: changeMessage(aboutOf(context, after), { before, after, who }),
+  });
+}
+
+/** That somebody else commands, by the id of the role that they have now. */
+export async function announceCommand(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  command: { roleId: number; name: string; from: string | undefined },
+): Promise<void> {
+  await send(tx, context, incident, {
+    key: { task: "incident-commander", what: `role-${command.roleId}` },
+    message: commandMessage(aboutOf(context, incident), command),
+  });
+}
+
+/** For a conversation that is opened again, which was archived when its incident was reopened for the `time`-th time. */
+export async function announceReopened(
+  tx: Transaction,
+  context: AnnounceContext,
+  incident: Subject,
+  { pluginSlug, time }: { pluginSlug: string; time: number },
+): Promise<void> {
+  const [last] = await tx
+    .select({ user: event.actor })
+    .from(event)
+    .where(and(eq(event.incidentId, incident.id), eq(event.kind, "incident.reopened" satisfies EventKind)))
+    .orderBy(desc(event.id))
+    .limit(1);
+  const who = await nameOf(tx, last?.user ?? "");
+  await deliver(tx, context, [
+    {
+      key: { task: "incident-reopened", what: `incident-${incident.id}-${time}`, whom: "conversation" },
+      ...{ incidentId: incident.id, pluginSlug, message: reopenedMessage(aboutOf(context, incident), who) },
+    },
+  ]);
+}
+
+/** Whether it is talked about anywhere. */
+function isHeard(plugins: Plugins): boolean {
+  return plugins.ofType("conversation").length > 0;
+}
+
+interface Announcement {
+  key: Pick<Outgoing["key"], "task" | "what">;
+  message: Message;
+  except?: readonly string[];
+  individualId?: number;
+}
+
+async function send(
+  tx: Transaction,
+  context: AnnounceContext,
+  { id: incidentId }: Subject,
+  { key: { task, what }, message, except = [], individualId }: Announcement,
+): Promise<void> {
+  const slugs = context.plugins.ofType("conversation").map(({ slug }) => slug);
+  if (slugs.includes(channelSlug) && !except.includes(channelSlug))
+    await writeInChannel(tx, context, incidentId, { key: keyOf(task, what), message });
+  const others = slugs.filter((slug) => slug !== channelSlug && !except.includes(slug));
+  if (others.length === 0) return;
+  const whom = individualId === undefined ? "conversation" : `individual-${individualId}`;
+  const to = { incidentId, individualId, except: [channelSlug, ...except], awaitsOpening: true };
+  await deliver(tx, context, [{ key: { task, what, whom }, ...to, message }]);
+}
+
+/** Into the incident's own channel, which is in our database: it needs no delivery. */
+async function writeInChannel(
+  tx: Transaction,
+  { clock }: AnnounceContext,
+  incidentId: number,
+  { key, message }: { key: string; message: Message },
+): Promise<void> {
+  const { conversationId, at, text, deliveryKey } = conversationMessage;
+  const columns = [conversationId, at, text, deliveryKey].map(({ name }) => sql.identifier(name));
+  const said = `${message.subject}\n\n${message.text}`;
+  await tx.execute(sql`
+    insert into ${conversationMessage} (${sql.join(columns, sql`, `)})
+    select ${conversation.id}, ${clock.now().toISOString()}::timestamptz, ${said}, ${key} from ${conversation}
+    where ${and(
+      eq(conversation.incidentId, incidentId),
+      eq(conversation.pluginSlug, channelSlug),
+      isNull(conversation.archivedAt),
+    )}
+    on conflict do nothing`);
+}
+
+async function nameOf(tx: Transaction, user: string): Promise<string> {
+  const [found] = await tx
+    .select({ name: individual.name })
+    .from(individual)
+    .where(eq(individual.email, user));
+  return found?.name ?? nameByAddress(user);
+}
+
+function aboutOf({ config }: AnnounceContext, { id, name, title }: Subject): About {
+  return { name, title, weblink: `${config.publicUrl}/incidents/${id}` };
+}

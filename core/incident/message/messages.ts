@@ -1,0 +1,87 @@
+import type { Incident } from "../incident/incident.ts";
+import { literally } from "../../../platform/markdown.ts";
+import type { Message } from "../../plugin/facts.ts";
+
+/** The incident that a message is about. */
+export interface About {
+  /** `INC-1` */
+  name: string;
+  title: string;
+  weblink: string;
+}
+
+/** What people write stands in messages as they wrote it. */
+export function saidMessage(
+  { name }: Pick<About, "name">,
+  { author, text, isDirect }: { author: string; text: string; isDirect: boolean },
+): Message {
+  const subject = `${name}: ${isDirect ? "direct message" : "message"} from ${author}`;
+  return { subject, text: literally(text) };
+}
+
+export function reportMessage(
+  about: About,
+  { author, ...texts }: { author: string; conditions: string; actions: string; needs: string },
+): Message {
+  const parts = [
+    ["Conditions", texts.conditions],
+    ["Actions", texts.actions],
+    ["Needs", texts.needs],
+  ] as const;
+  return messageOf(about, `${about.name}: status report from ${author}`, [
+    ...parts
+      .filter(([, text]) => text.trim() !== "")
+      .map(([name, text]) => `**${name}:** ${literally(text)}`),
+  ]);
+}
+
+/** What people put on the timeline stands in messages as they wrote it. */
+export function noteMessage(about: About, { author, text }: { author: string; text: string }): Message {
+  return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
+}
+
+type Changed = Pick<Incident, "status" | "visibility" | "incidentPriorityName" | "resolution">;
+
+/** What somebody has changed: at least one of status, priority and visibility. */
+export function changeMessage(
+  about: About,
+  { before, after, who }: { before: Changed; after: Changed; who: string },
+): Message {
+  const by = literally(who);
+  const [shorts, lines]: [string[], string[]] = [[], []];
+  if (before.status !== after.status) {
+    shorts.push(after.status);
+    lines.push(`${by} changed the status from ${before.status} to ${after.status}.`);
+    if (after.status === "Closed" && after.resolution?.trim())
+      lines.push(`**Resolution:** ${literally(after.resolution)}`);
+  }
+  if (before.incidentPriorityName !== after.incidentPriorityName) {
+    const [from, to] = [before.incidentPriorityName, after.incidentPriorityName];
+    shorts.push(`priority ${to}`);
+    lines.push(`${by} changed the priority from ${literally(from)} to ${literally(to)}.`);
+  }
+  if (before.visibility !== after.visibility) {
+    shorts.push(after.visibility);
+    const readers = after.visibility === "Open" ? "everybody" : "only its participants and admins";
+    lines.push(`${by} made the incident ${after.visibility}: ${readers} can read it.`);
+  }
+  return messageOf(about, `${about.name}: ${shorts.join(", ")}`, lines);
+}
+
+export function reopenedMessage(about: About, who: string): Message {
+  return messageOf(about, `${about.name}: Active`, [`${literally(who)} reopened the incident.`]);
+}
+
+export function commandMessage(
+  about: About,
+  { name, from }: { name: string; from: string | undefined },
+): Message {
+  const line = from
+    ? `${literally(name)} took over as commander from ${literally(from)}.`
+    : `${literally(name)} is the commander.`;
+  return messageOf(about, `${about.name}: ${name} is the commander`, [line]);
+}
+
+function messageOf({ name, title, weblink }: About, subject: string, lines: readonly string[]): Message {
+  return { subject, text: [`**${name}: ${literally(title)}**`, ...lines, weblink].join("\n\n") };
+}

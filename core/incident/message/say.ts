@@ -1,0 +1,73 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, conversationMessage, individual, participant } from "../../../drizzle/schema/index.ts";
+import { announceSaid } from "./announce.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { individualOf } from "../../catalog/person/of_actor.ts";
+import { type Person, personColumns } from "../../catalog/person/person.ts";
+import { parseProse } from "../../../platform/text.ts";
+import type { Message } from "./message.ts";
+import { channelSlug } from "../../outbox/reach.ts";
+
+/**
+ * Says something in an incident's own channel: to everyone or, with `recipientId`, to one individual who takes part.
+ * Who may read the incident may do it. `origin` is the conversation plugin from which they say it, where it was not here.
+ *
+ * @throws InvalidInput
+ * @throws NotFound when the actor may not read the incident
+ * @throws Conflict when it has no such channel, or one that is archived
+ */
+export async function say(
+  context: PluginContext,
+  actor: Actor,
+  wanted: { incidentId: number; text: string; recipientId?: number; origin?: string },
+): Promise<Message> {
+  const { db, clock } = context;
+  const { incidentId, recipientId, origin = channelSlug } = wanted;
+  const text = parseProse("text", wanted.text);
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const incident = await lockIncident(tx, actor, incidentId);
+    const conversationId = await openChannel(tx, incidentId);
+    const recipient = recipientId === undefined ? null : await partaker(tx, incidentId, recipientId);
+    const authorId = await individualOf(tx, actor, at);
+    const [author] = await tx.select(personColumns).from(individual).where(eq(individual.id, authorId));
+    const [said] = await tx
+      .insert(conversationMessage)
+      .values({ conversationId, at, authorId, recipientId, text, origin })
+      .returning({ id: conversationMessage.id });
+    const message = { id: said!.id, author: author!, recipient, text };
+    await announceSaid(tx, context, incident, { ...message, origin });
+    return { ...message, at };
+  });
+}
+
+/** With the incident locked, as does who archives it or reopens it. */
+async function openChannel(tx: Transaction, incidentId: number): Promise<number> {
+  const [channel] = await tx
+    .select({ id: conversation.id, archivedAt: conversation.archivedAt })
+    .from(conversation)
+    .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)));
+  if (!channel) throw new Conflict("This incident has no channel of its own");
+  if (channel.archivedAt !== null) throw new Conflict("The channel of this incident is archived");
+  return channel.id;
+}
+
+async function partaker(tx: Transaction, incidentId: number, id: number): Promise<Person> {
+  const [found] = await tx
+    .select(personColumns)
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        eq(participant.incidentId, incidentId),
+        eq(participant.individualId, id),
+        isNull(participant.leftAt),
+      ),
+    );
+  if (!found) throw new InvalidInput("recipient_id", "Nobody of this id takes part in the incident");
+  return found;
+}

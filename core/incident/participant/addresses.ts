@@ -1,0 +1,75 @@
+import { and, eq, isNotNull, isNull, sql } from "drizzle-orm";
+import { union } from "drizzle-orm/pg-core";
+import {
+  incident,
+  individual,
+  participant,
+  participantGroup,
+  participantGroupMember,
+  team,
+} from "../../../drizzle/schema/index.ts";
+import type { Context } from "../../context.ts";
+import { mayBeToldOf } from "../visibility/visibility.ts";
+
+/** The plugin whose groups are kept here. */
+export const mailingListSlug = "mailing-list";
+
+/**
+ * Whom mail to an incident goes to: those who take part now, and the teams of its mailing list, as `individual-17` and
+ * `team-3`. Of several with one address it is one of them.
+ */
+export async function recipientsOf({ db }: Context, incidentId: number): Promise<string[]> {
+  const told = toldOf(db, incidentId);
+  const rows = await db
+    .selectDistinctOn([told.email], { recipient: told.recipient })
+    .from(told)
+    .orderBy(told.email, told.recipient);
+  return rows.map(({ recipient }) => recipient);
+}
+
+/** Where mail to this recipient goes; undefined when it is one of them no longer. */
+export async function addressOf(
+  { db }: Context,
+  incidentId: number,
+  recipient: string,
+): Promise<string | undefined> {
+  const told = toldOf(db, incidentId);
+  const [row] = await db.select({ email: told.email }).from(told).where(eq(told.recipient, recipient));
+  return row?.email;
+}
+
+/** A team's address reaches people who take no part, so what is Restricted does not go there. */
+function toldOf(db: Context["db"], incidentId: number) {
+  return union(
+    db
+      .select({
+        recipient: sql<string>`'individual-' || ${individual.id}`.as("recipient"),
+        email: sql<string>`${individual.email}`.as("email"),
+      })
+      .from(participant)
+      .innerJoin(individual, eq(individual.id, participant.individualId))
+      .where(and(eq(participant.incidentId, incidentId), isNull(participant.leftAt))),
+    db
+      .select({
+        recipient: sql<string>`'team-' || ${team.id}`.as("recipient"),
+        email: sql<string>`${team.email}`.as("email"),
+      })
+      .from(participantGroupMember)
+      .innerJoin(participantGroup, eq(participantGroup.id, participantGroupMember.participantGroupId))
+      .innerJoin(incident, eq(incident.id, participantGroup.incidentId))
+      .innerJoin(team, eq(team.id, participantGroupMember.teamId))
+      .where(
+        and(
+          eq(participantGroup.incidentId, incidentId),
+          eq(participantGroup.pluginSlug, mailingListSlug),
+          eq(incident.visibility, "Open"),
+          isNotNull(team.email),
+        ),
+      ),
+  ).as("told");
+}
+
+/** Whether what is said of an incident may go to this person alone: of a Restricted one, to who takes part. */
+export async function mayBeTold({ db }: Context, incidentId: number, individualId: number): Promise<boolean> {
+  return (await db.$count(incident, and(eq(incident.id, incidentId), mayBeToldOf(individualId)))) > 0;
+}

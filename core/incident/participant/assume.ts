@@ -1,0 +1,94 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { participantRole } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { costChanged } from "../incident/lock.ts";
+import { changeParticipant } from "./change.ts";
+import {
+  activeParticipant,
+  type Change,
+  commanderOf,
+  type Participant,
+  type ParticipantRole,
+} from "./participant.ts";
+
+export interface Assumption extends Change {
+  participantId: number;
+  role: ParticipantRole;
+  /** Command is taken over from this participant, whom the asker has seen command, and from nobody else. */
+  replaces?: number;
+}
+
+/**
+ * Gives a role to a participant, and says whether they did not have it yet. There is one commander: whoever was it
+ * hands over in the same transaction. The caller holds `lockIncident`.
+ *
+ * @throws NotFound when this is no participant of the incident
+ * @throws Conflict when they have left, or when `replaces` does not command
+ */
+export async function assume(tx: Transaction, wanted: Assumption): Promise<boolean> {
+  const { incidentId, participantId, role, at, actor, source } = wanted;
+  const { name } = await activeParticipant(tx, incidentId, participantId);
+  const from = role === "commander" ? await endCommand(tx, wanted) : undefined;
+  const [assumed] = await tx
+    .insert(participantRole)
+    .values({ participantId, incidentId, role, assumedAt: at })
+    .onConflictDoNothing({
+      target: [participantRole.participantId, participantRole.role],
+      where: isNull(participantRole.renouncedAt),
+    })
+    .returning({ id: participantRole.id });
+  if (!assumed) return false;
+  await tell(tx, {
+    ...{ incidentId, at, actor, source, kind: "role.assumed" },
+    description: from ? `${name} took over as ${role} from ${from.name}` : `${name} is ${role}`,
+    data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },
+  });
+  await costChanged(tx, incidentId);
+  if (role === "commander") await wanted.announce?.({ roleId: assumed.id, name, from: from?.name });
+  return true;
+}
+
+/** Ends the command of another participant, and says whose it was. @throws Conflict */
+async function endCommand(tx: Transaction, { incidentId, participantId, replaces, at }: Assumption) {
+  const commander = await commanderOf(tx, incidentId);
+  if (replaces !== undefined && commander?.id !== replaces)
+    throw new Conflict("Somebody else commands by now");
+  if (!commander || commander.id === participantId) return undefined;
+  await tx
+    .update(participantRole)
+    .set({ renouncedAt: at })
+    .where(
+      and(
+        eq(participantRole.participantId, commander.id),
+        eq(participantRole.role, "commander"),
+        isNull(participantRole.renouncedAt),
+      ),
+    );
+  return commander;
+}
+
+/**
+ * Who may read an incident may give its participants roles.
+ *
+ * @throws InvalidInput when `replaces` stands beside another role than the commander's
+ * @throws NotFound also for an incident that the actor may not read
+ * @throws Conflict also when they have the role
+ */
+export async function assumeRole(
+  context: PluginContext,
+  actor: Actor,
+  wanted: Pick<Assumption, "incidentId" | "participantId" | "role" | "replaces">,
+): Promise<Participant> {
+  const { incidentId, participantId } = wanted;
+  if (wanted.replaces !== undefined && wanted.role !== "commander")
+    throw new InvalidInput("replaces", "Only command is taken over from somebody");
+  return changeParticipant(context, actor, incidentId, async (tx, change) => {
+    if (!(await assume(tx, { ...wanted, ...change })))
+      throw new Conflict("This participant has the role already");
+    return participantId;
+  });
+}

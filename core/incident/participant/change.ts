@@ -1,0 +1,33 @@
+import type { Transaction } from "../../../drizzle/client.ts";
+import { announceCommand } from "../message/announce.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { participantOf } from "./get.ts";
+import type { Change, Participant } from "./participant.ts";
+
+/**
+ * Runs `work` while nobody else changes the incident, and shows the participant whose id it returns as they are then:
+ * also to somebody who has just taken themselves out of a Restricted one.
+ *
+ * @throws NotFound when the actor may not read the incident
+ */
+export async function changeParticipant(
+  context: PluginContext,
+  actor: Actor,
+  incidentId: number,
+  work: (
+    tx: Transaction,
+    change: Change,
+    incident: Awaited<ReturnType<typeof lockIncident>>,
+  ) => Promise<number>,
+): Promise<Participant> {
+  const { db, clock } = context;
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const locked = await lockIncident(tx, actor, incidentId);
+    const announce: Change["announce"] = (command) => announceCommand(tx, context, locked, command);
+    const change = { incidentId, at, actor: actor.user, announce };
+    return participantOf(tx, incidentId, await work(tx, change, locked));
+  });
+}

@@ -1,0 +1,76 @@
+import { and, eq } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { individual } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, InvalidInput } from "../../../platform/errors.ts";
+import { planJoined } from "../flow/joined.ts";
+import { mayKnow } from "../visibility/visibility.ts";
+import { makeAsNew } from "../../catalog/person/as_new.ts";
+import { individualOf } from "../../catalog/person/of_actor.ts";
+import { parseUserName } from "../../auth/user/field.ts";
+import { changeParticipant } from "./change.ts";
+import { join } from "./join.ts";
+import type { Participant, ParticipantRole } from "./participant.ts";
+
+export interface Invitation {
+  incidentId: number;
+  /** One of the two. */
+  individualId?: number;
+  /** Whoever is called by it; one whom nobody knows becomes an individual. */
+  email?: string;
+  roles: readonly ParticipantRole[];
+}
+
+/**
+ * Makes somebody take part in an incident, or gives further roles to who does. Who may read it may do it.
+ *
+ * @throws InvalidInput
+ * @throws NotFound when the actor may not read the incident
+ * @throws Conflict when they take part with all these roles
+ */
+export async function inviteParticipant(
+  context: PluginContext,
+  actor: Actor,
+  { incidentId, individualId, email, roles }: Invitation,
+): Promise<Participant> {
+  const find = finderOf(context, actor, individualId, email);
+  return changeParticipant(context, actor, incidentId, async (tx, change) => {
+    const { at } = change;
+    const invited = await find(tx, at);
+    const { participantId, joined, assumed } = await join(tx, { individualId: invited, roles, ...change });
+    if (!joined && assumed.length === 0) throw new Conflict("They take part with these roles already");
+    if (joined) await planJoined(tx, { incidentId, plugins: context.plugins, at });
+    return participantId;
+  });
+}
+
+/** How the invited is found. @throws InvalidInput */
+function finderOf(
+  { config }: PluginContext,
+  actor: Actor,
+  id: number | undefined,
+  email: string | undefined,
+) {
+  if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, actor, id);
+  if (id !== undefined || email === undefined)
+    throw new InvalidInput("individual_id", "Either individual_id or email says who it is");
+  const user = parseUserName("email", email, config.domain);
+  return async (tx: Transaction, at: Date) => {
+    const id = await individualOf(tx, { user }, at);
+    // Somebody whom the actor may not know of comes in as if they were new.
+    await makeAsNew(tx, actor, [id], at);
+    return id;
+  };
+}
+
+async function known(tx: Transaction, actor: Actor, id: number): Promise<number> {
+  const [found] = await tx
+    .select({ id: individual.id })
+    .from(individual)
+    .where(and(eq(individual.id, id), mayKnow(actor)))
+    // Not gone before we are done.
+    .for("key share");
+  if (!found) throw new InvalidInput("individual_id", "There is no such individual");
+  return found.id;
+}

@@ -1,0 +1,71 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { participant, participantRole } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Forbidden } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { planJoined } from "../flow/joined.ts";
+import { costChanged } from "../incident/lock.ts";
+import { changeParticipant } from "./change.ts";
+import {
+  activeParticipant,
+  type Change,
+  commanderOf,
+  handOverFirst,
+  type Participant,
+} from "./participant.ts";
+
+export interface Leaving extends Change {
+  participantId: number;
+}
+
+/**
+ * Ends a participation with all its roles. Who commands hands over first. The caller holds `lockIncident`.
+ *
+ * @throws NotFound when this is no participant of the incident
+ * @throws Conflict when they have left already, or command
+ */
+export async function leave(tx: Transaction, wanted: Leaving): Promise<void> {
+  const { incidentId, participantId, at, actor, source } = wanted;
+  const { name } = await activeParticipant(tx, incidentId, participantId);
+  const commander = await commanderOf(tx, incidentId);
+  if (commander?.id === participantId) throw handOverFirst();
+  await tx.update(participant).set({ leftAt: at }).where(eq(participant.id, participantId));
+  const renounced = await tx
+    .update(participantRole)
+    .set({ renouncedAt: at })
+    .where(and(eq(participantRole.participantId, participantId), isNull(participantRole.renouncedAt)))
+    .returning({ role: participantRole.role });
+  await tell(tx, {
+    ...{ incidentId, at, actor, source, kind: "participant.left", description: `${name} left` },
+    data: { participant_id: participantId, roles: renounced.map(({ role }) => role).sort() },
+  });
+  await costChanged(tx, incidentId);
+}
+
+/**
+ * Takes a participant out of an incident: themselves or, from an Open one, whoever reads it. From a Restricted one only
+ * its commander and admins take others out, since that takes the sight of it from them.
+ *
+ * @throws NotFound also for an incident that the actor may not read
+ * @throws Forbidden
+ * @throws Conflict
+ */
+export async function leaveIncident(
+  context: PluginContext,
+  actor: Actor,
+  { incidentId, participantId }: Pick<Leaving, "incidentId" | "participantId">,
+): Promise<Participant> {
+  return changeParticipant(context, actor, incidentId, async (tx, change, { visibility }) => {
+    const leaver = await activeParticipant(tx, incidentId, participantId);
+    if (visibility === "Restricted" && !actor.admin && leaver.email !== actor.user) {
+      const commander = await commanderOf(tx, incidentId);
+      if (commander?.email !== actor.user)
+        throw new Forbidden("Only they themselves, the commander or an admin take somebody out of it");
+    }
+    await leave(tx, { participantId, ...change });
+    await planJoined(tx, { incidentId, plugins: context.plugins, at: change.at });
+    return participantId;
+  });
+}

@@ -1,0 +1,51 @@
+import { and, eq, sql } from "drizzle-orm";
+import { individual, participant } from "../../../drizzle/schema/index.ts";
+import type { Actor, Context } from "../../context.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
+import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { type Participant, participantColumns } from "./participant.ts";
+
+export interface ParticipantQuery extends ListQuery {
+  incidentId: number;
+  /** Those who take part, or those who have left; both unless told. */
+  active?: boolean;
+}
+
+const participants: List<"id"> = {
+  name: "participants",
+  id: participant.id,
+  sorts: { id: { by: participant.id, kind: "id" } },
+  defaultSort: "id",
+};
+
+/**
+ * One page of an incident's participants, in the order in which they joined.
+ *
+ * @throws NotFound when the actor may not read the incident
+ * @throws InvalidInput
+ */
+export async function listParticipants(
+  context: Context,
+  actor: Actor,
+  query: ParticipantQuery,
+): Promise<{ items: Participant[]; next_cursor: string | null }> {
+  const { incidentId, active } = query;
+  await seeIncident(context, actor, incidentId);
+  const page = startPage(participants, query, { incidentId, active: active?.toString() });
+  const rows = await context.db
+    .select({ ...participantColumns, key: page.key })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      page.within(
+        and(
+          eq(participant.incidentId, incidentId),
+          maySee(actor, incidentId),
+          active === undefined ? undefined : sql`(${participant.leftAt} is null) = ${active}`,
+        ),
+      ),
+    )
+    .orderBy(...page.orderBy)
+    .limit(page.limit);
+  return page.finish(rows.map(({ key, ...item }) => ({ item, key })));
+}

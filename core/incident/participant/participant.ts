@@ -1,0 +1,110 @@
+import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import {
+  individual,
+  participant,
+  participantRole,
+  type participantRoles,
+} from "../../../drizzle/schema/index.ts";
+import { Conflict, NotFound } from "../../../platform/errors.ts";
+import { type Person, personColumns } from "../../catalog/person/person.ts";
+import { literal } from "../../list/newest.ts";
+
+export type ParticipantRole = (typeof participantRoles)[number];
+
+/** What each change of participants says of itself. */
+export interface Change {
+  incidentId: number;
+  at: Date;
+  /** For the timeline: a user name, `worker` or `system`. */
+  actor: string;
+  /** As in `TimelineEvent`. */
+  source?: string;
+  /** Tells those who talk about the incident that somebody else commands. */
+  announce?(command: { roleId: number; name: string; from: string | undefined }): Promise<void>;
+}
+
+export interface HeldRole {
+  id: number;
+  role: ParticipantRole;
+  assumedAt: Date;
+  renouncedAt: Date | null;
+}
+
+export interface Participant {
+  id: number;
+  individual: Person;
+  joinedAt: Date;
+  leftAt: Date | null;
+  /** At most `shownRoles`: those that they have, then the last that they had; in the order in which they assumed them. */
+  roles: HeldRole[];
+}
+
+/** More than there are roles to have at once. One may be assumed and renounced all day; the timeline tells of each time. */
+export const shownRoles = 20;
+
+type RoleRow = { id: number; role: ParticipantRole; assumed_at: string; renounced_at: string | null };
+
+const roles: SQL<HeldRole[]> = sql`(
+  select coalesce(json_agg(held order by held.id), '[]') from (
+    select id, role, assumed_at, renounced_at from ${participantRole}
+    where ${participantRole.participantId} = ${participant.id}
+    order by renounced_at is null desc, id desc limit ${literal(shownRoles)}
+  ) as held)`.mapWith((held: RoleRow[]) =>
+  held.map(({ id, role, assumed_at, renounced_at }) => ({
+    ...{ id, role, assumedAt: new Date(assumed_at) },
+    renouncedAt: renounced_at === null ? null : new Date(renounced_at),
+  })),
+);
+
+/** Of `participant` joined with its `individual`. */
+export const participantColumns = {
+  id: participant.id,
+  individual: personColumns,
+  joinedAt: participant.joinedAt,
+  leftAt: participant.leftAt,
+  roles,
+};
+
+export function noSuchParticipant(): NotFound {
+  return new NotFound("There is no such participant");
+}
+
+/** For the commander: an incident that has one keeps one. */
+export function handOverFirst(): Conflict {
+  return new Conflict("Hand over command first");
+}
+
+/** Somebody who takes part; `id` is the participant's. */
+type Active = Person;
+
+const active = { ...personColumns, id: participant.id };
+
+/** @throws NotFound when this is no participant of the incident @throws Conflict when they have left */
+export async function activeParticipant(tx: Transaction, incidentId: number, id: number): Promise<Active> {
+  const [found] = await tx
+    .select({ ...active, leftAt: participant.leftAt })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(and(eq(participant.id, id), eq(participant.incidentId, incidentId)));
+  if (!found) throw noSuchParticipant();
+  if (found.leftAt !== null) throw new Conflict("This participant has left");
+  return found;
+}
+
+/** Who commands the incident, if anybody does. */
+export async function commanderOf(tx: Transaction, incidentId: number): Promise<Active | undefined> {
+  const [commander] = await tx
+    .select(active)
+    .from(participantRole)
+    .innerJoin(participant, eq(participant.id, participantRole.participantId))
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        eq(participantRole.incidentId, incidentId),
+        eq(participantRole.role, "commander"),
+        isNull(participantRole.renouncedAt),
+      ),
+    );
+  return commander;
+}

@@ -1,0 +1,62 @@
+import { and, eq, inArray, isNotNull, ne } from "drizzle-orm";
+import { flowStep, participant } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Actor } from "../../context.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Conflict, Forbidden } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import { costChanged, lockIncident } from "../incident/lock.ts";
+import { participantOf } from "./get.ts";
+
+/**
+ * Deletes a participation that was a mistake, as if it had never been; the timeline keeps that it was. They leave first,
+ * and groups and conversations follow first: a plugin is asked to remove those who are known to have left.
+ * Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ * @throws Conflict while they take part, or while a group or conversation has yet to follow
+ */
+export async function removeParticipant(
+  { db, clock, plugins }: PluginContext,
+  actor: Actor,
+  { incidentId, participantId, address }: { incidentId: number; participantId: number; address: string },
+): Promise<void> {
+  if (!actor.admin) throw new Forbidden("Only an admin deletes participants");
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await lockIncident(tx, actor, incidentId);
+    const { individual } = await participantOf(tx, incidentId, participantId);
+    const [removed] = await tx
+      .delete(participant)
+      .where(and(eq(participant.id, participantId), isNotNull(participant.leftAt)))
+      .returning({ id: participant.id });
+    if (!removed) throw new Conflict("This participant takes part: let them leave first");
+    const steps = [
+      ...plugins.ofType("participant_group").map(({ slug }) => `joined:group:${slug}`),
+      ...plugins
+        .ofType("conversation")
+        .filter(({ methods }) => methods.remove !== undefined)
+        .map(({ slug }) => `joined:conversation:${slug}`),
+    ];
+    const [unfinished] = await tx
+      .select({ step: flowStep.step })
+      .from(flowStep)
+      .where(
+        and(eq(flowStep.incidentId, incidentId), inArray(flowStep.step, steps), ne(flowStep.state, "Done")),
+      )
+      .limit(1);
+    if (unfinished)
+      throw new Conflict(
+        "A group or conversation has yet to remove who left: try again, or retry what failed",
+      );
+    const subject = String(participantId);
+    await audit(tx, { at, actor: actor.user, action: "participant.deleted", address, subject });
+    await tell(tx, {
+      ...{ incidentId, at, actor: actor.user, kind: "participant.deleted" },
+      description: `${individual.name} was deleted as a participant`,
+      data: { participant_id: participantId, individual_id: individual.id },
+    });
+    await costChanged(tx, incidentId);
+  });
+}

@@ -1,0 +1,161 @@
+import { and, asc, eq, gt, inArray, isNull, max, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import {
+  incident,
+  incidentPriority,
+  individual,
+  participant,
+  participantRole,
+  statusReport,
+  statusReportReminder,
+} from "../../../drizzle/schema/index.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
+import { tell } from "../timeline/event.ts";
+import { type Person, personColumns } from "../../catalog/person/person.ts";
+import type { Fault } from "../../schedule/finish.ts";
+import type { TaskName } from "../../schedule/tasks.ts";
+import { dueReminder } from "./due.ts";
+import { reminderMessage } from "./message.ts";
+
+const task = "incident-status-report-reminder" satisfies TaskName;
+
+/** Ids of Active incidents behind `last`. */
+export async function activeIncidents(
+  db: Pick<Database, "select">,
+  last: number,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
+    .select({ id: incident.id })
+    .from(incident)
+    .where(and(eq(incident.status, "Active"), gt(incident.id, last)))
+    .orderBy(asc(incident.id))
+    .limit(limit);
+  return rows.map(({ id }) => id);
+}
+
+/** Enqueues the reminders that are due of these incidents, and notes them: one that is noted is never sent again. */
+export async function remind(
+  tx: Transaction,
+  context: Pick<PluginContext, "clock" | "plugins" | "config">,
+  ids: readonly number[],
+): Promise<{ done: number; skipped: number; faults: Fault[] }> {
+  const now = context.clock.now();
+  const active = await readDue(tx, ids);
+  const endless = active.filter(
+    (row) => isEndless(row.anchor) || (row.reminded && isEndless(row.remindedAt)),
+  );
+  const due = active.flatMap((row) => {
+    if (endless.includes(row)) return [];
+    const last = row.reminded ? { k: row.reminded, at: row.remindedAt } : undefined;
+    const k = dueReminder(row.anchor, row.hours, now, last);
+    return k > 0 ? [{ ...row, k }] : [];
+  });
+  const people = await responsible(
+    tx,
+    due.map((row) => row.incident.id),
+  );
+  const wanted = new Map<Outgoing, (typeof due)[number]>(
+    due.map((row) => {
+      const { id } = row.incident;
+      const person = people.get(id);
+      const what = `incident-${id}-${row.anchor.getTime()}-${row.k}`;
+      const whom = person ? `individual-${person.id}` : "conversation";
+      const message = reminderMessage(row, { now, publicUrl: context.config.publicUrl });
+      return [{ key: { task, what, whom }, incidentId: id, individualId: person?.id, message }, row];
+    }),
+  );
+  const { reached, unreachable } = await deliver(tx, context, [...wanted.keys()]);
+  let done = 0;
+  for (const outgoing of reached) {
+    const { incident: of, anchor, k } = wanted.get(outgoing)!;
+    const noted = await tx
+      .insert(statusReportReminder)
+      .values({ incidentId: of.id, anchor, k, remindedAt: now })
+      .onConflictDoNothing()
+      .returning({ k: statusReportReminder.k });
+    if (noted.length === 0) continue;
+    done += 1;
+    const person = people.get(of.id);
+    await tell(tx, {
+      ...{ incidentId: of.id, at: now, actor: "worker", source: task, kind: "reminder.sent" },
+      description: `${person?.name ?? "Everybody"} is reminded to write a status report`,
+      data: { k, ...(person && { individual_id: person.id }) },
+    });
+  }
+  const faults = [
+    ...endless.map((row) => ({ item: row.incident.name, reason: endlessReason })),
+    ...unreachable.map((outgoing) => ({
+      item: wanted.get(outgoing)!.incident.name,
+      reason: "It has no open conversation by which to send a reminder",
+    })),
+  ];
+  return { done, skipped: ids.length - done - faults.length, faults };
+}
+
+/**
+ * Locked, so that none of them becomes Stable beside its reminder; and those read by a statement behind that, which
+ * sees the report that was just being written. One that is reopened between the two is not locked: the next run has it.
+ */
+async function readDue(tx: Transaction, ids: readonly number[]) {
+  const active = and(inArray(incident.id, [...ids]), eq(incident.status, "Active"));
+  const locked = await tx
+    .select({ id: incident.id })
+    .from(incident)
+    .where(active)
+    .orderBy(asc(incident.id))
+    .for("share");
+  const lastReport = tx
+    .select({ at: max(statusReport.createdAt) })
+    .from(statusReport)
+    .where(eq(statusReport.incidentId, incident.id));
+  const anchor: SQL<Date> = sql<Date>`coalesce((${lastReport}), ${incident.reportedAt})`.mapWith(
+    incident.reportedAt,
+  );
+  const { incidentId, anchor: of, k, remindedAt } = statusReportReminder;
+  const last = (column: typeof k | typeof remindedAt) =>
+    tx
+      .select({ last: max(column) })
+      .from(statusReportReminder)
+      .where(and(eq(incidentId, incident.id), eq(of, anchor)));
+  return tx
+    .select({
+      incident: { id: incident.id, name: incident.name, title: incident.title },
+      ...{ priority: incidentPriority.name, hours: incidentPriority.reminderHours },
+      ...{ anchor, hasReport: sql<boolean>`(${lastReport}) is not null` },
+      reminded: sql<number | null>`(${last(k)})`,
+      remindedAt: sql<Date>`(${last(remindedAt)})`.mapWith(remindedAt),
+    })
+    .from(incident)
+    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
+    .where(
+      inArray(
+        incident.id,
+        locked.map(({ id }) => id),
+      ),
+    )
+    .orderBy(asc(incident.id));
+}
+
+/** Who writes the reports of each incident: its commander, else a liaison; nobody where it has neither. */
+async function responsible(tx: Transaction, ids: readonly number[]): Promise<Map<number, Person>> {
+  const { role, incidentId, renouncedAt } = participantRole;
+  const rows = await tx
+    .select({ incidentId, person: personColumns })
+    .from(participantRole)
+    .innerJoin(participant, eq(participant.id, participantRole.participantId))
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        inArray(incidentId, [...ids]),
+        inArray(role, ["commander", "liaison"]),
+        isNull(renouncedAt),
+        isNull(participant.leftAt),
+      ),
+    )
+    // The last of each incident is kept: its commander, or the liaison of the longest standing.
+    .orderBy(sql`${role} desc`, sql`${participantRole.id} desc`);
+  return new Map(rows.map((row) => [row.incidentId, row.person]));
+}

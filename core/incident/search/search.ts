@@ -1,0 +1,108 @@
+import { type Placeholder, type SQL, sql } from "drizzle-orm";
+import type { Actor, Context } from "../../context.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+import { type AnyReader, keptForReaders, type Reader } from "../visibility/visibility.ts";
+import { literal, newestMatches } from "../../list/newest.ts";
+import { parseWords, wordsOf } from "../../list/page.ts";
+import { type Searched, searched, type SearchedType, searchedTypes } from "./searched.ts";
+
+const defaultLimit = 20;
+export const mostFound = 50;
+/** Matches of each type that are ranked, the newest: twice as many as are shown at most. */
+export const rankedOfType = 100;
+/** Characters of a title, and of a text in which the words are looked for once more, to show them. */
+const titleLength = 200;
+const excerptedLength = 5000;
+
+export interface Found {
+  type: SearchedType;
+  id: number;
+  title: string;
+  /** A few words around those that were looked for. */
+  excerpt: string;
+  incident_id: number | null;
+  /** 0 to 1; higher is better. */
+  rank: number;
+}
+
+export interface SearchQuery {
+  q: string;
+  /** Names of types with commas between; all of them unless given. */
+  type?: string;
+  limit?: number;
+}
+
+/**
+ * The best matches among the newest of each type, best first. It ends there: whoever wants more of a type pages through
+ * its list, with the same words.
+ *
+ * @throws InvalidInput naming `q`, `type` or `limit`
+ */
+export async function searchAll({ db }: Context, actor: Actor, query: SearchQuery): Promise<Found[]> {
+  const { limit = defaultLimit } = query;
+  if (!Number.isInteger(limit) || limit < 1 || limit > mostFound)
+    throw new InvalidInput("limit", `The limit is a number from 1 to ${mostFound}`);
+  const q = parseWords(query.q);
+  const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
+  // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
+  return query.type === undefined && limit === defaultLimit
+    ? await everything(db, actor).execute({ q, reader: actor.user })
+    : await selectBest(db, { types, q, reader: actor, limit });
+}
+
+interface Search {
+  types: readonly SearchedType[];
+  q: string | Placeholder<"q">;
+  reader: Reader | AnyReader;
+  limit: number;
+}
+
+const everything = keptForReaders((db, reader) =>
+  selectBest(db, { types: searchedTypes, q: sql.placeholder("q"), reader, limit: defaultLimit }).prepare(
+    "search",
+  ),
+);
+
+function selectBest(db: Context["db"], search: Search) {
+  const best = search.types.map((type) => bestOf(type, searched[type], search));
+  // ts_headline reads the whole text, so it is left for what is shown. No marks around the words: the rest is not escaped.
+  return db
+    .select({
+      ...{ type: sql<SearchedType>`type`, id: sql<number>`id::float8`, rank: sql<number>`rank` },
+      title: sql<string>`left(title, ${literal(titleLength)})`,
+      excerpt: sql<string>`ts_headline('pg_catalog.english', left(text, ${literal(excerptedLength)}), ${wordsOf(search.q)},
+        'StartSel="", StopSel="", MaxFragments=1, MaxWords=30, MinWords=10')`,
+      incident_id: sql<number | null>`incident_id::float8`,
+    })
+    .from(
+      sql`(select * from (${sql.join(best, sql` union all `)}) as best
+        order by rank desc, type, id desc limit ${literal(search.limit)}) as found`,
+    )
+    .orderBy(sql`rank desc, type, id desc`);
+}
+
+function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search): SQL {
+  const { id, search, title, text, incidentId = sql`null::bigint` } = of;
+  const { table } = id;
+  const words = wordsOf(q);
+  const window = newestMatches(id, sql`${search} @@ ${words}`, of.found(reader), {
+    ranked: rankedOfType,
+    short: !of.large,
+  });
+  // Title and text are read of the best and not of all that are ranked.
+  return sql`(
+    select ${literalText(type)} as type, ${id} as id, ${title} as title, ${text} as text, ${incidentId} as incident_id, rank
+    from (
+      select ${id} as found, ts_rank(${search}, ${words}) as rank
+      from ${table} where ${window} order by rank desc, ${id} desc limit ${literal(limit)}) as ranked
+    cross join lateral (select * from ${table} where ${id} = ranked.found offset 0) as ${table})`;
+}
+
+/** Of our own making: PostgreSQL cannot tell of which type a parameter of a union is. */
+const literalText = (type: SearchedType) => sql.raw(`'${type}'::text`);
+
+function parseType(name: string): SearchedType {
+  const type = searchedTypes.find((known) => known === name);
+  if (!type) throw new InvalidInput("type", `The types are ${searchedTypes.join(", ")}, with commas between`);
+  return type;
+}

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { and, eq, isNull } from "drizzle-orm";
+import {
+  incidentPriority,
+  incidentType,
+  individual,
+  participant,
+  participantRole,
+  recommendation,
+  service,
+} from "../../../drizzle/schema/index.ts";
+import type { Script } from "../../../plugins/fake/fake.ts";
+import { fakeParticipant } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { Refused } from "../../../platform/errors.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { join } from "../participant/join.ts";
+import type { Plugins } from "../../plugin/choose.ts";
+import { runFlow } from "./run.ts";
+
+let flow: FlowTest;
+const types: Record<string, number> = {};
+beforeAll(async () => {
+  flow = await startFlowTest();
+  const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+  for (const [name, pluginSlug] of [
+    ["known", "fake-participant"],
+    ["of nobody", null],
+    ["of another", "gone"],
+  ] as const) {
+    const externalId = pluginSlug && name;
+    const [at] = await flow.db
+      .insert(service)
+      .values({ name, pluginSlug, externalId, ...stamps })
+      .returning();
+    const [type] = await flow.db
+      .insert(incidentType)
+      .values({ name, commanderServiceId: at!.id, ...stamps })
+      .returning();
+    types[name] = type!.id;
+  }
+});
+afterAll(() => flow[Symbol.asyncDispose]());
+
+/** Every open commander. There must be one. */
+async function commanders(id: number): Promise<string[]> {
+  const rows = await flow.db
+    .select({ email: individual.email })
+    .from(participantRole)
+    .innerJoin(participant, eq(participant.id, participantRole.participantId))
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(
+      and(
+        eq(participantRole.incidentId, id),
+        eq(participantRole.role, "commander"),
+        isNull(participantRole.renouncedAt),
+      ),
+    );
+  return rows.map(({ email }) => email);
+}
+
+async function reported(plugins: Plugins, type: string | undefined, more = {}): Promise<number> {
+  const id = await flow.report(plugins, { ...(type && { incidentTypeId: types[type] }), ...more });
+  await runFlow(flow.context(plugins), id);
+  return id;
+}
+
+const step = "reported:commander";
+const resolve = () => [];
+
+test("without a service, or for a priority that says so, the reporter commands and nobody is called", async () => {
+  using fake = fakeParticipant({ resolve });
+  const plugins = pluginsOf(fake);
+  const without = await reported(plugins, undefined);
+  const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+  const [info] = await flow.db
+    .insert(incidentPriority)
+    .values({ name: "Info", reminderHours: 24, reporterCommands: true, ...stamps })
+    .returning();
+  const quiet = await reported(plugins, "known", { incidentPriorityId: info!.id });
+  for (const id of [without, quiet]) {
+    expect(await commanders(id)).toEqual(["rita@example.com"]);
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 1 });
+    expect(await flow.told(id, "role.assumed")).toEqual(["role.assumed core: rita is commander"]);
+  }
+});
+
+test("who is on call commands, and it is kept why", async () => {
+  using fake = fakeParticipant({ resolve, onCall: () => ({ email: "Olga@example.com", name: "Olga" }) });
+  const id = await reported(pluginsOf(fake), "known");
+  expect(await commanders(id)).toEqual(["olga@example.com"]);
+  expect(await flow.told(id, "role.assumed", "step.done", "step.failed")).toContain(
+    "role.assumed fake-participant: Olga is commander",
+  );
+  expect(fake.to("onCall")).toMatchObject([
+    { service: { name: "known", externalId: "known" }, at: flow.clock.now().toISOString() },
+  ]);
+  const [why] = await flow.db.select().from(recommendation).where(eq(recommendation.incidentId, id));
+  expect(why).toMatchObject({
+    pluginSlug: "fake-participant",
+    reasons: [{ kind: "service", name: "known" }],
+  });
+});
+
+const person = { email: "olga@example.com" };
+const failures: [string, string, Script<"participant">["onCall"], string][] = [
+  ["nobody is on call", "known", () => null, "Nobody is on call at known, says fake-participant"],
+  [
+    "the plugin throws",
+    "known",
+    () => {
+      throw new TypeError("hunter2");
+    },
+    "fake-participant failed: TypeError",
+  ],
+  ["the plugin hangs", "known", () => new Promise(() => {}), "fake-participant did not answer within 0.03 s"],
+  [
+    "the address is none",
+    "known",
+    () => ({ email: "ol(ga@example.com" }),
+    "fake-participant named somebody whose name or address is none",
+  ],
+  ["no plugin is named", "of nobody", undefined, "No plugin knows who is on call at of nobody"],
+  [
+    "the plugin is not chosen",
+    "of another",
+    undefined,
+    "gone is not chosen, so nobody knows who is on call at of another",
+  ],
+];
+test.each(failures)("%s: the reporter stands in, and the step has failed", async (_, type, onCall, error) => {
+  using fake = fakeParticipant({ resolve, onCall }, { timeoutMilliseconds: 30 });
+  const id = await reported(pluginsOf(fake), type);
+  expect(await commanders(id)).toEqual(["rita@example.com"]);
+  expect(await flow.step(id, step)).toMatchObject({ state: "Failed", error });
+});
+
+const never = () => {
+  throw new Refused("the rota is closed");
+};
+test.each([
+  ["there is nobody at first", () => null],
+  ["the plugin says that it would fail each time", never],
+])("who is on call later takes over from the reporter who stood in: %s", async (_, first) => {
+  using fake = fakeParticipant({ resolve, onCall: [first, () => person] });
+  const plugins = pluginsOf(fake);
+  const id = await reported(plugins, "known");
+  flow.clock.advance(30);
+  await runFlow(flow.context(plugins), id);
+  expect(await commanders(id)).toEqual(["olga@example.com"]);
+  expect(await flow.step(id, step)).toMatchObject({ state: "Done", error: null });
+});
+
+/** A person says who commands: Wilma, and then perhaps the reporter again. */
+async function takeCommand(id: number, email: string) {
+  await flow.db.transaction(async (tx) => {
+    await lockIncident(tx, "worker", id);
+    for (const who of ["wilma@example.com", email]) {
+      const values = { name: who, email: who, createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
+      await tx.insert(individual).values(values).onConflictDoNothing();
+      const [row] = await tx.select().from(individual).where(eq(individual.email, who));
+      const change = { incidentId: id, at: flow.clock.now(), actor: "wilma@example.com" };
+      await join(tx, { ...change, individualId: row!.id, roles: ["commander"] });
+    }
+  });
+}
+
+test.each(["wilma@example.com", "rita@example.com"])(
+  "a commander whom a person chose stays: %s",
+  async (email) => {
+    using fake = fakeParticipant({ resolve, onCall: [() => null] });
+    const plugins = pluginsOf(fake);
+    const id = await reported(plugins, "known");
+    await takeCommand(id, email);
+    flow.clock.advance(30);
+    await runFlow(flow.context(plugins), id);
+    expect(await commanders(id)).toEqual([email]);
+    // Nobody is called for nothing.
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
+  },
+);
+
+test.each([
+  ["and it names somebody", () => person],
+  ["and it names nobody", () => null],
+])("also when the person chose while the plugin was asked, %s", async (_, onCall) => {
+  using fake = fakeParticipant({ resolve });
+  const plugins = pluginsOf(fake);
+  const id = await flow.report(plugins, { incidentTypeId: types.known });
+  fake.answer({ onCall: () => takeCommand(id, "wilma@example.com").then(onCall) });
+  await runFlow(flow.context(plugins), id);
+  expect(await commanders(id)).toEqual(["wilma@example.com"]);
+});
+
+test("also when the person was faster than the step, and the reporter was to command", async () => {
+  const id = await flow.report(pluginsOf());
+  await takeCommand(id, "wilma@example.com");
+  await runFlow(flow.context(pluginsOf()), id);
+  expect(await commanders(id)).toEqual(["wilma@example.com"]);
+});
+
+test("who was on call goes on when the step runs again in another shift", async () => {
+  using fake = fakeParticipant({ resolve, onCall: [() => person] });
+  const plugins = pluginsOf(fake);
+  const id = await reported(plugins, "known");
+  await flow.again(id, step);
+  await runFlow(flow.context(plugins), id);
+  expect(await commanders(id)).toEqual(["olga@example.com"]);
+  expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
+});

@@ -1,0 +1,147 @@
+import { and, desc, eq, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import {
+  event,
+  incident,
+  incidentPriority,
+  incidentType,
+  participant,
+  participantRole,
+  service,
+} from "../../../drizzle/schema/index.ts";
+import { announceCommand } from "../message/announce.ts";
+import { InvalidInput, SvcError, Unavailable } from "../../../platform/errors.ts";
+import { individualOf } from "../../catalog/person/of_actor.ts";
+import { assume } from "../participant/assume.ts";
+import { join } from "../participant/join.ts";
+import { type Change, commanderOf } from "../participant/participant.ts";
+import { ask, keyFor, type StepRun } from "./ask.ts";
+import { planJoined } from "../flow/joined.ts";
+import { writeAs } from "../flow/lease.ts";
+import { parsePerson } from "./people.ts";
+import { recommend } from "./recommend.ts";
+
+/**
+ * Gives an incident its commander: who is on call where its type says, or the reporter. When it cannot be told who is
+ * on call, the reporter stands in and the step has failed: as long as no person has had a say in who commands, it hands
+ * over to whoever is on call when it runs again.
+ */
+export async function findCommander(run: StepRun): Promise<string> {
+  await run.behind("reported:participants");
+  const { context, claim, incident: facts } = run;
+  const write = (work: (tx: Transaction) => Promise<void>) =>
+    writeAs(context, claim, async (tx) => {
+      await work(tx);
+      return `Commander: ${(await commanderOf(tx, facts.id))?.name}`;
+    });
+  const where = await onCallService(run);
+  if (where === undefined) return await write((tx) => reporterCommands(tx, run));
+  try {
+    const settled = await writeAs(context, claim, (tx) => isSettled(tx, facts.id));
+    const person = settled ? undefined : await askOnCall(run, where);
+    return await write(async (tx) => {
+      if (person) await onCallCommands(tx, run, where, person);
+    });
+  } catch (error) {
+    if (!(error instanceof SvcError)) throw error;
+    await write((tx) => reporterCommands(tx, run));
+    // Also where the plugin says that it would fail each time: somebody else is on call by then.
+    if (!(error instanceof InvalidInput)) throw new Unavailable(error.detail, { cause: error });
+    throw new Unavailable(`${where.pluginSlug} named somebody whose name or address is none`);
+  }
+}
+
+type Service = Pick<typeof service.$inferSelect, "id" | "name" | "pluginSlug" | "externalId">;
+
+/** Where somebody is on call for the incident; undefined when its reporter commands. */
+async function onCallService({ context, incident: { id } }: StepRun): Promise<Service | undefined> {
+  const { name, pluginSlug, externalId } = service;
+  const [found] = await context.db
+    .select({ id: service.id, name, pluginSlug, externalId })
+    .from(incident)
+    .innerJoin(incidentType, eq(incidentType.id, incident.incidentTypeId))
+    .innerJoin(incidentPriority, eq(incidentPriority.id, incident.incidentPriorityId))
+    .innerJoin(service, eq(service.id, incidentType.commanderServiceId))
+    .where(and(eq(incident.id, id), eq(incidentPriority.reporterCommands, false)))
+    .prepare("on_call_service")
+    .execute();
+  return found;
+}
+
+/** @throws Unavailable when it cannot be told who is on call, or nobody is */
+async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Service) {
+  const { plugins, clock } = run.context;
+  if (pluginSlug === null) throw new Unavailable(`No plugin knows who is on call at ${name}`);
+  const plugin = plugins.find("participant", pluginSlug);
+  if (!plugin)
+    throw new Unavailable(`${pluginSlug} is not chosen, so nobody knows who is on call at ${name}`);
+  const facts = { id, name, ...(externalId !== null && { externalId }) };
+  // Not the same at each attempt: who is on call changes.
+  const at = clock.now().toISOString();
+  const person = await ask(run, plugin, "onCall", { service: facts, at }, keyFor(run, "on-call", id, at));
+  if (person === null) throw new Unavailable(`Nobody is on call at ${name}, says ${pluginSlug}`);
+  return person;
+}
+
+/** Somebody commands who did not just stand in. */
+async function isSettled(tx: Transaction, incidentId: number): Promise<boolean> {
+  if ((await commanderOf(tx, incidentId)) === undefined) return false;
+  const [last] = await tx
+    .select({ actor: event.actor, source: event.source })
+    .from(event)
+    .where(
+      and(
+        eq(event.incidentId, incidentId),
+        eq(event.kind, "role.assumed"),
+        sql`${event.data} ->> 'role' = 'commander'`,
+      ),
+    )
+    .orderBy(desc(event.id))
+    .limit(1);
+  return last?.actor !== "system" || last.source !== "core";
+}
+
+async function onCallCommands(
+  tx: Transaction,
+  run: StepRun,
+  { id, name, pluginSlug }: Service,
+  person: { email: string; name?: string },
+): Promise<void> {
+  const incidentId = run.incident.id;
+  // A person may have taken command while the plugin was asked.
+  if (pluginSlug === null || (await isSettled(tx, incidentId))) return;
+  const at = run.context.clock.now();
+  const individualId = await individualOf(tx, parsePerson(person), at);
+  const reasons = [{ kind: "service" as const, id, name }];
+  await recommend(tx, "individual", individualId, { incidentId, pluginSlug, reasons, at });
+  await command(tx, run, individualId, pluginSlug);
+}
+
+/** Unless somebody commands already. */
+async function reporterCommands(tx: Transaction, run: StepRun): Promise<void> {
+  const incidentId = run.incident.id;
+  if ((await commanderOf(tx, incidentId)) !== undefined) return;
+  const [reporter] = await tx
+    .select({ individualId: participant.individualId })
+    .from(participantRole)
+    .innerJoin(participant, eq(participant.id, participantRole.participantId))
+    .where(and(eq(participantRole.incidentId, incidentId), eq(participantRole.role, "reporter")))
+    .orderBy(participantRole.id)
+    .limit(1);
+  if (!reporter) throw new Unavailable("Nobody reported this incident, so nobody can command it");
+  await command(tx, run, reporter.individualId, "core");
+}
+
+async function command(tx: Transaction, run: StepRun, individualId: number, source: string): Promise<void> {
+  const { context, incident: facts, waiting } = run;
+  const change: Change = {
+    ...{ incidentId: facts.id, at: context.clock.now(), actor: "system", source },
+    // Who commands first, the welcome says.
+    announce: async (command) => {
+      if (command.from !== undefined) await announceCommand(tx, context, facts, command);
+    },
+  };
+  const { participantId, joined } = await join(tx, { ...change, individualId, roles: [] });
+  await assume(tx, { ...change, participantId, role: "commander" });
+  if (joined) await planJoined(tx, { ...change, plugins: context.plugins }, waiting);
+}

@@ -1,0 +1,246 @@
+import { and, eq, ne, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
+import { announceReopened } from "../message/announce.ts";
+import type { Context } from "../../context.ts";
+import { deliver } from "../../outbox/deliver.ts";
+import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
+import { incidentFacts } from "../incident/facts.ts";
+import type { Visibility } from "../incident/incident.ts";
+import type { IncidentStatus } from "../incident/transition.ts";
+import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
+import type { ActivePlugin } from "../../plugin/call.ts";
+import type { ResourceFacts } from "../../plugin/facts.ts";
+import type { MethodAnswer } from "../../plugin/methods.ts";
+import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
+import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { type People, peopleOf } from "./people.ts";
+import { planSteps } from "../flow/plan.ts";
+import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
+import { welcomeMessage } from "./welcome.ts";
+
+/**
+ * Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about; nothing of that
+ * in one that was archived since an earlier attempt.
+ */
+export async function openConversation(run: StepRun, slug: string): Promise<string> {
+  const plugin = chosen(run, "conversation", slug);
+  if (!(await find(run, slug))) {
+    const made = await ask(run, plugin, "create", { incident: run.incident }, keyFor(run, "conversation"));
+    await writeAs(run.context, run.claim, (tx) => keep(tx, run, slug, made)).catch(takenByAnother(slug));
+  }
+  // They are told who commands, and nobody is added twice.
+  await run.behind("reported:participants", "reported:commander");
+  const facts = await incidentFacts(run.context, run.incident.id);
+  const row = await find(run, slug);
+  if (!facts || !row) throw new LeaseLost();
+  if (row.archivedAt === null) {
+    await addEverybody(run, plugin, resourceFacts(facts, row), await readPeople(run));
+    if (facts.visibility === "Restricted") await unlessToRestrict(run, slug);
+    await welcome(run, plugin, resourceFacts(facts, row));
+  }
+  return "Conversation opened";
+}
+
+/**
+ * A plugin that sends to each recipient by itself leaves that to the outbox, which knows who has it already: a step that is
+ * tried again begins anew.
+ */
+async function welcome(
+  run: StepRun,
+  plugin: ActivePlugin<"conversation">,
+  facts: ResourceFacts,
+): Promise<void> {
+  const { id: incidentId } = facts.incident;
+  const message = welcomeMessage(facts.incident);
+  if (plugin.methods.recipients === undefined) {
+    await ask(run, plugin, "send", { conversation: facts, message }, keyFor(run, "conversation-welcome"));
+    return;
+  }
+  const key = { task: "incident-welcome", what: `incident-${incidentId}`, whom: "conversation" };
+  await writeAs(run.context, run.claim, (tx) =>
+    deliver(tx, run.context, [{ key, incidentId, pluginSlug: plugin.slug, message }]),
+  );
+}
+
+/** Adds those who have joined since, and removes those who have left: these also from one that is archived. */
+export async function joinConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  // Where none was made, whoever makes it adds everybody.
+  if (!row) return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  const facts = resourceFacts(run.incident, row);
+  const people = await readPeople(run);
+  if (row.archivedAt === null) await addEverybody(run, plugin, facts, people);
+  const { left, participations } = people;
+  if (left.length === 0) return row.archivedAt === null ? "Conversation follows who takes part" : undefined;
+  if (plugin.methods.remove === undefined)
+    return `${slug} cannot remove people from a conversation: those who left may still read it`;
+  const key = keyFor(run, "conversation-remove", ...participations.left);
+  await ask(run, plugin, "remove", { conversation: facts, people: left }, key);
+  return "Conversation follows who takes part";
+}
+
+/** Closes it to everybody but those who take part, unless the incident is Open again. @throws Refused if it cannot be */
+export async function restrictConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  if (!row || run.incident.visibility === "Open") return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  if (plugin.methods.restrict === undefined)
+    throw new Refused(
+      `${slug} cannot restrict a conversation: nothing more is sent to it while the incident is Restricted`,
+    );
+  const { active: people } = await readPeople(run);
+  const key = keyFor(run, "conversation-restrict", await timesTold(run.context.db, run, restricted));
+  await ask(run, plugin, "restrict", { conversation: resourceFacts(run.incident, row), people }, key);
+  return "Conversation restricted";
+}
+
+/** Archives it, unless the incident was reopened meanwhile; if it is while the plugin is asked, it is opened again. */
+export async function archiveConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  if (!row || row.archivedAt !== null || run.incident.status !== "Closed") return undefined;
+  await unlessMoreIsSaid(run, slug);
+  await turn(run, slug, { row, method: "archive", archivedAt: run.context.clock.now() });
+  return "Conversation archived";
+}
+
+/** What was said before the incident was closed is still to be read in it. @throws Postponed */
+async function unlessMoreIsSaid({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+  const waits = and(
+    ...[eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")],
+  );
+  if (slug !== channelSlug && (await db.$count(delivery, waits)) > 0) throw new Postponed();
+}
+
+/** Opens it again for who takes part now, unless the incident was closed again; if it is meanwhile, it is archived again. */
+export async function reopenConversation(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  if (!row || run.incident.status === "Closed") return undefined;
+  const plugin = chosen(run, "conversation", slug);
+  if (plugin.methods.reopen === undefined)
+    return `Conversation stays archived: ${slug} does not know how to reopen it`;
+  // It is open already where an earlier attempt came no farther.
+  if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
+  return "Conversation reopened";
+}
+
+type Row = NonNullable<Awaited<ReturnType<typeof find>>>;
+
+/** Has it archived or opened again, and notes that; each time it is another thing. */
+async function turn(
+  run: StepRun,
+  slug: string,
+  { row, method, archivedAt }: { row: Row; method: "archive" | "reopen"; archivedAt: Date | null },
+): Promise<void> {
+  const { context, claim, incident: facts } = run;
+  const which = row.archivedAt ? [row.archivedAt.toISOString()] : await timesReopened(run);
+  const key = keyFor(run, `conversation-${method}`, ...which);
+  const input = { conversation: resourceFacts(facts, row) };
+  await ask(run, chosen(run, "conversation", slug), method, input, key);
+  await writeAs(context, claim, async (tx) => {
+    const [now] = await tx
+      .update(conversation)
+      .set({ archivedAt })
+      .where(eq(conversation.id, row.id))
+      .returning({ status: statusOf(row.incidentId) });
+    const isClosed = now?.status === "Closed";
+    const steps = [
+      ...(isClosed === (archivedAt !== null) ? [] : [isClosed ? "closed" : "reopened"]),
+      // By the step that also removes: an addition of its own could end after the removal of somebody who left meanwhile.
+      ...(archivedAt === null ? ["joined"] : []),
+    ].map((on) => `${on}:conversation:${slug}`);
+    await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, steps);
+    if (archivedAt !== null || isClosed) return;
+    const time = await timesTold(tx, run, reopened);
+    await announceReopened(tx, context, facts, { pluginSlug: slug, time });
+  });
+}
+
+const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
+const restricted = sql`${eq(event.kind, "incident.updated" satisfies EventKind)}
+  and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
+
+/** How often the timeline tells of this. */
+async function timesTold(db: Context["db"], { incident: { id } }: StepRun, what: SQL): Promise<number> {
+  return await db.$count(event, and(eq(event.incidentId, id), what));
+}
+
+/** As part of a key: none before the first time, and then how often. */
+async function timesReopened(run: StepRun): Promise<number[]> {
+  const times = await timesTold(run.context.db, run, reopened);
+  return times === 0 ? [] : [times];
+}
+
+/** @throws Unavailable while others than those who take part may read it */
+async function unlessToRestrict({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
+  const open = and(
+    eq(flowStep.incidentId, id),
+    eq(flowStep.step, restrictedStep(slug)),
+    ne(flowStep.state, "Done"),
+  );
+  if ((await db.$count(flowStep, open)) > 0)
+    throw new Unavailable("The conversation waits until it is restricted to those who take part");
+}
+
+async function find({ context, incident: { id } }: StepRun, slug: string) {
+  const [row] = await context.db
+    .select()
+    .from(conversation)
+    .where(and(eq(conversation.incidentId, id), eq(conversation.pluginSlug, slug)))
+    .prepare("conversation")
+    .execute();
+  return row;
+}
+
+/** With the incident locked. Who closed it before there was a conversation has found none to archive. */
+async function keep(
+  tx: Transaction,
+  { context, incident: { id: incidentId, visibility: asked } }: StepRun,
+  pluginSlug: string,
+  { externalId, weblink }: MethodAnswer<"conversation", "create">,
+): Promise<void> {
+  const at = context.clock.now();
+  const [made] = await tx
+    .insert(conversation)
+    .values({ incidentId, pluginSlug, externalId, weblink, createdAt: at })
+    .returning({
+      id: conversation.id,
+      status: statusOf(incidentId),
+      visibility: visibilityOf(incidentId),
+    });
+  await tell(tx, {
+    ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "conversation.created" },
+    ...{ description: `Conversation: ${weblink ?? pluginSlug}`, data: { conversation_id: made!.id } },
+  });
+  const steps = [
+    ...(made!.status === "Closed" ? ["closed"] : []),
+    ...(asked === "Open" && made!.visibility === "Restricted" ? ["restricted"] : []),
+  ].map((on) => `${on}:conversation:${pluginSlug}`);
+  await planSteps(tx, { incidentId, at }, steps);
+}
+
+function statusOf(id: number): SQL<IncidentStatus> {
+  return sql`(select ${incident.status} from ${incident} where ${eq(incident.id, id)})`;
+}
+
+function visibilityOf(id: number): SQL<Visibility> {
+  return sql`(select ${incident.visibility} from ${incident} where ${eq(incident.id, id)})`;
+}
+
+async function readPeople(run: StepRun): Promise<People> {
+  return await writeAs(run.context, run.claim, (tx) => peopleOf(tx, run.incident.id));
+}
+
+async function addEverybody(
+  run: StepRun,
+  plugin: ActivePlugin<"conversation">,
+  facts: ResourceFacts,
+  { active: people, participations }: People,
+): Promise<void> {
+  if (people.length === 0) return;
+  // The same people are added anew each time that the conversation was opened again.
+  const which = [...participations.active, ...(await timesReopened(run)).map((times) => `reopened ${times}`)];
+  await ask(run, plugin, "add", { conversation: facts, people }, keyFor(run, "conversation-add", ...which));
+}

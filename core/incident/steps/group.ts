@@ -1,0 +1,85 @@
+import { and, eq } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { participantGroup } from "../../../drizzle/schema/index.ts";
+import { tell } from "../timeline/event.ts";
+import type { ActivePlugin } from "../../plugin/call.ts";
+import type { ResourceFacts } from "../../plugin/facts.ts";
+import type { MethodAnswer } from "../../plugin/methods.ts";
+import { ask, keyFor, type StepRun } from "./ask.ts";
+import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { peopleOf, teamsOf } from "./people.ts";
+import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
+
+/** Makes the group of an incident with this plugin, of who takes part and the teams that were proposed. */
+export async function makeGroup(run: StepRun, slug: string): Promise<string> {
+  const plugin = chosen(run, "participant_group", slug);
+  if (!(await find(run, slug))) {
+    const { incident } = run;
+    const name = incident.name.toLowerCase();
+    const made = await ask(run, plugin, "create", { incident, name }, keyFor(run, "group"));
+    await writeAs(run.context, run.claim, (tx) => keep(tx, run, slug, { ...made, name })).catch(
+      takenByAnother(slug),
+    );
+  }
+  await run.behind("reported:participants", "reported:commander");
+  const row = await find(run, slug);
+  if (!row) throw new LeaseLost();
+  await addEverybody(run, plugin, resourceFacts(run.incident, row));
+  return `Group made: ${row.email ?? row.name}`;
+}
+
+/** Adds who has joined since, and takes out who has left. */
+export async function joinGroup(run: StepRun, slug: string): Promise<string | undefined> {
+  const row = await find(run, slug);
+  // Where none was made, whoever makes it adds everybody.
+  if (!row) return undefined;
+  const plugin = chosen(run, "participant_group", slug);
+  const group = resourceFacts(run.incident, row);
+  const { left, participations } = await addEverybody(run, plugin, group);
+  if (left.length > 0) {
+    const key = keyFor(run, "group-remove", ...participations.left);
+    await ask(run, plugin, "remove", { group, people: left, teams: [] }, key);
+  }
+  return "Group follows who takes part";
+}
+
+async function find({ context, incident: { id } }: StepRun, slug: string) {
+  const [row] = await context.db
+    .select()
+    .from(participantGroup)
+    .where(and(eq(participantGroup.incidentId, id), eq(participantGroup.pluginSlug, slug)))
+    .prepare("participant_group")
+    .execute();
+  return row;
+}
+
+async function keep(
+  tx: Transaction,
+  { context, incident: { id: incidentId } }: StepRun,
+  pluginSlug: string,
+  made: MethodAnswer<"participant_group", "create"> & { name: string },
+): Promise<void> {
+  const { name, externalId, email, weblink } = made;
+  const at = context.clock.now();
+  const [row] = await tx
+    .insert(participantGroup)
+    .values({ incidentId, pluginSlug, name, externalId, email, weblink, createdAt: at })
+    .returning({ id: participantGroup.id });
+  await tell(tx, {
+    ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "group.created" },
+    ...{ description: `Group: ${email ?? name}`, data: { participant_group_id: row!.id } },
+  });
+}
+
+async function addEverybody(run: StepRun, plugin: ActivePlugin<"participant_group">, group: ResourceFacts) {
+  const { people, teams } = await writeAs(run.context, run.claim, async (tx) => ({
+    people: await peopleOf(tx, run.incident.id),
+    teams: await teamsOf(tx, run.incident.id),
+  }));
+  if (people.active.length + teams.length > 0) {
+    const { active } = people.participations;
+    const key = keyFor(run, "group-add", ...active, "teams", ...teams.map(({ id }) => id));
+    await ask(run, plugin, "add", { group, people: people.active, teams }, key);
+  }
+  return people;
+}

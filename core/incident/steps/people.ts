@@ -1,0 +1,60 @@
+import { and, asc, eq, isNotNull } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { individual, participant, recommendation, team } from "../../../drizzle/schema/index.ts";
+import { personFacts } from "../incident/facts.ts";
+import type { PersonFacts, TeamFacts } from "../../plugin/facts.ts";
+import { parseText, nameLength } from "../../../platform/text.ts";
+import { canonicalUserName } from "../../auth/user/name.ts";
+
+/** Who takes part in an incident, or did. */
+export interface People {
+  active: PersonFacts[];
+  /** Those who are not back. */
+  left: PersonFacts[];
+  /** Ids of the participations behind the two lists: another one for somebody who comes back. */
+  participations: { active: number[]; left: number[] };
+}
+
+/** Read with the incident locked: who joins afterwards finds the step that reads running. */
+export async function peopleOf(tx: Transaction, incidentId: number): Promise<People> {
+  const rows = await tx
+    .select({ participation: participant.id, leftAt: participant.leftAt, person: personFacts })
+    .from(participant)
+    .innerJoin(individual, eq(individual.id, participant.individualId))
+    .where(eq(participant.incidentId, incidentId))
+    .orderBy(asc(participant.id));
+  const active = rows.filter(({ leftAt }) => leftAt === null);
+  const activeIds = new Set(active.map(({ person }) => person.id));
+  const left = rows.filter(({ person }) => !activeIds.has(person.id));
+  const ids = (some: typeof rows) => some.map(({ participation }) => participation);
+  return {
+    active: active.map(({ person }) => person),
+    left: [...new Map(left.map(({ person }) => [person.id, person])).values()],
+    participations: { active: ids(active), left: ids(left) },
+  };
+}
+
+/** The teams that were proposed for an incident. */
+export async function teamsOf(tx: Transaction, incidentId: number): Promise<TeamFacts[]> {
+  const rows = await tx
+    .selectDistinct({ id: team.id, name: team.name, email: team.email })
+    .from(recommendation)
+    .innerJoin(team, eq(team.id, recommendation.teamId))
+    .where(and(eq(recommendation.incidentId, incidentId), isNotNull(recommendation.teamId)))
+    .orderBy(asc(team.id));
+  return rows.map(({ id, name, email }) => ({ id, name, ...(email !== null && { email }) }));
+}
+
+/**
+ * Somebody whom a plugin names by their address, as `individualOf` takes them.
+ * @throws InvalidInput for an address or a name that is none
+ */
+export function parsePerson(person: { email: string; name?: string }): { user: string; name?: string } {
+  const user = canonicalUserName(person.email);
+  const name = person.name && oneLine(parseText("name", person.name, nameLength));
+  return { user, name: name || undefined };
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll(/[\p{Cc}\s]+/gu, " ").trim();
+}

@@ -1,0 +1,130 @@
+import { and, asc, eq, isNull, or, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { document, incident } from "../../../drizzle/schema/index.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+import { tell } from "../timeline/event.ts";
+import type { MethodAnswer } from "../../plugin/methods.ts";
+import { parseName, parseUrl } from "../../../platform/text.ts";
+import { keyFor, type StepRun } from "./ask.ts";
+import { keepEach } from "./keep.ts";
+import { recommend } from "./recommend.ts";
+
+type Proposal = MethodAnswer<"document-resolver", "resolve">[number];
+
+const columns = { id: document.id, name: document.name, incidentId: document.incidentId };
+type Found = Pick<typeof document.$inferSelect, keyof typeof columns>;
+
+/** Asks every resolver which documents help; says how many do, and what went wrong. */
+export async function proposeDocuments(run: StepRun): Promise<{ proposed: number; failures: string[] }> {
+  const { context, incident: facts } = run;
+  const plugins = context.plugins.ofType("document-resolver");
+  if (plugins.length === 0) return { proposed: 0, failures: [] };
+  const key = keyFor(run, "proposed-documents");
+  const asked = { plugins, method: "resolve", input: { incident: facts }, key } as const;
+  const { kept, failures } = await keepEach(run, asked, (tx, slug, answer) =>
+    keepProposals(tx, run, slug, answer),
+  );
+  return { proposed: kept.reduce((sum, one) => sum + one.proposed, 0), failures };
+}
+
+async function keepProposals(
+  tx: Transaction,
+  run: StepRun,
+  pluginSlug: string,
+  proposals: readonly Proposal[],
+): Promise<{ proposed: number; faults: string[] }> {
+  const incidentId = run.incident.id;
+  const at = run.context.clock.now();
+  const faults = new Set<string>();
+  const documents = new Map<number, { words: string; reasons: Proposal["reasons"] }>();
+  const parsed = parseProposals(proposals, faults);
+  await lockLinks(tx, parsed);
+  for (const { document: one, reasons } of parsed) {
+    const found = "id" in one ? await byId(tx, run, one.id, faults) : await byLink(tx, run, one);
+    if (!found) continue;
+    const earlier = documents.get(found.id)?.reasons ?? [];
+    documents.set(found.id, { words: wordsFor(run, found), reasons: [...earlier, ...reasons] });
+  }
+  for (const [id, { words, reasons }] of documents) {
+    const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
+    if (!isNew) continue;
+    await tell(tx, {
+      ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.proposed" },
+      ...{ description: `Document proposed: ${words}`, data: { document_id: id } },
+    });
+  }
+  return { proposed: documents.size, faults: [...faults] };
+}
+
+/** Without those whose name or link is none. */
+function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Proposal[] {
+  return proposals.flatMap(({ document: one, reasons }): Proposal[] => {
+    if ("id" in one) return [{ document: one, reasons }];
+    try {
+      const [name, weblink] = [parseName("name", one.name), parseUrl("weblink", one.weblink)];
+      return [{ document: { name, weblink }, reasons }];
+    } catch (error) {
+      if (!(error instanceof InvalidInput)) throw error;
+      faults.add("proposed a document whose name or link is none");
+      return [];
+    }
+  });
+}
+
+/**
+ * One at a time: nothing else keeps two from making the document of the same link. All links first and in one order, so
+ * that two answers wait for one another and never in a circle.
+ */
+async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promise<void> {
+  const links = proposals.flatMap(({ document: one }) => ("id" in one ? [] : [one.weblink]));
+  for (const link of [...new Set(links)].sort())
+    await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`document ${link}`}, 0))`);
+}
+
+/**
+ * A document on the timeline. One of another incident is not named there: what the timeline says stays, and that incident
+ * may become Restricted. Its id tells nothing to who may not read it.
+ */
+function wordsFor({ incident }: StepRun, { name, incidentId }: Found): string {
+  return incidentId === null || incidentId === incident.id ? name : "one of another incident";
+}
+
+/** What people of this incident may be shown: no document of another incident that is Restricted. */
+const isFree = ({ incident: { id } }: StepRun) =>
+  or(isNull(document.incidentId), eq(document.incidentId, id), eq(incident.visibility, "Open"));
+
+/** Undefined for one that is not for this incident's people, and for one that is not there, which is a fault. */
+async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<string>) {
+  const [found] = await tx
+    .select({ ...columns, free: sql<boolean>`${isFree(run)}` })
+    .from(document)
+    .leftJoin(incident, eq(incident.id, document.incidentId))
+    .where(eq(document.id, id))
+    .for("key share", { of: document });
+  if (!found) faults.add("proposed a document that is not there");
+  return found?.free ? found : undefined;
+}
+
+/** The document with this link, which is locked, made if there is none. */
+async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: string; weblink: string }) {
+  const [found] = await tx
+    .select(columns)
+    .from(document)
+    .leftJoin(incident, eq(incident.id, document.incidentId))
+    .where(and(eq(document.weblink, weblink), isFree(run)))
+    .orderBy(asc(document.id))
+    .limit(1)
+    .for("key share", { of: document });
+  if (found) return found;
+  const { id, visibility } = run.incident;
+  const at = run.context.clock.now();
+  const [made] = await tx
+    .insert(document)
+    .values({
+      ...{ name, weblink, resourceType: "reference", createdAt: at, updatedAt: at },
+      // Which pages help is itself something that not everybody may know.
+      incidentId: visibility === "Restricted" ? id : null,
+    })
+    .returning(columns);
+  return made;
+}

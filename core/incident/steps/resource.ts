@@ -1,0 +1,42 @@
+import { errorCode } from "../../../drizzle/database_error.ts";
+import { type SvcError, Unavailable } from "../../../platform/errors.ts";
+import type { ActivePlugin } from "../../plugin/call.ts";
+import type { IncidentFacts, ResourceFacts } from "../../plugin/facts.ts";
+import type { PluginType } from "../../plugin/methods.ts";
+import type { StepRun } from "./ask.ts";
+
+/** A conversation or a group, as its plugin knows it. */
+export function resourceFacts(
+  incident: IncidentFacts,
+  { externalId, weblink }: { externalId: string | null; weblink: string | null },
+): ResourceFacts {
+  return { incident, ...(externalId !== null && { externalId }), ...(weblink !== null && { weblink }) };
+}
+
+/** The plugin that keeps it. @throws Unavailable when it is no longer chosen */
+export function chosen<T extends PluginType>(
+  { context }: Pick<StepRun, "context">,
+  type: T,
+  slug: string,
+): ActivePlugin<T> {
+  const plugin = context.plugins.find(type, slug);
+  if (!plugin) throw notChosen(slug);
+  return plugin;
+}
+
+export function notChosen(slug: string): SvcError {
+  return new Unavailable(`${slug} is not chosen any more`);
+}
+
+/** Whether PostgreSQL has refused a second row of what is there once. */
+export function isTaken(error: unknown): boolean {
+  return errorCode((error as { cause?: unknown }).cause) === "23505";
+}
+
+/** For a `catch`: what the plugin calls it is what it has called another incident's. */
+export function takenByAnother(slug: string): (error: unknown) => never {
+  return (error) => {
+    if (!isTaken(error)) throw error;
+    throw new Unavailable(`${slug} answered with what is another incident's`, { cause: error });
+  };
+}

@@ -1,0 +1,133 @@
+import { asc, min } from "drizzle-orm";
+import { flowStep } from "../../../drizzle/schema/index.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { Refused, SvcError } from "../../../platform/errors.ts";
+import { incidentFacts } from "../incident/facts.ts";
+import { Postponed, type StepRun } from "./ask.ts";
+import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "../flow/lease.ts";
+import { workOf } from "./work.ts";
+
+export interface FlowOptions {
+  /** Aborts when the program stops: plugins are no longer waited for, and steps given back. */
+  signal?: AbortSignal;
+}
+
+/** How many incidents `runDueFlows` works on at once, so that plugins which hang for some keep no others waiting. */
+const incidentsAtOnce = 16;
+const incidentsPerRun = 200;
+const postponedSeconds = 5;
+
+/** Runs what is due of an incident, all steps beside each other. It throws nothing: a step that fails says so itself. */
+export async function runFlow(
+  context: PluginContext,
+  incidentId: number,
+  { signal = context.background?.signal ?? new AbortController().signal }: FlowOptions = {},
+): Promise<void> {
+  try {
+    // Again, since a step may set others due.
+    for (;;) {
+      if (signal.aborted) return;
+      const claims = await claimDue(context, incidentId);
+      if (claims.length === 0) return;
+      await runClaims(context, claims, signal);
+    }
+  } catch (err) {
+    context.log.error({ err, incident_id: incidentId }, "could not go on with what follows from an incident");
+  }
+}
+
+async function runClaims(context: PluginContext, claims: Claim[], signal: AbortSignal): Promise<void> {
+  const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
+  // Of one incident, and all begin now.
+  const facts = incidentFacts(context, claims[0]!.incidentId);
+  await Promise.all(
+    claims.map(async (claim) => {
+      const { step, incidentId } = claim;
+      const behind = async (...steps: string[]) => {
+        for (const { promise } of steps.flatMap((one) => ended.get(one) ?? [])) {
+          await promise;
+          // Each may have taken as long as a plugin may.
+          await renew(context, claim);
+        }
+      };
+      const waiting = new Set(claims.map((other) => other.step).filter((other) => other !== step));
+      try {
+        await runStep(context, claim, { signal, behind, waiting, facts });
+      } catch (err) {
+        // Its lease ends by itself, and somebody takes it over.
+        if (!(err instanceof LeaseLost)) {
+          context.log.error({ err, incident_id: incidentId, step }, "a step could not be ended");
+        }
+      } finally {
+        ended.get(step)?.resolve();
+      }
+    }),
+  );
+}
+
+/** @throws LeaseLost; and what the database says when it cannot be told how the step ended */
+async function runStep(
+  context: PluginContext,
+  claim: Claim,
+  {
+    facts,
+    ...run
+  }: Pick<StepRun, "signal" | "behind" | "waiting"> & {
+    facts: ReturnType<typeof incidentFacts>;
+  },
+): Promise<void> {
+  const { incidentId, step } = claim;
+  let done: string | undefined;
+  try {
+    const incident = await facts;
+    if (!incident) return;
+    done = await workOf(step)({ ...run, context, claim, incident });
+  } catch (err) {
+    if (err instanceof LeaseLost) throw err;
+    if (run.signal.aborted) return await giveBack(context, claim);
+    if (err instanceof Postponed) return await giveBack(context, claim, postponedSeconds);
+    if (err instanceof SvcError)
+      return await fail(context, claim, err.detail, { permanent: err instanceof Refused });
+    context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours");
+    return await fail(context, claim, "svc itself failed: its log says more");
+  }
+  await finish(context, claim, done);
+}
+
+/** Runs it beside what the caller does, and comes back when it is done or after that time. */
+export async function runFlowWithin(
+  context: PluginContext,
+  incidentId: number,
+  milliseconds: number,
+): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  const run = () => runFlow(context, incidentId);
+  const running = context.background?.addInTurn(run) ?? run();
+  await Promise.race([running, late]);
+  clearTimeout(timer);
+}
+
+/**
+ * Runs what is due of all incidents: what was to be tried again, and what a process that died has left. Runs that
+ * overlap share the work, and throw nothing.
+ */
+export async function runDueFlows(context: PluginContext, options: FlowOptions = {}): Promise<void> {
+  const { db, clock, log } = context;
+  try {
+    const due = await db
+      .select({ incidentId: flowStep.incidentId })
+      .from(flowStep)
+      .where(isDue(clock.now()))
+      .groupBy(flowStep.incidentId)
+      .orderBy(asc(min(flowStep.dueAt)))
+      .limit(incidentsPerRun);
+    const ids = due.values();
+    const work = async () => {
+      for (const { incidentId } of ids) await runFlow(context, incidentId, options);
+    };
+    await Promise.all(Array.from({ length: incidentsAtOnce }, work));
+  } catch (err) {
+    log.warn({ err }, "could not look for what follows from incidents");
+  }
+}

@@ -1,0 +1,73 @@
+import { durationText, minuteText } from "../../../platform/duration.ts";
+import { isEndless } from "../../../drizzle/endless.ts";
+import { literally } from "../../../platform/markdown.ts";
+import type { Message } from "../../plugin/facts.ts";
+import type { Listed } from "./listed.ts";
+import type { Window } from "./window.ts";
+
+export interface Summary {
+  /** Those that are spelt out, what is Active first. */
+  incidents: readonly Listed[];
+  /** How many there are, also beyond those. */
+  active: number;
+  ended: number;
+}
+
+export interface Words {
+  /** The slot's, in the time zone of the schedule. */
+  date: string;
+  window: Window;
+  timezone: string;
+  publicUrl: string;
+}
+
+/** The day in one message. */
+export function summaryMessage({ incidents, active, ended }: Summary, words: Words): Message {
+  const { date, publicUrl } = words;
+  const now = words.window.until;
+  const when = windowText(words);
+  const isActive = ({ status }: Listed) => status === "Active";
+  const line = (one: Listed) => `- ${lineOf(one, now)}\n  ${publicUrl}/incidents/${one.id}`;
+  const section = (title: string, listed: readonly Listed[], count: number) => {
+    if (count === 0) return `${title}: none.`;
+    const more = count > listed.length ? [`- and ${count - listed.length} more`] : [];
+    return [`${title}: ${count}`, "", ...listed.map(line), ...more].join("\n");
+  };
+  const over = incidents.filter((one) => !isActive(one));
+  return {
+    subject: `Incidents on ${date}: ${active} active, ${ended} stable or closed ${when}`,
+    text: [
+      section("Active", incidents.filter(isActive), active),
+      section(`Stable or closed ${when}`, over, ended),
+    ].join("\n\n"),
+  };
+}
+
+/** What one person is told of a Restricted incident, apart from the summary of the others. */
+export function restrictedMessage(one: Listed, { date, window, publicUrl }: Words): Message {
+  return {
+    subject: `${one.name} on ${date}`,
+    text: `${lineOf(one, window.until)}\n\n${publicUrl}/incidents/${one.id}\n\nRestricted: only those who take part are told.`,
+  };
+}
+
+/** Mostly it is a day; not so in spring and autumn, nor where the summary of a day was missed. */
+function windowText({ window: { since, until }, timezone }: Words): string {
+  const hours = (until.getTime() - since.getTime()) / 3_600_000;
+  return hours === 24 ? "in the last 24 hours" : `since ${minuteText(since, timezone)}`;
+}
+
+function lineOf(
+  { name, title, status, priority, reportedAt, commander, lastReportAt }: Listed,
+  now: Date,
+): string {
+  const parts = [
+    status === "Active" ? `priority ${literally(priority)}` : status,
+    ...(status === "Active" && !isEndless(reportedAt) ? [`for ${durationText(reportedAt, now)}`] : []),
+    commander === null ? "nobody commands" : `commander ${literally(commander)}`,
+    lastReportAt === null || isEndless(lastReportAt)
+      ? "no status report yet"
+      : `last report ${durationText(lastReportAt, now)} ago`,
+  ];
+  return `${name}: ${literally(title)} (${parts.join(", ")})`;
+}

@@ -1,0 +1,113 @@
+import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { delivery, deliveryStates, incident } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
+import { openConversations } from "../../outbox/reach.ts";
+import { writtenSince } from "../../outbox/written.ts";
+import type { Fault } from "../../schedule/finish.ts";
+import { countListed, participations, readListed } from "./listed.ts";
+import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
+import type { Window } from "./window.ts";
+import { summaryTask as task } from "../../schedule/tasks.ts";
+
+const daySeconds = 24 * 3600;
+/** Incidents that a message spells out. */
+const most = 100;
+
+/** What everybody may read of a day. */
+export async function openSummary(db: Pick<Database, "select">, window: Window): Promise<Summary> {
+  const open = eq(incident.visibility, "Open");
+  return { incidents: await readListed(db, window, open, most), ...(await countListed(db, window, open)) };
+}
+
+/**
+ * Enqueues, to each of these people, the summary of the Open incidents, by one of those in which they take part; and of
+ * each Restricted one in which they do, what is to be said of it, by that one alone.
+ */
+export async function summarise(
+  tx: Transaction,
+  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { window: Window; name: string },
+  summary: Summary,
+  people: readonly number[],
+): Promise<{ done: number; skipped: number; faults: Fault[] }> {
+  const { window, name: what, plugins, config } = context;
+  const { until: slot } = window;
+  const theirs = await participations(tx, window, people);
+  const ids = [...new Set(theirs.map((row) => row.incident.id))];
+  const reachable = await openConversations(tx, plugins, ids);
+  const date = dateOf(slot, config.timezone);
+  const { publicUrl, timezone } = config;
+  const words = { date, window, timezone, publicUrl };
+  const restrictedIds = theirs
+    .filter((row) => row.incident.visibility === "Restricted")
+    .map((row) => row.incident.id);
+  const isOne = and(inArray(incident.id, restrictedIds), eq(incident.visibility, "Restricted"));
+  const restricted = await readListed(tx, window, isOne, restrictedIds.length);
+  const [outgoing, faults] = [[], []] as [Outgoing[], Fault[]];
+  let skipped = 0;
+  for (const [individualId, rows] of Map.groupBy(theirs, (row) => row.individualId)) {
+    const to = { individualId };
+    const key = (what: string) => ({ task, what, whom: `individual-${individualId}` });
+    const open = rows.filter((row) => row.incident.visibility === "Open");
+    const by = open.find((row) => reachable.has(row.incident.id));
+    if (by) {
+      const about = summary.incidents.map(({ id }) => id);
+      const message = summaryMessage(summary, words);
+      outgoing.push({ key: key(what), incidentId: by.incident.id, about, ...to, message });
+    } else if (open.some(({ incident: { status } }) => status === "Active")) {
+      const reason = "None of their incidents has an open conversation by which to send the summary";
+      faults.push({ item: `individual ${individualId}`, reason });
+    } else skipped += 1;
+    for (const row of rows) {
+      const one = restricted.find(({ id }) => id === row.incident.id);
+      if (!one) continue;
+      if (!reachable.has(one.id)) {
+        const reason = "This Restricted incident has no open conversation by which to tell of it";
+        if (one.status === "Active") faults.push({ item: `individual ${individualId}, ${one.name}`, reason });
+        continue;
+      }
+      const message = restrictedMessage(one, words);
+      outgoing.push({ key: key(`${what}-incident-${one.id}`), incidentId: one.id, ...to, message });
+    }
+  }
+  // Of a day whose summary somebody ran before its time, or of a run that was interrupted.
+  const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what }, people);
+  const { reached } = await deliver(tx, context, outgoing);
+  const done = reached.filter((one) => !written.has(one)).length;
+  return { done, skipped: skipped + reached.length - done, faults };
+}
+
+/**
+ * What a summary is called in its keys: its date, or another name where one of that date was sent when the clock was ahead
+ * (`svc scheduler rewind`).
+ */
+export async function summaryName(
+  db: Pick<Database, "select">,
+  slot: Date,
+  timezone: string,
+): Promise<string> {
+  const date = dateOf(slot, timezone);
+  const [last] = await db
+    .select({ rewound: sql<string | null>`max(substring(${delivery.key} from '~([0-9]+)'))` })
+    .from(delivery)
+    .where(
+      and(
+        // As the index has it.
+        inArray(delivery.state, [...deliveryStates]),
+        // By the clock that was ahead, they were queued on that date, or six hours later.
+        gte(delivery.queuedAt, after(slot, -2 * daySeconds)),
+        lte(delivery.queuedAt, after(slot, 2 * daySeconds)),
+        sql`starts_with(${delivery.key}, ${`${keyOf(task)}/${date}~`})`,
+      ),
+    );
+  return last?.rewound ? `${date}-again-${last.rewound}` : date;
+}
+
+function dateOf(slot: Date, timezone: string): string {
+  return Temporal.Instant.fromEpochMilliseconds(slot.getTime())
+    .toZonedDateTimeISO(timezone)
+    .toPlainDate()
+    .toString();
+}

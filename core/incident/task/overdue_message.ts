@@ -1,0 +1,48 @@
+import type { Config } from "../../config.ts";
+import { minuteText } from "../../../platform/duration.ts";
+import { literally } from "../../../platform/markdown.ts";
+import type { Message } from "../../plugin/facts.ts";
+import { taskLine } from "./write.ts";
+
+export interface OverdueTask {
+  id: number;
+  description: string;
+  resolveBy: Date;
+  incident: { name: string; title: string };
+}
+
+/** Tasks that a message spells out; the others are counted. */
+const most = 50;
+
+/** Reminds one person of tasks of theirs whose time is past, the oldest first. */
+export function overdueMessage(
+  tasks: readonly OverdueTask[],
+  { publicUrl, timezone }: Pick<Config, "publicUrl" | "timezone">,
+): Message {
+  const [first] = tasks;
+  const names = new Set(tasks.map(({ incident }) => incident.name));
+  const [what, ask] =
+    tasks.length === 1
+      ? [
+          "a task of yours is overdue",
+          "The time of this task is past. Set it to Resolved if it is done, or give it another time:",
+        ]
+      : [
+          `${tasks.length} tasks of yours are overdue`,
+          "The time of these tasks is past. Set what is done to Resolved, and give the rest another time:",
+        ];
+  const lines = tasks.slice(0, most).map(({ id, description, resolveBy, incident: { name, title } }) => {
+    const where = `${name}: ${literally(title)}`;
+    return `- ${literally(taskLine(description))} (${where}), due ${minuteText(resolveBy, timezone)}\n  ${publicUrl}/tasks/${id}`;
+  });
+  const rest = tasks.length - lines.length;
+  const text = [ask, lines.join("\n"), ...(rest > 0 ? [`And ${rest} more.`] : [])];
+  return {
+    subject: names.size === 1 && first ? `${first.incident.name}: ${what}` : capital(what),
+    text: text.join("\n\n"),
+  };
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,71 @@
+import { and, asc, inArray } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { individual, taskAssignee } from "../../../drizzle/schema/index.ts";
+import type { Actor } from "../../context.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+import { mayKnow } from "../visibility/visibility.ts";
+import { nameByAddress } from "../../catalog/person/person.ts";
+
+/**
+ * The ids of individuals by their canonical addresses. Who is unknown becomes one, called by their address.
+ */
+export async function individualsOf(
+  tx: Transaction,
+  emails: readonly string[],
+  at: Date,
+): Promise<ReadonlyMap<string, number>> {
+  // Sorted, so that two that make the same people do not wait for each other.
+  const wanted = [...new Set(emails)].sort();
+  if (wanted.length === 0) return new Map();
+  const known = () =>
+    tx
+      .select({ email: individual.email, id: individual.id })
+      .from(individual)
+      .where(inArray(individual.email, wanted))
+      .orderBy(asc(individual.email))
+      // Not gone before they are named.
+      .for("key share");
+  const found = await known();
+  const ids = new Map(found.map(({ email, id }) => [email, id]));
+  const unknown = wanted.filter((email) => !ids.has(email));
+  if (unknown.length === 0) return ids;
+  const stamps = { listed: false, createdAt: at, updatedAt: at };
+  await tx
+    .insert(individual)
+    .values(unknown.map((email) => ({ ...stamps, name: nameByAddress(email), email })))
+    .onConflictDoNothing({ target: individual.email });
+  // Also those whom somebody else made meanwhile: theirs is committed, or we would still wait for it.
+  return new Map((await known()).map(({ email, id }) => [email, id]));
+}
+
+/**
+ * That the people whom somebody names are known to them: a mistyped address would make a person of nobody, who is then
+ * reminded. Themselves they may always name.
+ *
+ * @throws InvalidInput naming the field
+ */
+export async function refuseUnknown(
+  tx: Transaction,
+  actor: Actor,
+  { owner, assignees }: { owner: string | null; assignees: readonly string[] },
+): Promise<void> {
+  const named = [...new Set([...(owner === null ? [] : [owner]), ...assignees])];
+  const others = named.filter((email) => email !== actor.user);
+  if (others.length === 0) return;
+  const rows = await tx
+    .select({ email: individual.email })
+    .from(individual)
+    .where(and(inArray(individual.email, others), mayKnow(actor)));
+  const known = new Set(rows.map(({ email }) => email));
+  const unknown = others.find((email) => !known.has(email));
+  if (unknown === undefined) return;
+  throw new InvalidInput(
+    unknown === owner ? "owner" : "assignees",
+    `Nobody here has the address ${unknown}: check it, or add the person to the incident first`,
+  );
+}
+
+export async function addAssignees(tx: Transaction, taskId: number, individualIds: number[]): Promise<void> {
+  if (individualIds.length === 0) return;
+  await tx.insert(taskAssignee).values(individualIds.map((individualId) => ({ taskId, individualId })));
+}

@@ -1,0 +1,162 @@
+import { and, asc, eq, gt, inArray, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
+import { openConversations } from "../../outbox/reach.ts";
+import { writtenSince } from "../../outbox/written.ts";
+import type { Fault } from "../../schedule/finish.ts";
+import type { TaskName } from "../../schedule/tasks.ts";
+import { overdueMessage } from "./overdue_message.ts";
+
+const name = "incident-task-reminders" satisfies TaskName;
+const daySeconds = 24 * 3600;
+
+/**
+ * Tasks that somebody is to be reminded of in this slot. Those of which the same slot has reminded already are among
+ * them: they may be of another person, too, and a run that was interrupted goes on.
+ */
+function isOverdue(slot: Date): SQL | undefined {
+  const { lastReminderAt } = task;
+  return and(
+    isWatched,
+    lt(task.resolveBy, slot),
+    or(isNull(lastReminderAt), lte(lastReminderAt, after(slot, -daySeconds)), eq(lastReminderAt, slot)),
+    eq(incident.status, "Active"),
+  );
+}
+
+const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt));
+
+/** Tasks of which it cannot be told whether somebody is to be reminded of them. */
+export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Promise<Fault[]> {
+  const { id, resolveBy, lastReminderAt } = task;
+  const rows = await db
+    .select({ id })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .where(
+      and(
+        isWatched,
+        or(isEndlessColumn(resolveBy), and(lt(resolveBy, slot), isEndlessColumn(lastReminderAt))),
+        eq(incident.status, "Active"),
+      ),
+    )
+    .orderBy(asc(id));
+  return rows.map((row) => ({ item: `task ${row.id}`, reason: endlessReason }));
+}
+
+/** Of a task joined with its assignees: each of them, or its owner where it has none. */
+const whom = sql<number>`coalesce(${taskAssignee.individualId}, ${task.ownerId})`.mapWith(Number);
+
+/** Ids behind `last` of people to whom an overdue task is assigned, or who own one that is nobody's. */
+export async function peopleOverdue(
+  db: Pick<Database, "selectDistinct">,
+  slot: Date,
+  last: number,
+  limit: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectDistinct({ id: whom })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
+    .where(and(isOverdue(slot), gt(whom, last)))
+    .orderBy(asc(whom))
+    .limit(limit);
+  return rows.map(({ id }) => id);
+}
+
+type Overdue = Awaited<ReturnType<typeof readOverdue>>[number];
+
+/**
+ * Enqueues one message to each of these people with all of their overdue tasks, and notes it at the tasks. What is of a
+ * Restricted incident goes to its participants only, in a message of its own, so that whoever brings it can tell.
+ */
+export async function remindOfTasks(
+  tx: Transaction,
+  context: Pick<PluginContext, "clock" | "plugins" | "config"> & { slot: Date },
+  people: readonly number[],
+): Promise<{ done: number; skipped: number; faults: Fault[] }> {
+  const { slot, plugins, config } = context;
+  // What has become overdue since a run of this slot was interrupted is the next one's: it is in no message of this one.
+  const written = await writtenSince(
+    tx,
+    after(slot, -daySeconds),
+    { task: name, what: String(slot.getTime()) },
+    people,
+  );
+  const others = people.filter((id) => !written.people.has(id));
+  // What is wrong with the others is known: `endlessTasks`.
+  const rows = (await readOverdue(tx, slot, others)).filter(({ resolveBy }) => !isEndless(resolveBy));
+  const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
+  const faults: Fault[] = [];
+  const wanted = new Map<Outgoing, Overdue[]>();
+  for (const [individualId, theirs] of Map.groupBy(rows, (row) => row.individualId)) {
+    for (const [incidentId, tasks] of messagesOf(theirs)) {
+      const whom = `individual-${individualId}`;
+      const fault = (reason: string) =>
+        faults.push({ item: `individual ${individualId}, ${tasks[0]!.incident.name}`, reason });
+      if (tasks.some((row) => row.hidden)) {
+        fault("Takes no part in this Restricted incident, so is told nothing of its tasks");
+        continue;
+      }
+      const by = tasks.find((row) => reachable.has(row.incident.id))?.incident.id;
+      if (by === undefined) {
+        fault("There is no open conversation by which to send a reminder");
+        continue;
+      }
+      const what = [slot.getTime(), ...(incidentId === undefined ? [] : [`incident-${incidentId}`])].join(
+        "-",
+      );
+      const about = [...new Set(tasks.map((row) => row.incident.id))];
+      const message = overdueMessage(tasks, config);
+      wanted.set({ key: { task: name, what, whom }, incidentId: by, about, individualId, message }, tasks);
+    }
+  }
+  const { reached } = await deliver(tx, context, [...wanted.keys()]);
+  const ids = [...new Set(reached.flatMap((outgoing) => wanted.get(outgoing)!.map(({ id }) => id)))];
+  await tx.update(task).set({ lastReminderAt: slot }).where(inArray(task.id, ids));
+  return { done: reached.length, skipped: written.people.size, faults };
+}
+
+/** What goes into one message: all of the Open incidents, and of each Restricted one what is its own. */
+function messagesOf(rows: readonly Overdue[]): Map<number | undefined, Overdue[]> {
+  return Map.groupBy(rows, ({ incident: { id, visibility } }) => (visibility === "Open" ? undefined : id));
+}
+
+/**
+ * Locked: nobody resolves one beside its reminder; and those read by a statement behind that, which sees to whom it was
+ * just being handed on. One that comes to these people between the two is not locked: the next slot has it. A task
+ * comes once for each of its people, the oldest first, and those of one incident together where they are of the same
+ * time.
+ */
+async function readOverdue(tx: Transaction, slot: Date, people: readonly number[]) {
+  const theirs = and(isOverdue(slot), inArray(whom, [...people]));
+  const locked = await tx
+    .select({ id: task.id })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
+    .where(theirs)
+    .orderBy(asc(task.id))
+    .for("update", { of: task });
+  const takesPart = sql`exists (select from ${participant} where ${participant.incidentId} = ${incident.id}
+    and ${participant.individualId} = ${whom} and ${participant.leftAt} is null)`;
+  return tx
+    .select({
+      ...{ id: task.id, description: task.description, resolveBy: task.resolveBy, individualId: whom },
+      incident: {
+        ...{ id: incident.id, name: incident.name, title: incident.title },
+        visibility: incident.visibility,
+      },
+      hidden: sql<boolean>`${incident.visibility} = 'Restricted' and not ${takesPart}`,
+    })
+    .from(task)
+    .innerJoin(incident, eq(incident.id, task.incidentId))
+    .leftJoin(taskAssignee, eq(taskAssignee.taskId, task.id))
+    .where(and(theirs, inArray(task.id, [...new Set(locked.map(({ id }) => id))])))
+    .orderBy(asc(task.resolveBy), asc(incident.id), asc(task.id));
+}

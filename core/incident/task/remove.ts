@@ -1,0 +1,37 @@
+import { and, eq, isNull } from "drizzle-orm";
+import { task } from "../../../drizzle/schema/index.ts";
+import { audit } from "../../audit.ts";
+import type { Actor, Context } from "../../context.ts";
+import { Forbidden } from "../../../platform/errors.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
+import { unlessReferredTo } from "../../catalog/reference.ts";
+import { noSuchTask } from "./task.ts";
+import { tellOfTask } from "./write.ts";
+
+/**
+ * Deletes a task. Only admins delete.
+ *
+ * @throws Forbidden before anything is looked up
+ * @throws NotFound
+ */
+export async function removeTask(
+  { db, clock }: Context,
+  actor: Actor,
+  { id, address }: { id: number; address: string },
+): Promise<void> {
+  if (!actor.admin) throw new Forbidden("Only an admin deletes tasks");
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await lockIncidentOf(tx, task, id);
+    const [removed] = await unlessReferredTo(
+      "This task",
+      tx
+        .delete(task)
+        .where(and(eq(task.id, id), isNull(task.deletedAt)))
+        .returning({ id: task.id, incidentId: task.incidentId, description: task.description }),
+    );
+    if (!removed) throw noSuchTask();
+    await audit(tx, { at, actor: actor.user, action: "task.deleted", address, subject: String(id) });
+    await tellOfTask(tx, "task.deleted", removed, { at, actor: actor.user });
+  });
+}

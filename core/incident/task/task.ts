@@ -1,0 +1,72 @@
+import { getTableColumns, type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts";
+import { InvalidInput, NotFound } from "../../../platform/errors.ts";
+import type { Person } from "../../catalog/person/person.ts";
+import { parseProse } from "../../../platform/text.ts";
+import { parseUserName } from "../../auth/user/field.ts";
+
+const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders } =
+  getTableColumns(task);
+
+/** What is shown of a task. The people are subqueries, so that a page of tasks is one query. */
+export const taskColumns = {
+  ...{ id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders },
+  creator: personOf(task.creatorId),
+  owner: personOf(task.ownerId),
+  assignees: assignees(),
+  version: task.version,
+  createdAt: task.createdAt,
+  updatedAt: task.updatedAt,
+};
+
+export type Task = Pick<
+  typeof task.$inferSelect,
+  Exclude<keyof typeof taskColumns, "creator" | "owner" | "assignees">
+> & { creator: Person | null; owner: Person | null; assignees: Person[] };
+
+/** What a PUT replaces; people by their e-mail addresses. */
+export interface TaskFields {
+  description: string;
+  owner: string | null;
+  assignees: string[];
+  reminders: boolean;
+}
+
+export const mostAssignees = 100;
+
+/** With addresses in their canonical spelling, each once. @throws InvalidInput naming the field as the API calls it */
+export function parseTask(fields: TaskFields, domain: string | undefined): TaskFields {
+  if (fields.assignees.length > mostAssignees)
+    throw new InvalidInput("assignees", `A task has at most ${mostAssignees} assignees`);
+  const assignees = fields.assignees.map((name) => parseUserName("assignees", name, domain));
+  return {
+    description: parseProse("description", fields.description),
+    owner: fields.owner === null ? null : parseUserName("owner", fields.owner, domain),
+    assignees: [...new Set(assignees)].sort(),
+    reminders: fields.reminders,
+  };
+}
+
+/** For what is not there, for what is gone from its document and for what the actor may not read, alike. */
+export function noSuchTask(): NotFound {
+  return new NotFound("There is no such task");
+}
+
+function personOf(id: PgColumn): SQL<Person | null> {
+  const found = sql`select ${person()} from ${individual} where ${individual.id} = ${id}`;
+  // Nested, or drizzle takes away the tables' names, which tell the ids apart.
+  return sql`(${found})`;
+}
+
+function assignees(): SQL<Person[]> {
+  const found = sql`
+    select coalesce(json_agg(${person()} order by ${individual.email}), '[]') from ${taskAssignee}
+    join ${individual} on ${individual.id} = ${taskAssignee.individualId}
+    where ${taskAssignee.taskId} = ${task.id}`;
+  return sql`(${found})`;
+}
+
+function person(): SQL {
+  return sql`json_build_object('id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})`;
+}

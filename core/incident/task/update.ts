@@ -1,0 +1,47 @@
+import type { Actor, Context } from "../../context.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { getTask, isTask } from "./get.ts";
+import { refuseUnknown } from "./people.ts";
+import { parseTask, type Task } from "./task.ts";
+import { sameContent, type TaskChange, writeTask } from "./write.ts";
+
+/**
+ * Replaces what is written of a task. Who may read it may change it; of one that is kept in its document, only whether
+ * it is spoken of.
+ *
+ * @throws InvalidInput
+ * @throws NotFound also when the actor may not read it
+ * @throws Conflict when it is no longer at `version`, or is kept in its document
+ */
+export async function updateTask(
+  context: Context,
+  actor: Actor,
+  change: TaskChange & { id: number; version: number },
+): Promise<Task> {
+  const { db, clock, config } = context;
+  const { id, version, status, resolveBy } = change;
+  const next = { ...parseTask(change, config.domain), status, resolveBy };
+  return db.transaction(async (tx) => {
+    const found = await getTask({ db: tx }, actor, id);
+    if (found.version !== version) throw changed(found);
+    const current = {
+      ...found,
+      owner: found.owner?.email ?? null,
+      assignees: found.assignees.map(({ email }) => email).sort(),
+    };
+    if (found.externalId !== null && !(sameContent(current, next) && found.status === status))
+      throw new Conflict("This task is kept in its document: change it there");
+    await refuseUnknown(tx, actor, next);
+    const written = await writeTask(tx, current, next, {
+      ...{ at: clock.now(), actor: actor.user },
+      condition: isTask(actor, id),
+    });
+    const now = await getTask({ db: tx }, actor, id);
+    if (!written) throw changed(now);
+    return now;
+  });
+}
+
+function changed({ version }: Task): Conflict {
+  return new Conflict(`Somebody changed this task: it is at version ${version} now`);
+}

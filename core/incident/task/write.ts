@@ -1,0 +1,141 @@
+import { and, eq, type SQL } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { task, taskAssignee } from "../../../drizzle/schema/index.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
+import { addAssignees, individualsOf } from "./people.ts";
+import { type TaskState, type TaskStatus, transition } from "./status.ts";
+import type { TaskFields } from "./task.ts";
+
+// What a change of a task does in its transaction, whoever makes it: a person, or incident-task-sync.
+
+/** Who changes a task and when, for its row and the timeline. */
+export interface Change {
+  at: Date;
+  /** A user name, `worker` or `system`. */
+  actor: string;
+  /** As in `TimelineEvent`. */
+  source?: string;
+}
+
+/** Fields as `parseTask` leaves them. */
+export interface TaskRow extends TaskFields {
+  incidentId: number;
+  creator: string | null;
+  status: TaskStatus;
+  resolveBy: Date;
+  documentId: number | null;
+  externalId: string | null;
+}
+
+/** Keeps a new task, with the people it names, and tells of it. */
+export async function insertTask(tx: Transaction, row: TaskRow, change: Change): Promise<number> {
+  const { creator, owner, assignees, status, ...values } = row;
+  const { at } = change;
+  const named = [creator, owner, ...assignees].filter((email) => email !== null);
+  const ids = await individualsOf(tx, named, at);
+  const { resolvedAt } = transition({ status: "Open", resolvedAt: null }, status, at);
+  const creatorId = creator === null ? null : ids.get(creator)!;
+  const ownerId = owner === null ? null : ids.get(owner)!;
+  const [made] = await tx
+    .insert(task)
+    .values({ ...values, status, resolvedAt, creatorId, ownerId, createdAt: at, updatedAt: at })
+    .returning({ id: task.id });
+  const { id } = made!;
+  await addAssignees(
+    tx,
+    id,
+    assignees.map((email) => ids.get(email)!),
+  );
+  await tellOfTask(tx, "task.created", { id, ...values }, change);
+  return id;
+}
+
+export interface TaskChange extends TaskFields {
+  status: TaskStatus;
+  resolveBy: Date;
+}
+
+/**
+ * Replaces what is written of a task that was read as `current`, and tells of it: of its new status, and of the rest
+ * when something else changed or nothing did.
+ *
+ * @returns false when it is no longer at the version that was read, or `condition` does not hold: then nothing has
+ * happened to it
+ */
+export async function writeTask(
+  tx: Transaction,
+  current: TaskState & TaskFields & { id: number; incidentId: number; version: number; resolveBy: Date },
+  next: TaskChange,
+  { condition, ...change }: Change & { condition?: SQL },
+): Promise<boolean> {
+  const { id, version, incidentId } = current;
+  const { at } = change;
+  const { description, resolveBy, reminders, owner, assignees } = next;
+  const { kind, ...state } = transition(current, next.status, at);
+  const ids = await individualsOf(tx, owner === null ? assignees : [owner, ...assignees], at);
+  const ownerId = owner === null ? null : ids.get(owner)!;
+  const [written] = await tx
+    .update(task)
+    .set({ description, resolveBy, reminders, ownerId, ...state, version: version + 1, updatedAt: at })
+    .where(and(eq(task.id, id), eq(task.version, version), condition))
+    .returning({ id: task.id });
+  if (!written) return false;
+  await tx.delete(taskAssignee).where(eq(taskAssignee.taskId, id));
+  await addAssignees(
+    tx,
+    id,
+    assignees.map((email) => ids.get(email)!),
+  );
+  const told = { id, incidentId, description };
+  if (kind) await tellOfTask(tx, kind, told, change);
+  if (!kind || !sameContent(current, next) || current.reminders !== reminders)
+    await tellOfTask(tx, "task.updated", told, change);
+  return true;
+}
+
+/** Whether two say the same of what has to be done, by whom and until when; addresses sorted. */
+export function sameContent(
+  one: Omit<TaskChange, "status" | "reminders">,
+  other: Omit<TaskChange, "status" | "reminders">,
+): boolean {
+  return (
+    one.description === other.description &&
+    one.owner === other.owner &&
+    one.resolveBy.getTime() === other.resolveBy.getTime() &&
+    one.assignees.join() === other.assignees.join()
+  );
+}
+
+/** What happened to a task, for people. */
+export const taskSaid = {
+  "task.created": "Task added",
+  "task.updated": "Task changed",
+  "task.resolved": "Task resolved",
+  "task.cancelled": "Task cancelled",
+  "task.reopened": "Task reopened",
+  "task.deleted": "Task deleted",
+} as const satisfies Partial<Record<EventKind, string>>;
+
+/** Longer descriptions are cut where a task has one line. */
+const toldCharacters = 200;
+
+/** A description in one line. */
+export function taskLine(description: string): string {
+  const line = description.replaceAll(/\s+/g, " ").trim();
+  return line.length > toldCharacters ? `${line.slice(0, toldCharacters).toWellFormed()}…` : line;
+}
+
+export async function tellOfTask(
+  tx: Transaction,
+  kind: keyof typeof taskSaid,
+  { id, incidentId, description }: { id: number; incidentId: number; description: string },
+  change: Change,
+): Promise<void> {
+  await tell(tx, {
+    ...change,
+    incidentId,
+    kind,
+    description: `${taskSaid[kind]}: ${taskLine(description)}`,
+    data: { task_id: id },
+  });
+}

@@ -1,0 +1,52 @@
+import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { event } from "../../../drizzle/schema/index.ts";
+
+export type EventKind =
+  | "incident.reported"
+  | "incident.updated"
+  | "incident.stable"
+  | "incident.closed"
+  | "incident.reopened"
+  | "participant.joined"
+  | "participant.left"
+  | "participant.deleted"
+  | "role.assumed"
+  | "role.renounced"
+  | "report.written"
+  | "note"
+  | "message.sent"
+  | "task.created"
+  | "task.updated"
+  | "task.resolved"
+  | "task.cancelled"
+  | "task.reopened"
+  | "task.deleted"
+  | "document.created"
+  | "document.updated"
+  | "document.deleted"
+  | "document.proposed"
+  | "team.proposed"
+  | "conversation.created"
+  | "group.created"
+  | "step.done"
+  | "step.failed"
+  | "reminder.sent";
+
+export interface TimelineEvent {
+  incidentId: number;
+  at: Date;
+  /** A user name, `worker` or `system`. */
+  actor: string;
+  kind: EventKind;
+  /** For people, in one line. */
+  description: string;
+  /** `core` unless told: a scheduled task, the slug of a plugin. */
+  source?: string;
+  /** Ids of what it tells of, and values that it changed; never a secret. */
+  data: Record<string, unknown>;
+}
+
+/** Appends to the timeline of an incident, in the transaction of what it tells of. */
+export async function tell(db: Database | Transaction, told: TimelineEvent): Promise<void> {
+  await db.insert(event).values({ ...told, source: told.source ?? "core" });
+}

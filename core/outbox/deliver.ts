@@ -1,0 +1,87 @@
+import type { Transaction } from "../../drizzle/client.ts";
+import { delivery } from "../../drizzle/schema/index.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import type { Message } from "../plugin/facts.ts";
+import { enqueue } from "./job.ts";
+import { comingConversations, openConversations } from "./reach.ts";
+
+/** Something that is to be said, once. */
+export interface Outgoing {
+  /** Which task says what to whom: what was enqueued under a key once is never enqueued again. */
+  key: { task: string; what: string; whom: string };
+  /** The message goes by the conversations of this incident. */
+  incidentId: number;
+  /** Every incident that it tells of; this one alone unless told. What is of several may not be of a Restricted one. */
+  about?: readonly number[];
+  /** To this person alone; without one, to everyone in the conversation. */
+  individualId?: number;
+  /** By this plugin alone; without one, by each by which the incident is talked about. */
+  pluginSlug?: string;
+  /** By these plugins not: where it is known already. */
+  except?: readonly string[];
+  /** Also by plugins that have yet to open their conversation: it is sent when they have. */
+  awaitsOpening?: boolean;
+  message: Message;
+}
+
+export interface Delivered {
+  /** Of these, something is enqueued or was before. */
+  reached: Outgoing[];
+  /** Their incident has no open conversation by a plugin that is chosen; nothing was done about them. */
+  unreachable: Outgoing[];
+}
+
+/**
+ * Enqueues what leaves the database, in the transaction of what it tells of: one delivery for each plugin by which the
+ * incident is talked about, so that one which fails holds up no other.
+ */
+export async function deliver(
+  tx: Transaction,
+  { clock, plugins }: Pick<PluginContext, "clock" | "plugins">,
+  outgoing: readonly Outgoing[],
+): Promise<Delivered> {
+  const open = await openConversations(tx, plugins, [...new Set(outgoing.map((one) => one.incidentId))]);
+  const waiting = outgoing.filter((one) => one.awaitsOpening).map((one) => one.incidentId);
+  const coming = await comingConversations(tx, plugins, [...new Set(waiting)]);
+  const slugsOf = ({ incidentId, pluginSlug, individualId, except, awaitsOpening }: Outgoing) => [
+    ...(open.get(incidentId) ?? [])
+      .filter(({ slug }) => (pluginSlug === undefined || slug === pluginSlug) && !except?.includes(slug))
+      .filter(({ staysPublic }) => individualId !== undefined || !staysPublic)
+      .map(({ slug }) => slug),
+    ...((awaitsOpening && coming.get(incidentId)) || []).filter((slug) => !except?.includes(slug)),
+  ];
+  const reached = outgoing.filter((one) => slugsOf(one).length > 0);
+  const unreachable = outgoing.filter((one) => slugsOf(one).length === 0);
+  const at = clock.now();
+  const rows = reached.flatMap((one) =>
+    slugsOf(one).map((pluginSlug) => ({
+      ...{
+        key: keyOf(one.key.task, one.key.what, one.key.whom, pluginSlug),
+        task: one.key.task,
+        incidentId: one.incidentId,
+        pluginSlug,
+      },
+      ...{ about: [...(one.about ?? [one.incidentId])], individualId: one.individualId ?? null },
+      ...{ subject: one.message.subject, text: one.message.text },
+      ...{ jobId: crypto.randomUUID(), queuedAt: at, dueAt: at },
+    })),
+  );
+  if (rows.length > 0) {
+    // In one order, so that two that enqueue the same do not wait for each other in a circle.
+    const inserted = await tx
+      .insert(delivery)
+      .values(rows.sort((a, b) => (a.key < b.key ? -1 : 1)))
+      .onConflictDoNothing({ target: delivery.key })
+      .returning({ key: delivery.key, id: delivery.jobId, pluginSlug: delivery.pluginSlug });
+    await enqueue(
+      tx,
+      inserted.map(({ key, id, pluginSlug }) => ({ key, id: id!, pluginSlug, recipient: null })),
+    );
+  }
+  return { reached, unreachable };
+}
+
+/** `task/what/whom/plugin`, or what several keys begin with: the first of these. */
+export function keyOf(...parts: readonly string[]): string {
+  return parts.map(encodeURIComponent).join("/");
+}

@@ -1,0 +1,76 @@
+import { and, eq, inArray, isNotNull, isNull, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { conversation, flowStep, incident } from "../../drizzle/schema/index.ts";
+import type { Plugins } from "../plugin/choose.ts";
+
+/** The conversation that is kept here, in contrast to those of other services: the incident's own channel. */
+export const channelSlug = "channel";
+
+/** Its state says whether others than those who take part may read the conversation of a Restricted incident. */
+export const restrictedStep = (slug: string) => `restricted:conversation:${slug}`;
+
+/** Its incident has become Restricted, and its plugin has said that it cannot restrict it. */
+const staysPublic = sql`exists (
+  select from ${flowStep} join ${incident} on ${incident.id} = ${flowStep.incidentId}
+  where ${flowStep.incidentId} = ${conversation.incidentId}
+    and ${flowStep.step} = ${restrictedStep("")} || ${conversation.pluginSlug}
+    and ${flowStep.state} = 'Failed' and ${flowStep.dueAt} is null and ${incident.visibility} = 'Restricted')`;
+
+/** A chosen plugin by which an incident is talked about now. */
+export interface OpenConversation {
+  slug: string;
+  /** Others than those who take part may read what is sent to all in it. */
+  staysPublic: boolean;
+}
+
+/** Those of each of the incidents; none where nobody can be reached by it. */
+export async function openConversations(
+  tx: Transaction,
+  plugins: Plugins,
+  incidentIds: readonly number[],
+): Promise<Map<number, OpenConversation[]>> {
+  const rows = await tx
+    .select({
+      ...{ incidentId: conversation.incidentId, slug: conversation.pluginSlug },
+      // One deeper, where drizzle leaves the columns' tables alone.
+      staysPublic: sql<boolean>`${staysPublic}`,
+    })
+    .from(conversation)
+    .where(and(inArray(conversation.incidentId, [...incidentIds]), isNull(conversation.archivedAt)))
+    .orderBy(conversation.pluginSlug);
+  const chosen = rows.filter(({ slug }) => plugins.find("conversation", slug) !== undefined);
+  return Map.groupBy(chosen, (row) => row.incidentId);
+}
+
+/** Those of each of the incidents that a step has yet to open. */
+export async function comingConversations(
+  tx: Pick<Transaction, "select">,
+  plugins: Plugins,
+  incidentIds: readonly number[],
+): Promise<Map<number, string[]>> {
+  const steps = new Map(plugins.ofType("conversation").map(({ slug }) => [openingStep(slug), slug]));
+  if (steps.size === 0 || incidentIds.length === 0) return new Map();
+  const rows = await tx
+    .select({ incidentId: flowStep.incidentId, step: flowStep.step })
+    .from(flowStep)
+    .leftJoin(
+      conversation,
+      and(
+        eq(conversation.incidentId, flowStep.incidentId),
+        eq(sql`${openingStep("")} || ${conversation.pluginSlug}`, flowStep.step),
+      ),
+    )
+    .where(
+      and(
+        inArray(flowStep.incidentId, [...incidentIds]),
+        inArray(flowStep.step, [...steps.keys()]),
+        // It is tried by itself: one that has failed for good waits for a person.
+        ...[isNull(flowStep.finishedAt), isNotNull(flowStep.dueAt), isNull(conversation.id)],
+      ),
+    )
+    .orderBy(flowStep.step);
+  const slugs = Map.groupBy(rows, (row) => row.incidentId);
+  return new Map([...slugs].map(([id, its]) => [id, its.map(({ step }) => steps.get(step)!)]));
+}
+
+const openingStep = (slug: string) => `reported:conversation:${slug}`;

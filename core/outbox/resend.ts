@@ -1,0 +1,68 @@
+import { and, asc, eq, gt } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { delivery } from "../../drizzle/schema/index.ts";
+import { audit } from "../audit.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { Conflict, NotFound } from "../../platform/errors.ts";
+import { enqueue } from "./job.ts";
+
+type ResendContext = { db: Database; clock: Clock };
+
+const batch = 500;
+
+/**
+ * Gives a dead delivery its attempts again.
+ * @throws NotFound @throws Conflict when it is not dead
+ */
+export async function resendDelivery(context: ResendContext, key: string): Promise<void> {
+  await context.db.transaction(async (tx) => {
+    const [found] = await tx
+      .select({ state: delivery.state })
+      .from(delivery)
+      .where(eq(delivery.key, key))
+      .for("update");
+    if (!found) throw new NotFound("There is no such delivery: svc scheduler deliveries lists their keys");
+    if (found.state !== "Dead")
+      throw new Conflict(`Only what is dead is sent again: this delivery is ${found.state}`);
+    await revive(tx, context, [key]);
+  });
+}
+
+/** Gives all that are dead their attempts again. @returns how many */
+export async function resendAllDead(context: ResendContext): Promise<number> {
+  let [sent, last] = [0, ""];
+  for (;;) {
+    const keys = await context.db.transaction(async (tx) => {
+      const rows = await tx
+        .select({ key: delivery.key })
+        .from(delivery)
+        .where(and(eq(delivery.state, "Dead"), gt(delivery.key, last)))
+        .orderBy(asc(delivery.key))
+        .limit(batch)
+        .for("update");
+      const keys = rows.map(({ key }) => key);
+      await revive(tx, context, keys);
+      return keys;
+    });
+    sent += keys.length;
+    if (keys.length < batch) return sent;
+    last = keys.at(-1)!;
+  }
+}
+
+/** Locked, and Dead. */
+async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
+  const at = clock.now();
+  const jobs = [];
+  for (const key of keys) {
+    const id = crypto.randomUUID();
+    const [row] = await tx
+      .update(delivery)
+      .set({ state: "Queued", jobId: id, attempts: 0, dueAt: at, finishedAt: null })
+      .where(eq(delivery.key, key))
+      .returning({ pluginSlug: delivery.pluginSlug, recipient: delivery.recipient });
+    jobs.push({ id, key, ...row! });
+    await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
+  }
+  await enqueue(tx, jobs);
+}

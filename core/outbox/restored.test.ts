@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import { openDatabase } from "../../drizzle/client.ts";
+import { delivery } from "../../drizzle/schema/index.ts";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { createDatabaseOn, temporaryDirectory } from "../../tests/support/backup.ts";
+import { TestClock } from "../../tests/support/clock.ts";
+import { testServerUrl } from "../../tests/support/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { insertIncident } from "../../tests/support/incident.ts";
+import { dump, type Format } from "../../drizzle/backup/dump.ts";
+import { restore } from "../../drizzle/backup/restore.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
+import { attemptDelivery } from "../incident/delivery/attempt.ts";
+import { deliver } from "./deliver.ts";
+import { resendDelivery } from "./resend.ts";
+import { readConfig } from "../config.ts";
+import { createLog } from "../../platform/log.ts";
+
+let debian: DebianServer;
+beforeAll(async () => {
+  debian = await startDebianPostgres();
+});
+afterAll(() => debian.stop());
+
+const clock = new TestClock();
+const channel = fakeConversation({ send: () => {} }, { slug: "channel" });
+const plugins = pluginsOf(channel);
+
+const cases: [Format, () => Promise<string>][] = [
+  ["custom", async () => debian.url],
+  ["portable", () => testServerUrl()],
+];
+
+test.each(cases)(
+  "%s: what was sent stays sent, what waited is dead until somebody says so",
+  async (format, server) => {
+    await using database = await createDatabaseOn(await server());
+    await using directory = await temporaryDirectory();
+    await upgrade({ url: database.url });
+    const { db, close } = openDatabase(database.url, 2);
+    const { incidentId } = await insertIncident(db, clock.now());
+    const say = (...whom: string[]) =>
+      db.transaction((tx) =>
+        deliver(
+          tx,
+          { clock, plugins },
+          whom.map((one) => ({
+            ...{ key: { task: "t", what: "w", whom: one }, incidentId, message: { subject: "s", text: "t" } },
+          })),
+        ),
+      );
+    const all = () => db.select().from(delivery).orderBy(delivery.key);
+    const attempt = (jobId: string | null) =>
+      attemptDelivery({ db, clock, plugins, config: readConfig({}), log: createLog("silent") }, jobId ?? "");
+    await say("a", "b");
+    expect(await attempt((await all())[0]!.jobId)).toBe("done");
+    const path = join(directory.path, "backup");
+    const common = { url: database.url, path, env: { PATH: debian.tools }, tools: () => [] };
+    await dump({ ...common, format, release: "1.2.3", clock });
+    // The database that the backup is of goes on: what waited is sent.
+    const late = (await all())[1]!.jobId;
+    expect(await attempt(late)).toBe("done");
+    const confirm = async () => {};
+    await restore({ ...common, confirm });
+    expect(await all()).toMatchObject([
+      { state: "Done", lastError: null },
+      { state: "Dead", jobId: null, lastError: expect.stringContaining("It waited in a backup") },
+    ]);
+    expect(await db.execute("select from pgboss.job")).toHaveLength(0);
+    await say("a", "b", "c");
+    expect((await all()).map(({ state }) => state)).toEqual(["Done", "Dead", "Queued"]);
+    expect(await attempt(late)).toBe("stale");
+    await resendDelivery({ db, clock }, (await all())[1]!.key);
+    expect(await attempt((await all())[1]!.jobId)).toBe("done");
+    await close();
+  },
+);

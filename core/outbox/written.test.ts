@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { fakeConversation } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { at, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { after } from "../../platform/clock.ts";
+import { writtenSince } from "./written.ts";
+
+let outbox: Outbox;
+beforeAll(async () => {
+  outbox = await startOutbox();
+});
+afterAll(() => outbox[Symbol.asyncDispose]());
+
+test("what was written to somebody is found by what it begins with, however that is spelt, and no other is", async () => {
+  const { db, clock, ids } = outbox;
+  const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
+  const message = { subject: "INC-1: report", text: "How does it stand?" };
+  const keyed = (what: string, individualId: number) => ({
+    ...{
+      key: { task: "t", what, whom: `i/${individualId}` },
+      incidentId: ids.incidentId,
+      individualId,
+      message,
+    },
+  });
+  const { alice, bob } = ids;
+  await outbox.deliver(plugins, keyed("a/b-1", alice));
+  clock.advance(1);
+  await outbox.deliver(plugins, keyed("a/b", bob), keyed("a", alice), keyed("a-b", alice));
+  const written = (since: Date, people: number[]) =>
+    db.transaction((tx) => writtenSince(tx, since, { task: "t", what: "a/b" }, people));
+  const all = await written(at, [alice, bob]);
+  expect(all.people).toEqual(new Set([alice, bob]));
+  const told = [keyed("a/b-1", alice), keyed("a/b", bob), keyed("a/b", alice), keyed("a", alice)];
+  expect(told.map((one) => all.has(one))).toEqual([true, true, false, false]);
+  expect((await written(after(at, 1), [alice, bob])).people).toEqual(new Set([bob]));
+  expect((await written(at, [alice])).people).toEqual(new Set([alice]));
+});

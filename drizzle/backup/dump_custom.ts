@@ -1,0 +1,105 @@
+import { stat } from "node:fs/promises";
+import type { Environment } from "../../platform/variable.ts";
+import { Unavailable } from "../../platform/errors.ts";
+import type { DumpWork } from "./dump.ts";
+import { quoted } from "../sql_text.ts";
+import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
+import { checkArchive } from "./restore_custom.ts";
+import { appendSeal, readSeal } from "./seal.ts";
+import { connectionVariables, serverOf, startTool, withPasswordFile } from "./tool_process.ts";
+import { findTool, missingTool, type Tool, type ToolName } from "./tools.ts";
+
+const pollMilliseconds = 200;
+
+/**
+ * pg_dump, in the snapshot of our own transaction, in which the rows are counted meanwhile. Then the whole archive is read
+ * as `restore` reads it, must hold exactly those rows, and is sealed.
+ */
+export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
+  const { sql, snapshot, inventory, unfinished, progress, env, signal } = work;
+  const { tables, schemas, extensions, applied } = inventory;
+  const [pgDump, pgRestore] = [await toolOf("pg_dump", work), await toolOf("pg_restore", work)];
+  const rows = await withPasswordFile(sql, (passwordFile, forget) =>
+    pgDumpBeside(work, pgDump, { variables: connectionVariables(sql, pgDump, passwordFile), forget }, () =>
+      countRows(snapshot, tables),
+    ),
+  );
+  const show = (bytes: number) => progress?.({ doing: "checking", bytes });
+  const read = await checkArchive({ path: unfinished, pgRestore, env, signal }, show);
+  const wrong = [
+    ...tables.filter((table, index) => read.get(tableName(table))?.rows !== rows[index]).map(plainName),
+    ...[...read.keys()].filter((name) => !tables.some((table) => tableName(table) === name)),
+  ];
+  if (wrong.length > 0) {
+    throw new Unavailable(`pg_dump has not written the rows of ${wrong.join(", ")}: nothing was written`);
+  }
+  const [server] = await snapshot.unsafe("select current_setting('server_version') as version");
+  await appendSeal(unfinished, {
+    created_at: work.clock.now().toISOString(),
+    release: work.release,
+    server_version: server!.version,
+    revisions: applied.map(({ id, checksum }) => ({ id, checksum })),
+    schemas,
+    extensions,
+    tables: tables.map(({ schema, name }) => ({ schema, name, ...read.get(tableName({ schema, name }))! })),
+  });
+  await readSeal(unfinished, show);
+  return { rows, bytes: (await stat(unfinished)).size };
+}
+
+async function pgDumpBeside<T>(
+  work: DumpWork,
+  tool: Tool,
+  password: { variables: Environment; forget: () => Promise<void> },
+  beside: () => Promise<T>,
+): Promise<T> {
+  const { unfinished, progress, env, signal } = work;
+  const at = { table: undefined as string | undefined, bytes: 0 };
+  const show = () => progress?.({ doing: "dumping", ...at });
+  const run = startTool({
+    tool,
+    args: [
+      ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose", "--encoding=UTF8"],
+      // What is in no schema (extensions, publications, event triggers) belongs to the server's administrator, and would
+      // be there already when the backup is restored.
+      ...work.inventory.schemas.map((schema) => `--schema=${quoted(schema)}`),
+      // Synced by whoever renames the file.
+      ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
+    ],
+    writes: unfinished,
+    ...{ env, variables: password.variables, signal },
+    log: (line) => {
+      // It speaks of what it reads, so it has connected.
+      void password.forget();
+      const [, table] = /dumping contents of table "(?:public\.)?(.+)"$/.exec(line) ?? [];
+      if (table === undefined) return;
+      at.table = table;
+      show();
+    },
+  });
+  const poll = setInterval(async () => {
+    at.bytes = (await stat(unfinished).catch(() => undefined))?.size ?? at.bytes;
+    show();
+  }, pollMilliseconds);
+  try {
+    const [result] = await Promise.all([beside(), run.done, run.output.pipeTo(new WritableStream())]);
+    return result;
+  } catch (error) {
+    run.kill();
+    await run.done.catch(() => {});
+    throw error;
+  } finally {
+    clearInterval(poll);
+  }
+}
+
+async function exportSnapshot(transaction: Runner): Promise<string> {
+  const [row] = await transaction.unsafe("select pg_catalog.pg_export_snapshot() as snapshot");
+  return row!.snapshot;
+}
+
+async function toolOf(name: ToolName, { sql, major, env, tools }: DumpWork): Promise<Tool> {
+  const found = await findTool(name, major, { server: serverOf(sql), env, directoriesOf: tools });
+  if ("tool" in found) return found.tool;
+  throw missingTool(name, major, found.others);
+}

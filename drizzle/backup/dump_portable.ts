@@ -1,0 +1,89 @@
+import { Conflict, Unavailable } from "../../platform/errors.ts";
+import type { Revision } from "../revision/read.ts";
+import { copyOut, countLines } from "./copy.ts";
+import type { DumpWork } from "./dump.ts";
+import { tablesOf } from "./identity.ts";
+import { copyTarget, plainName, readSequences, type Table, tableName } from "./inventory.ts";
+import { readPortable, verifyPortable } from "./portable_reader.ts";
+import { PortableWriter } from "./portable_writer.ts";
+
+const tellEveryBytes = 1 << 20;
+
+/**
+ * Rows by COPY, one table after the other in one snapshot; the schema is the revisions' own. Then the whole file is read
+ * as `restore` reads it.
+ *
+ * @throws Conflict for what the revisions cannot bring back
+ */
+export async function dumpPortable(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
+  const { inventory, known, unfinished, progress } = work;
+  const { tables, applied } = inventory;
+  refuseUnfinished(applied);
+  refuseStrangers(tables, applied, known);
+  const written = await writeRows(work);
+  const content = await verifyPortable(unfinished, (bytes) => progress?.({ doing: "checking", bytes }));
+  const found = tables.map(() => 0);
+  for await (const { table, rows } of readPortable(unfinished, content)) found[table]! += countLines(rows);
+  const wrong = tables.filter((_, index) => found[index] !== written.rows[index]);
+  if (wrong.length > 0) {
+    throw new Unavailable(
+      `The file does not hold the rows of ${wrong.map(plainName).join(", ")}: nothing was written`,
+    );
+  }
+  return written;
+}
+
+async function writeRows(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
+  const { snapshot, inventory, unfinished, progress } = work;
+  const { tables, applied } = inventory;
+  const [server] = await snapshot.unsafe("select current_setting('server_version') as version");
+  await using writer = await PortableWriter.open(unfinished, {
+    created_at: work.clock.now().toISOString(),
+    release: work.release,
+    server_version: server!.version,
+    compression: "zstd",
+    revisions: applied.map(({ id, checksum }) => ({ id, checksum })),
+    tables,
+    sequences: await readSequences(snapshot),
+  });
+  const rows: number[] = [];
+  for (const [index, table] of tables.entries()) {
+    const tell = () => progress?.({ doing: "dumping", table: plainName(table), bytes: writer.bytes });
+    tell();
+    let told = writer.bytes;
+    const copy = await copyOut(snapshot, `copy ${copyTarget(table)} to stdout`);
+    for await (const piece of copy) {
+      if (!writer.add(index, piece)) await writer.drained;
+      if (writer.bytes - told < tellEveryBytes) continue;
+      told = writer.bytes;
+      tell();
+    }
+    rows.push(await copy.count);
+  }
+  await writer.finish(rows);
+  return { rows, bytes: writer.fileBytes };
+}
+
+function refuseUnfinished(applied: DumpWork["inventory"]["applied"]): void {
+  const half = applied.find(({ state }) => state !== "applied");
+  if (!half) return;
+  throw new Conflict(`Revision ${half.id} was interrupted while ${half.state}: svc database upgrade ends it`);
+}
+
+/** A backup that could not be restored is worse than none: what no revision makes, no restore could make. */
+function refuseStrangers(
+  tables: readonly Table[],
+  applied: readonly { id: string }[],
+  known: readonly Revision[],
+): void {
+  const ids = new Set(applied.map(({ id }) => id));
+  const ours = known.filter(({ id }) => ids.has(id));
+  // A database of a newer release: which tables its revisions make is not known here.
+  if (ours.length < ids.size) return;
+  const { ever } = tablesOf(ours);
+  const strangers = tables.filter((table) => !ever.has(tableName(table)));
+  if (strangers.length === 0) return;
+  throw new Conflict(
+    `No revision makes ${strangers.map(plainName).join(", ")}, so the portable format cannot bring it back: move it to another database, or install PostgreSQL's client tools and dump with --format custom`,
+  );
+}

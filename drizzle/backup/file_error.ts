@@ -1,0 +1,31 @@
+import { basename, dirname } from "node:path";
+import { NotFound, SvcError, Unavailable } from "../../platform/errors.ts";
+
+/** What the file system refuses, as one line that names the path and what to do; the rest stays as it is. */
+export function fileError(error: unknown, path: string): unknown {
+  if (error instanceof SvcError) return error;
+  const options = { cause: error };
+  switch ((error as NodeJS.ErrnoException | null)?.code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return new Unavailable(`The disk is full: ${path} could not be written to its end`, options);
+    case "EFBIG":
+      return new Unavailable(
+        `${path} would be larger than a file may be here (ulimit -f, or the file system's own limit)`,
+        options,
+      );
+    case "ENOENT":
+      return new NotFound(`There is no ${basename(path)} in ${dirname(path)}`, options);
+    case "EACCES":
+    case "EPERM":
+      return new Unavailable(`No permission: ${path}`, options);
+    case "EROFS":
+      return new Unavailable(`${dirname(path)} cannot be written to: its file system is read-only`, options);
+    case "EISDIR":
+      return new Unavailable(`${path} is a directory`, options);
+    case "EIO":
+      return new Unavailable(`The disk reports an error for ${path}`, options);
+    default:
+      return error;
+  }
+}

@@ -1,0 +1,159 @@
+import type { Sql } from "../client.ts";
+import { headsOf, type Node } from "../revision/graph.ts";
+import { withParents } from "../revision/plan.ts";
+import { quoted } from "../sql_text.ts";
+import { type Applied, toApplied } from "../revision/store.ts";
+
+export interface Table {
+  schema: string;
+  name: string;
+  /** Those that are stored; generated ones come back by themselves. */
+  columns: string[];
+  /** Of each column, as SQL has it. */
+  types?: string[];
+}
+
+/** A table with how many rows it has. */
+export interface TableRows {
+  schema: string;
+  name: string;
+  rows: number;
+}
+
+export interface Extension {
+  name: string;
+  /** Where its objects are. */
+  schema: string;
+}
+
+export interface Sequence {
+  schema: string;
+  name: string;
+  /** Digits: it may be beyond what a JavaScript number can hold. */
+  last_value: string;
+  is_called: boolean;
+}
+
+/** What there is to back up. */
+export interface Inventory {
+  /** In order of schema and name. */
+  tables: Table[];
+  /** `public` among them; those that an extension made are not. */
+  schemas: string[];
+  extensions: Extension[];
+  /** Undefined where the database is not ours: it lacks the table that `readRevisionRows` recognises. */
+  applied: Applied[] | undefined;
+}
+
+export type Runner = Pick<Sql, "unsafe">;
+
+const foreignSchema = "n.nspname ~ '^pg_' or n.nspname = 'information_schema'";
+const ofExtension = `exists (select from pg_depend d
+  where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
+
+/**
+ * Settings of a transaction that reads everything: what the role or the database presets must neither cut it short
+ * nor hide rows nor change how a value is written. As pg_dump does.
+ */
+export const readEverything = `
+  set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local lock_timeout = '60s';
+  select set_config('transaction_timeout', '0', true) where current_setting('transaction_timeout', true) is not null;
+  set local row_security = off; set local synchronize_seqscans = off; set local search_path = '';
+  set local datestyle = iso; set local intervalstyle = postgres; set local extra_float_digits = 3;
+  set local bytea_output = hex`;
+
+/** Every table of the database that holds rows of its own and belongs to no extension. */
+export async function readInventory(sql: Runner): Promise<Inventory> {
+  const tables = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name, coalesce((select json_agg(a.attname order by a.attnum)
+      from pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as columns,
+      coalesce((select json_agg(format_type(a.atttypid, a.atttypmod) order by a.attnum)
+      from pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '')::text, '[]') as types
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'r' and not (${foreignSchema}) and not ${ofExtension}
+    order by n.nspname collate "C", c.relname collate "C"`);
+  const found = tables.map(({ schema, name, columns, types }) => ({
+    ...{ schema, name, columns: JSON.parse(columns), types: JSON.parse(types) },
+  }));
+  // Held to the end: nobody may alter what is being read.
+  const names = found.map(tableName);
+  if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
+  const schemas = await sql.unsafe(`
+    select n.nspname as name from pg_namespace n where not (${foreignSchema}) and not exists (select from pg_depend d
+      where d.classid = 'pg_namespace'::regclass and d.objid = n.oid and d.deptype = 'e')
+    order by n.nspname collate "C"`);
+  const extensions = await sql.unsafe(`
+    select e.extname as name, n.nspname as schema from pg_extension e join pg_namespace n on n.oid = e.extnamespace
+    where n.nspname <> 'pg_catalog' order by e.extname collate "C"`);
+  return {
+    tables: found,
+    schemas: schemas.map(({ name }) => name),
+    extensions: extensions.map(({ name, schema }) => ({ name, schema })),
+    applied: await readRevisionRows(sql),
+  };
+}
+
+/** What the table `revision` of svc has had since its first release. A table of that name alone is anybody's. */
+const ownColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
+
+/** The rows of svc's table `revision`, within a transaction; undefined where there is none. */
+export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefined> {
+  const columns = await sql.unsafe(`
+    select attname || ' ' || format_type(atttypid, atttypmod) as text from pg_attribute
+    where attrelid = to_regclass('public.revision') and attnum > 0 and not attisdropped`);
+  const there = new Set(columns.map(({ text }) => text));
+  if (!ownColumns.every((column) => there.has(column))) return undefined;
+  const rows = await sql.unsafe("select to_jsonb(r)::text as row from public.revision r order by id");
+  return rows.map(({ row }) => toApplied(JSON.parse(row)));
+}
+
+/** The heads of what is applied. */
+export function headsOfApplied(applied: readonly Applied[], known: readonly Node[]): string[] {
+  return headsOf(withParents(known, applied));
+}
+
+/** How far each sequence has counted. It is never behind the rows of the snapshot, for they were numbered before. */
+export async function readSequences(sql: Runner): Promise<Sequence[]> {
+  const found = await sql.unsafe(`
+    select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where c.relkind = 'S' and not (${foreignSchema}) and not ${ofExtension}
+    order by n.nspname collate "C", c.relname collate "C"`);
+  const sequences: Sequence[] = [];
+  for (const { schema, name } of found) {
+    const [row] = await sql.unsafe(
+      `select last_value::text as last_value, is_called from ${quoted(schema)}.${quoted(name)}`,
+    );
+    sequences.push({ schema, name, last_value: row!.last_value, is_called: row!.is_called });
+  }
+  return sequences;
+}
+
+/** Rows of each table, in the order of `tables`. */
+export async function countRows(
+  sql: Runner,
+  tables: readonly Pick<Table, "schema" | "name">[],
+): Promise<number[]> {
+  const counts: number[] = [];
+  for (const table of tables) {
+    const [row] = await sql.unsafe(`select count(*)::text as rows from only ${tableName(table)}`);
+    counts.push(Number(row!.rows));
+  }
+  return counts;
+}
+
+/** For SQL. */
+export function tableName({ schema, name }: Pick<Table, "schema" | "name">): string {
+  return `${quoted(schema)}.${quoted(name)}`;
+}
+
+/** For a person. */
+export function plainName({ schema, name }: Pick<Table, "schema" | "name">): string {
+  return schema === "public" ? name : `${schema}.${name}`;
+}
+
+/** `table (column, ...)`, as COPY takes it. */
+export function copyTarget(table: Table): string {
+  return `${tableName(table)} (${table.columns.map(quoted).join(", ")})`;
+}

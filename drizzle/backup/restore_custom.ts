@@ -1,0 +1,144 @@
+import type { Environment } from "../../platform/variable.ts";
+import { InvalidInput } from "../../platform/errors.ts";
+import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { copyIn, countLines } from "./copy.ts";
+import { plainName, type Runner, tableName } from "./inventory.ts";
+import type { OnProgress } from "./progress.ts";
+import type { OpenBackup } from "./restore.ts";
+import { copiedTable, EndOfScript, readScript, type ScriptTaker, withoutPsql } from "./script.ts";
+import { readSeal, type Seal } from "./seal.ts";
+import { runTool, startTool } from "./tool_process.ts";
+import type { Tool } from "./tools.ts";
+
+export interface CustomOptions {
+  path: string;
+  pgRestore: Tool;
+  env: Environment;
+  signal?: AbortSignal;
+  progress?: OnProgress;
+}
+
+const script = ["--file=-", "--no-owner", "--no-acl", "--exit-on-error"];
+
+/**
+ * An archive of pg_dump with our seal. pg_restore turns it into SQL, which goes over our own connection: so what was
+ * there before is removed, the backup loaded and its rows counted in one transaction (what `--single-transaction
+ * --exit-on-error` is for cannot include the first and the last of these), and the password leaves this process for no
+ * other.
+ *
+ * @throws InvalidInput for an archive that is damaged, or was not made by svc
+ */
+export async function openCustom(options: CustomOptions): Promise<OpenBackup> {
+  const { path, progress } = options;
+  const seal = await readSeal(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const { revisions, extensions, tables } = seal;
+  const schemas = seal.schemas.filter((name) => name !== "public");
+  return {
+    format: "custom",
+    ...{ revisions, schemas, extensions, tables },
+    load: (sql) => load(options, seal, sql),
+  };
+}
+
+/**
+ * Reads an archive from its first to its last byte, as it is read when it is restored.
+ * @returns rows and bytes of each table, by its name as SQL has it
+ * @throws what pg_restore found wrong
+ */
+export async function checkArchive(
+  options: CustomOptions,
+  told: (bytes: number) => void,
+): Promise<Map<string, { rows: number; bytes: number }>> {
+  const found = new Map<string, { rows: number; bytes: number }>();
+  let bytes = 0;
+  await readSection(options, "pre-data");
+  await takeRows(options, {
+    statements: async () => {},
+    copy: async (statement, rows) => {
+      const table = { rows: 0, bytes: 0 };
+      for await (const piece of rows) {
+        table.rows += countLines(piece);
+        table.bytes += piece.length;
+        bytes += piece.length;
+        told(bytes);
+      }
+      found.set(tableName(copiedTable(statement)), table);
+    },
+  });
+  await readSection(options, "post-data");
+  return found;
+}
+
+async function readSection(options: CustomOptions, name: "pre-data" | "post-data"): Promise<string> {
+  return withoutPsql(await runTool(toolRun(options, ...script, `--section=${name}`)));
+}
+
+/** Lets `taker` have the rows of the archive as SQL, as fast as it takes it. @throws what pg_restore found wrong */
+async function takeRows(options: CustomOptions, taker: ScriptTaker): Promise<void> {
+  const tool = startTool(toolRun(options, ...script, "--section=data"));
+  try {
+    await readScript(tool.output, taker);
+  } catch (error) {
+    if (!(error instanceof EndOfScript)) {
+      tool.kill();
+      throw error;
+    }
+    // pg_restore reports the cause of what we have seen.
+    await tool.done;
+    throw new InvalidInput("file", `${options.path} is truncated or damaged`, { cause: error });
+  }
+  await tool.done;
+}
+
+function toolRun({ path, pgRestore, env, signal }: CustomOptions, ...args: string[]) {
+  return { tool: pgRestore, args, reads: path, env, signal };
+}
+
+async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Promise<Map<string, number>> {
+  const { path, progress } = options;
+  progress?.({ doing: "making the tables" });
+  await sql.unsafe(intoSchemas(await readSection(options, "pre-data")));
+  const counts = new Map<string, number>();
+  const declared = new Map(tables.map((table) => [tableName(table), table]));
+  let bytes = 0;
+  await takeRows(options, {
+    statements: async (text) => void (await sql.unsafe(text)),
+    copy: async (statement, rows) => {
+      const target = copiedTable(statement);
+      const name = tableName(target);
+      let left = declared.get(name)?.bytes ?? 0;
+      const told = async function* () {
+        for await (const piece of rows) {
+          bytes += piece.length;
+          left -= piece.length;
+          if (left < 0)
+            throw new InvalidInput(
+              "file",
+              `${path} holds more rows of ${plainName(target)} than it declares`,
+            );
+          progress?.({ doing: "restoring", table: plainName(target), bytes });
+          yield piece;
+        }
+      };
+      // Into tables that nobody has seen yet, so rows can be written as old ones, which nobody has to touch again.
+      const frozen = statement.replace(/;$/, " WITH (FREEZE)");
+      counts.set(name, await copyIn(sql, frozen, told()));
+    },
+  });
+  progress?.({ doing: "making indexes" });
+  await sql.unsafe(await readSection(options, "post-data"));
+  return counts;
+}
+
+/** A schema that holds an extension is left standing when all else is dropped. */
+function intoSchemas(preData: string): string {
+  return splitStatements(preData)
+    .map(({ text }) => {
+      const [create, schema, name = "", more] = wordsOf(text);
+      const isSchema = create === "CREATE" && schema === "SCHEMA" && more === undefined;
+      return isSchema
+        ? `create schema if not exists ${name.startsWith('"') ? name : name.toLowerCase()}`
+        : text;
+    })
+    .join(";\n");
+}

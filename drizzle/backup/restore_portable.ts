@@ -1,0 +1,154 @@
+import { Conflict } from "../../platform/errors.ts";
+import { inOrder } from "../revision/graph.ts";
+import type { Revision } from "../revision/read.ts";
+import { quoted } from "../sql_text.ts";
+import { installTriggers } from "../revision/triggers.ts";
+import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { revisionTable } from "../revision/store.ts";
+import { copyIn } from "./copy.ts";
+import { copyTarget, plainName, readInventory, type Runner, type Table, tableName } from "./inventory.ts";
+import { clearTheWay, refreshViews, setSequences } from "./loading.ts";
+import { type PortableContent, readPortable, verifyPortable } from "./portable_reader.ts";
+import type { OnProgress } from "./progress.ts";
+import type { OpenBackup } from "./restore.ts";
+
+interface Told {
+  progress?: OnProgress;
+  notice?: (message: string) => void;
+}
+
+/**
+ * Proves that the file is whole before anything else happens; then it can be loaded.
+ * @throws InvalidInput for a file that is truncated, damaged or of a newer format
+ */
+export async function openPortable(path: string, told: Told): Promise<OpenBackup> {
+  const { progress } = told;
+  const content = await verifyPortable(path, (bytes) => progress?.({ doing: "checking", bytes }));
+  const { header, summary } = content;
+  return {
+    format: "portable",
+    revisions: header.revisions,
+    schemas: [],
+    extensions: [],
+    tables: header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 })),
+    load: (sql, known) => load(path, content, sql, known, told),
+  };
+}
+
+async function load(
+  path: string,
+  content: PortableContent,
+  sql: Runner,
+  known: readonly Revision[],
+  { progress, notice }: Told,
+): Promise<Map<string, number>> {
+  const { header, summary } = content;
+  progress?.({ doing: "making the tables" });
+  await makeTables(sql, header.revisions, known);
+  await provideColumns(sql, header.tables, notice);
+  const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
+  const putBack = await clearTheWay(sql, tables);
+  // Also of what revisions wrote into them, which is in the backup too. And COPY may then write rows frozen.
+  if (tables.length > 0) await sql.unsafe(`truncate only ${tables.map(tableName).join(", only ")}`);
+  const counts = new Map<string, number>();
+  let bytes = 0;
+  for await (const { table, rows } of byTable(readPortable(path, content))) {
+    const target = tables[table]!;
+    const name = plainName(target);
+    const told = async function* () {
+      for await (const piece of rows) {
+        bytes += piece.length;
+        progress?.({ doing: "restoring", table: name, bytes, of: summary.bytes });
+        yield piece;
+      }
+    };
+    const loaded = await copyIn(sql, `copy ${copyTarget(target)} from stdin with (freeze)`, told());
+    counts.set(tableName(target), (counts.get(tableName(target)) ?? 0) + loaded);
+  }
+  await setSequences(sql, header.sequences);
+  progress?.({ doing: "making indexes" });
+  await putBack();
+  await refreshViews(sql);
+  await installTriggers(sql, { filled: true });
+  return counts;
+}
+
+/** By this release's own revisions, in the transaction that also loads the rows. */
+export async function makeTables(
+  sql: Runner,
+  wanted: readonly { id: string }[],
+  known: readonly Revision[],
+): Promise<void> {
+  const ids = new Set(wanted.map(({ id }) => id));
+  await sql.unsafe(revisionTable);
+  const revisions = known.filter(({ id }) => ids.has(id));
+  const there = (id: string) => ids.has(id);
+  for (const { up } of inOrder(revisions.map((one) => ({ ...one, parents: one.parents.filter(there) })))) {
+    await sql.unsafe(inTransaction(up));
+  }
+}
+
+/** CONCURRENTLY cannot be in a transaction, and spares nobody on tables that nobody has seen yet. */
+function inTransaction(up: string): string {
+  if (!/concurrently/i.test(up)) return up;
+  return splitStatements(up)
+    .map(({ text }) => {
+      const words = wordsOf(text).slice(0, 4);
+      return words.includes("INDEX") && words.includes("CONCURRENTLY")
+        ? text.replace(/\bconcurrently\b/i, "")
+        : text;
+    })
+    .join(";\n");
+}
+
+/**
+ * Adds the columns of the backup that no revision makes, because they were added by hand: with their type and their
+ * values, but without a default or constraints.
+ *
+ * @throws Conflict for a table that no revision makes, and for a type that is not there
+ */
+async function provideColumns(
+  sql: Runner,
+  tables: readonly Table[],
+  notice?: (message: string) => void,
+): Promise<void> {
+  const made = new Map((await readInventory(sql)).tables.map((table) => [tableName(table), table]));
+  for (const table of tables) {
+    const there = made.get(tableName(table));
+    if (!there) throw addedByHand(`the table ${plainName(table)}`);
+    for (const [index, column] of table.columns.entries()) {
+      if (there.columns.includes(column)) continue;
+      const what = `the column ${column} of ${plainName(table)}`;
+      const type = table.types?.[index] ?? "";
+      const [known] = await sql.unsafe("select to_regtype(nullif($1::text, '')) is not null as yes", [type]);
+      if (!known!.yes) throw addedByHand(what);
+      await sql.unsafe(`alter table ${tableName(table)} add column ${quoted(column)} ${type}`);
+      notice?.(`no revision makes ${what}: it is restored with its values, without a default or constraints`);
+    }
+  }
+}
+
+function addedByHand(what: string): Conflict {
+  return new Conflict(`The backup holds ${what}, which no revision makes: it was added by hand`);
+}
+
+/** The pieces, gathered by table. Each group must be read to its end before the next. */
+async function* byTable(
+  pieces: AsyncGenerator<{ table: number; rows: Uint8Array }>,
+): AsyncGenerator<{ table: number; rows: AsyncIterable<Uint8Array> }> {
+  let next = await pieces.next();
+  try {
+    while (!next.done) {
+      const { table } = next.value;
+      const rows = async function* () {
+        while (!next.done && next.value.table === table) {
+          yield next.value.rows;
+          next = await pieces.next();
+        }
+      };
+      yield { table, rows: rows() };
+    }
+  } finally {
+    await pieces.return(undefined);
+  }
+}

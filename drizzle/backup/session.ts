@@ -1,0 +1,56 @@
+import { openSql, type Sql } from "../client.ts";
+import { refusePooler } from "../connection/database_address.ts";
+import { settings } from "../revision/lock.ts";
+
+/**
+ * Lends a connection that neither its age nor idleness ends, and that is cut when `signal` aborts: what is under way on
+ * it fails, and the server takes it back.
+ *
+ * @throws the signal's reason once it has aborted, whatever that made of `work`; Unavailable behind a pooler, which lends
+ * no connection for so long
+ */
+export async function withSession<T>(
+  url: string,
+  signal: AbortSignal | undefined,
+  work: (sql: Sql) => Promise<T>,
+): Promise<T> {
+  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
+  try {
+    const result = await cutOnAbort(sql, signal, async () => {
+      await refusePooler(sql);
+      await sql.unsafe(settings);
+      return work(sql);
+    });
+    await sql.end({ timeout: 5 });
+    return result;
+  } catch (error) {
+    // Not after what is under way: it may be a COPY whose rows nobody takes any more.
+    await sql.end({ timeout: 0 });
+    throw error;
+  }
+}
+
+/** The same for a connection that somebody else opened. */
+export async function cutOnAbort<T>(
+  sql: Pick<Sql, "end">,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  signal?.throwIfAborted();
+  const cut = () => void sql.end({ timeout: 0 });
+  signal?.addEventListener("abort", cut, { once: true });
+  try {
+    return await work();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    signal?.removeEventListener("abort", cut);
+  }
+}
+
+/** The server's major version. */
+export async function majorVersion(sql: Pick<Sql, "unsafe">): Promise<number> {
+  const [row] = await sql.unsafe("select current_setting('server_version_num')::int / 10000 as major");
+  return row!.major;
+}

@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import { until } from "../../tests/support/e2e_until.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import {
+  type Database,
+  type DatabaseClient,
+  openDatabase,
+  openSql,
+  type Sql,
+  type Transaction,
+} from "../client.ts";
+import { incidentType } from "../schema/index.ts";
+
+// Each of these ended the process, or left a connection behind that never answered again. An exception that nobody can
+// catch fails the test that runs meanwhile.
+
+let database: TestDatabase;
+let client: DatabaseClient;
+let admin: Sql;
+let db: Database;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  admin = openSql(database.url, { max: 1 });
+});
+beforeEach(async () => {
+  await client?.close();
+  // One connection: what is left behind is what the next one meets.
+  client = openDatabase(database.url, 1);
+  db = client.db;
+});
+afterAll(async () => {
+  await client.close();
+  await admin.end({ timeout: 5 });
+  await database[Symbol.asyncDispose]();
+});
+
+const pidOf = async (tx: Transaction): Promise<number> => {
+  const [row] = await tx.execute<{ pid: number }>(sql`select pg_backend_pid() as pid`);
+  return row!.pid;
+};
+const gone = (pid: number) =>
+  until(
+    "the backend to be gone",
+    async () => (await admin`select from pg_stat_activity where pid = ${pid}`).length === 0,
+  );
+const end = async (pid: number) => {
+  await admin`select pg_terminate_backend(${pid})`;
+  await gone(pid);
+  // And we have been told.
+  await Bun.sleep(50);
+};
+const stamps = { createdAt: new Date(), updatedAt: new Date() };
+const insert = (tx: Transaction, name: string) => tx.insert(incidentType).values({ name, ...stamps });
+
+/** What is asked next is answered, and nothing of the lost transaction is there. */
+async function goesOn(): Promise<void> {
+  const answers = await Promise.all([1, 2, 3].map((n) => db.execute(sql`select ${n}::int as n`)));
+  expect(answers.map(([row]) => row?.n)).toEqual([1, 2, 3]);
+  await db.transaction(async (tx) => {
+    await insert(tx, "after");
+    expect(await tx.select().from(incidentType)).toHaveLength(1);
+    await tx.delete(incidentType);
+  });
+}
+
+const lost = { code: "CONNECTION_CLOSED" };
+
+test("ended while a statement runs", async () => {
+  const running = db.transaction(async (tx) => {
+    await insert(tx, "lost");
+    const pid = await pidOf(tx);
+    void Bun.sleep(100).then(() => admin`select pg_terminate_backend(${pid})`.execute());
+    await tx.execute(sql`select pg_sleep(60)`);
+  });
+  await expect(running).rejects.toMatchObject(lost);
+  // postgres.js tells what PostgreSQL said at the end once more, to who asks first on the next connection.
+  await until("the next connection", () =>
+    db
+      .execute(sql`select`)
+      .then(() => true)
+      .catch(() => false),
+  );
+  await goesOn();
+});
+
+test("ended between two statements", async () => {
+  const running = db.transaction(async (tx) => {
+    await insert(tx, "lost");
+    await end(await pidOf(tx));
+    await tx.select().from(incidentType);
+  });
+  await expect(running).rejects.toMatchObject(lost);
+  await goesOn();
+});
+
+test("ended before the commit", async () => {
+  const running = db.transaction(async (tx) => {
+    await insert(tx, "lost");
+    await end(await pidOf(tx));
+  });
+  await expect(running).rejects.toMatchObject(lost);
+  await goesOn();
+});
+
+test("ended before an error of the work's own", async () => {
+  const running = db.transaction(async (tx) => {
+    await end(await pidOf(tx));
+    throw new Error("our own");
+  });
+  await expect(running).rejects.toMatchObject(lost);
+  await goesOn();
+});
+
+test("ended within a savepoint, and before one", async () => {
+  const within = db.transaction(async (tx) => {
+    await tx.transaction(async (inner) => {
+      await end(await pidOf(inner));
+      await insert(inner, "lost");
+    });
+  });
+  await expect(within).rejects.toMatchObject(lost);
+  await goesOn();
+  const before = db.transaction(async (tx) => {
+    await end(await pidOf(tx));
+    await tx.transaction((inner) => insert(inner, "lost"));
+  });
+  await expect(before).rejects.toMatchObject(lost);
+  await goesOn();
+});
+
+test("a fatal error of another connection, which the work has asked, is no loss of this one", async () => {
+  const other = openDatabase(database.url.replace(/\/[^/]*$/, "/no_such_database"), 1);
+  const running = db.transaction(async (tx) => {
+    await insert(tx, "rolled back");
+    await other.db.execute(sql`select`);
+  });
+  await expect(running).rejects.toMatchObject({ cause: { severity: "FATAL" } });
+  await goesOn();
+  await other.close();
+});
+
+test("a transaction that fails by itself is rolled back, and a savepoint alone, too", async () => {
+  const failing = db.transaction(async (tx) => {
+    await insert(tx, "a");
+    await tx.execute(sql`select 1 / 0`);
+  });
+  await expect(failing).rejects.toThrow();
+  await db.transaction(async (tx) => {
+    await insert(tx, "kept");
+    await tx
+      .transaction(async (inner) => {
+        await insert(inner, "dropped");
+        throw new Error("not this one");
+      })
+      .catch(() => {});
+  });
+  expect((await db.select().from(incidentType)).map(({ name }) => name)).toEqual(["kept"]);
+  await db.delete(incidentType).where(eq(incidentType.name, "kept"));
+});

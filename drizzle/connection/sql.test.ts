@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { connect, createServer } from "node:net";
+import { testServerUrl } from "../../tests/support/database.ts";
+import { within } from "../../tests/support/e2e_until.ts";
+import { openSql } from "./sql.ts";
+
+test("when PostgreSQL is back behind an outage, it is asked soon, however often that has failed", async () => {
+  const real = new URL(await testServerUrl());
+  const proxy = createServer((near) => {
+    const far = connect(Number(real.port), real.hostname);
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on("error", () => {});
+  });
+  const listen = (port: number) =>
+    new Promise<void>((ready) => void proxy.listen(port, "127.0.0.1", () => ready()));
+  await listen(0);
+  const { port } = proxy.address() as { port: number };
+  await new Promise((closed) => proxy.close(closed));
+  const url = new URL(real);
+  url.port = String(port);
+  const sql = openSql(url.href, { max: 10 });
+  const all = () => Array.from({ length: 10 }, () => sql`select`);
+  const away = await Promise.allSettled(all());
+  expect(away.map(({ status }) => status)).toEqual(away.map(() => "rejected"));
+  await listen(port);
+  // By itself postgres.js would wait for 10 s at least.
+  await within("PostgreSQL to be asked again", Promise.all(all()), 8);
+  await sql.end();
+  proxy.close();
+}, 30_000);

@@ -1,0 +1,70 @@
+import type { Meter } from "@opentelemetry/api";
+import type { PoolWatch } from "./watch.ts";
+import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
+
+/** Characters; what is longer carries rows. */
+const longestText = 2000;
+
+interface Pool {
+  size: number;
+  /** Statements outside of transactions, and transactions, that were asked for and have not ended. */
+  asked: number;
+}
+
+/**
+ * Watches the pools of a program, by name. A pool that is opened again under its name takes the place of the one before:
+ * what was asked on that one never ends, perhaps.
+ */
+export function watchPools({
+  meter,
+  tracing,
+}: Pick<Telemetry, "meter" | "tracing">): (name: string, size: number) => PoolWatch {
+  const pools = new Map<string, Pool>();
+  if (meter) observePools(meter, pools);
+  const statement = (text: string) => {
+    const span = tracing?.child({
+      name:
+        text
+          .match(/^\s*\w+/)?.[0]
+          .trim()
+          .toUpperCase() ?? "SQL",
+      kind: "client",
+      attributes: { "db.system.name": "postgresql", "db.query.text": text.slice(0, longestText) },
+    });
+    return (error?: unknown) => {
+      if (error !== undefined) span?.failed();
+      span?.end();
+    };
+  };
+  return (name, size) => {
+    const pool = { size, asked: 0 };
+    pools.set(name, pool);
+    const wanted = () => {
+      pool.asked += 1;
+      return () => {
+        pool.asked -= 1;
+      };
+    };
+    return { ...(meter ? { wanted } : {}), ...(tracing ? { statement } : {}) };
+  };
+}
+
+function observePools(meter: Meter, pools: ReadonlyMap<string, Pool>): void {
+  const gauge = (name: string, description: string, value: (pool: Pool) => number) =>
+    meter.createObservableGauge(name, { description }).addCallback((seen) => {
+      for (const [pool, state] of pools)
+        seen.observe(value(state), { "db.client.connection.pool.name": pool });
+    });
+  gauge("db.client.connection.max", "Connections to PostgreSQL that may be open", ({ size }) => size);
+  gauge(
+    // OpenTelemetry's own name ends in `count`, which Prometheus keeps for histograms.
+    "db.client.connection.used",
+    "Of these, how many are at work",
+    ({ asked, size }) => Math.min(asked, size),
+  );
+  gauge(
+    "db.client.connection.pending_requests",
+    "Statements and transactions that wait for a connection, or share one",
+    ({ asked, size }) => Math.max(0, asked - size),
+  );
+}

@@ -1,0 +1,148 @@
+import { withoutQuery } from "./query_error.ts";
+import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
+
+/**
+ * What an operator can cause gets one clear line, by PostgreSQL's SQLSTATE or the socket's code; the rest stays as it
+ * is. The message of the server is shown only where it names nothing but objects of the schema.
+ */
+export function operatorsError(error: unknown): unknown {
+  const code = errorCode(error);
+  if (error instanceof SvcError || code === undefined) return error;
+  const unavailable = (detail: string) => new Unavailable(detail, { cause: error });
+  if (untrusted.includes(code)) {
+    return unavailable(
+      "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
+    );
+  }
+  switch (code) {
+    case "28P01":
+    case "28000":
+    case "SASL_SIGNATURE_MISMATCH":
+      if (/no encryption$/.test((error as Error).message)) {
+        return unavailable("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL");
+      }
+      return unavailable("PostgreSQL refuses this user or password: see SVC_DATABASE_URL");
+    case "3D000":
+      return unavailable("This database does not exist: svc database init creates it (see SVC_DATABASE_URL)");
+    case "42501":
+      return unavailable("PostgreSQL does not let this user do that: it has to own the database's schema");
+    case "CONNECTION_NO_PRIMARY":
+      return unavailable(`${(error as Error).message} (see SVC_DATABASE_URL)`);
+    case "25006":
+      return unavailable("This database is read-only (a replica?): run this against the primary");
+    case "53300":
+      return unavailable("PostgreSQL has no connection left for us (max_connections)");
+    case "53100":
+      return unavailable("The disk of PostgreSQL is full");
+    case "57014":
+      return unavailable("PostgreSQL cut a statement short (statement_timeout?): run it again");
+    case "42704":
+    case "22023":
+      return badParameter(error) ?? error;
+    case "57P01":
+    case "57P02":
+    case "CONNECTION_CLOSED":
+    case "CONNECTION_ENDED":
+    case "CONNECTION_DESTROYED":
+    case "ECONNRESET":
+    case "EPIPE":
+      if (/before secure TLS connection/.test((error as Error).message)) {
+        return unavailable("PostgreSQL offers no TLS, and sslmode in SVC_DATABASE_URL asks for it");
+      }
+      return unavailable("PostgreSQL closed the connection: run it again");
+    case "ECONNREFUSED":
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "ETIMEDOUT":
+    case "ENOENT":
+    case "CONNECT_TIMEOUT":
+    case "57P03":
+      return unavailable("PostgreSQL does not answer: see SVC_DATABASE_URL");
+    case "3F000":
+      return unavailable(
+        "The database has no schema public, where svc keeps its tables: create schema public",
+      );
+    case "40P01":
+    case "55P03":
+      return new Conflict("A table that must change stayed locked: try again when it is quieter", {
+        cause: error,
+      });
+    default:
+      return error;
+  }
+}
+
+const untrusted = [
+  ...["SELF_SIGNED_CERT_IN_CHAIN", "DEPTH_ZERO_SELF_SIGNED_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"],
+  ...["UNABLE_TO_GET_ISSUER_CERT", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY", "CERT_HAS_EXPIRED"],
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+];
+
+/** What an address says beside its place goes to the server, which ends a connection that asks for what it does not know. */
+function badParameter(error: unknown): Unavailable | undefined {
+  const { severity, message } = error as { severity?: string; message: string };
+  if (severity !== "FATAL") return undefined;
+  // Its name alone, and as a name is: what is behind a question mark may have been meant for a password.
+  const [, name] = /parameter "([a-z_]{1,40})"/.exec(message) ?? [];
+  const which = name === undefined ? "a parameter" : `the parameter ${name}`;
+  const detail = `PostgreSQL refuses ${which} of SVC_DATABASE_URL: correct it, or leave it out`;
+  return new Unavailable(detail, { cause: error });
+}
+
+/**
+ * Why the same work may succeed when it is tried again: the database was away (a cut connection, a restart, a failover),
+ * or somebody else was at work on the same rows (a deadlock, a lock that was waited for too long).
+ */
+export type Transience = "outage" | "contention";
+
+/** Insufficient resources, connection exceptions, an operator's interventions, and a server that only reads. */
+const outages = [/^08/, /^53/, /^57P0[1235]$/, /^57014$/, /^25006$/, /^25P0[34]$/, /^CONNECT(ION_|_TIMEOUT)/];
+const outageCodes = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH"],
+  ...["ENETDOWN", "ENETUNREACH", "ENOTFOUND", "EAI_AGAIN"],
+]);
+const contentions = new Set(["40001", "40003", "40P01", "55P03"]);
+
+/** Judges an error by its code, or by that of what caused it; undefined for one that comes again each time. */
+export function transience(error: unknown): Transience | undefined {
+  for (let [one, depth] = [error, 0]; one && depth < mostCauses; depth += 1) {
+    const code = errorCode(one);
+    if (code !== undefined) {
+      if (contentions.has(code)) return "contention";
+      const isOutage = outageCodes.has(code) || outages.some((pattern) => pattern.test(code));
+      // The socket of a server that is being restarted.
+      const isSocketGone = code === "ENOENT" && (one as { syscall?: unknown }).syscall === "connect";
+      if (isOutage || isSocketGone) return "outage";
+    }
+    one = (one as { cause?: unknown }).cause;
+  }
+  return undefined;
+}
+
+const mostCauses = 5;
+
+/** That line for a log, whose errors have lost their words; none for what an operator cannot cause. */
+export function reasonOf(error: unknown): { reason?: string } {
+  const known = operatorsError(withoutQuery(error));
+  return known instanceof SvcError ? { reason: known.detail } : {};
+}
+
+/** Whether the disk of PostgreSQL was full, for this error or one that caused it. */
+export function isOutOfSpace(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (errorCode(cause) === "53100") return true;
+  return false;
+}
+
+/** The SQLSTATE of PostgreSQL, or the socket's code; undefined for an error that has none. */
+export function errorCode(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code;
+  return typeof code === "string" ? code : undefined;
+}
+
+/** Whether PostgreSQL said so (a SQLSTATE), and not the network or ourselves. */
+export function isPostgresError(error: unknown): error is Error & { code: string; position?: string } {
+  return error instanceof Error && error.name === "PostgresError";
+}

@@ -1,0 +1,187 @@
+import { describe, expect, test } from "bun:test";
+import { sql as raw } from "drizzle-orm";
+import * as pg from "drizzle-orm/pg-core";
+import { tripDatabase } from "../../tests/support/round_trip.ts";
+
+const { trip, between } = tripDatabase();
+
+const id = () => pg.integer().primaryKey();
+type Extra = (self: {
+  id: pg.ExtraConfigColumn & pg.AnyPgColumn;
+  c: pg.ExtraConfigColumn & pg.AnyPgColumn;
+}) => pg.PgTableExtraConfigValue[];
+/** A table t with the column c. */
+const t = (c: pg.PgColumnBuilderBase = pg.text(), extra: Extra = () => []) =>
+  pg.pgTable("t", { id: id(), c }, (self) => extra(self as never));
+const rows = "insert into t values (1, '1'), (2, '2')";
+
+describe("keys and constraints", () => {
+  test("the primary key goes from one column to another, with what refers to it", async () => {
+    const refers = (table: { id: pg.AnyPgColumn }) =>
+      pg.pgTable("u", { t: pg.integer().references(() => table.id) });
+    const before = pg.pgTable("t", { id: pg.integer().primaryKey(), c: pg.integer().notNull() });
+    const after = pg.pgTable("t", { id: pg.integer().notNull().unique(), c: pg.integer().primaryKey() });
+    const both = await trip(
+      [before, refers(before)],
+      [after, refers(after)],
+      `${rows}; insert into u values (1)`,
+    );
+    expect(both.rows.down).toEqual(both.rows.before);
+  });
+
+  test("a composite primary key is made, changed and dropped", async () => {
+    const keyed = (...columns: ("id" | "c")[]) =>
+      pg.pgTable("t", { id: pg.integer(), c: pg.integer() }, (self) => {
+        const [first, ...others] = columns.map((name) => self[name]);
+        return first ? [pg.primaryKey({ columns: [first, ...others] })] : [];
+      });
+    await trip([keyed()], [keyed("id", "c")], rows);
+    await trip([keyed("id", "c")], [keyed("c", "id")], rows);
+    await trip([keyed("id", "c")], [keyed("c")], rows);
+    await trip([keyed("c")], [t(pg.integer())], rows);
+  });
+
+  test("unique and check constraints change under the same name", async () => {
+    const one = t(pg.text(), ({ c }) => [
+      pg.unique("t_u").on(c),
+      pg.check("t_k", raw`length(c) < 5 and c <> 'a;b'`),
+    ]);
+    const two = t(pg.text(), ({ id, c }) => [
+      pg.unique("t_u").on(c, id).nullsNotDistinct(),
+      pg.check("t_k", raw`length(c) < 6`),
+    ]);
+    const { up } = await trip([one], [two], rows);
+    expect(up).toContain("-- Look here: fails while a row of t breaks it\n");
+  });
+
+  test("a foreign key changes what it does, and where it points to", async () => {
+    const target = (name: string) => pg.pgTable(name, { id: id() });
+    const [a, b] = [target("a"), target("b")];
+    const from = t(pg.integer().references(() => a.id, { onDelete: "cascade" }));
+    const other = t(pg.integer().references(() => a.id, { onDelete: "set null", onUpdate: "cascade" }));
+    const elsewhere = t(pg.integer().references(() => b.id));
+    const seed = `insert into a values (1), (2); insert into b values (1), (2); ${rows}`;
+    await trip([a, b, from], [a, b, other], seed);
+    await trip([a, b, from], [a, b, elsewhere], seed);
+  });
+
+  test("a key that refers to its own table, whose column gets another type", async () => {
+    const self = (column: () => pg.PgColumnBuilderBase) => {
+      const table: pg.AnyPgTable & { id: pg.AnyPgColumn } = pg.pgTable(
+        "t",
+        { id: column(), c: column() },
+        (its) => [
+          pg.unique().on(its.id as never),
+          pg.foreignKey({ columns: [its.c as never], foreignColumns: [its.id as never] }),
+        ],
+      ) as never;
+      return table;
+    };
+    await trip([self(() => pg.integer())], [self(() => pg.text())], "insert into t values (1, 1), (2, 1)");
+  });
+
+  test("unique with NULLS NOT DISTINCT on a column that is dropped: irreversible", async () => {
+    const unique = t(pg.text(), ({ c }) => [pg.unique("t_u").on(c).nullsNotDistinct()]);
+    const { irreversible } = await trip([unique], [pg.pgTable("t", { id: id() })], rows);
+    expect(irreversible).toBe("the values of t.c are gone, and t_u lets only one row be without");
+  });
+});
+
+describe("indexes", () => {
+  test("expression, order, condition, method and options change under the same name", async () => {
+    const indexes: Extra[] = [
+      ({ c }) => [pg.index("t_i").on(c)],
+      ({ c }) => [pg.index("t_i").on(c.desc().nullsLast())],
+      () => [pg.index("t_i").on(raw`lower(c)`, raw`(c || ';--')`)],
+      ({ c }) => [
+        pg
+          .index("t_i")
+          .on(c.op("text_pattern_ops"))
+          .where(raw`c <> 'a;b'`),
+      ],
+      ({ c }) => [pg.uniqueIndex("t_i").using("btree", c).with({ fillfactor: "70" })],
+      ({ c }) => [pg.index("t_i").using("hash", c)],
+      () => [],
+    ];
+    for (const [at, from] of indexes.entries()) {
+      const to = indexes[(at + 1) % indexes.length]!;
+      await trip([t(pg.text(), from)], [t(pg.text(), to)], rows);
+    }
+  });
+
+  test("CONCURRENTLY is alone in its file, and nothing to wait for on a new table", async () => {
+    const indexed = t(pg.text(), ({ c }) => [pg.index("t_i").on(c).concurrently()]);
+    const { up, down } = await trip([t()], [indexed], rows);
+    expect(up).toBe('-- svc: no-transaction\nCREATE INDEX CONCURRENTLY "t_i" ON "t" USING btree ("c");\n');
+    expect(down).toBe('-- svc: no-transaction\nDROP INDEX CONCURRENTLY "t_i";\n');
+    expect((await trip([indexed], [t()], rows)).up).toBe('DROP INDEX "t_i";\n');
+    expect((await trip([], [indexed])).up).not.toContain("CONCURRENTLY");
+    const flag = t(pg.text(), ({ c }) => [pg.index("t_i").on(c)]);
+    expect((await between([flag], [indexed])).changed).toBe(false);
+  });
+});
+
+describe("the rest", () => {
+  test("views stand aside while what they show changes, those that stand on them too", async () => {
+    const views = (definition: string) => [
+      pg.pgView("v2", { n: pg.integer() }).as(raw`select n from v1`),
+      pg.pgView("v1", { n: pg.integer() }).as(raw.raw(definition)),
+      pg.pgMaterializedView("m", { n: pg.integer() }).as(raw`select n from v2`),
+    ];
+    const [a, b] = [t(pg.integer()), t(pg.text())];
+    const seed = rows;
+    await trip([a, ...views("select id as n, c from t")], [b, ...views("select id as n, c from t")], seed);
+    await trip([a, ...views("select id as n from t")], [a, ...views("select id + 1 as n from t")], seed);
+    await trip([a, ...views("select id as n from t")], [], seed);
+  });
+
+  test("schemas with tables, enums and sequences in them", async () => {
+    const space = pg.pgSchema("space");
+    const kind = space.enum("kind", ["a", "b"]);
+    const inside = (c: pg.PgColumnBuilderBase) =>
+      space.table("t", { id: pg.serial().primaryKey(), kind: kind().default("a"), c });
+    const sequence = space.sequence("s", { startWith: 3 });
+    const [a, b] = [inside(pg.integer()), inside(pg.text())];
+    const refers = (to: typeof a) => pg.pgTable("u", { t: pg.integer().references(() => to.id) });
+    await trip([], [space, kind, a, sequence, refers(a)]);
+    const { up } = await trip([space, kind, a, sequence, refers(a)], [space, kind, b, refers(b)]);
+    expect(up).toContain("-- svc: data-loss position of sequence space.s\n");
+    expect((await trip([space, kind, a], [])).up).toContain("-- svc: data-loss table space.t\n");
+  });
+
+  test("sequences change their options, NO CYCLE among them", async () => {
+    const s = (options: pg.PgSequenceOptions) => pg.pgSequence("s", options);
+    await trip([s({ cycle: true, maxValue: 9 })], [s({ startWith: 20, minValue: 10, increment: 2 })]);
+  });
+
+  test("row level security and policies", async () => {
+    const open = (...policies: pg.PgPolicy[]) => pg.pgTable("t", { id: id(), c: pg.text() }, () => policies);
+    const [one, two] = [
+      pg.pgPolicy("p", { for: "select", using: raw`c <> 'a--b'` }),
+      pg.pgPolicy("p", { for: "update", using: raw`true` }),
+    ];
+    await trip([open()], [open(one)], rows);
+    await trip([open(one)], [open(two)], rows);
+    await trip([open(one)], [], rows);
+    await trip([open()], [pg.pgTable("t", { id: id(), c: pg.text() }).enableRLS()], rows);
+  });
+
+  test("names longer than PostgreSQL's limit", async () => {
+    const long = "very_long_name_of_a_table_that_somebody_has_thought_of_for_fun";
+    const table = (column: pg.PgColumnBuilderBase) => pg.pgTable(long, { identifier_of_it: column });
+    await trip(
+      [table(pg.serial().primaryKey())],
+      [table(pg.integer())],
+      `insert into ${long} default values`,
+    );
+    await trip(
+      [table(pg.integer())],
+      [table(pg.bigserial({ mode: "number" }).primaryKey())],
+      `insert into ${long} values (1)`,
+    );
+  });
+
+  test("nothing changed is nothing to do", async () => {
+    expect(await between([t()], [t()])).toMatchObject({ changed: false, up: "", down: "" });
+  });
+});

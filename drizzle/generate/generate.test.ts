@@ -1,0 +1,128 @@
+import { describe, expect, test } from "bun:test";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql as raw } from "drizzle-orm";
+import * as pg from "drizzle-orm/pg-core";
+import * as schema from "../schema/index.ts";
+import { snapshotFor, tripDatabase } from "../../tests/support/round_trip.ts";
+import { generate, generateBetween } from "./index.ts";
+
+const { trip, between } = tripDatabase();
+
+const id = () => pg.integer().primaryKey();
+const t = (c: pg.PgColumnBuilderBase) => pg.pgTable("t", { id: id(), c });
+
+describe("generate", () => {
+  test("without a snapshot everything is new; with the one it gave nothing is", async () => {
+    const first = await generate(undefined, { t: t(pg.text()), other: "no table" });
+    expect(first.changed).toBe(true);
+    expect(first.up).toBe('CREATE TABLE "t" (\n  "id" integer PRIMARY KEY NOT NULL,\n  "c" text\n);\n');
+    expect(first.down).toBe('-- svc: data-loss table t\nDROP TABLE "t";\n');
+    // As it comes back from its file.
+    const stored = JSON.parse(JSON.stringify(first.snapshot));
+    expect(stored).toEqual(first.snapshot);
+    const second = await generate(stored, { t: t(pg.text()) });
+    expect(second).toMatchObject({ changed: false, up: "", down: "" });
+    expect(second.snapshot.prevId).toBe(first.snapshot.id);
+  });
+
+  test("a bigint for a default does not keep the snapshot from its file", async () => {
+    const big = pg.bigint({ mode: "bigint" }).default(9_007_199_254_740_993n);
+    const { up, snapshot } = await generate(undefined, { t: t(big) });
+    expect(up).toContain("DEFAULT 9007199254740993");
+    expect((await generate(snapshot, { t: t(big) })).changed).toBe(false);
+  });
+
+  test("the tables of this service, there and back", async () => {
+    const { changed } = await trip([], Object.values(schema));
+    expect(changed).toBe(true);
+  });
+
+  test("neither asks nor prints, with added and dropped things of every kind and no terminal", async () => {
+    const directory = await mkdtemp(join(tmpdir(), "svc-generate-"));
+    const side = (x: string) => {
+      const space = pg.pgSchema(`schema_${x}`);
+      const columns = { id: id(), [`c_${x}`]: pg.text() };
+      const table = pg.pgTable("same", columns, () => [pg.pgPolicy(`policy_${x}`)]);
+      const view = pg.pgView(`view_${x}`, {}).as(raw`select 1 as one`);
+      return [
+        space,
+        space.table("inside", columns),
+        pg.pgEnum(`enum_${x}`, ["a"]),
+        pg.pgSequence(`sequence_${x}`),
+        table,
+        pg.pgTable(`table_${x}`, columns),
+        view,
+      ];
+    };
+    const pair = await Promise.all([snapshotFor(...side("a")), snapshotFor(...side("b"))]);
+    const program = join(directory, "generate.ts");
+    const module = JSON.stringify(join(import.meta.dir, "index.ts"));
+    await writeFile(
+      program,
+      `import { generateBetween } from ${module};
+       const { up, down } = await generateBetween(...${JSON.stringify(pair)});
+       process.exit(up.includes("table_b") && down.includes("table_a") ? 0 : 1);`,
+    );
+    const child = Bun.spawn([process.execPath, program], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const output = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    expect(output).toEqual(["", ""]);
+    expect(await child.exited).toBe(0);
+    await rm(directory, { recursive: true });
+    await trip(side("a"), side("b"));
+  });
+});
+
+describe("what cannot be written is refused, and the message says what to do", () => {
+  const refused = async (promise: Promise<unknown>, message: string) => {
+    await expect(promise).rejects.toThrow(message);
+    await expect(promise).rejects.toMatchObject({ code: "invalid_input" });
+  };
+
+  test("a type that no value survives", async () => {
+    await refused(
+      between([t(pg.integer())], [t(pg.uuid())]),
+      "PostgreSQL cannot turn t.c from integer into uuid: do it in two revisions",
+    );
+    await refused(between([t(pg.integer().array())], [t(pg.boolean())]), "from integer[] into boolean");
+  });
+
+  test("CREATE INDEX CONCURRENTLY beside anything else", async () => {
+    const indexed = pg.pgTable("t", { id: id(), c: pg.text(), d: pg.text() }, (self) => [
+      pg.index("t_c").on(self.c).concurrently(),
+    ]);
+    await refused(between([t(pg.text())], [indexed]), 'Index "t_c" is to be made CONCURRENTLY');
+  });
+
+  test("a value where SQL has to stand", async () => {
+    const checked = pg.pgTable("t", { id: id() }, (self) => [pg.check("t_k", raw`${self.id} > ${5}`)]);
+    await refused(between([], [checked]), "Check t_k of table t holds $1 in place of a value");
+  });
+
+  test("a default that drizzle-kit cannot write", async () => {
+    const bytes = pg.customType<{ data: object }>({ dataType: () => "bytea" });
+    await refused(between([], [t(bytes().default({ a: 1 }))]), "The default of t.c is an object");
+  });
+
+  test("an array for a default whose elements hold quotes", async () => {
+    const array = t(pg.text().array().default(['say "so"']));
+    await refused(between([], [array]), "drizzle-kit writes the default of t.c wrongly: give it as sql`...`");
+  });
+
+  test("two indexes of one name, for which drizzle-kit prints and ends the process", async () => {
+    const twice = pg.pgTable("t", { id: id() }, (self) => [
+      pg.index("x").on(self.id),
+      pg.index("x").on(self.id),
+    ]);
+    await refused(between([], [twice]), "duplicated index name");
+  });
+
+  test("a role", async () => {
+    await refused(between([], [pg.pgRole("admin")]), "A role belongs to the server");
+  });
+
+  test("something that is no snapshot", async () => {
+    await refused(generateBetween({ version: "6" }, {}), "This is no snapshot of drizzle-kit");
+  });
+});

@@ -1,0 +1,114 @@
+import { alterColumns } from "./columns.ts";
+import { compare } from "./compare.ts";
+import { writeBoth } from "./concurrent.ts";
+import type { Way } from "./convert.ts";
+import { createBases, createSteps, refuseForeign } from "./create.ts";
+import { dropEnums, dropRest, dropSteps } from "./drop.ts";
+import { beginEnums, endEnums } from "./enums.ts";
+import { snapshotOf } from "./kit.ts";
+import { Irreversible, type Plan } from "./plan.ts";
+import { applyRenames, impliedMoves, type Rename, reverseRenames, tablesOfRenamedColumns } from "./rename.ts";
+import { alterSequences } from "./sequences.ts";
+import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
+import { suggestRenames } from "./suggest.ts";
+import { oneLine, type Statement } from "./write.ts";
+
+export { parseRename, type Rename } from "./rename.ts";
+export type { Snapshot } from "./snapshot.ts";
+
+/** The two directions of a revision. Both hold the marks of drizzle/revision/marks.ts. */
+export interface Steps {
+  /** Whether there is anything to do. */
+  changed: boolean;
+  up: string;
+  down: string;
+  /** Why down cannot be written; it then says only that. */
+  irreversible?: string;
+  /** What may have been renamed rather than dropped and added, as `--rename` takes it. */
+  suggestions: string[];
+}
+
+export interface Generated extends Steps {
+  /** What the next revision is compared with. */
+  snapshot: Snapshot;
+}
+
+export interface GenerateOptions {
+  renames?: readonly Rename[];
+}
+
+/**
+ * Compares the module of tables with the snapshot of the newest revision; without one, everything is new. Asks
+ * nothing and prints nothing.
+ * @throws InvalidInput for a rename that the schemas do not bear out, and for a change that cannot be written:
+ * it says what to do instead
+ */
+export async function generate(
+  previous: Snapshot | undefined,
+  schema: Record<string, unknown>,
+  options: GenerateOptions = {},
+): Promise<Generated> {
+  const previousId = previous?.id;
+  const current = await snapshotOf(schema, typeof previousId === "string" ? previousId : undefined);
+  const steps = await generateBetween(previous ?? emptyLike(current), current, options);
+  return { ...steps, snapshot: plainSnapshot(current) };
+}
+
+/** The same for two snapshots of drizzle-kit. */
+export async function generateBetween(
+  previous: Snapshot,
+  current: Snapshot,
+  options: GenerateOptions = {},
+): Promise<Steps> {
+  const stated = options.renames ?? [];
+  const [had, has] = [readSnapshot(previous), readSnapshot(current)];
+  refuseOurNames(has);
+  const renames = [...stated, ...impliedMoves(had, has, stated)];
+  applyRenames(had, has, renames);
+  const suggestions = suggestRenames(compare(had, has));
+  const up = await stepsOf(previous, current, renames, "do");
+  const changed = up.length > 0;
+  try {
+    const down = await stepsOf(current, previous, reverseRenames(renames), "undo");
+    return { changed, ...writeBoth(up, down), suggestions };
+  } catch (error) {
+    if (!(error instanceof Irreversible)) throw error;
+    const irreversible = oneLine(error.message);
+    return {
+      changed,
+      up: writeBoth(up, []).up,
+      down: `-- svc: irreversible ${irreversible}\n`,
+      irreversible,
+      suggestions,
+    };
+  }
+}
+
+/**
+ * The steps of one direction. drizzle-kit's generateMigration on the two whole schemas would ask about renames, put
+ * statements in an order that fails and leave out others. So the differences are found here and put in order, and
+ * drizzle-kit writes what is made, one thing at a time; what is dropped or altered has templates of its own.
+ */
+async function stepsOf(
+  from: Snapshot,
+  to: Snapshot,
+  renames: readonly Rename[],
+  way: Way,
+): Promise<Statement[]> {
+  const [before, after] = [readSnapshot(from), readSnapshot(to)];
+  const renamed = applyRenames(before, after, renames);
+  const plan: Plan = { before, after, changes: compare(before, after, tablesOfRenamedColumns(renames)), way };
+  refuseForeign(plan);
+  return [
+    ...renamed,
+    ...dropSteps(plan),
+    ...(await createBases(plan)),
+    ...alterSequences(before, after),
+    ...beginEnums(plan),
+    ...alterColumns(plan),
+    ...endEnums(plan),
+    ...dropEnums(plan),
+    ...(await createSteps(plan)),
+    ...dropRest(plan),
+  ];
+}

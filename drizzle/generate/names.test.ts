@@ -1,0 +1,127 @@
+import { describe, expect, test } from "bun:test";
+import { sql as raw } from "drizzle-orm";
+import * as pg from "drizzle-orm/pg-core";
+import { openSql } from "../client.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { snapshotFor, tripDatabase } from "../../tests/support/round_trip.ts";
+import { downgrade } from "../revision/downgrade.ts";
+import { shownName } from "../sql_text.ts";
+import { upgrade } from "../revision/upgrade.ts";
+import { generateBetween } from "./index.ts";
+import { emptyLike } from "./snapshot.ts";
+
+const { trip, between } = tripDatabase();
+
+/** A schema in which everything is called `name`. */
+function called(name: string, more: Record<string, pg.PgColumnBuilderBase> = {}) {
+  const kind = pg.pgEnum(`${name} kind`, [name, "b"]);
+  const table = pg.pgTable(
+    name,
+    {
+      id: pg.serial(`${name} id`).primaryKey(),
+      own: pg.text(name).default(name),
+      kind: kind(`${name} kind`),
+      ...more,
+    },
+    (self) => [
+      pg.index(`${name} index`).on(self.own),
+      pg.unique(`${name} unique`).on(self.own, self.kind),
+      pg.check(`${name} check`, raw`${self.own} <> 'nothing'`),
+    ],
+  );
+  const other = pg.pgTable(`${name} other`, { [name]: pg.integer().references(() => table.id) });
+  return [kind, table, other];
+}
+
+const names = [
+  "order",
+  "user",
+  "table",
+  "select",
+  "Group",
+  "two  words",
+  'a "quoted" one',
+  "it's",
+  "a;b",
+  "a--b",
+  "ö",
+  "a\nb",
+  "a.b",
+  "$1",
+  "\\000a",
+];
+
+describe.each(names)("a schema in which everything is called %j", (name) => {
+  const quoted = `"${name.replaceAll('"', '""')}"`;
+
+  test("goes up, down and up again, with rows", async () => {
+    const seed = `insert into ${quoted} (${quoted}, "${name.replaceAll('"', '""')} kind") values ('x', 'b')`;
+    const { rows } = await trip(called(name), called(name, { more: pg.integer("more") }), { seed });
+    expect(rows.down).toEqual(rows.before);
+  });
+
+  test("is lost only where it has rows, and named", async () => {
+    const snapshot = await snapshotFor(...called(name));
+    const { up, down } = await generateBetween(emptyLike(snapshot), snapshot);
+    const revisions = [testRevision("1", [], up, down)];
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions });
+    expect((await downgrade({ url, revisions })).reverted).toEqual(["1"]);
+    await upgrade({ url, revisions });
+    const sql = openSql(url, { max: 1 });
+    await sql.unsafe(`insert into ${quoted} default values`);
+    await sql.end();
+    await expect(downgrade({ url, revisions })).rejects.toThrow(
+      `This would lose the rows of ${shownName([name])}.`,
+    );
+    expect((await downgrade({ url, revisions, allowDataLoss: true })).reverted).toEqual(["1"]);
+  });
+});
+
+describe("the names that svc needs for itself", () => {
+  const t = (name: string) => pg.pgTable(name, { id: pg.integer() });
+  test.each([
+    ["table", t("revision")],
+    ["enum", pg.pgEnum("revision", ["a"])],
+    ["sequence", pg.pgSequence("revision")],
+    ["index", pg.pgTable("t", { id: pg.integer() }, (self) => [pg.index("revision_pkey").on(self.id)])],
+  ])("are refused for a %s when the revision is written", async (kind, thing) => {
+    await expect(between([], [thing])).rejects.toThrow(`The ${kind} revision`);
+  });
+
+  test("are free in another schema", async () => {
+    const space = pg.pgSchema("space");
+    const { up } = await trip([], [space, space.table("revision", { id: pg.integer() })]);
+    expect(up).toContain('CREATE TABLE "space"."revision"');
+  });
+});
+
+describe("views that show every column", () => {
+  const t = (...columns: string[]) =>
+    pg.pgTable("t", Object.fromEntries(columns.map((name) => [name, pg.integer()])));
+  const view = (definition: string) => pg.pgView("v", {}).as(raw.raw(definition));
+
+  test.each(["select * from t", "select t.* from t", "table t"])(
+    "%s: made anew when a column is added",
+    async (definition) => {
+      const { up, down } = await trip([t("a"), view(definition)], [t("a", "b"), view(definition)]);
+      expect(up).toMatch(/DROP VIEW "v";[\s\S]+CREATE VIEW "public"."v"/);
+      expect(down).toMatch(/DROP VIEW "v";[\s\S]+CREATE VIEW "public"."v"/);
+    },
+  );
+
+  test("made anew when a column is renamed", async () => {
+    const renames = [{ table: "t", from: "a", to: "b", kind: "column" as const }];
+    await trip([t("a"), view("select * from t")], [t("b"), view("select * from t")], { renames });
+  });
+
+  test("left alone where they only count", async () => {
+    const { up } = await trip(
+      [t("a"), view("select count(*) from t")],
+      [t("a", "b"), view("select count(*) from t")],
+    );
+    expect(up).not.toContain("VIEW");
+  });
+});

@@ -1,0 +1,31 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import { rowsFor, schemaPair } from "../../tests/support/random_schema.ts";
+import { type Names, renamesOf, tablesOf } from "../../tests/support/random_tables.ts";
+import { tripDatabase } from "../../tests/support/round_trip.ts";
+
+const { trip } = tripDatabase();
+
+/** More by SVC_TEST_RUNS. */
+const numRuns = Number(process.env.SVC_TEST_RUNS ?? 40);
+
+test(
+  "from any schema to any other, back and there again",
+  async () => {
+    let irreversible = 0;
+    await fc.assert(
+      fc.asyncProperty(schemaPair, fc.boolean(), async ([from, to], renaming) => {
+        const names: Names = renaming ? { "t 2": 'o"t', n1: "m 1", f1: "ff" } : {};
+        const steps = await trip(tablesOf(from), tablesOf(to, names), {
+          seed: rowsFor(from, to),
+          renames: renamesOf(from, to, names),
+        });
+        if (steps.irreversible) irreversible += 1;
+      }),
+      { numRuns },
+    );
+    // A test that mostly finds no way back has tested little.
+    expect(irreversible).toBeLessThan(numRuns / 2);
+  },
+  60_000 + numRuns * 3000,
+);

@@ -1,0 +1,204 @@
+import { describe, expect, test } from "bun:test";
+import { sql as raw } from "drizzle-orm";
+import * as pg from "drizzle-orm/pg-core";
+import { tripDatabase } from "../../tests/support/round_trip.ts";
+import { parseRename } from "./index.ts";
+
+const { trip, between } = tripDatabase();
+
+describe("parseRename", () => {
+  test("columns and tables, with and without a schema", () => {
+    expect(parseRename("incident.a:b")).toEqual({ table: "incident", from: "a", to: "b", kind: "column" });
+    expect(parseRename("space.incident.a:b")).toEqual({
+      table: "space.incident",
+      from: "a",
+      to: "b",
+      kind: "column",
+    });
+    expect(parseRename("a:b")).toEqual({ table: "a", from: "a", to: "b", kind: "table" });
+    expect(parseRename("space.a:space.b")).toEqual({ table: "space.a", from: "a", to: "b", kind: "table" });
+  });
+
+  test("a table that moves to another schema", () => {
+    const to = { from: "a", kind: "table" as const };
+    expect(parseRename("a:s.b")).toEqual({ ...to, table: "a", to: "b", schema: "s" });
+    expect(parseRename("s.a:public.a")).toEqual({ ...to, table: "s.a", to: "a", schema: "public" });
+  });
+
+  test("names with dots, colons and quotes, in double quotes", () => {
+    const table = '"odd.table"';
+    expect(parseRename('"odd.table"."a:b":"c""d"')).toEqual({
+      table,
+      from: "a:b",
+      to: 'c"d',
+      kind: "column",
+    });
+    expect(parseRename("Order.User:two words")).toMatchObject({
+      table: "Order",
+      from: "User",
+      to: "two words",
+    });
+  });
+
+  for (const text of ["", "a", "a:", ":b", "a.:b", "a.b.c.d:e", "a:b:c", "a.b.c:d.e", "a:b.c.d"]) {
+    test(`${JSON.stringify(text)} is refused`, () => {
+      expect(() => parseRename(text)).toThrow("is no rename: write table.old:new");
+    });
+  }
+});
+
+/** Everything that has the name of a table or a column in it. */
+const full = (name: string, a: string, other: string, extra: Record<string, pg.PgColumnBuilderBase> = {}) => {
+  const kept = pg.pgTable("kept", { id: pg.integer().primaryKey() });
+  const table = pg.pgTable(
+    name,
+    {
+      id: pg.serial().primaryKey(),
+      [a]: pg.integer().notNull().default(3),
+      n: pg.integer().generatedAlwaysAsIdentity(),
+      kept: pg.integer().references(() => kept.id),
+      g: pg.integer().generatedAlwaysAs(raw.raw(`"${a}" + 1`)),
+      ...extra,
+    },
+    (self) => {
+      const column = (self as Record<string, pg.ExtraConfigColumn & pg.AnyPgColumn>)[a]!;
+      return [
+        pg.unique().on(column as never),
+        pg.index().on(column),
+        pg
+          .index(`${name}_by_${a}`)
+          .on(raw.raw(`("${a}" + 1)`))
+          .where(raw`${column} > 0`),
+        pg.check("positive", raw`${column} > 0`),
+        pg.foreignKey({ columns: [column as never], foreignColumns: [kept.id] }),
+      ];
+    },
+  );
+  const target = (table as unknown as Record<string, pg.AnyPgColumn>)[a]!;
+  return [
+    kept,
+    table,
+    pg.pgTable("refers", { id: pg.integer(), [other]: pg.integer().references(() => target) }),
+  ];
+};
+const seed = `insert into kept values (1), (2); insert into t (a, kept) values (1, 1), (2, null); insert into refers values (1, 2)`;
+
+describe("a rename keeps the rows and gives everything the name that it would have had", () => {
+  test("of a column", async () => {
+    const renames = [parseRename("t.a:b")];
+    const { up, down, rows } = await trip(full("t", "a", "r"), full("t", "b", "r"), { renames, seed });
+    expect(up).toStartWith('ALTER TABLE "t" RENAME COLUMN "a" TO "b";\n');
+    expect(up + down).not.toMatch(/DROP|data-loss|ADD/);
+    expect(down).toContain('ALTER TABLE "t" RENAME COLUMN "b" TO "a";\n');
+    expect(rows.up.t?.map(({ b }) => b)).toEqual([1, 2]);
+    expect(rows.down).toEqual(rows.before);
+  });
+
+  test("of a table", async () => {
+    const renames = [parseRename("t:s")];
+    const { up, down, rows } = await trip(full("t", "a", "r"), full("s", "a", "r"), { renames, seed });
+    expect(up).toStartWith('ALTER TABLE "t" RENAME TO "s";\n');
+    expect(up + down).not.toMatch(/DROP|data-loss|ADD/);
+    expect(rows.down).toEqual(rows.before);
+  });
+
+  test("of a table and its columns, of others beside it, and a change of type", async () => {
+    const renames = ["t.a:b", "refers.r:q", "t:s"].map(parseRename);
+    const [before, after] = [
+      full("t", "a", "r", { x: pg.integer() }),
+      full("s", "b", "q", { y: pg.text(), x: pg.text() }),
+    ];
+    const { rows } = await trip(before, after, { renames, seed });
+    expect(rows.down.t?.map(({ a }) => a)).toEqual(rows.before.t!.map(({ a }) => a));
+    const byNewName = ["t:s", "s.a:b", "refers.r:q"].map(parseRename);
+    expect((await between(before, after, { renames: byNewName })).up).toContain('RENAME COLUMN "a" TO "b"');
+  });
+
+  test("of two columns that trade places with a third", async () => {
+    const t = (...names: string[]) =>
+      pg.pgTable("t", Object.fromEntries(names.map((name) => [name, pg.integer()])));
+    const renames = ["t.b:c", "t.a:d"].map(parseRename);
+    const { rows } = await trip([t("a", "b")], [t("c", "d")], {
+      renames,
+      seed: "insert into t values (1, 2)",
+    });
+    expect(rows.up).toEqual({ t: [{ c: 2, d: 1 }] });
+  });
+});
+
+describe("a table that moves to another schema keeps its rows", () => {
+  const space = pg.pgSchema("some space");
+  const like = (make: typeof pg.pgTable, name = "t") => {
+    const t = make(name, {
+      id: pg.serial().primaryKey(),
+      n: pg.integer().generatedAlwaysAsIdentity(),
+      c: pg.text().unique(),
+    });
+    return [t, pg.pgTable("refers", { t: pg.integer().references(() => t.id) })];
+  };
+  const rows = "insert into t (c) values ('x'); insert into refers values (1)";
+
+  test("by itself, where nothing else has changed", async () => {
+    const {
+      up,
+      down,
+      rows: found,
+    } = await trip(like(pg.pgTable), [space, ...like(space.table as never)], rows);
+    expect(up).toContain('ALTER TABLE "t" SET SCHEMA "some space";\n');
+    expect(down).toContain('ALTER TABLE "some space"."t" SET SCHEMA "public";\n');
+    expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
+    expect(found.down).toEqual(found.before);
+  });
+
+  test("with another name, where that is said", async () => {
+    const renames = [parseRename("t:some space.u")];
+    const {
+      up,
+      down,
+      rows: found,
+    } = await trip(like(pg.pgTable), [space, ...like(space.table as never, "u")], {
+      ...{ renames, seed: rows },
+    });
+    expect(up + down).not.toMatch(/DROP TABLE|data-loss|CREATE TABLE/);
+    expect(found.down).toEqual(found.before);
+  });
+});
+
+test("a drop and an addition that may be a rename are said to be", async () => {
+  const t = (columns: Record<string, pg.PgColumnBuilderBase>) =>
+    pg.pgTable("t", { id: pg.integer(), ...columns });
+  const before = [
+    t({ description: pg.text(), count: pg.integer(), old: pg.uuid() }),
+    pg.pgTable("crew", { id: pg.integer(), name: pg.text() }),
+  ];
+  const after = [
+    t({ summary: pg.text(), counts: pg.integer(), amount: pg.integer() }),
+    pg.pgTable("squad.x", { id: pg.integer(), name: pg.text(), motto: pg.text() }),
+  ];
+  const { suggestions } = await between(before, after);
+  expect(suggestions).toEqual(['crew:"squad.x"', "t.description:summary", "t.count:counts"]);
+  const renamed = await between(before, after, { renames: suggestions.map(parseRename) });
+  expect(renamed.up).toContain('ALTER TABLE "crew" RENAME TO "squad.x";');
+  expect(renamed.suggestions).toEqual([]);
+});
+
+describe("a rename that the schemas do not bear out is refused by name", () => {
+  const t = (...names: string[]) =>
+    pg.pgTable("t", Object.fromEntries(names.map((name) => [name, pg.integer()])));
+  const cases: [string, string[], string[], string][] = [
+    ["t.a:b", ["a"], ["a", "b"], "Column t.a cannot be renamed to b: column a is still there"],
+    ["t.x:b", ["a"], ["b"], "Column t.x cannot be renamed to b: there was no column x"],
+    ["t.a:x", ["a"], ["b"], "Column t.a cannot be renamed to x: there is no column x now"],
+    ["t.a:b", ["a", "b"], ["b"], "Column t.a cannot be renamed to b: column b was there before"],
+    ["u.a:b", ["a"], ["b"], "Column u.a cannot be renamed to b: table u is not there before and after"],
+    ["t:s", ["a"], ["a"], "Table t cannot be renamed to s: table t is still there"],
+    ["u:t", ["a"], ["a"], "Table u cannot be renamed to t: there was no table u"],
+  ];
+  for (const [text, before, after, message] of cases) {
+    test(message, async () => {
+      const refused = between([t(...before)], [t(...after)], { renames: [parseRename(text)] });
+      await expect(refused).rejects.toThrow(message);
+      await expect(refused).rejects.toMatchObject({ code: "invalid_input", field: "rename" });
+    });
+  }
+});

@@ -1,0 +1,336 @@
+import { InvalidInput } from "../../platform/errors.ts";
+import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
+import { missing } from "./compare.ts";
+import type { Column, Schema, Table } from "./snapshot.ts";
+import { isSerial } from "./types.ts";
+import { type Statement, statement } from "./write.ts";
+
+export interface Rename {
+  /** `incident` or `schema.incident`: for a column the table it is in, for a table the one that is renamed. */
+  table: string;
+  from: string;
+  to: string;
+  kind: "column" | "table";
+  /** The schema that a table moves to. */
+  schema?: string;
+}
+
+interface Place {
+  schema: string;
+  name: string;
+}
+
+/**
+ * Reads `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table, which may
+ * move to another schema). A name with a dot or a colon stands in double quotes.
+ * @throws InvalidInput `rename`
+ */
+export function parseRename(text: string): Rename {
+  const [source = [], target = [], ...more] = sidesOf(text);
+  const isWhole = more.length === 0 && [...source, ...target].every((name) => name !== "");
+  const [from = "", to = ""] = [source.at(-1), target.at(-1)];
+  if (isWhole && target.length === 1 && source.length === 1) {
+    return { table: writtenName(source), from, to, kind: "table" };
+  }
+  if (isWhole && target.length === 2 && source.length >= 1 && source.length <= 2) {
+    const schema = target[0]!;
+    const isMove = schema !== (source.length === 2 ? source[0] : "public");
+    return { table: writtenName(source), from, to, kind: "table", ...(isMove ? { schema } : {}) };
+  }
+  if (isWhole && target.length === 1 && (source.length === 2 || source.length === 3)) {
+    return { table: writtenName(source.slice(0, -1)), from, to, kind: "column" };
+  }
+  throw new InvalidInput(
+    "rename",
+    `"${text}" is no rename: write table.old:new for a column, old:new for a table (schema.old:schema.new outside public)`,
+  );
+}
+
+/** `a."b.c":d` as [["a", "b.c"], ["d"]]. */
+function sidesOf(text: string): string[][] {
+  const sides = [[""]];
+  for (const [token, quoted] of text.matchAll(/(?<=^|[.:])\s*"((?:[^"]|"")+)"\s*(?=[.:]|$)|[.:]|[^.:]+/g)) {
+    if (token === ":") sides.push([""]);
+    else if (token === ".") sides.at(-1)!.push("");
+    else sides.at(-1)!.splice(-1, 1, quoted?.replaceAll('""', '"') ?? token.trim());
+  }
+  return sides;
+}
+
+/** A name as `parseRename` reads it. */
+export function writtenName(parts: readonly string[]): string {
+  return parts.map((part) => (/[.:]|^\s*"|^\s|\s$/.test(part) ? quote(part) : part)).join(".");
+}
+
+function placeOf(table: string): Place {
+  const [first = "", second] = sidesOf(table.replaceAll(":", "\u0000"))[0]!.map((part) =>
+    part.replaceAll("\u0000", ":"),
+  );
+  return second === undefined ? { schema: "public", name: first } : { schema: first, name: second };
+}
+
+const keyOf = (table: string) => tableKey(placeOf(table));
+
+/** Where a table is after its rename. */
+function targetOf({ table, to, schema }: Rename): Place {
+  return { schema: schema ?? placeOf(table).schema, name: to };
+}
+
+function written({ schema, name }: Place): string {
+  return writtenName(schema === "public" ? [name] : [schema, name]);
+}
+
+/** The renames that lead back, last first. */
+export function reverseRenames(renames: readonly Rename[]): Rename[] {
+  const tables = renames.filter(({ kind }) => kind === "table");
+  const now = (table: string) => {
+    const renamed = tables.find((rename) => keyOf(rename.table) === keyOf(table));
+    return renamed ? written(targetOf(renamed)) : table;
+  };
+  return renames
+    .map(({ table, from, to, kind, schema }) => ({
+      ...{ table: now(table), from: to, to: from, kind },
+      ...(schema === undefined ? {} : { schema: placeOf(table).schema }),
+    }))
+    .toReversed();
+}
+
+/** Tables that are in another schema now, and otherwise as they were: nobody means to drop one and make its like. */
+export function impliedMoves(before: Schema, after: Schema, renames: readonly Rename[]): Rename[] {
+  const columns = (table: Table) =>
+    JSON.stringify(
+      Object.values(table.columns)
+        .map(({ name, type }) => [name, type])
+        .sort(),
+    );
+  const stated = new Set(
+    renames.filter(({ kind }) => kind === "table").flatMap((it) => [keyOf(it.table), tableKey(targetOf(it))]),
+  );
+  const [gone, made] = [missing(before.tables, after.tables), missing(after.tables, before.tables)].map(
+    (tables) => tables.filter((table) => !stated.has(tableKey(table))),
+  ) as [Table[], Table[]];
+  return gone.flatMap((table): Rename[] => {
+    const isTwin = (other: Table) => other.name === table.name && columns(other) === columns(table);
+    const [twin, ...others] = made.filter(isTwin);
+    if (!twin || others.length > 0 || gone.filter(isTwin).length > 1) return [];
+    const { name } = table;
+    const place = written({ schema: table.schema || "public", name });
+    return [{ table: place, from: name, to: name, kind: "table", schema: twin.schema || "public" }];
+  });
+}
+
+/** The names, before and after, of the tables in which a column is renamed. */
+export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
+  return renames
+    .filter(({ kind }) => kind === "column")
+    .flatMap(({ table }) => {
+      const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === keyOf(table));
+      return [placeOf(table).name, ...(moved ? [moved.to] : [])];
+    });
+}
+
+/**
+ * Gives `before` the names of `after` and returns the statements that do so in the database: tables and columns, and
+ * what drizzle-kit and PostgreSQL named after them.
+ * @throws InvalidInput `rename` when the two schemas do not bear it out
+ */
+export function applyRenames(before: Schema, after: Schema, renames: readonly Rename[]): Statement[] {
+  const statements: Statement[] = [];
+  const order = renames.toSorted((a, b) => Number(a.kind === "column") - Number(b.kind === "column"));
+  const touched = new Set<string>();
+  for (const rename of order) {
+    const key = keyOf(rename.table);
+    if (rename.kind === "table") {
+      renameTable(before, after, rename, statements);
+      touched.add(tableKey(targetOf(rename)));
+    } else {
+      // The table may go by the name it had or the one it gets.
+      const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === key);
+      const now = moved ? tableKey(targetOf(moved)) : key;
+      renameColumn(before, after, now, rename, statements);
+      touched.add(now);
+    }
+  }
+  for (const [key, table] of Object.entries(before.tables)) {
+    const target = after.tables[key];
+    if (target) renameDerived(table, target, touched.has(key), touched, statements);
+  }
+  return statements;
+}
+
+function renameTable(before: Schema, after: Schema, rename: Rename, statements: Statement[]): void {
+  const key = keyOf(rename.table);
+  const place = targetOf(rename);
+  const target = tableKey(place);
+  const table = before.tables[key];
+  const refuse = (why: string) =>
+    new InvalidInput("rename", `Table ${rename.table} cannot be renamed to ${rename.to}: ${why}`);
+  if (!table) throw refuse(`there was no table ${rename.table}`);
+  if (after.tables[key]) throw refuse(`table ${rename.table} is still there`);
+  if (!after.tables[target]) throw refuse(`there is no table ${rename.to} now`);
+  if (before.tables[target]) throw refuse(`table ${rename.to} was there before`);
+  const schema = place.schema === "public" ? "" : place.schema;
+  const old = table.schema || "public";
+  if (schema !== table.schema) {
+    if (schema && !before.schemas[schema]) {
+      statements.push(statement(`CREATE SCHEMA ${quote(schema)};`));
+      before.schemas[schema] = schema;
+    }
+    statements.push(statement(`ALTER TABLE ${qualified(table)} SET SCHEMA ${quote(place.schema)};`));
+    table.schema = schema;
+  }
+  if (rename.to !== table.name) {
+    statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME TO ${quote(rename.to)};`));
+  }
+  const pkey = Object.values(table.columns).some((column) => column.primaryKey);
+  if (pkey && rename.to !== table.name) {
+    const [from, to] = [givenName(table.name, "", "pkey"), givenName(rename.to, "", "pkey")];
+    const renamed = qualified({ ...table, name: rename.to });
+    statements.push(statement(`ALTER TABLE ${renamed} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`));
+  }
+  for (const column of Object.values(table.columns).filter(isSerial)) {
+    renameSequence(
+      table,
+      givenName(table.name, column.name, "seq"),
+      givenName(rename.to, column.name, "seq"),
+      statements,
+    );
+  }
+  for (const other of Object.values(before.tables)) {
+    for (const key of Object.values(other.foreignKeys)) {
+      if (key.tableTo === table.name && (key.schemaTo || "public") === old) {
+        key.tableTo = rename.to;
+        if (place.schema !== old) key.schemaTo = place.schema;
+      }
+      if (other === table) key.tableFrom = rename.to;
+    }
+  }
+  changeTexts(table, table.name, rename.to);
+  table.name = rename.to;
+  before.tables = replaceKey(before.tables, key, target);
+}
+
+function renameColumn(
+  before: Schema,
+  after: Schema,
+  key: string,
+  rename: Rename,
+  statements: Statement[],
+): void {
+  const { from, to } = rename;
+  const [table, target] = [before.tables[key], after.tables[key]];
+  const refuse = (why: string) =>
+    new InvalidInput("rename", `Column ${rename.table}.${from} cannot be renamed to ${to}: ${why}`);
+  if (!table || !target) throw refuse(`table ${rename.table} is not there before and after`);
+  if (!table.columns[from]) throw refuse(`there was no column ${from}`);
+  if (target.columns[from]) throw refuse(`column ${from} is still there`);
+  if (!target.columns[to]) throw refuse(`there is no column ${to} now`);
+  if (table.columns[to]) throw refuse(`column ${to} was there before`);
+  statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`));
+  const column = table.columns[from]!;
+  if (isSerial(column)) {
+    renameSequence(table, givenName(table.name, from, "seq"), givenName(table.name, to, "seq"), statements);
+  }
+  column.name = to;
+  table.columns = replaceKey(table.columns, from, to);
+  const swap = (names: string[]) => names.map((name) => (name === from ? to : name));
+  for (const unique of Object.values(table.uniqueConstraints)) unique.columns = swap(unique.columns);
+  for (const primary of Object.values(table.compositePrimaryKeys)) primary.columns = swap(primary.columns);
+  for (const index of Object.values(table.indexes)) {
+    for (const part of index.columns) {
+      if (!part.isExpression && part.expression === from) part.expression = to;
+    }
+  }
+  for (const other of Object.values(before.tables)) {
+    for (const reference of Object.values(other.foreignKeys)) {
+      if (other === table) reference.columnsFrom = swap(reference.columnsFrom);
+      const isTarget =
+        reference.tableTo === table.name && (reference.schemaTo || "public") === (table.schema || "public");
+      if (isTarget) reference.columnsTo = swap(reference.columnsTo);
+    }
+  }
+  changeTexts(table, from, to);
+}
+
+/** PostgreSQL follows a rename in all of these by itself: only the texts that we compare have to. */
+function changeTexts(table: Table, from: string, to: string): void {
+  for (const check of Object.values(table.checkConstraints)) check.value = renameIn(check.value, from, to);
+  for (const column of Object.values(table.columns)) {
+    if (column.generated) column.generated.as = renameIn(column.generated.as, from, to);
+  }
+  for (const index of Object.values(table.indexes)) {
+    if (index.where !== undefined) index.where = renameIn(index.where, from, to);
+    for (const part of index.columns) {
+      if (part.isExpression) part.expression = renameIn(part.expression, from, to);
+    }
+  }
+}
+
+/** Keys, indexes and sequences that are as they were but for their name, which came from that of a table or column. */
+function renameDerived(
+  table: Table,
+  target: Table,
+  isTouched: boolean,
+  touched: ReadonlySet<string>,
+  statements: Statement[],
+): void {
+  const constraint = (from: string, to: string) =>
+    statements.push(
+      statement(`ALTER TABLE ${qualified(table)} RENAME CONSTRAINT ${quote(from)} TO ${quote(to)};`),
+    );
+  const pointsAt = ({ tableTo, schemaTo }: { tableTo: string; schemaTo?: string }) =>
+    touched.has(tableKey({ schema: schemaTo, name: tableTo }));
+  table.foreignKeys = matchNames(
+    table.foreignKeys,
+    target.foreignKeys,
+    constraint,
+    (key) => isTouched || pointsAt(key),
+  );
+  if (!isTouched) return;
+  table.uniqueConstraints = matchNames(table.uniqueConstraints, target.uniqueConstraints, constraint);
+  table.checkConstraints = matchNames(table.checkConstraints, target.checkConstraints, constraint);
+  table.compositePrimaryKeys = matchNames(
+    table.compositePrimaryKeys,
+    target.compositePrimaryKeys,
+    constraint,
+  );
+  table.indexes = matchNames(table.indexes, target.indexes, (from, to) => {
+    const name = qualified({ schema: table.schema, name: from });
+    statements.push(statement(`ALTER INDEX ${name} RENAME TO ${quote(to)};`));
+  });
+  for (const [name, column] of Object.entries(table.columns)) {
+    const now: Column | undefined = target.columns[name];
+    if (!column.identity || !now?.identity || column.identity.name === now.identity.name) continue;
+    renameSequence(table, column.identity.name, now.identity.name, statements);
+    column.identity.name = now.identity.name;
+  }
+}
+
+function renameSequence(table: Table, from: string, to: string, statements: Statement[]): void {
+  if (from === to) return;
+  const name = qualified({ schema: table.schema, name: from });
+  statements.push(statement(`ALTER SEQUENCE ${name} RENAME TO ${quote(to)};`));
+}
+
+function matchNames<T extends { name: string }>(
+  had: Record<string, T>,
+  has: Record<string, T>,
+  rename: (from: string, to: string) => void,
+  mayRename: (thing: T) => boolean = () => true,
+): Record<string, T> {
+  const likeness = (thing: T) => JSON.stringify(thing, (key, value) => (key === "name" ? undefined : value));
+  let record = had;
+  for (const thing of Object.values(had)) {
+    if (has[thing.name] || !mayRename(thing)) continue;
+    const twin = Object.values(has).find((it) => !record[it.name] && likeness(it) === likeness(thing));
+    if (!twin) continue;
+    rename(thing.name, twin.name);
+    record = replaceKey(record, thing.name, twin.name);
+    thing.name = twin.name;
+  }
+  return record;
+}
+
+function replaceKey<T>(record: Record<string, T>, from: string, to: string): Record<string, T> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key === from ? to : key, value]));
+}

@@ -1,0 +1,219 @@
+import { InvalidInput } from "../../platform/errors.ts";
+import { literal, withoutStrings } from "./names.ts";
+
+/** drizzle-kit's snapshot of a PostgreSQL schema, version 7, as it lies in a revision's snapshot.json. */
+export type Snapshot = Record<string, unknown>;
+
+/** The same with the parts that this folder reads and writes. Tables have the key `schema.name`. */
+export interface Schema {
+  tables: Record<string, Table>;
+  enums: Record<string, EnumType>;
+  /** Names of the schemas other than public, by themselves. */
+  schemas: Record<string, string>;
+  sequences: Record<string, Sequence>;
+  views: Record<string, View>;
+  /** Policies on tables that are not in this schema. */
+  policies: Record<string, Policy>;
+  roles: Record<string, unknown>;
+  [other: string]: unknown;
+}
+
+export interface Table {
+  name: string;
+  /** Empty for public. */
+  schema: string;
+  columns: Record<string, Column>;
+  indexes: Record<string, Index>;
+  foreignKeys: Record<string, ForeignKey>;
+  compositePrimaryKeys: Record<string, { name: string; columns: string[] }>;
+  uniqueConstraints: Record<string, Unique>;
+  policies: Record<string, Policy>;
+  checkConstraints: Record<string, { name: string; value: string }>;
+  isRLSEnabled: boolean;
+}
+
+export interface Column {
+  name: string;
+  type: string;
+  /** The schema of the enum that is the type, or the type of the elements. */
+  typeSchema?: string;
+  primaryKey: boolean;
+  notNull: boolean;
+  /** SQL. */
+  default?: string;
+  generated?: { type: "stored"; as: string };
+  identity?: Sequence & { type: "always" | "byDefault" };
+}
+
+export interface Sequence {
+  name: string;
+  schema: string;
+  increment?: string;
+  minValue?: string;
+  maxValue?: string;
+  startWith?: string;
+  cache?: string;
+  cycle?: boolean;
+}
+
+export interface Index {
+  name: string;
+  columns: { expression: string; isExpression: boolean; asc: boolean; nulls?: string; opclass?: string }[];
+  isUnique: boolean;
+  where?: string;
+  concurrently: boolean;
+  method: string;
+  with: Record<string, unknown>;
+}
+
+export interface ForeignKey {
+  name: string;
+  tableFrom: string;
+  tableTo: string;
+  schemaTo?: string;
+  columnsFrom: string[];
+  columnsTo: string[];
+  onDelete?: string;
+  onUpdate?: string;
+}
+
+export interface Unique {
+  name: string;
+  columns: string[];
+  nullsNotDistinct: boolean;
+}
+
+export interface EnumType {
+  name: string;
+  schema: string;
+  values: string[];
+}
+
+export interface View {
+  name: string;
+  schema: string;
+  definition?: string;
+  materialized: boolean;
+  isExisting: boolean;
+  [option: string]: unknown;
+}
+
+export interface Policy {
+  name: string;
+  using?: string;
+  withCheck?: string;
+  on?: string;
+  [option: string]: unknown;
+}
+
+const parts = ["tables", "enums", "schemas", "sequences", "views", "policies", "roles"] as const;
+
+/** A schema that has nothing, of the same make as `like`. */
+export function emptyLike(like: Snapshot): Snapshot {
+  return { ...like, ...Object.fromEntries(parts.map((part) => [part, {}])) };
+}
+
+/** The snapshot as JSON holds it: drizzle-kit leaves `undefined` and bigint in it, which a file cannot. */
+export function plainSnapshot(snapshot: Snapshot): Snapshot {
+  return JSON.parse(
+    JSON.stringify(snapshot, (_, value) => (typeof value === "bigint" ? String(value) : value)),
+  );
+}
+
+/**
+ * A copy to work on, mended where drizzle-kit writes what PostgreSQL would refuse.
+ * @throws InvalidInput for what cannot be mended
+ */
+export function readSnapshot(snapshot: Snapshot): Schema {
+  if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
+    throw new InvalidInput("snapshot", "This is no snapshot of drizzle-kit for PostgreSQL, version 7");
+  }
+  const schema = plainSnapshot({ ...emptyLike(snapshot), ...snapshot }) as Schema;
+  for (const table of Object.values(schema.tables)) readTable(table);
+  for (const view of Object.values(schema.views)) refuseParameters(`view ${view.name}`, view.definition);
+  return schema;
+}
+
+/** @throws InvalidInput for what would take the name of the table `revision`, or of its row type or its key */
+export function refuseOurNames({ tables, views, sequences, enums }: Schema): void {
+  const relations = Object.entries({ table: tables, view: views, sequence: sequences, enum: enums }).flatMap(
+    ([kind, things]) => Object.values(things).map(({ name, schema }) => ({ kind, name, schema })),
+  );
+  const indexes = Object.values(tables).flatMap(
+    ({ schema, indexes: own, uniqueConstraints, compositePrimaryKeys }) =>
+      [own, uniqueConstraints, compositePrimaryKeys].flatMap((things) =>
+        Object.values<{ name: string }>(things).map(({ name }) => ({ kind: "index", name, schema })),
+      ),
+  );
+  const taken = [...relations, ...indexes].find(
+    ({ name, schema }) => ["revision", "revision_pkey"].includes(name) && (schema || "public") === "public",
+  );
+  if (!taken) return;
+  throw new InvalidInput(
+    "schema",
+    `The ${taken.kind} ${taken.name} has a name that svc needs for its table of applied revisions: choose another name`,
+  );
+}
+
+function readTable(table: Table): void {
+  for (const part of ["uniqueConstraints", "policies", "checkConstraints"] as const) table[part] ??= {};
+  table.isRLSEnabled ??= false;
+  const refuse = (what: string, text?: string) => refuseParameters(`${what} of table ${table.name}`, text);
+  for (const column of Object.values(table.columns)) {
+    column.default = defaultOf(table, column);
+    if (column.default === undefined) delete column.default;
+    refuse(`The default of column ${column.name}`, column.default);
+    refuse(`Column ${column.name}`, column.generated?.as);
+  }
+  for (const [name, unique] of Object.entries(table.uniqueConstraints)) unique.name ??= name;
+  for (const check of Object.values(table.checkConstraints)) refuse(`Check ${check.name}`, check.value);
+  for (const index of Object.values(table.indexes)) {
+    for (const { isExpression, expression } of index.columns) {
+      if (isExpression) refuse(`Index ${index.name}`, expression);
+    }
+    refuse(`Index ${index.name}`, index.where);
+  }
+  for (const policy of Object.values(table.policies)) {
+    refuse(`Policy ${policy.name}`, policy.using);
+    refuse(`Policy ${policy.name}`, policy.withCheck);
+  }
+}
+
+/** A value in a sql`` template becomes a parameter, and DDL has none. */
+function refuseParameters(what: string, text: string | undefined): void {
+  const [parameter] =
+    withoutStrings(text ?? "")
+      .replace(/"(?:[^"]|"")*"/g, '""')
+      .match(/\$\d+/) ?? [];
+  if (!parameter) return;
+  throw new InvalidInput(
+    "schema",
+    `${what} holds ${parameter} in place of a value: write the value into the sql template itself, or by sql.raw()`,
+  );
+}
+
+function defaultOf(table: Table, column: Column): string | undefined {
+  const value: unknown = column.default;
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === "object") {
+    throw new InvalidInput(
+      "schema",
+      `The default of ${table.name}.${column.name} is an object that drizzle-kit cannot write: give it as sql\`...\``,
+    );
+  }
+  const text = String(value);
+  // drizzle-kit leaves the quotes in JSON and in arrays as they are: '{"a":"it's"}'::jsonb
+  const [, inner, cast] = text.match(/^'([[{"][\s\S]*[\]}"])'(::jsonb?)?$/) ?? [];
+  // Elements in double quotes that hold some themselves; which they are, nobody can tell any more.
+  const isTorn = inner?.replace(/"(?:[^"\\]|\\.)*"(?=[,}])/g, "").includes('"');
+  if (/\]$/.test(column.type) && inner?.startsWith("{") && isTorn) {
+    throw new InvalidInput(
+      "schema",
+      `drizzle-kit writes the default of ${table.name}.${column.name} wrongly: give it as sql\`...\``,
+    );
+  }
+  const isPacked = /^jsonb?$|\[\d*\]$/.test(column.type);
+  const isOneString = inner !== undefined && !/'\s*(\|\||::)/.test(inner);
+  if (!isPacked || !isOneString || !inner.replaceAll("''", "").includes("'")) return text;
+  return `${literal(inner)}${cast ?? ""}`;
+}

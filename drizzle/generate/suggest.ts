@@ -1,0 +1,58 @@
+import { nearest } from "../../platform/nearest.ts";
+import type { Changes } from "./compare.ts";
+import { writtenName } from "./rename.ts";
+import type { Column, Table } from "./snapshot.ts";
+import { parseType } from "./types.ts";
+
+/**
+ * Renames that a drop and an addition look like, as `--rename` takes them: a column of the same type in the same table,
+ * a table that has at least half of its columns in common.
+ */
+export function suggestRenames({ tables, goneTables, madeTables }: Changes): string[] {
+  const ofTables = pairs(goneTables, madeTables, isLikeTable).map(
+    ([gone, made]) =>
+      `${place(gone)}:${gone.schema === made.schema ? writtenName([made.name]) : place(made, true)}`,
+  );
+  const ofColumns = tables.flatMap(({ before, after, gone, made }) =>
+    pairs(
+      gone.map((name) => before.columns[name]!),
+      made.map((name) => after.columns[name]!),
+      isLikeColumn,
+    ).map(([old, now]) => `${place(before)}.${writtenName([old.name])}:${writtenName([now.name])}`),
+  );
+  return [...ofTables, ...ofColumns];
+}
+
+/** For each thing that goes, one that comes and is like it: the one whose name is nearest, else the first. */
+function pairs<T extends { name: string }>(
+  gone: readonly T[],
+  made: readonly T[],
+  isLike: (a: T, b: T) => boolean,
+): [T, T][] {
+  const left = [...made];
+  return gone.flatMap((thing): [T, T][] => {
+    const candidates = left.filter((other) => isLike(thing, other));
+    const names = candidates.map(({ name }) => name);
+    const best = candidates.find(({ name }) => name === nearest(thing.name, names)) ?? candidates[0];
+    if (!best) return [];
+    left.splice(left.indexOf(best), 1);
+    return [[thing, best]];
+  });
+}
+
+function isLikeColumn(a: Column, b: Column): boolean {
+  const [from, to] = [parseType(a), parseType(b)];
+  return from.base === to.base && from.dimensions === to.dimensions && !a.generated === !b.generated;
+}
+
+function isLikeTable(a: Table, b: Table): boolean {
+  const shared = Object.values(a.columns).filter((column) => {
+    const other = b.columns[column.name];
+    return other !== undefined && isLikeColumn(column, other);
+  });
+  return shared.length * 2 >= Math.max(Object.keys(a.columns).length, Object.keys(b.columns).length);
+}
+
+function place({ schema, name }: Table, always = false): string {
+  return writtenName(schema || always ? [schema || "public", name] : [name]);
+}

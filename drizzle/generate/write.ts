@@ -1,0 +1,47 @@
+/** One SQL statement with the comments that stand directly above it. */
+export interface Statement {
+  sql: string;
+  /** What is lost: a mark for the engine, see drizzle/revision/marks.ts. */
+  loss: string[];
+  /** Where a person has to decide or to check. */
+  look: string[];
+}
+
+export function statement(sql: string, comments: Partial<Omit<Statement, "sql">> = {}): Statement {
+  return { sql, loss: comments.loss ?? [], look: comments.look ?? [] };
+}
+
+/** The statements as a file that a person will read, blank lines between them. */
+export function write(statements: readonly Statement[]): string {
+  return statements.map(writeOne).join("\n");
+}
+
+function writeOne({ sql, loss, look }: Statement): string {
+  const lines = [
+    ...look.flatMap((text) => comment(`Look here: ${text}`)),
+    // Not folded as prose is: a name may hold two spaces.
+    ...loss.map((text) => `-- svc: data-loss ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`),
+    sql.trim(),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+const width = 110;
+
+/** The first line is prose and is wrapped; those after it are SQL. */
+function comment(text: string): string[] {
+  const [prose = "", ...sql] = text.split("\n");
+  const lines: string[] = [];
+  for (const word of oneLine(prose).split(" ")) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(`--${last === undefined ? "" : "  "} ${word}`);
+  }
+  return [...lines, ...sql.map((line) => `--   ${oneLine(line)}`)];
+}
+
+/** A name may hold a line break; a comment that did would be no comment from there on. */
+export function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ");
+}

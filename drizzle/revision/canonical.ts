@@ -1,0 +1,87 @@
+import type { Sql } from "../connection/sql.ts";
+
+/**
+ * The schema of a database as text, for comparison: one line a thing, sorted, without what says nothing of how it
+ * works (oids, the order of columns, the names of NOT NULL constraints). Leaves out what belongs to an extension, and
+ * the table `revision`, which the engine keeps for itself.
+ */
+export async function canonicalSchema(sql: Sql): Promise<string> {
+  const rows = await sql<{ line: string }[]>`
+    with space as (
+      select oid, case nspname when 'public' then '' else quote_ident(nspname) || '.' end as prefix, nspname
+      from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'
+    ), relation as (
+      select c.oid, c.relkind, c.relrowsecurity, c.reloptions, s.prefix || quote_ident(c.relname) as name
+      from pg_class c join space s on s.oid = c.relnamespace
+      where not (c.relname = 'revision' and s.nspname = 'public') and not exists (
+        select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+    )
+    select 'schema ' || nspname as line from space where nspname <> 'public'
+    union all
+    select 'table ' || name || case when relrowsecurity then ' row level security' else '' end
+    from relation where relkind in ('r', 'p')
+    union all
+    select 'column ' || r.name || '.' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
+      || case when a.attnotnull then ' not null' else '' end
+      || case a.attidentity when 'a' then ' identity always' when 'd' then ' identity by default' else '' end
+      || coalesce(case a.attgenerated when 's' then ' stored ' when 'v' then ' virtual ' else ' default ' end
+        || pg_get_expr(d.adbin, d.adrelid), '')
+    from pg_attribute a join relation r on r.oid = a.attrelid left join pg_attrdef d
+      on d.adrelid = a.attrelid and d.adnum = a.attnum
+    where r.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+    union all
+    select 'constraint ' || r.name || ' ' || quote_ident(k.conname) || ' ' || pg_get_constraintdef(k.oid)
+    from pg_constraint k join relation r on r.oid = k.conrelid where k.contype <> 'n'
+    union all
+    select 'index ' || pg_get_indexdef(i.indexrelid) || case when i.indisvalid then '' else ' invalid' end
+    from pg_index i join relation r on r.oid = i.indrelid where r.relkind in ('r', 'p', 'm')
+    union all
+    select 'trigger ' || r.name || ' ' || pg_get_triggerdef(t.oid)
+    from pg_trigger t join relation r on r.oid = t.tgrelid where not t.tgisinternal
+    union all
+    select 'policy ' || r.name || ' ' || quote_ident(p.polname) || ' ' || p.polcmd::text || ' ' || p.polpermissive::text
+      || ' to ' || (select string_agg(coalesce(o.rolname, 'public'), ', ' order by o.rolname)
+        from unnest(p.polroles) role left join pg_roles o on o.oid = role)
+      || ' using ' || coalesce(pg_get_expr(p.polqual, p.polrelid), '-')
+      || ' check ' || coalesce(pg_get_expr(p.polwithcheck, p.polrelid), '-')
+    from pg_policy p join relation r on r.oid = p.polrelid
+    union all
+    select case relkind when 'm' then 'materialized view ' else 'view ' end || name || ' '
+      || coalesce(array_to_string(reloptions, ', ') || ' ', '') || pg_get_viewdef(oid)
+    from relation where relkind in ('v', 'm')
+    union all
+    select 'sequence ' || r.name || ' ' || format_type(q.seqtypid, null) || ' start ' || q.seqstart || ' by '
+      || q.seqincrement || ' from ' || q.seqmin || ' to ' || q.seqmax || ' cache ' || q.seqcache
+      || case when q.seqcycle then ' cycle' else '' end || coalesce(' of ' || o.name || '.' || quote_ident(a.attname), '')
+    from pg_sequence q join relation r on r.oid = q.seqrelid
+      left join pg_depend d on d.classid = 'pg_class'::regclass and d.objid = r.oid and d.deptype in ('a', 'i')
+        and d.refclassid = 'pg_class'::regclass
+      left join relation o on o.oid = d.refobjid
+      left join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
+    union all
+    select 'enum ' || s.prefix || quote_ident(t.typname) || ' '
+      || (select string_agg(quote_literal(e.enumlabel), ', ' order by e.enumsortorder)
+        from pg_enum e where e.enumtypid = t.oid)
+    from pg_type t join space s on s.oid = t.typnamespace where t.typtype = 'e'
+    union all
+    select 'function ' || pg_get_functiondef(p.oid)
+    from pg_proc p join space s on s.oid = p.pronamespace
+    where p.prokind in ('f', 'p') and not exists (
+      select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')`;
+  return rows
+    .map(({ line }) => line)
+    .sort()
+    .join("\n");
+}
+
+/** Two such texts against each other: `-` is only in the first, `+` only in the second. */
+export function difference(expected: string, actual: string): string[] {
+  const [want, have] = [expected, actual].map((text) => new Set(text.split("\n").filter(Boolean))) as [
+    Set<string>,
+    Set<string>,
+  ];
+  return [
+    ...[...want.difference(have)].map((line) => `- ${line}`),
+    ...[...have.difference(want)].map((line) => `+ ${line}`),
+  ].sort((a, b) => (a.slice(2) < b.slice(2) ? -1 : 1));
+}

@@ -1,0 +1,86 @@
+import { openSql } from "../connection/sql.ts";
+import { operatorsError } from "../database_error.ts";
+import { SvcError, Unavailable } from "../../platform/errors.ts";
+import { hasSourceTree } from "../../platform/own_command.ts";
+import { canonicalSchema, difference } from "./canonical.ts";
+import { pendingSql } from "./create.ts";
+import { inOrder } from "./graph.ts";
+import { checkStatements, readMarks } from "./marks.ts";
+import { oneHead } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import { withScratchDatabase } from "./scratch.ts";
+import { ask, setUp } from "./session.ts";
+import { readApplied } from "./store.ts";
+import { applyEach } from "./upgrade.ts";
+
+/** One thing that is not as it should be: a line, and what belongs to it. */
+export interface Finding {
+  text: string;
+  details: string[];
+}
+
+/**
+ * Whether revisions can be run, have one head, and, with `tables`, lead to what drizzle/schema says. Asks no database.
+ * @throws SvcError where `tables` cannot be compared, since there is no drizzle-kit
+ */
+export async function checkRevisions({ tables }: { tables: boolean }): Promise<Finding[]> {
+  const revisions = await readRevisions();
+  const findings = [
+    ...attempt(() => inOrder(revisions)),
+    ...attempt(() => oneHead(revisions)),
+    ...revisions.flatMap(checkRevision),
+  ];
+  if (findings.length > 0 || !hasSourceTree || !tables) return findings;
+  const sql = await pendingSql();
+  if (sql === "") return [];
+  const text = "drizzle/schema has changes without a revision: svc database revision --autogenerate -m TEXT";
+  return [{ text, details: sql.trim().split("\n") }];
+}
+
+function checkRevision({ id, up, down }: Revision): Finding[] {
+  return Object.entries({ up, down }).flatMap(([name, text]) =>
+    attempt(() => checkStatements(`${name}.sql of revision ${id}`, text, readMarks(text))),
+  );
+}
+
+function attempt(check: () => unknown): Finding[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (error instanceof SvcError) return [{ text: error.detail, details: [] }];
+    throw error;
+  }
+}
+
+/**
+ * Whether the database has the very schema that its revisions make: compares it, object by object, with a new database
+ * beside it that is brought there and dropped again. Lines with `-` are missing, lines with `+` are too many.
+ *
+ * @throws Unavailable when the user may not create a database; see also `upgrade`
+ */
+export async function findDrift(url: string): Promise<string[]> {
+  const known = await readRevisions();
+  const sql = openSql(url, { max: 1, fetch_types: false });
+  try {
+    await setUp(sql);
+    const applied = (await readApplied(sql)) ?? [];
+    const there = new Set(applied.map(({ id }) => id));
+    const unknown = applied.find(({ id }) => !known.some((revision) => revision.id === id));
+    if (unknown)
+      throw new Unavailable(
+        `Revision ${unknown.id} is not known to this release: check with the one that has it`,
+      );
+    const actual = await canonicalSchema(sql);
+    const revisions = known.filter(({ id }) => there.has(id));
+    const expected = await withScratchDatabase(url, "--drift", async (scratch) => {
+      await applyEach(scratch, revisions);
+      return ask(scratch, canonicalSchema);
+    });
+    return difference(expected, actual);
+  } catch (error) {
+    throw operatorsError(error);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}

@@ -1,0 +1,303 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { integer, pgTable, text } from "drizzle-orm/pg-core";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { createRevision, mergeHeads, pendingSql } from "./create.ts";
+import { downgrade } from "./downgrade.ts";
+import { generate } from "../generate/index.ts";
+import { mergeSnapshots } from "./merge.ts";
+import { readRevisionsFrom } from "./read.ts";
+import { upgrade } from "./upgrade.ts";
+import { readSnapshot, revisionId, type Snapshot } from "./write.ts";
+
+const at = (minute: number) => new Date(Date.UTC(2026, 0, 2, 3, minute));
+
+const one = { harbour: pgTable("harbour", { id: integer("id").primaryKey(), name: text("name").notNull() }) };
+const withDepth = {
+  harbour: pgTable("harbour", {
+    id: integer("id").primaryKey(),
+    name: text("name").notNull(),
+    depth: integer("depth"),
+  }),
+};
+const withQuay = { ...one, quay: pgTable("quay", { id: integer("id").primaryKey() }) };
+const both = { ...withDepth, quay: withQuay.quay };
+const renamed = {
+  ...both,
+  harbour: pgTable("harbour", {
+    id: integer("id").primaryKey(),
+    title: text("title").notNull(),
+    depth: integer("depth"),
+  }),
+};
+
+let directory: string;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+});
+afterAll(() => rm(directory, { recursive: true }));
+
+const file = (id: string, name: string) => readFile(join(directory, id, name), "utf8");
+
+describe("a team's revisions, from the first on", () => {
+  test("the first has no parents", async () => {
+    const created = await createRevision({
+      message: "Harbour!",
+      autogenerate: true,
+      now: at(4),
+      directory,
+      schema: one,
+    });
+    expect(created).toMatchObject({ id: "20260102T0304_harbour" });
+    expect(readdirSync(join(directory, created!.id)).toSorted()).toEqual([
+      "down.sql",
+      "manifest.json",
+      "snapshot.json",
+      "up.sql",
+    ]);
+    expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({
+      ...{ message: "Harbour!", parents: [], compatible: true, transactional: true, irreversible: false },
+      created_at: "2026-01-02T03:04:00.000Z",
+    });
+    expect(await file(created!.id, "up.sql")).toStartWith(
+      "-- Harbour!\n-- Revision 20260102T0304_harbour, the first\n\nCREATE TABLE",
+    );
+    expect(await file(created!.id, "down.sql")).toContain("-- svc: data-loss table harbour\nDROP TABLE");
+  });
+
+  test("without a change there is nothing to write, and nothing pending", async () => {
+    expect(
+      await createRevision({ message: "x", autogenerate: true, now: at(5), directory, schema: one }),
+    ).toBeUndefined();
+    expect(await pendingSql(directory, one)).toBe("");
+    expect(await pendingSql(directory, withDepth)).toContain('ADD COLUMN "depth"');
+    expect(readdirSync(directory)).toHaveLength(1);
+  });
+
+  test("an empty pair is to be filled in, and runs as it is", async () => {
+    const created = await createRevision({ message: "by hand", now: at(6), directory, schema: one });
+    // Nobody knows yet what will stand in it.
+    expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({ compatible: false });
+    expect(created!.advice[0]).toBe("Write up.sql and down.sql; both may hold several statements");
+    await using database = await createEmptyTestDatabase();
+    const revisions = await readRevisionsFrom(directory);
+    expect((await upgrade({ url: database.url, revisions })).applied).toHaveLength(2);
+    expect((await downgrade({ url: database.url, revisions, target: "base" })).reverted).toHaveLength(2);
+    expect(
+      await createRevision({ message: "x", autogenerate: true, now: at(7), directory, schema: one }),
+    ).toBeUndefined();
+  });
+
+  test("a schema that was changed by hand-written SQL is not written a second time", async () => {
+    const created = await createRevision({
+      message: "by hand too",
+      now: at(7),
+      directory,
+      schema: { ...one },
+    });
+    await rm(join(directory, created!.id), { recursive: true });
+    const other = await createRevision({
+      message: "depth by hand",
+      now: at(7),
+      directory,
+      schema: withDepth,
+    });
+    expect(other!.advice.join("\n")).toContain("the SQL has to bring the schema there");
+    expect(await pendingSql(directory, withDepth)).toBe("");
+    await rm(join(directory, other!.id), { recursive: true });
+  });
+
+  test("two lines make two heads, which are refused until they are merged", async () => {
+    const left = await createRevision({
+      message: "depth",
+      autogenerate: true,
+      now: at(8),
+      directory,
+      schema: withDepth,
+    });
+    // The other branch knows nothing of it.
+    const aside = join(directory, "..", `${Date.now()}-aside`);
+    await Bun.$`mv ${join(directory, left!.id)} ${aside}`;
+    const right = await createRevision({
+      message: "quay",
+      autogenerate: true,
+      now: at(9),
+      directory,
+      schema: withQuay,
+    });
+    await Bun.$`mv ${aside} ${join(directory, left!.id)}`;
+    expect(
+      createRevision({ message: "x", autogenerate: true, now: at(10), directory, schema: both }),
+    ).rejects.toThrow(`2 heads: ${left!.id}, ${right!.id}. Join them: svc database merge`);
+    await expect(mergeHeads({ now: at(10), directory })).rejects.toThrow(
+      "set SVC_DATABASE_URL to a server where",
+    );
+    await using scratch = await createEmptyTestDatabase();
+    const merged = await mergeHeads({ now: at(10), directory, url: scratch.url });
+    expect(merged!.id).toBe("20260102T0310_merge");
+    expect(await mergeHeads({ now: at(11), directory })).toBeUndefined();
+    // What both changed is in it: nothing is left to write.
+    expect(
+      await createRevision({ message: "x", autogenerate: true, now: at(11), directory, schema: both }),
+    ).toBeUndefined();
+    await using database = await createEmptyTestDatabase();
+    const revisions = await readRevisionsFrom(directory);
+    expect((await upgrade({ url: database.url, revisions })).head).toBe(merged!.id);
+  });
+
+  test("a rename is said, and becomes one both ways", async () => {
+    const options = { message: "title", autogenerate: true, now: at(12), directory, schema: renamed };
+    const created = await createRevision({ ...options, renames: ["harbour.name:title"] });
+    expect(await file(created!.id, "up.sql")).toContain('RENAME COLUMN "name" TO "title"');
+    expect(await file(created!.id, "down.sql")).toContain('RENAME COLUMN "title" TO "name"');
+    expect((await readRevisionsFrom(directory)).at(-1)!.manifest.compatible).toBe(false);
+    expect(createRevision({ ...options, renames: ["harbour.nowhere:title"] })).rejects.toThrow("nowhere");
+    expect(createRevision({ ...options, autogenerate: false, renames: ["a.b:c"] })).rejects.toThrow(
+      "--autogenerate",
+    );
+  });
+});
+
+test("of three heads two that parted later are compared with where they parted", async () => {
+  const column = (...names: string[]) => ({
+    t: pgTable("t", {
+      id: integer("id").primaryKey(),
+      ...Object.fromEntries(names.map((name) => [name, integer(name)])),
+    }),
+  });
+  const shapes: Record<string, Record<string, unknown>> = {
+    root: column(),
+    a: column("a"),
+    fork: column("old"),
+    b: column("old", "b"),
+    c: column("c"),
+  };
+  const node = (id: string, ...parents: string[]) => ({ id, parents });
+  const graph = [node("root"), node("a", "root"), node("fork", "root"), node("b", "fork"), node("c", "fork")];
+  const snapshots: Record<string, Snapshot> = {};
+  for (const [id, schema] of Object.entries(shapes))
+    snapshots[id] = (await generate(undefined, schema)).snapshot;
+  const merged = await mergeSnapshots(graph, async (id) => structuredClone(snapshots[id]!));
+  const { columns } = (merged.tables as Record<string, { columns: object }>)["public.t"]!;
+  // `c` took away what `fork` had made.
+  expect(Object.keys(columns).toSorted()).toEqual(["a", "b", "c", "id"]);
+});
+
+test("what two heads change in different ways cannot be merged", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  const write = (message: string, minute: number, schema: Record<string, unknown>) =>
+    createRevision({ message, autogenerate: true, now: at(minute), directory: other, schema });
+  await write("one", 1, one);
+  const left = await write("left", 2, withDepth);
+  await Bun.$`mv ${join(other, left!.id)} ${other}-aside`;
+  const deep = {
+    harbour: pgTable("harbour", {
+      id: integer("id").primaryKey(),
+      name: text("name").notNull(),
+      depth: text("depth"),
+    }),
+  };
+  await write("right", 3, deep);
+  await Bun.$`mv ${other}-aside ${join(other, left!.id)}`;
+  expect(mergeHeads({ now: at(4), directory: other })).rejects.toThrow(
+    /each changes tables public\.harbour columns depth type/,
+  );
+  await rm(other, { recursive: true });
+});
+
+test("a revision tells what it loses, and which rename it looks like", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  const write = (message: string, minute: number, schema: Record<string, unknown>, renames: string[] = []) =>
+    createRevision({ message, autogenerate: true, now: at(minute), directory: other, schema, renames });
+  await write("one", 1, both);
+  const created = await write("title", 2, renamed);
+  expect(created!.advice).toContain("up.sql loses the values of harbour.name");
+  const folder = join(other, created!.id);
+  expect(created!.advice).toContain(
+    `Dropped and added, or renamed? To keep what it holds: rm -r ${folder}, then again with --rename 'harbour.name:title'`,
+  );
+  await rm(folder, { recursive: true });
+  const again = await write("title", 2, renamed, ["harbour.name:title"]);
+  expect(again!.advice.join("\n")).not.toContain("loses the values of harbour.name");
+  await rm(other, { recursive: true });
+});
+
+test.each(["a/b", "..", "", "head", "base", "a b", "-x", "x".repeat(81)])(
+  "--rev-id %p is refused",
+  async (id) => {
+    expect(createRevision({ message: "x", id, now: at(1), directory, schema: one })).rejects.toThrow(
+      "cannot name a revision",
+    );
+  },
+);
+
+test("an id that is taken is refused, and nothing of it is changed", async () => {
+  const [first] = await readRevisionsFrom(directory);
+  const before = await file(first!.id, "up.sql");
+  expect(
+    createRevision({ message: "x", id: first!.id, now: at(1), directory, schema: renamed }),
+  ).rejects.toThrow(`There is a revision ${first!.id} already`);
+  expect(await file(first!.id, "up.sql")).toBe(before);
+});
+
+test("an id says when and what, in letters that every file system has", () => {
+  expect(revisionId("Größe, und «mehr»!", at(4))).toBe("20260102T0304_gro_e_und_mehr");
+  expect(revisionId("火事", at(4))).toBe("20260102T0304");
+  expect(revisionId("../../etc", at(4))).toBe("20260102T0304_etc");
+  expect(revisionId("x".repeat(300), at(4)).length).toBeLessThan(60);
+});
+
+test("a message cannot write SQL", async () => {
+  const created = await createRevision({
+    message: "a\nDROP TABLE harbour;",
+    id: "sly",
+    now: at(20),
+    directory,
+    schema: renamed,
+  });
+  expect(await file(created!.id, "up.sql")).toStartWith("-- a DROP TABLE harbour;\n");
+  await rm(join(directory, created!.id), { recursive: true });
+});
+
+test("a folder that lacks something is named", async () => {
+  const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
+  await createRevision({
+    message: "one",
+    id: "one",
+    autogenerate: true,
+    now: at(1),
+    directory: other,
+    schema: one,
+  });
+  await writeFile(join(other, "one", "manifest.json"), "{");
+  expect(readRevisionsFrom(other)).rejects.toThrow("manifest.json of revision one is not JSON");
+  await writeFile(join(other, "one", "manifest.json"), "{}");
+  expect(readRevisionsFrom(other)).rejects.toThrow("manifest.json of revision one has no list of parents");
+  await rm(join(other, "one", "down.sql"));
+  expect(readRevisionsFrom(other)).rejects.toThrow("Revision one has no down.sql");
+  await rm(join(other, "one", "snapshot.json"));
+  expect(readSnapshot(other, "one")).rejects.toThrow("Revision one has no snapshot.json");
+  await rm(other, { recursive: true });
+});
+
+test("lines that end as on Windows make no other revision", async () => {
+  const [before] = await readRevisionsFrom(directory);
+  for (const name of ["up.sql", "down.sql"]) {
+    await writeFile(
+      join(directory, before!.id, name),
+      (await file(before!.id, name)).replaceAll("\n", "\r\n"),
+    );
+  }
+  expect((await readRevisionsFrom(directory))[0]!.checksum).toBe(before!.checksum);
+});
+
+test("a mark of byte order that an editor leaves at the beginning is no part of a file", async () => {
+  const [before] = await readRevisionsFrom(directory);
+  for (const name of ["up.sql", "down.sql", "manifest.json"]) {
+    await writeFile(join(directory, before!.id, name), `\uFEFF${await file(before!.id, name)}`);
+  }
+  expect((await readRevisionsFrom(directory))[0]).toEqual(before!);
+});

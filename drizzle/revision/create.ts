@@ -1,0 +1,182 @@
+import { relative } from "node:path";
+import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
+import { hasSourceTree } from "../../platform/own_command.ts";
+import { findRevision, headsOf } from "./graph.ts";
+import { describeLosses } from "./loss.ts";
+import { mergeSnapshots, tryOrders } from "./merge.ts";
+import { oneHead } from "./plan.ts";
+import { type Revision, readRevisionsFrom, revisionsDirectory } from "./read.ts";
+import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
+
+interface CreateOptions {
+  message: string;
+  /** `table.old:new`, or `old:new` for a table. */
+  renames?: readonly string[];
+  autogenerate?: boolean;
+  id?: string;
+  /** The head to follow, where there are several. */
+  head?: string;
+  now: Date;
+  /** drizzle/revisions, or another folder of such. */
+  directory?: string;
+  /** What drizzle/schema exports, or other tables. */
+  schema?: Record<string, unknown>;
+}
+
+export interface Created {
+  id: string;
+  /** Relative to the working directory. */
+  folder: string;
+  /** What a person should look at. */
+  advice: string[];
+}
+
+/**
+ * Writes a revision behind the head: by the difference of drizzle/schema to the head's snapshot, or empty.
+ *
+ * @returns undefined when there is no difference to write
+ * @throws Conflict when there are several heads; InvalidInput for a rename or an id that is none
+ */
+export async function createRevision(options: CreateOptions): Promise<Created | undefined> {
+  const { message, autogenerate = false, renames = [], now, directory = revisionsDirectory } = options;
+  if (!autogenerate && renames.length > 0) throw new InvalidInput("rename", "--rename needs --autogenerate");
+  const { generate, parseRename } = await generator();
+  const revisions = await readRevisionsFrom(directory);
+  const parents = revisions.length > 0 ? [headToFollow(revisions, options.head)] : [];
+  const previous = parents[0] === undefined ? undefined : await readSnapshot(directory, parents[0]);
+  const { changed, up, down, snapshot, suggestions } = await generate(
+    previous,
+    options.schema ?? (await sourceSchema()),
+    {
+      renames: renames.map(parseRename),
+    },
+  );
+  if (autogenerate && !changed) return undefined;
+  const id = checkRevisionId(options.id ?? revisionId(checkMessage(message), now));
+  const sql = autogenerate ? { up, down } : emptySql;
+  const revision = { id, message, parents, ...sql, snapshot, createdAt: now, empty: !autogenerate };
+  const { folder, manifest } = await writeRevision(directory, revision);
+  const advice: string[] = [];
+  if (/^-- Look here:/m.test(up + down) && autogenerate)
+    advice.push('Read the lines that begin with "-- Look here:"');
+  if (autogenerate) {
+    for (const [name, text] of Object.entries({ up, down })) {
+      const losses = describeLosses(text);
+      if (losses.length > 0) advice.push(`${name}.sql loses ${losses.join(", ")}`);
+    }
+    for (const rename of suggestions) {
+      advice.push(
+        `Dropped and added, or renamed? To keep what it holds: rm -r ${shown(folder)}, then again with --rename '${rename.replaceAll("'", "'\\''")}'`,
+      );
+    }
+  }
+  if (!autogenerate) advice.push("Write up.sql and down.sql; both may hold several statements");
+  if (!autogenerate && changed) {
+    advice.push("drizzle/schema differs from the newest revision: the SQL has to bring the schema there");
+  }
+  advice.push(
+    manifest.compatible
+      ? "The release before it should work on it (manifest.json says compatible)"
+      : "The release before it may not work on it (manifest.json says not compatible)",
+  );
+  return { id, folder: shown(folder), advice };
+}
+
+function headToFollow(revisions: readonly Revision[], name: string | undefined): string {
+  if (name === undefined) return oneHead(revisions);
+  const { id } = findRevision(revisions, name);
+  const heads = headsOf(revisions);
+  if (heads.includes(id)) return id;
+  throw new Conflict(`Revision ${id} is not a head: a revision follows ${heads.join(" or ")}`);
+}
+
+const emptySql = {
+  up: "-- Write here what changes.",
+  down: "-- Write here what takes it back. If nothing can, replace this by the mark (see svc database revision --help).",
+};
+
+/**
+ * Writes a revision that follows all heads and changes nothing, once they have been applied in every order.
+ * @returns undefined when there is one head only
+ * @throws Conflict when two heads change one thing in different ways, or nothing is there to try them on
+ */
+export async function mergeHeads(options: {
+  message?: string;
+  id?: string;
+  now: Date;
+  directory?: string;
+  /** The heads that are meant; all, if left out. */
+  heads?: readonly string[];
+  /** A database beside which others may be created, to try the heads on. */
+  url?: string;
+  /** Do not try. */
+  unchecked?: boolean;
+}): Promise<Created | undefined> {
+  const { now, directory = revisionsDirectory, url, unchecked = false } = options;
+  assertSourceTree();
+  const revisions = await readRevisionsFrom(directory);
+  const heads = headsOf(revisions);
+  const meant = new Set((options.heads ?? heads).map((name) => findRevision(revisions, name).id));
+  if (heads.length < 2) return undefined;
+  const missing = heads.filter((head) => !meant.has(head));
+  if (missing.length > 0 || meant.size !== heads.length) {
+    throw new Conflict(`A merge joins all heads, which are ${heads.join(", ")}: svc database merge`);
+  }
+  const message = checkMessage(options.message ?? "merge");
+  const id = checkRevisionId(options.id ?? revisionId(message, now));
+  const snapshot = await mergeSnapshots(revisions, (head) => readSnapshot(directory, head));
+  if (!unchecked) {
+    if (url === undefined) {
+      throw new Conflict(
+        "Whether the heads contradict each other shows only in PostgreSQL: set SVC_DATABASE_URL to a server where svc may create databases, or add --unchecked",
+      );
+    }
+    await tryOrders(url, revisions);
+  }
+  const nothing = "-- Nothing: it joins lines of revisions.";
+  const revision = { id, message, parents: heads, up: nothing, down: nothing, snapshot, createdAt: now };
+  const { folder } = await writeRevision(directory, revision);
+  return { id, folder: shown(folder), advice: [] };
+}
+
+/** What drizzle/schema differs in from the head's snapshot, as SQL; empty when in nothing. */
+export async function pendingSql(
+  directory = revisionsDirectory,
+  schema?: Record<string, unknown>,
+): Promise<string> {
+  const { generate } = await generator();
+  const revisions = await readRevisionsFrom(directory);
+  const previous = revisions.length > 0 ? await readSnapshot(directory, oneHead(revisions)) : undefined;
+  const { changed, up } = await generate(previous, schema ?? (await sourceSchema()));
+  return changed ? up : "";
+}
+
+function checkMessage(message: string): string {
+  if (message.trim() === "")
+    throw new InvalidInput("message", "-m is empty: say in a few words what the revision does");
+  return message;
+}
+
+/** Both need the source: drizzle-kit is no part of a release. */
+async function generator() {
+  assertSourceTree();
+  return import("../generate/index.ts");
+}
+
+async function sourceSchema(): Promise<Record<string, unknown>> {
+  return import("../schema/index.ts");
+}
+
+function assertSourceTree(): void {
+  if (!hasSourceTree) {
+    throw new SvcError(
+      "configuration",
+      "Revisions are written in a clone of the source: this is the executable",
+    );
+  }
+}
+
+function shown(folder: string): string {
+  const path = relative(process.cwd(), folder);
+  return path.startsWith("..") ? folder : path;
+}

@@ -1,0 +1,256 @@
+import { describe, expect, test } from "bun:test";
+import { openSql, type Sql } from "../client.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { downgrade } from "./downgrade.ts";
+import { lockKey } from "./lock.ts";
+import { downgradeScript } from "./script.ts";
+import { findFaults, repair } from "./stamp.ts";
+import { createRevisionTable, readApplied } from "./store.ts";
+import { upgrade } from "./upgrade.ts";
+
+const first = testRevision(
+  "1",
+  [],
+  "create table a (id int, b int)",
+  "-- svc: data-loss table a\ndrop table a;",
+);
+const second = testRevision(
+  "2",
+  ["1"],
+  "alter table a add column c int",
+  "-- svc: data-loss column a.c\nalter table a drop column c;",
+);
+
+/** A database with these revisions, and a client for it. */
+async function at(...revisions: ReturnType<typeof testRevision>[]) {
+  const database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions });
+  const sql = openSql(url, { max: 1 });
+  return {
+    url,
+    sql,
+    [Symbol.asyncDispose]: async () => {
+      await sql.end();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function appliedIds(sql: Sql): Promise<string[]> {
+  return ((await readApplied(sql)) ?? []).map(({ id }) => id);
+}
+
+test("goes back one revision, by the SQL of the database and not of the release", async () => {
+  await using db = await at(first, second);
+  // An older release: it knows neither the second revision nor its way back.
+  expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["2"], head: "1" });
+  expect(await appliedIds(db.sql)).toEqual(["1"]);
+  expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["1"], head: "base" });
+  expect(downgrade({ url: db.url, revisions: [first] })).rejects.toThrow("nothing to take back");
+  expect(downgrade({ url: db.url, revisions: [first], target: "-0" })).rejects.toThrow("-0 is no step back");
+});
+
+describe("a way back that was changed in the database", () => {
+  async function overwritten() {
+    const db = await at(first, second);
+    await db.sql`update revision set down_sql = 'alter table a drop column b' where id = '2'`;
+    return db;
+  }
+  const revisions = [first, second];
+
+  test("is not gone: the files vouch for another one", async () => {
+    await using db = await overwritten();
+    const refusal = "The way back of revision 2 was changed in the database";
+    expect(downgrade({ url: db.url, revisions })).rejects.toThrow(refusal);
+    expect(downgradeScript({ url: db.url, revisions })).rejects.toThrow(refusal);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
+  test("is not gone by an older release either, which has no file to compare it with", async () => {
+    await using db = await overwritten();
+    const older = { url: db.url, revisions: [first] };
+    const refusal = "svc database repair 2 --accept of the release that has them";
+    await expect(downgrade(older)).rejects.toThrow(refusal);
+    await expect(downgradeScript(older)).rejects.toThrow(refusal);
+    expect(await findFaults(older)).toMatchObject([{ id: "2", kind: "edited" }]);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
+  test("is not one that an earlier release recorded by the checksum of its generated SQL", async () => {
+    await using db = await at(first, second);
+    await db.sql`update revision set manifest = jsonb_set(manifest, '{checksums,down}', '"of the generated SQL"')`;
+    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
+    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
+  });
+
+  test("is found and mended by repair", async () => {
+    await using db = await overwritten();
+    expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);
+    expect(await repair({ url: db.url, revisions, decision: "accept" })).toEqual(["2"]);
+    expect(await findFaults({ url: db.url, revisions })).toEqual([]);
+    expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
+  });
+});
+
+test("up, down and up again is where it was", async () => {
+  await using db = await at(first, second);
+  await downgrade({ url: db.url, revisions: [first, second], target: "base" });
+  expect(await db.sql`select to_regclass('a') as a`).toMatchObject([{ a: null }]);
+  expect((await upgrade({ url: db.url, revisions: [first, second] })).applied).toEqual(["1", "2"]);
+});
+
+describe("what would be lost", () => {
+  test("is named before anything is changed, and needs to be allowed", async () => {
+    await using db = await at(first, second);
+    await db.sql`insert into a (id, c) values (1, 2)`;
+    const { url } = db;
+    const revisions = [first, second];
+    expect(downgrade({ url, revisions, target: "base" })).rejects.toThrow(
+      "This would lose the values of a.c, the rows of a.",
+    );
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+    expect(await downgrade({ url, revisions, target: "base", allowDataLoss: true })).toMatchObject({
+      head: "base",
+    });
+  });
+
+  test("is nothing where no row has a value", async () => {
+    await using db = await at(first, second);
+    await db.sql`insert into a (id) values (1)`;
+    expect(await downgrade({ url: db.url, revisions: [first, second] })).toMatchObject({ reverted: ["2"] });
+    expect(downgrade({ url: db.url, revisions: [first, second] })).rejects.toThrow("the rows of a");
+  });
+
+  test("in other words is always a loss", async () => {
+    const narrow = testRevision(
+      "3",
+      [],
+      "create table n (a int)",
+      "-- svc: data-loss what is longer\ndrop table n;",
+    );
+    await using db = await at(narrow);
+    expect(downgrade({ url: db.url, revisions: [narrow] })).rejects.toThrow("what is longer");
+  });
+});
+
+test("without a way back nothing of the plan is run", async () => {
+  const last = testRevision("3", ["2"], "alter table a add column d int", "alter table a drop column d;");
+  const oneWay = testRevision("2", ["1"], "select 1", "-- svc: irreversible the old names are gone");
+  await using db = await at(first, oneWay, last);
+  const goBack = downgrade({ url: db.url, revisions: [first, oneWay, last], target: "1" });
+  expect(goBack).rejects.toThrow("Revision 2 cannot be taken back: the old names are gone");
+  await goBack.catch(() => {});
+  expect(await appliedIds(db.sql)).toEqual(["1", "2", "3"]);
+});
+
+test("without a way back there is no script for it either", async () => {
+  const oneWay = testRevision("1", [], "select 1", "-- svc: irreversible the old names are gone");
+  await using db = await at(oneWay);
+  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow("cannot be taken back");
+  await db.sql`update revision set state = 'reverting'`;
+  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow(
+    "was interrupted while reverting",
+  );
+});
+
+test("down SQL that fails leaves the revision as it was, and says where", async () => {
+  const broken = testRevision(
+    "1",
+    [],
+    "create table a (id int)",
+    "drop table a;\nselect nothing_of_that_name;",
+  );
+  await using db = await at(broken);
+  expect(downgrade({ url: db.url, revisions: [broken] })).rejects.toThrow(
+    'down.sql of revision 1, line 2: column "nothing_of_that_name" does not exist',
+  );
+  expect(await appliedIds(db.sql)).toEqual(["1"]);
+  expect(await db.sql`select to_regclass('a') is not null as a`).toMatchObject([{ a: true }]);
+});
+
+describe("what is found out only on the way", () => {
+  test("a loss behind a rename: that step is refused, with nothing lost", async () => {
+    const add = testRevision(
+      "2",
+      ["1"],
+      "alter table a add column x int",
+      "-- svc: data-loss column a.x\nalter table a drop column x;",
+    );
+    const rename = testRevision("3", ["2"], "alter table a rename x to y", "alter table a rename y to x;");
+    await using db = await at(first, add, rename);
+    await db.sql`insert into a (id, y) values (1, 2)`;
+    const goBack = downgrade({ url: db.url, revisions: [first, add, rename], target: "1" });
+    expect(goBack).rejects.toThrow("the values of a.x");
+    await goBack.catch(() => {});
+    expect(await db.sql`select x from a`).toMatchObject([{ x: 2 }]);
+    expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
+  });
+
+  test("a downgrade that was interrupted is finished, and counts", async () => {
+    const index = testRevision(
+      "2",
+      ["1"],
+      "-- svc: no-transaction\ncreate index concurrently i on a (id);",
+      "-- svc: no-transaction\ndrop index concurrently i;",
+    );
+    await using db = await at(first, index);
+    await db.sql`update revision set state = 'reverting' where id = '2'`;
+    expect(await downgrade({ url: db.url, revisions: [first, index] })).toEqual({
+      reverted: ["2"],
+      head: "1",
+    });
+  });
+});
+
+describe("an older release leaves the triggers of a newer one alone", () => {
+  const novel = `create function svc_novel() returns trigger language plpgsql as 'begin return new; end';
+    create trigger svc_novel before insert on a for each row execute function svc_novel()`;
+  const newer = testRevision("2", ["1"], novel, "drop trigger svc_novel on a; drop function svc_novel();", {
+    compatible: true,
+  });
+  const newest = testRevision("3", ["2"], "select 1", "-- touches challenge", { compatible: true });
+  const isThere = async (sql: Sql) =>
+    (await sql`select from pg_trigger where tgname = 'svc_novel'`).length === 1;
+  const note = (sql: Sql, { id, checksum, down, manifest }: ReturnType<typeof testRevision>) =>
+    sql`insert into revision (id, checksum, down_sql, manifest) values (${id}, ${checksum}, ${down}, ${JSON.stringify(manifest)}::text::jsonb)`;
+
+  test("when it finds nothing to do, and when it takes some of that release back", async () => {
+    await using db = await at(first);
+    await db.sql.unsafe(novel);
+    await note(db.sql, newer);
+    await note(db.sql, newest);
+    expect(await upgrade({ url: db.url, revisions: [first] })).toMatchObject({ applied: [], head: "3" });
+    expect(await isThere(db.sql)).toBe(true);
+    expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["3"], head: "2" });
+    expect(await isThere(db.sql)).toBe(true);
+    expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["2"], head: "1" });
+    expect(await isThere(db.sql)).toBe(false);
+  });
+
+  test("when that release upgrades while it waits", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const sql = openSql(url, { max: 1 });
+    await sql`select pg_advisory_lock(${lockKey})`;
+    const { promise: waiting, resolve: waits } = Promise.withResolvers<string>();
+    const older = upgrade({ url, revisions: [first], notice: waits });
+    await waiting;
+    await createRevisionTable(sql);
+    await sql.unsafe(`${first.up}; ${novel}`);
+    await note(sql, first);
+    await note(sql, newer);
+    await sql`select pg_advisory_unlock(${lockKey})`;
+    expect(await older).toMatchObject({ applied: [], head: "2" });
+    expect(await isThere(sql)).toBe(true);
+    await sql.end();
+  });
+});
+
+test("settings that one revision makes are not those of the next", async () => {
+  const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 1");
+  const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.05)");
+  await using db = await at(sets, next);
+  expect(await db.sql`select to_regclass('public.here') is not null as here`).toMatchObject([{ here: true }]);
+});

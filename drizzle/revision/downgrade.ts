@@ -1,0 +1,68 @@
+import { Conflict } from "../../platform/errors.ts";
+import { applyDown } from "./apply.ts";
+import { withLock } from "./lock.ts";
+import { refuseLosses } from "./loss.ts";
+import { readMarks } from "./marks.ts";
+import { isOverwritten, planDowngrade } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import type { Applied } from "./store.ts";
+import { syncTriggers } from "./triggers.ts";
+import {
+  afterStep,
+  type ChangeOptions,
+  countedDown,
+  headText,
+  isOurs,
+  lockOptions,
+  readyRevisions,
+} from "./upgrade.ts";
+
+/**
+ * Takes revisions back, by default exactly one: each in its own transaction, by the SQL that the database keeps, so
+ * that an older release can take back what only a newer one knows.
+ *
+ * @throws Conflict when rows or values would be lost and `allowDataLoss` is not given, before anything is changed;
+ * when there is no way back; see also `upgrade`
+ */
+export async function downgrade(options: ChangeOptions): Promise<{ reverted: string[]; head: string }> {
+  const known = options.revisions ?? (await readRevisions());
+  return withLock(lockOptions(options, "svc database downgrade"), async (sql) => {
+    const { applied, finished } = await readyRevisions(sql, known);
+    const target = countedDown(options.target ?? "-1", "-", finished.length);
+    const plan = target === "-0" && finished.length > 0 ? [] : planDowngrade(known, applied, target);
+    for (const row of plan) refuseNoWay(row, known);
+    if (!options.allowDataLoss) {
+      const scripts = plan.map(({ down }) => down);
+      await refuseLosses(sql, scripts, `svc database downgrade ${options.target ?? "-1"}`);
+    }
+    let left = applied;
+    for (const row of plan) {
+      options.begin?.(row.id);
+      left = left.filter(({ id }) => id !== row.id);
+      // What is left of a newer release has triggers that this one does not know.
+      const after = isOurs(known, left) ? afterStep(row.down) : undefined;
+      const { allowDataLoss, notice } = options;
+      await applyDown(sql, row, { allowDataLoss, after, onRetry: notice });
+      options.log?.(row.id);
+    }
+    if (isOurs(known, left)) await syncTriggers(sql, { onRetry: options.notice });
+    return { reverted: [...finished, ...plan.map(({ id }) => id)], head: headText(known, left) };
+  });
+}
+
+/** @throws Conflict where there is no way back, or none that the files vouch for */
+export function refuseNoWay(row: Applied, known: readonly Revision[]): void {
+  const { id, down, manifest } = row;
+  if (isOverwritten(row, known)) {
+    const isOurs = known.some((revision) => revision.id === id);
+    throw new Conflict(
+      `The way back of revision ${id} was changed in the database: to take that of its files, svc database repair ${id} --accept${isOurs ? "" : " of the release that has them"}`,
+    );
+  }
+  const { irreversible } = readMarks(down);
+  if (irreversible === undefined && !manifest.irreversible) return;
+  const reason = irreversible ? `: ${irreversible}` : "";
+  throw new Conflict(
+    `Revision ${id} cannot be taken back${reason}. A backup of before it can: svc database restore`,
+  );
+}

@@ -1,0 +1,145 @@
+import type { Sql } from "../connection/sql.ts";
+import { errorCode } from "../database_error.ts";
+import { Conflict } from "../../platform/errors.ts";
+import { whenFree } from "./apply.ts";
+import { literal } from "../sql_text.ts";
+import { withLock } from "./lock.ts";
+import { ask } from "./session.ts";
+
+/** A database, for a person who is asked whether it is the right one. */
+export interface DatabaseDescription {
+  name: string;
+  /** Host and port. */
+  where: string;
+  /** Tables of the schema `public`. */
+  tables: number;
+  /** Tables, and whatever else `drop` would remove. */
+  objects: number;
+  /** Other sessions that use it now. */
+  sessions: number;
+}
+
+/** @throws Unavailable when PostgreSQL does not answer or refuses us */
+export async function describeDatabase(url: string): Promise<DatabaseDescription> {
+  return ask(url, async (sql) => {
+    const [row] = await sql`
+      select current_database() as name,
+        (select count(*)::int from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')) as tables,
+        (select count(*)::int from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend') as sessions`;
+    const objects = await sql.unsafe(objectsIn(ownSchemas));
+    const { hostname, port } = new URL(url);
+    return {
+      name: String(row?.name),
+      where: `${hostname || "this machine"}${port ? `:${port}` : ""}`,
+      tables: Number(row?.tables),
+      objects: objects.length,
+      sessions: Number(row?.sessions),
+    };
+  });
+}
+
+/** Drops everything in the schemas that are ours but what extensions own. @returns how many tables there were */
+export async function dropAll(url: string, patience?: number): Promise<number> {
+  return withLock({ url, patience, purpose: "svc database drop" }, async (sql) => {
+    let tables = 0;
+    await whenFree("drop", undefined, () =>
+      sql.begin(async (transaction) => {
+        tables = await dropEverything(transaction);
+      }),
+    );
+    return tables;
+  });
+}
+
+/** `public`, and the schema of pg-boss, which a revision makes. */
+const ownSchemas = ["public", "pgboss"];
+
+/**
+ * What stands in these schemas and belongs neither to an extension nor to a table (its sequences, its partitions); and
+ * the schemas themselves, but for `public` and those that an extension is in.
+ */
+const objectsIn = (schemas: readonly string[]) => `
+  with space as (
+    select oid, nspname, quote_ident(nspname) || '.' as prefix from pg_namespace
+    where nspname in (${schemas.map(literal).join(", ")})
+  ), own as (
+    select c.oid, 'pg_class'::regclass as catalog, s.prefix || quote_ident(c.relname) as name, case c.relkind
+        when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' when 'f' then 'foreign table'
+        when 'c' then 'type' else 'table' end as kind
+      from pg_class c join space s on s.oid = c.relnamespace where c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+    union all
+    select p.oid, 'pg_proc'::regclass,
+      s.prefix || quote_ident(p.proname) || '(' || pg_get_function_identity_arguments(p.oid) || ')',
+      case p.prokind when 'a' then 'aggregate' when 'p' then 'procedure' else 'function' end
+      from pg_proc p join space s on s.oid = p.pronamespace
+    union all
+    select t.oid, 'pg_type'::regclass, s.prefix || quote_ident(t.typname),
+      case t.typtype when 'd' then 'domain' else 'type' end
+      from pg_type t join space s on s.oid = t.typnamespace where t.typtype in ('e', 'd', 'r')
+    union all
+    select oid, 'pg_namespace'::regclass, quote_ident(nspname), 'schema' from space where nspname <> 'public'
+      and not exists (select from pg_extension where extnamespace = space.oid)
+  )
+  select kind, name from own
+  where not exists (select from pg_depend d
+    where d.classid = own.catalog and d.objid = own.oid and d.objsubid = 0
+      and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))`;
+
+/**
+ * Object by object, since the schema itself may belong to somebody else, and never with CASCADE: what in another schema
+ * leans on one of ours is named, and nothing is dropped. Tables go at once, for they may refer to one another; the rest
+ * in as many rounds as it takes.
+ *
+ * @throws Conflict naming what stands in the way
+ */
+export async function dropEverything(
+  sql: Pick<Sql, "unsafe">,
+  schemas: readonly string[] = ownSchemas,
+): Promise<number> {
+  const rows = await sql.unsafe(objectsIn(schemas));
+  const tables = rows.filter(({ kind }) => kind === "table").map(({ name }) => name);
+  const others = rows
+    .filter(({ kind }) => kind !== "table")
+    .map(({ kind, name }) => `${kind} if exists ${name}`);
+  const all = [...(tables.length > 0 ? [`table if exists ${tables.join(", ")}`] : []), ...others];
+  if (all.length === 0) return 0;
+  try {
+    await sql.unsafe(dropInRounds(all));
+  } catch (error) {
+    if (errorCode(error) !== stillNeeded) throw error;
+    const [reason] = (error as Error).message.split("\n");
+    throw new Conflict(`Nothing was dropped: ${reason}`, { cause: error });
+  }
+  return tables.length;
+}
+
+/** dependent_objects_still_exist */
+const stillNeeded = "2BP01";
+
+/** On the server, where an error that is expected ends no transaction. */
+function dropInRounds(all: readonly string[]): string {
+  return `do $svc_drop$
+declare
+  remaining text[] := array[${all.map(literal).join(", ")}];
+  kept text[];
+  what text;
+  reason text;
+begin
+  while cardinality(remaining) > 0 loop
+    kept := '{}';
+    foreach what in array remaining loop
+      begin
+        execute 'drop ' || what;
+      exception when dependent_objects_still_exist then
+        get stacked diagnostics reason = pg_exception_detail;
+        kept := kept || what;
+      end;
+    end loop;
+    if cardinality(kept) = cardinality(remaining) then
+      raise exception '%', reason using errcode = 'dependent_objects_still_exist';
+    end if;
+    remaining := kept;
+  end loop;
+end $svc_drop$`;
+}

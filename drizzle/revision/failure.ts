@@ -1,0 +1,68 @@
+import { errorCode, isPostgresError, operatorsError } from "../database_error.ts";
+import { SvcError } from "../../platform/errors.ts";
+import type { Statement } from "./statements.ts";
+
+/** What is known of a step that failed. */
+export interface Failure {
+  /** `up.sql of revision ID` */
+  what: string;
+  /** The file. */
+  text: string;
+  /** The statement that failed; undefined where the connection broke, or the commit failed. */
+  statement?: Statement;
+  /** Where in the file PostgreSQL found the fault. */
+  offset?: number;
+  /** What is so now, and what to type. */
+  next: string;
+}
+
+/**
+ * The error of a step, for a person: file, line and reason, the beginning of the statement, and what to do next.
+ * @returns the error itself when it is none of PostgreSQL's or of the network's; one line where nothing can be written
+ */
+export function explainFailure(error: unknown, { what, text, statement, offset, next }: Failure): unknown {
+  if (error instanceof SvcError) return error;
+  const known = operatorsError(error);
+  if (known === error && !isPostgresError(error)) return error;
+  // The fault of no statement: this database takes no writes.
+  if (errorCode(error) === "25006") return known;
+  const at = offset ?? statement?.start;
+  const line = at === undefined ? "" : `, line ${text.slice(0, at).split("\n").length}`;
+  const lines = [
+    `${what}${line}: ${reasonFor(error, known)}`,
+    ...(statement
+      ? [`  ${beginningOf(text.slice(statement.start, statement.offset + statement.text.length))}`]
+      : []),
+    next,
+  ];
+  const code = known instanceof SvcError ? known.code : "configuration";
+  return new SvcError(code, lines.join("\n"), { cause: error });
+}
+
+/** Whether a statement failed, and the connection is still there. */
+export function isStatementError(error: unknown): error is Error & { code: string; position?: string } {
+  return isPostgresError(error) && (error as { severity?: string }).severity === "ERROR";
+}
+
+function reasonFor(error: unknown, known: unknown): string {
+  if (!isStatementError(error)) return known instanceof SvcError ? known.detail : (error as Error).message;
+  const { message, detail, where } = error as Error & { detail?: string; where?: string };
+  const context = where?.split("\n").find((line) => /^PL\/pgSQL function .+ line \d+/.test(line));
+  return [
+    message + (context ? ` (${context})` : ""),
+    // Of objects that depend on one another; elsewhere the detail may hold a row.
+    ...(errorCode(error) === "2BP01" && detail ? [detail.replaceAll("\n", ", ")] : []),
+    // Elsewhere a schema that is missing is `public`; here the statement names it.
+    ...(known instanceof SvcError && errorCode(error) !== "3F000" ? [known.detail] : []),
+    ...(errorCode(error) === "25001"
+      ? ["Begin the file with a line `-- svc: no-transaction`, and let it hold that statement alone"]
+      : []),
+  ].join(". ");
+}
+
+const longest = 120;
+
+function beginningOf(statement: string): string {
+  const line = statement.replace(/\s+/g, " ").trim();
+  return line.length > longest ? `${line.slice(0, longest)}…` : line;
+}

@@ -1,0 +1,129 @@
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
+
+/** A revision as far as order is concerned. */
+export interface Node {
+  id: string;
+  parents: readonly string[];
+}
+
+/** The revisions that no other one follows, in order of id. One head is what a release has. */
+export function headsOf(revisions: readonly Node[]): string[] {
+  const followed = new Set(revisions.flatMap((revision) => revision.parents));
+  return revisions
+    .map((revision) => revision.id)
+    .filter((id) => !followed.has(id))
+    .sort();
+}
+
+/**
+ * All revisions, each behind its parents; among those that may come next, by id.
+ * @throws SvcError `configuration` when a parent is missing or the graph has a circle
+ */
+export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
+  const known = new Map(revisions.map((revision) => [revision.id, revision]));
+  const waitsFor = new Map<string, number>();
+  const followers = new Map<string, T[]>();
+  for (const revision of revisions) {
+    for (const parent of revision.parents) {
+      if (!known.has(parent))
+        throw new SvcError("configuration", `Revision ${revision.id} follows ${parent}, which is not there`);
+      const list = followers.get(parent);
+      if (list) list.push(revision);
+      else followers.set(parent, [revision]);
+    }
+    waitsFor.set(revision.id, revision.parents.length);
+  }
+  const order: T[] = [];
+  const ready = revisions.filter(({ parents }) => parents.length === 0);
+  const byId = (a: T, b: T) => (a.id < b.id ? -1 : 1);
+  ready.sort(byId);
+  while (ready.length > 0) {
+    const next = ready.shift()!;
+    order.push(next);
+    let added = false;
+    for (const follower of followers.get(next.id) ?? []) {
+      const left = waitsFor.get(follower.id)! - 1;
+      waitsFor.set(follower.id, left);
+      if (left === 0) added = ready.push(follower) > 0;
+    }
+    if (added) ready.sort(byId);
+  }
+  if (order.length < revisions.length) {
+    const done = new Set(order);
+    const circle = revisions.filter((revision) => !done.has(revision)).map(({ id }) => id);
+    throw new SvcError("configuration", `Revisions ${circle.join(", ")} form a circle`);
+  }
+  return order;
+}
+
+/** A revision's ancestors and itself. */
+export function withAncestors(revisions: readonly Node[], id: string): Set<string> {
+  const parents = new Map(revisions.map((revision) => [revision.id, revision.parents]));
+  return reach(id, (at) => parents.get(at) ?? []);
+}
+
+/** What follows a revision, near and far, without itself. */
+export function descendantsOf(revisions: readonly Node[], id: string): Set<string> {
+  const children = new Map<string, string[]>();
+  for (const revision of revisions) {
+    for (const parent of revision.parents)
+      children.set(parent, [...(children.get(parent) ?? []), revision.id]);
+  }
+  const found = reach(id, (at) => children.get(at) ?? []);
+  found.delete(id);
+  return found;
+}
+
+function reach(from: string, next: (id: string) => readonly string[]): Set<string> {
+  const found = new Set([from]);
+  // A Set is walked in order of insertion, also what is inserted while it is walked.
+  for (const id of found) for (const other of next(id)) found.add(other);
+  return found;
+}
+
+/**
+ * The revision that a person means: its id, a beginning of it that no other one has, `head`, or one of these with `+N`
+ * or `-N` for N revisions further or back (`base+1` is the first).
+ * @throws InvalidInput `revision`
+ */
+export function findRevision<T extends Node>(revisions: readonly T[], name: string): T {
+  const exact = revisions.find(({ id }) => id === name);
+  if (exact) return exact;
+  if (name === "head" || name === "heads") return theHead(revisions, name);
+  const [match, ...others] = name === "" ? [] : revisions.filter(({ id }) => id.startsWith(name));
+  if (others.length > 0) {
+    const all = [match!, ...others].map(({ id }) => id).join(", ");
+    throw new InvalidInput("revision", `${name} is the beginning of several revisions: ${all}`);
+  }
+  if (match) return match;
+  const [, start, sign, count] = /^(.+)([+-])(\d+)$/.exec(name) ?? [];
+  if (start !== undefined)
+    return stepsFrom(revisions, name, start, sign === "+" ? Number(count) : -Number(count));
+  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
+}
+
+function theHead<T extends Node>(revisions: readonly T[], name: string): T {
+  const heads = headsOf(revisions);
+  const head = revisions.find(({ id }) => id === heads[0]);
+  if (head && heads.length === 1) return head;
+  throw new InvalidInput(
+    "revision",
+    `${name} is not one revision: the heads are ${heads.join(", ") || "none"}`,
+  );
+}
+
+function stepsFrom<T extends Node>(revisions: readonly T[], name: string, start: string, count: number): T {
+  let at = start === "base" ? undefined : findRevision(revisions, start);
+  for (let left = Math.abs(count); left > 0; left -= 1) {
+    const next: T[] = revisions.filter((one) => {
+      if (count < 0) return at?.parents.includes(one.id);
+      return at ? one.parents.includes(at.id) : one.parents.length === 0;
+    });
+    const ids = next.map(({ id }) => id).join(", ");
+    if (next.length > 1) throw new InvalidInput("revision", `${name} is not one revision: it may be ${ids}`);
+    at = next[0];
+    if (!at) break;
+  }
+  if (at) return at;
+  throw new InvalidInput("revision", `There is no revision ${name}: svc database history lists them`);
+}

@@ -1,0 +1,104 @@
+import { sha256Hex } from "../../platform/secret.ts";
+import { InvalidInput } from "../../platform/errors.ts";
+import { descendantsOf, findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
+import { readRevisions } from "./read.ts";
+import { ask } from "./session.ts";
+import { judge, type SchemaStatus } from "./status.ts";
+import { type Applied, readApplied } from "./store.ts";
+
+/** How a database's schema suits this release. @throws Unavailable when PostgreSQL does not answer or refuses us */
+export async function inspectDatabase(url: string): Promise<SchemaStatus> {
+  const [known, applied] = await Promise.all([readRevisions(), appliedOf(url)]);
+  return judge(known, applied);
+}
+
+/** One revision as the history tells of it. */
+export interface HistoryEntry {
+  id: string;
+  parents: string[];
+  message: string;
+  /** null: not applied. undefined: no database was asked. */
+  appliedAt?: Date | null;
+  state?: Applied["state"];
+  /** Only the database knows it. */
+  unknown: boolean;
+  createdAt: string;
+  compatible: boolean;
+  transactional: boolean;
+  irreversible: boolean;
+  /** Whether a person has changed the SQL since it was generated. */
+  edited: boolean;
+}
+
+/** All revisions of the release, and those that only the database has; newest first. */
+export async function history(url?: string): Promise<HistoryEntry[]> {
+  const known = inOrder(await readRevisions()).reverse();
+  const applied = url === undefined ? undefined : await appliedOf(url);
+  const entries = known.map(({ id, parents, up, down, manifest }): HistoryEntry => {
+    const row = applied?.find((one) => one.id === id);
+    const { checksums } = manifest;
+    return {
+      id,
+      parents,
+      message: manifest.message,
+      ...(applied ? { appliedAt: row?.appliedAt ?? null, state: row?.state } : {}),
+      unknown: false,
+      createdAt: manifest.created_at,
+      compatible: manifest.compatible,
+      transactional: manifest.transactional,
+      irreversible: manifest.irreversible,
+      edited: checksums.up !== sha256Hex(up) || checksums.down !== sha256Hex(down),
+    };
+  });
+  const foreign = (applied ?? [])
+    .filter(({ id }) => !known.some((revision) => revision.id === id))
+    .map(({ id, parents, manifest, appliedAt, state }): HistoryEntry => ({
+      id,
+      parents,
+      message: manifest.message ?? "",
+      appliedAt,
+      state,
+      unknown: true,
+      createdAt: manifest.created_at ?? "",
+      compatible: manifest.compatible === true,
+      transactional: manifest.transactional !== false,
+      irreversible: manifest.irreversible === true,
+      edited: false,
+    }))
+    .reverse();
+  return [...foreign, ...entries];
+}
+
+/**
+ * The entries from one revision to another, both included: `FROM:TO`, where either may be left out, and each may be `base`,
+ * `current`, `current-N`, `-N` for the same, or what `findRevision` knows.
+ * @throws InvalidInput `range`
+ */
+export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
+  const [from = "", to = "", ...more] = range.split(":");
+  if (!range.includes(":") || more.length > 0) {
+    throw new InvalidInput("range", `"${range}" is no range: write FROM:TO, as ${range || "base"}:head`);
+  }
+  const after = from === "" || from === "base" ? [] : endsOf(entries, from);
+  const before = to === "" ? [] : endsOf(entries, to);
+  const isAfter = (id: string) =>
+    after.length === 0 || after.some((end) => end === id || descendantsOf(entries, end).has(id));
+  const isBefore = (id: string) => to === "" || before.some((end) => withAncestors(entries, end).has(id));
+  return entries.filter(({ id }) => isAfter(id) && isBefore(id));
+}
+
+function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
+  if (name === "base") return [];
+  // As for Alembic, `-2` is `current-2`.
+  const [asked, steps = ""] = /^(?=.)(?:current)?([+-]\d+)?$/.exec(name) ?? [];
+  if (asked === undefined) return [findRevision(entries, name).id];
+  if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
+    throw new InvalidInput("range", "What is current only a database knows: set SVC_DATABASE_URL");
+  }
+  const heads = headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
+  return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
+}
+
+async function appliedOf(url: string): Promise<Applied[]> {
+  return ask(url, async (sql) => (await readApplied(sql)) ?? []);
+}

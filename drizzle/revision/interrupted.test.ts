@@ -1,0 +1,169 @@
+import { describe, expect, test } from "bun:test";
+import { openSql, type Sql } from "../client.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { downgrade } from "./downgrade.ts";
+import { findFaults, repair } from "./stamp.ts";
+import { upgrade } from "./upgrade.ts";
+
+const table = testRevision("1", [], "create table a (id int)", "drop table a;");
+const concurrent = testRevision(
+  "2",
+  ["1"],
+  "-- svc: no-transaction\ncreate index concurrently a_idx on a (id);",
+  "-- svc: no-transaction\ndrop index concurrently a_idx;",
+);
+const known = [table, concurrent];
+
+const isValid = async (sql: Sql, name: string) =>
+  (await sql`select indisvalid as valid from pg_index where indexrelid = to_regclass(${name})`)[0]?.valid;
+
+describe("a statement that allows no transaction", () => {
+  test("goes up and down, and is recorded", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known });
+    await using sql = closing(url);
+    expect(await isValid(sql.client, "a_idx")).toBe(true);
+    expect(await sql.client`select id, state from revision order by id`).toEqual(
+      expect.arrayContaining([{ id: "2", state: "applied" }]),
+    );
+    await downgrade({ url, revisions: known });
+    expect(await isValid(sql.client, "a_idx")).toBeUndefined();
+    expect((await upgrade({ url, revisions: known })).applied).toEqual(["2"]);
+  });
+
+  test("without the mark says how to give it", async () => {
+    await using database = await createEmptyTestDatabase();
+    const unmarked = testRevision("2", ["1"], "create index concurrently a_idx on a (id)");
+    expect(upgrade({ url: database.url, revisions: [table, unmarked] })).rejects.toThrow(
+      "-- svc: no-transaction",
+    );
+  });
+
+  test("that was interrupted is run again; an index that is not valid is dropped first", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known, target: "1" });
+    await using sql = closing(url);
+    await sql.client`insert into a values (1), (1)`;
+    // What a killed run leaves behind: the note that it began, and an index that is not valid.
+    await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
+      values ('2', ${concurrent.checksum}, ${concurrent.down}, '{"parents": ["1"]}', 'applying')`;
+    await sql.client`create unique index concurrently a_idx on a (id)`.catch(() => {});
+    expect(await isValid(sql.client, "a_idx")).toBe(false);
+    expect(await upgrade({ url, revisions: known })).toMatchObject({ head: "2" });
+    expect(await isValid(sql.client, "a_idx")).toBe(true);
+  });
+
+  test("that was done, but not noted, is noted", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known });
+    await using sql = closing(url);
+    await sql.client`update revision set state = 'applying' where id = '2'`;
+    await upgrade({ url, revisions: known });
+    await sql.client`update revision set state = 'reverting' where id = '2'`;
+    await sql.client`drop index a_idx`;
+    await upgrade({ url, revisions: known, target: "1" });
+    expect(await sql.client`select id from revision`).toEqual([{ id: "1" }] as never);
+  });
+
+  test("an index of that name that somebody else made is not taken for ours", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions: known, target: "1" });
+    await using sql = closing(url);
+    await sql.client`create index a_idx on a ((id + 1))`;
+    expect(upgrade({ url, revisions: known })).rejects.toThrow("already exists");
+  });
+});
+
+test("that PostgreSQL refuses had no effect: it is applied again once its file is right", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const wrong = testRevision(
+    "2",
+    ["1"],
+    "-- svc: no-transaction\ncreate index concurrently a_idx on a (nope);",
+  );
+  expect(upgrade({ url, revisions: [table, wrong] })).rejects.toThrow('column "nope" does not exist');
+  expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"], head: "2" });
+});
+
+test("that PostgreSQL refuses is not half-way, up or down", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const refused = "-- svc: no-transaction\nalter system set nothing_of_that_name = 1;";
+  await using sql = closing(url);
+  expect(upgrade({ url, revisions: [table, testRevision("2", ["1"], refused)] })).rejects.toThrow(
+    "nothing_of_that_name",
+  );
+  expect([...(await sql.client`select id, state from revision`)]).toEqual([{ id: "1", state: "applied" }]);
+  const back = [table, testRevision("2", ["1"], "select 1", refused)];
+  await upgrade({ url, revisions: back });
+  expect(downgrade({ url, revisions: back })).rejects.toThrow("nothing_of_that_name");
+  expect([...(await sql.client`select id, state from revision order by id`)]).toEqual([
+    { id: "1", state: "applied" },
+    { id: "2", state: "applied" },
+  ]);
+});
+
+test("whose file was corrected after an interruption is applied as it is now, all of it", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions: [table] });
+  await using sql = closing(url);
+  await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', 'other', 'other', '{"parents": ["1"]}', 'applying')`;
+  expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"] });
+  expect(await sql.client`select down_sql from revision where id = '2'`).toMatchObject([
+    { down_sql: concurrent.down },
+  ]);
+});
+
+test("without a name an index cannot be found again: refused", async () => {
+  await using database = await createEmptyTestDatabase();
+  const unnamed = testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently on a (id);");
+  expect(upgrade({ url: database.url, revisions: [table, unnamed] })).rejects.toThrow("needs a name");
+});
+
+test("of which nobody can tell whether it took effect: a person decides", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  const unclear = testRevision("2", ["1"], "-- svc: no-transaction\nalter system set work_mem = '5MB'");
+  const revisions = [table, unclear];
+  await upgrade({ url, revisions, target: "1" });
+  await using sql = closing(url);
+  const interrupt = () => sql.client`
+    insert into revision (id, checksum, down_sql, manifest, state)
+    values ('2', ${unclear.checksum}, '', '{"parents": ["1"]}', 'applying')`;
+  await interrupt();
+  const goOn = upgrade({ url, revisions });
+  expect(goOn).rejects.toThrow("svc database repair 2 --applied (or --not-applied)");
+  await goOn.catch(() => {});
+  expect(await findFaults({ url, revisions })).toMatchObject([{ id: "2", kind: "interrupted" }]);
+  expect(await repair({ url, revisions, id: "2", decision: "applied" })).toEqual(["2"]);
+  expect(await upgrade({ url, revisions })).toMatchObject({ applied: [], head: "2" });
+  expect(repair({ url, revisions, id: "2", decision: "applied" })).rejects.toThrow("is not interrupted");
+});
+
+test("an edit that a person stands for replaces what the database keeps", async () => {
+  await using database = await createEmptyTestDatabase();
+  const { url } = database;
+  await upgrade({ url, revisions: [table] });
+  const edited = [testRevision("1", [], "create table a (id int)", "drop table a cascade;")];
+  expect(await findFaults({ url, revisions: edited })).toMatchObject([{ id: "1", kind: "edited" }]);
+  expect(await repair({ url, revisions: edited, decision: "accept" })).toEqual(["1"]);
+  await using sql = closing(url);
+  expect(await sql.client`select down_sql from revision`).toEqual([
+    { down_sql: "drop table a cascade;" },
+  ] as never);
+  expect(await upgrade({ url, revisions: edited })).toMatchObject({ applied: [] });
+  expect(await repair({ url, revisions: edited, decision: "accept" })).toEqual([]);
+});
+
+function closing(url: string) {
+  const client = openSql(url, { max: 1 });
+  return { client, [Symbol.asyncDispose]: () => client.end() };
+}

@@ -1,0 +1,216 @@
+import { describe, expect, test } from "bun:test";
+import { openSql } from "../client.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { downgrade } from "./downgrade.ts";
+import { describeLosses } from "./loss.ts";
+import type { Revision } from "./read.ts";
+import { downgradeScript, upgradeScript } from "./script.ts";
+import { splitStatements } from "./statements.ts";
+import { readApplied } from "./store.ts";
+import { upgrade } from "./upgrade.ts";
+
+/** A database with `first` applied and some rows in it. */
+async function filled(first: string, rows: string) {
+  const database = await createEmptyTestDatabase();
+  const { url } = database;
+  const base = testRevision("1", [], first);
+  await upgrade({ url, revisions: [base] });
+  const sql = openSql(url, { max: 1 });
+  await sql.unsafe(rows);
+  return {
+    url,
+    sql,
+    base,
+    applied: async () => ((await readApplied(sql)) ?? []).map(({ id }) => id),
+    [Symbol.asyncDispose]: async () => {
+      await sql.end();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const table = 'create table report (id int primary key, note text, "order" text)';
+
+describe("upgrade", () => {
+  test.each([
+    [
+      "a column with values",
+      "drop table if exists none; alter table report drop column note",
+      "the values of report.note",
+    ],
+    ["a table with rows", "drop table report", "the rows of report"],
+    ["all rows of a table", "truncate report", "the rows of report"],
+    [
+      "a column whose name is a reserved word",
+      'alter table report drop "order"',
+      "the values of report.order",
+    ],
+    [
+      "what is marked",
+      "-- svc: data-loss column report.note where length(note) > 2 -- long notes\nupdate report set note = left(note, 2)",
+      "the values of report.note: long notes",
+    ],
+    [
+      "what was renamed in the same revision",
+      "alter table report rename note to remark;\nalter table report drop column remark",
+      "the values of report.remark",
+    ],
+    [
+      "one that sets no other column free",
+      "alter table only report alter column note drop not null, drop column if exists note cascade",
+      "the values of report.note",
+    ],
+  ])("stops before %s, and goes on when that is allowed", async (_, up, what) => {
+    await using db = await filled(table, "insert into report values (1, 'abc', 'x')");
+    const { url, base } = db;
+    const revisions = [base, testRevision("2", ["1"], up)];
+    const refused = upgrade({ url, revisions });
+    expect(refused).rejects.toThrow(
+      `This would lose ${what}. Make a backup (svc database dump), then: svc database upgrade --allow-data-loss`,
+    );
+    await refused.catch(() => {});
+    expect(await db.applied()).toEqual(["1"]);
+    expect([...(await db.sql`select note, "order" from report`)]).toEqual([{ note: "abc", order: "x" }]);
+    expect((await upgrade({ url, revisions, allowDataLoss: true })).applied).toEqual(["2"]);
+  });
+
+  test.each([
+    ["a column without values", "alter table report drop note", "insert into report values (1)"],
+    ["a table without rows", "drop table report", ""],
+    [
+      "a column that holds its default",
+      "alter table report drop priority",
+      "alter table report add priority int not null default 3; insert into report values (1)",
+    ],
+    [
+      "values that are said to be elsewhere",
+      "-- svc: no-data-loss copied to the log\nalter table report drop note",
+      "insert into report values (1, 'abc')",
+    ],
+    [
+      "values for which the condition does not hold",
+      "-- svc: data-loss column report.note where length(note) > 3\nalter table report alter note type varchar(3)",
+      "insert into report values (1, 'abc')",
+    ],
+    [
+      "a constraint",
+      "alter table report drop constraint report_pkey",
+      "insert into report values (1, 'abc')",
+    ],
+  ])("does not stop at %s", async (_, up, rows) => {
+    await using db = await filled(table, rows);
+    const revisions = [db.base, testRevision("2", ["1"], up)];
+    expect((await upgrade({ url: db.url, revisions })).applied).toEqual(["2"]);
+  });
+
+  test.each([
+    ["a value that is not the default", "int not null default 3", "4"],
+    ["a default that is another one for each row", "uuid not null default gen_random_uuid()", "default"],
+    ["no value where the others have the default", "int default 3", "default), (2, null, null, null"],
+  ])("stops before %s", async (_, type, value) => {
+    await using db = await filled(
+      table,
+      `alter table report add extra ${type}; insert into report values (1, null, null, ${value})`,
+    );
+    const revisions = [db.base, testRevision("2", ["1"], "alter table report drop extra")];
+    expect(upgrade({ url: db.url, revisions })).rejects.toThrow(
+      "This would lose the values of report.extra.",
+    );
+  });
+
+  test("a new database has nothing to lose: what a revision wrote, a later one may drop", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const seed = testRevision("1", [], "create table t (id int); insert into t values (1)");
+    const revisions = [seed, testRevision("2", ["1"], "drop table t")];
+    expect((await upgrade({ url, revisions })).applied).toEqual(["1", "2"]);
+  });
+
+  test("a database with somebody's tables is no new one", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    const sql = openSql(url, { max: 1 });
+    await sql.unsafe("create table t (id int); insert into t values (1)");
+    await sql.end();
+    expect(upgrade({ url, revisions: [testRevision("1", [], "drop table t")] })).rejects.toThrow(
+      "the rows of t",
+    );
+  });
+
+  test("rows that are written while it waits for the table are seen", async () => {
+    await using db = await filled(table, "");
+    const { url, sql, base } = db;
+    const revisions = [base, testRevision("2", ["1"], "drop table report")];
+    await sql.unsafe("begin; insert into report values (1)");
+    const { promise: retried, resolve } = Promise.withResolvers<string>();
+    const change = upgrade({ url, revisions, notice: resolve });
+    await retried;
+    await sql.unsafe("commit");
+    await expect(change).rejects.toThrow("This would lose the rows of report.");
+    expect(await db.applied()).toEqual(["1"]);
+  }, 20_000);
+
+  test("the script for psql stops there too, unless that is allowed", async () => {
+    await using db = await filled(table, "insert into report values (1, 'abc')");
+    const { url, sql, base } = db;
+    const revisions = [base, testRevision("2", ["1"], "alter table report drop column note;", "select 1")];
+    const play = async (script: string) => {
+      for (const { text } of splitStatements(script)) await sql.unsafe(text);
+    };
+    const refused = play(await upgradeScript({ url, revisions }));
+    expect(refused).rejects.toThrow("This would lose the values of report.note");
+    await refused.catch(() => {});
+    await sql.unsafe("rollback");
+    await play(await upgradeScript({ url, revisions, allowDataLoss: true }));
+    expect(await db.applied()).toEqual(["1", "2"]);
+    expect(await downgradeScript({ url, revisions })).not.toContain("svc_loss");
+  });
+});
+
+describe("downgrade", () => {
+  test("stops at a table called like a keyword only when it has rows", async () => {
+    for (const name of ["user", "order", "table", 'Odd "one"; --', "two  spaces", "a\nbreak"]) {
+      const quoted = `"${name.replaceAll('"', '""')}"`;
+      const mark = name === "a\nbreak" ? 'U&"a\\000abreak"' : quoted;
+      const plain = /^[a-z]+$/.test(name) ? name : mark;
+      const down = `-- svc: data-loss table ${plain}\ndrop table ${quoted};`;
+      const revision = testRevision("1", [], `create table ${quoted} (id int)`, down);
+      await using database = await createEmptyTestDatabase();
+      const { url } = database;
+      const revisions: Revision[] = [revision];
+      await upgrade({ url, revisions });
+      expect(await downgrade({ url, revisions })).toMatchObject({ reverted: ["1"] });
+      await upgrade({ url, revisions });
+      const sql = openSql(url, { max: 1 });
+      await sql.unsafe(`insert into ${quoted} values (1)`);
+      await sql.end();
+      expect(downgrade({ url, revisions })).rejects.toThrow(`This would lose the rows of ${plain}.`);
+      expect(await downgrade({ url, revisions, allowDataLoss: true })).toMatchObject({ reverted: ["1"] });
+    }
+  });
+});
+
+test("what a text may lose is told by its marks, else by its statements", () => {
+  expect(
+    describeLosses(`drop table if exists a, "b c", x.d cascade;
+      alter table team drop column search, drop name;
+      alter table if exists t add e int, drop f, drop column "g h", drop constraint i, alter j drop default;
+      truncate table only k, l *;
+      -- svc: data-loss what is longer
+      update t set m = left(m, 3);
+      create function n() returns void language sql as 'drop table o';
+      -- svc: no-data-loss empty since 2020
+      drop table p;`),
+  ).toEqual([
+    ...[
+      "the rows of a",
+      'the rows of "b c"',
+      "the rows of x.d",
+      "the values of team.name",
+      "the values of t.f",
+      'the values of t."g h"',
+    ],
+    ...["the rows of k", "the rows of l", "what is longer"],
+  ]);
+});

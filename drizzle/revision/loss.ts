@@ -1,0 +1,242 @@
+import type { Sql } from "../connection/sql.ts";
+import { triggers } from "../triggers/index.ts";
+import { nameAt } from "./additive.ts";
+import { errorCode } from "../database_error.ts";
+import { Conflict } from "../../platform/errors.ts";
+import { type Loss, marksIn, readMarks } from "./marks.ts";
+import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
+import { type Statement, splitStatements, wordsOf } from "./statements.ts";
+
+/** A statement, and what it would lose if there is something to lose. */
+export interface Losing {
+  statement: Statement;
+  losses: Loss[];
+}
+
+/**
+ * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that by what they are
+ * (DROP TABLE, DROP COLUMN, TRUNCATE) need one and have none.
+ */
+export function losingStatements(sql: string): Losing[] {
+  const marks = marksIn(sql);
+  let next = 0;
+  return splitStatements(sql).flatMap((statement) => {
+    const end = statement.offset + statement.text.length;
+    const from = next;
+    while (next < marks.length && marks[next]!.at < end) next += 1;
+    const own = marks.slice(from, next);
+    const isJudged = own.some(({ word }) => word === "data-loss" || word === "no-data-loss");
+    const marked = own.flatMap(({ at }) => readMarks(sql.slice(at).split("\n", 1)[0]!).losses);
+    const losses = isJudged ? marked : impliedLosses(statement.text);
+    return losses.length === 0 ? [] : [{ statement, losses }];
+  });
+}
+
+function impliedLosses(text: string): Loss[] {
+  // Most statements, at the price of one look.
+  if (!/\b(drop|truncate)\b/i.test(text)) return [];
+  const words = wordsOf(text);
+  const [first, second] = words;
+  if (first === "TRUNCATE") return namesFrom(words, second === "TABLE" ? 2 : 1).map(lossOfTable);
+  if (first === "DROP" && second === "TABLE") return namesFrom(words, 2).map(lossOfTable);
+  if (first === "ALTER" && second === "TABLE") return droppedColumns(words);
+  return [];
+}
+
+const lossOfTable = (table: string): Loss => ({ kind: "table", table });
+
+/** `IF EXISTS ONLY a, b.c *` */
+function namesFrom(words: readonly string[], from: number): string[] {
+  const names: string[] = [];
+  let at = afterNoise(words, from);
+  for (;;) {
+    const { name, end } = nameAt(words, at);
+    if (name !== '""') names.push(name);
+    at = words[end] === "*" ? end + 1 : end;
+    if (words[at] !== ",") return names;
+    at = afterNoise(words, at + 1);
+  }
+}
+
+function afterNoise(words: readonly string[], from: number): number {
+  let at = from;
+  if (words[at] === "IF") at += 2;
+  return words[at] === "ONLY" ? at + 1 : at;
+}
+
+/** `ALTER TABLE t ADD ..., DROP COLUMN IF EXISTS c CASCADE, DROP d` */
+function droppedColumns(words: readonly string[]): Loss[] {
+  const { name: table, end } = nameAt(words, afterNoise(words, 2));
+  const losses: Loss[] = [];
+  let depth = 0;
+  let begins = true;
+  for (let at = end; at < words.length; at += 1) {
+    const word = words[at]!;
+    if (word === "*" && at === end) continue;
+    if (begins && word === "DROP" && words[at + 1] !== "CONSTRAINT") {
+      let name = at + 1;
+      if (words[name] === "COLUMN") name += 1;
+      const { name: column } = nameAt(words, afterNoise(words, name));
+      if (!isDerived(table, column)) losses.push({ kind: "column", table, column });
+    }
+    if (word === "(") depth += 1;
+    if (word === ")") depth -= 1;
+    begins = word === "," && depth === 0;
+  }
+  return losses;
+}
+
+/** Whether a trigger of ours makes the column from others, as it will again. */
+function isDerived(table: string, column: string): boolean {
+  return triggers.some(
+    ({ table: own, fill }) => quoted(own) === table && fill && quoted(fill.column) === column,
+  );
+}
+
+/** What all of a revision's SQL may lose, for a person. */
+export function describeLosses(sql: string): string[] {
+  return losingStatements(sql).flatMap(({ losses }) => losses.map(describe));
+}
+
+function describe(loss: Loss): string {
+  switch (loss.kind) {
+    case "table":
+      return `the rows of ${shown(loss.table)}`;
+    case "column":
+      return `the values of ${shown(loss.table)}.${shown(loss.column)}${loss.where ? `: ${loss.words ?? loss.where}` : ""}`;
+    case "sequence":
+      return `the position of ${shown(loss.sequence)}`;
+    case "other":
+      return loss.text;
+  }
+}
+
+const shown = (written: string) => shownName(nameParts(written));
+
+/** SQLSTATE of a guard that has found something; no class of PostgreSQL begins like it. */
+const lossCode = "SVC01";
+
+/**
+ * Looks for what a whole plan would lose, before any of it is run: an empty table is no loss, nor is a column that holds
+ * nothing but its default. What a step of the plan makes or renames cannot be seen yet; see `lossGuard`.
+ *
+ * @throws Conflict naming what would be lost
+ */
+export async function refuseLosses(
+  sql: Pick<Sql, "unsafe">,
+  scripts: readonly string[],
+  command: string,
+): Promise<void> {
+  const losses = scripts.flatMap((script) => losingStatements(script).flatMap((losing) => losing.losses));
+  if (losses.length === 0) return;
+  try {
+    await sql.unsafe(guardBlock(losses, "plan"));
+  } catch (error) {
+    throw lossRefusal(error, command) ?? error;
+  }
+}
+
+/** The refusal of a guard, as what the command says; undefined for any other error. */
+export function lossRefusal(error: unknown, command: string): Conflict | undefined {
+  if (errorCode(error) !== lossCode) return undefined;
+  const { message } = error as Error;
+  return new Conflict(`${message}. Make a backup (svc database dump), then: ${command} --allow-data-loss`, {
+    cause: error,
+  });
+}
+
+/**
+ * The statement to run directly before one that may lose something, in its transaction: it locks the tables, so that
+ * nobody adds rows meanwhile, and fails if there is something to lose. Empty where only words say what is lost, which
+ * counts when the plan is looked at.
+ */
+export function lossGuard(losses: readonly Loss[]): string {
+  const real = losses.filter(({ kind }) => kind !== "other");
+  return real.length === 0 ? "" : guardBlock(real, "step");
+}
+
+/** A revision's SQL with the guards in it, for a script. */
+export function withGuards(text: string): string {
+  let sql = "";
+  let copied = 0;
+  for (const { statement, losses } of losingStatements(text)) {
+    const guard = lossGuard(losses);
+    sql += text.slice(copied, statement.offset) + (guard && `${guard}\n\n`);
+    copied = statement.offset;
+  }
+  return sql + text.slice(copied);
+}
+
+function guardBlock(losses: readonly Loss[], stage: "plan" | "step"): string {
+  const checks = losses.map((loss) => check(loss, stage)).join("\n");
+  let tag = "$svc_loss$";
+  while (checks.includes(tag)) tag = tag.replace(/\$$/, "_$");
+  return `do ${tag}
+declare lost text[] := '{}'; is_lost boolean; usual text; kind "char";
+begin
+${checks}
+  if cardinality(lost) > 0 then
+    raise exception using errcode = '${lossCode}', message = 'This would lose ' || array_to_string(lost, ', '),
+      hint = 'To drop them: --allow-data-loss';
+  end if;
+end ${tag};`;
+}
+
+/** On the server, where nothing is asked of what does not exist, and where a condition that fails ends no transaction. */
+function check(loss: Loss, stage: "plan" | "step"): string {
+  const add = `lost := lost || ${literal(describe(loss))}::text;`;
+  if (loss.kind === "other") return `  ${add}`;
+  const name = sqlName(loss.kind === "sequence" ? loss.sequence : loss.table);
+  const isThere = `to_regclass(${literal(name)}) is not null`;
+  const lock =
+    stage === "plan" || loss.kind === "sequence"
+      ? ""
+      : `
+    select relkind into kind from pg_class where oid = to_regclass(${literal(name)});
+    if kind in ('r', 'p') then execute ${literal(`lock table ${name} in access exclusive mode`)}; end if;`;
+  if (loss.kind !== "column") {
+    const rows = loss.kind === "table" ? `select from ${name}` : `select from ${name} where is_called`;
+    return `  if ${isThere} then${lock}
+    execute ${literal(`select exists (${rows})`)} into is_lost;
+    if is_lost then ${add} end if;
+  end if;`;
+  }
+  const column = nameParts(loss.column).at(-1)!;
+  const attribute = `attrelid = to_regclass(${literal(name)}) and attname = ${literal(column)} and not attisdropped and attgenerated = ''`;
+  const search =
+    loss.where === undefined ? unusualValue(name, column) : matching(name, column, loss.where, stage);
+  return `  if exists (select from pg_attribute where ${attribute}) then${lock}
+${search}
+    if is_lost then ${add} end if;
+  end if;`;
+}
+
+/** A column in which every row has its default comes back as it was. Of one that is volatile no row has the same. */
+function unusualValue(table: string, column: string): string {
+  const name = quoted(column);
+  const isUnset = `select exists (select from ${table} where ${name} is not null)`;
+  return `    select '(' || pg_get_expr(d.adbin, d.adrelid) || ')::' || format_type(a.atttypid, a.atttypmod) into usual
+      from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+      where d.adrelid = to_regclass(${literal(table)}) and a.attname = ${literal(column)} and not exists (
+        select from regexp_matches(d.adbin::text, ':(?:funcid|opfuncid) ([0-9]+)', 'g') as m
+          join pg_proc p on p.oid = m[1]::oid where p.provolatile = 'v');
+    execute ${literal(isUnset)} into is_lost;
+    if is_lost and usual is not null then
+      execute ${literal(`select exists (select from ${table} where ${name}::text is distinct from (`)} || usual || ')::text)' into is_lost;
+    end if;`;
+}
+
+/** A value that the conversion itself will refuse is not lost by it. */
+function matching(table: string, column: string, where: string, stage: "plan" | "step"): string {
+  const rows = `select from ${table} where ${quoted(column)} is not null and (${where})`;
+  const tolerated =
+    stage === "plan" ? "data_exception or syntax_error_or_access_rule_violation" : "data_exception";
+  return `    begin
+      execute ${literal(`select exists (${rows})`)} into is_lost;
+    exception when ${tolerated} then is_lost := false;
+    end;`;
+}
+
+function sqlName(written: string): string {
+  return nameParts(written).map(quoted).join(".");
+}

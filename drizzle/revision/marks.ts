@@ -1,0 +1,130 @@
+import { SvcError } from "../../platform/errors.ts";
+import { nameParts, shownName } from "../sql_text.ts";
+import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
+
+/**
+ * What a revision's SQL says of itself, in comments of their own line:
+ *
+ *     -- svc: no-transaction                  this one statement cannot run in a transaction
+ *     -- svc: irreversible REASON             there is no way back
+ *
+ * and above the statement that is meant:
+ *
+ *     -- svc: data-loss table NAME            the rows of this table are lost
+ *     -- svc: data-loss column TABLE.NAME     the values of this column are lost
+ *     -- svc: data-loss column TABLE.NAME where CONDITION -- WORDS    those for which the SQL condition holds
+ *     -- svc: data-loss position of sequence NAME    how far it has counted is lost
+ *     -- svc: data-loss TEXT                  something else is lost
+ *     -- svc: no-data-loss REASON             nothing is lost, although it drops a table or a column
+ */
+export interface Marks {
+  transactional: boolean;
+  /** Why there is no way back. */
+  irreversible?: string;
+  losses: Loss[];
+}
+
+export type Loss =
+  | { kind: "table"; table: string }
+  | { kind: "column"; table: string; column: string; where?: string; words?: string }
+  | { kind: "sequence"; sequence: string }
+  | { kind: "other"; text: string };
+
+/** One mark: its word, what follows it, and where the comment begins in the SQL. */
+export interface Mark {
+  word: string;
+  rest: string;
+  at: number;
+}
+
+/** The marks of a SQL text, in order. A line within a string or a function's body is none. */
+export function marksIn(sql: string): Mark[] {
+  if (!sql.includes("svc:")) return [];
+  return commentsOf(sql).flatMap(({ text, at }) => {
+    const [, mark] = text.match(/^--[ \t]*svc:[ \t]*(.*?)[ \t]*$/) ?? [];
+    const line = sql.slice(sql.lastIndexOf("\n", at - 1) + 1, at);
+    if (mark === undefined || line.trim() !== "") return [];
+    const [, word = "", rest = ""] = mark.match(/^(\S+)\s*(.*)$/) ?? [];
+    return [{ word, rest, at }];
+  });
+}
+
+/** @throws SvcError `configuration` for a mark that is none: a misspelt one would protect nothing */
+export function readMarks(sql: string): Marks {
+  const marks: Marks = { transactional: true, losses: [] };
+  for (const { word, rest } of marksIn(sql)) {
+    if (word === "no-transaction" && rest === "") marks.transactional = false;
+    else if (word === "irreversible") marks.irreversible = rest || "no reason is given";
+    else if (word === "data-loss") marks.losses.push(lossOf(rest));
+    else if (word === "no-data-loss" && rest !== "") continue;
+    else throw new SvcError("configuration", `unknown mark "-- svc: ${[word, rest].join(" ").trim()}"`);
+  }
+  return marks;
+}
+
+/** What a mark `data-loss` says is lost. What is not understood is a loss in other words, which always counts. */
+function lossOf(text: string): Loss {
+  const other: Loss = { kind: "other", text: text || "data" };
+  const [, kind, rest = ""] = text.match(/^(table|column|position of sequence) (\S.*)$/) ?? [];
+  const [, name = "", where] = rest.match(columnPattern) ?? [];
+  const parts = nameParts(kind === "column" ? name : rest);
+  if (parts.length === 0) return other;
+  if (kind === "table") return { kind, table: shownName(parts) };
+  if (kind !== "column") return { kind: "sequence", sequence: shownName(parts) };
+  if (parts.length < 2) return other;
+  const place = { kind, table: shownName(parts.slice(0, -1)), column: shownName(parts.slice(-1)) } as const;
+  if (where === undefined) return place;
+  const note = commentsOf(where).at(-1);
+  const words = note?.text.replace(/^--\s*/, "");
+  return {
+    ...place,
+    where: (note ? where.slice(0, note.at) : where).trim(),
+    ...(words ? { words } : {}),
+  };
+}
+
+/** A name, and the condition that may follow it. */
+const columnPattern =
+  /^((?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+))*)(?: where (.+))?$/i;
+
+const transactionWords = new Set([
+  "BEGIN",
+  "START",
+  "COMMIT",
+  "END",
+  "ROLLBACK",
+  "ABORT",
+  "SAVEPOINT",
+  "RELEASE",
+]);
+
+/**
+ * @throws SvcError `configuration` when the text holds more than it may: its own BEGIN or COMMIT would take the
+ * revision out of the transaction that records it; without one there is but a single statement to fail
+ */
+export function checkStatements(what: string, sql: string, { transactional }: Marks): void {
+  const statements = splitStatements(sql);
+  if (!transactional && statements.length > 1) {
+    const count = `${statements.length} statements`;
+    throw new SvcError(
+      "configuration",
+      `${what} runs without a transaction and so may hold one statement, not ${count}`,
+    );
+  }
+  for (const { text } of statements) {
+    const words = wordsOf(text);
+    const [first = "", second = ""] = words;
+    if (/^CREATE (UNIQUE )?INDEX CONCURRENTLY ON /.test(`${words.slice(0, 5).join(" ")} `)) {
+      throw new SvcError(
+        "configuration",
+        `${what}: an index that is made concurrently needs a name, to be found again`,
+      );
+    }
+    if (transactionWords.has(first) || (first === "PREPARE" && second === "TRANSACTION")) {
+      throw new SvcError(
+        "configuration",
+        `${what} holds ${first}: each revision has a transaction of its own`,
+      );
+    }
+  }
+}

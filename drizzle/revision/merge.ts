@@ -1,0 +1,122 @@
+import { Conflict, SvcError } from "../../platform/errors.ts";
+import { canonicalSchema, difference } from "./canonical.ts";
+import { headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
+import type { Revision } from "./read.ts";
+import { withScratchDatabase } from "./scratch.ts";
+import { ask } from "./session.ts";
+import { applyEach, upgrade } from "./upgrade.ts";
+import type { Snapshot } from "./write.ts";
+
+/** What both lines have in common and joined last; undefined where they began apart. */
+function commonAncestor(revisions: readonly Node[], left: string, right: string): string | undefined {
+  const [a, b] = [withAncestors(revisions, left), withAncestors(revisions, right)];
+  return inOrder([...revisions]).findLast(({ id }) => a.has(id) && b.has(id))?.id;
+}
+
+/**
+ * The schema of several heads together: what each of them changed since they parted.
+ * @throws Conflict naming what two of them changed in different ways
+ */
+export async function mergeSnapshots(
+  revisions: readonly Node[],
+  read: (id: string) => Promise<Snapshot>,
+): Promise<Snapshot> {
+  const [first, ...others] = headsOf(revisions);
+  const order = inOrder([...revisions]).map(({ id }) => id);
+  let merged = await read(first!);
+  const done = [first!];
+  for (const head of others) {
+    // The last that it has in common with any line that is merged already.
+    const common = done
+      .flatMap((other) => commonAncestor(revisions, other, head) ?? [])
+      .sort((a, b) => order.indexOf(b) - order.indexOf(a))[0];
+    const base = common === undefined ? {} : await read(common);
+    merged = mergeValues(base, merged, await read(head), []) as Snapshot;
+    done.push(head);
+  }
+  return { ...merged, id: crypto.randomUUID() };
+}
+
+/** Of three JSON values: the side that changed; where both changed, what is in them, one by one. */
+function mergeValues(base: unknown, left: unknown, right: unknown, path: string[]): unknown {
+  if (Bun.deepEquals(left, right) || Bun.deepEquals(base, right)) return left;
+  if (Bun.deepEquals(base, left)) return right;
+  // Each snapshot has its own id, and the id of the one before.
+  if (path.length === 1 && ["id", "prevId"].includes(path[0]!)) return left;
+  if (!isObject(left) || !isObject(right)) {
+    throw new Conflict(
+      `The heads cannot be merged: each changes ${path.join(" ") || "the schema"} in its own way. Make one of them agree by a revision of its own`,
+    );
+  }
+  const from = isObject(base) ? base : {};
+  const merged: Record<string, unknown> = {};
+  for (const key of new Set([...Object.keys(left), ...Object.keys(right)])) {
+    const value = mergeValues(from[key], left[key], right[key], [...path, key]);
+    if (value !== undefined) merged[key] = value;
+  }
+  return merged;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const advice = (head: string) =>
+  `Make one follow the other: delete drizzle/revisions/${head} and write it again with svc database revision, after what it contradicts`;
+
+/**
+ * Applies the heads to empty databases, each head first once, since a database may be at any of them: all have to end in
+ * the same schema.
+ *
+ * @throws Conflict when they do not; Unavailable when the user may not create a database
+ */
+export async function tryOrders(url: string, revisions: readonly Revision[]): Promise<void> {
+  const heads = headsOf(revisions);
+  const results: { order: string[]; schema: string }[] = [];
+  for (const first of heads) {
+    const order = [first, ...heads.filter((head) => head !== first)];
+    const schema = await withScratchDatabase(url, "svc database merge", async (scratch) => {
+      for (const [at, head] of order.entries()) {
+        await applyAfter(scratch, revisions, head, order.slice(0, at));
+      }
+      return ask(scratch, canonicalSchema);
+    });
+    results.push({ order, schema });
+  }
+  await withScratchDatabase(url, "svc database merge", (scratch) => applyEach(scratch, revisions));
+  const [one, ...others] = results;
+  for (const { order, schema } of others) {
+    const lines = difference(one!.schema, schema);
+    if (lines.length === 0) continue;
+    throw new Conflict(
+      [
+        `The heads cannot be merged: ${order.join(", ")} make another schema than ${one!.order.join(", ")}:`,
+        ...lines.slice(0, 10).map((line) => `  ${line.split("\n", 1)[0]}`),
+        advice(order[0]!),
+      ].join("\n"),
+    );
+  }
+}
+
+async function applyAfter(
+  url: string,
+  revisions: readonly Revision[],
+  head: string,
+  before: readonly string[],
+): Promise<void> {
+  try {
+    await upgrade({ url, revisions, target: head, allowDataLoss: true });
+  } catch (error) {
+    if (!(error instanceof SvcError) || error.code !== "configuration") throw error;
+    const where = before.length === 0 ? "by itself" : `after ${before.join(", ")}`;
+    const [line = "", statement = ""] = error.detail.split("\n");
+    throw new Conflict(
+      [
+        `The heads cannot be merged: ${head} cannot be applied ${where}`,
+        ...[line, statement].map((text) => `  ${text}`),
+        advice(head),
+      ].join("\n"),
+      { cause: error },
+    );
+  }
+}

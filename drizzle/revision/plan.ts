@@ -1,0 +1,157 @@
+import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
+import { descendantsOf, findRevision, headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
+import { sha256Hex } from "../../platform/secret.ts";
+import type { Revision } from "./read.ts";
+import type { Applied } from "./store.ts";
+
+/**
+ * What an upgrade to `target` has to apply, in order. `target`: `head`, `+N`, a revision or the beginning of its id.
+ *
+ * @throws Conflict when the release has several heads, or the database what this release does not know
+ * @throws InvalidInput for a target that is none
+ */
+export function planUpgrade(
+  known: readonly Revision[],
+  applied: readonly Applied[],
+  target = "head",
+): Revision[] {
+  const order = inOrder(known);
+  assertComparable(known, applied);
+  const done = new Set(applied.map(({ id }) => id));
+  const pending = order.filter(({ id }) => !done.has(id));
+  if (isHead(target)) {
+    oneHead(known);
+    return pending;
+  }
+  if (/^\+\d+$/.test(target)) {
+    oneHead(known);
+    const count = Number(target);
+    if (count === 0 || count > pending.length) {
+      throw new InvalidInput(
+        "revision",
+        `${target} is not possible: ${pending.length} revisions are not applied`,
+      );
+    }
+    return pending.slice(0, count);
+  }
+  if (target === "base" || /^-\d+$/.test(target)) {
+    throw new InvalidInput(
+      "revision",
+      "An upgrade goes to head, +N or a revision: back is svc database downgrade",
+    );
+  }
+  const wanted = withAncestors(known, findRevision(known, target).id);
+  return pending.filter(({ id }) => wanted.has(id));
+}
+
+/** Alembic says `heads` where there may be several; here an upgrade refuses those. */
+export function isHead(target: string): boolean {
+  return target === "head" || target === "heads";
+}
+
+/** The head of a release. @throws Conflict when there are several, by name */
+export function oneHead(known: readonly Node[]): string {
+  const heads = headsOf(known);
+  const [head, ...others] = heads;
+  if (head === undefined) throw new SvcError("configuration", "This release has no revision");
+  if (others.length > 0) {
+    throw new Conflict(
+      `The schema has ${heads.length} heads: ${heads.join(", ")}. Join them: svc database merge`,
+    );
+  }
+  return head;
+}
+
+/**
+ * What a downgrade to `target` has to take back, in order. `target`: `-N`, `base`, or the revision that stays as the
+ * newest of its line. Parents come from the database, so that what only a newer release knows can be taken back.
+ *
+ * @throws InvalidInput for a target that is none; Conflict when there is not so much to take back
+ */
+export function planDowngrade(known: readonly Node[], applied: readonly Applied[], target = "-1"): Applied[] {
+  const rows = withParents(known, applied);
+  const newestFirst = [...inOrder(rows)].reverse();
+  if (target === "base") return newestFirst;
+  if (/^-\d+$/.test(target)) return takeBack(rows, -Number(target));
+  if (isHead(target) || /^\+\d+$/.test(target)) {
+    throw new InvalidInput(
+      "revision",
+      "A downgrade goes to base, -N or a revision: on is svc database upgrade",
+    );
+  }
+  const stays = findRevision(
+    [...known, ...rows.filter(({ id }) => !known.some((revision) => revision.id === id))],
+    target,
+  );
+  if (!rows.some(({ id }) => id === stays.id)) {
+    throw new Conflict(`Revision ${stays.id} is not applied: svc database current shows what is`);
+  }
+  const gone = descendantsOf(rows, stays.id);
+  return newestFirst.filter(({ id }) => gone.has(id));
+}
+
+/** One after another, each time the head that was applied last. */
+function takeBack(rows: readonly Applied[], count: number): Applied[] {
+  if (count === 0) throw new InvalidInput("revision", "-0 is no step back");
+  if (rows.length === 0) throw new Conflict("There is nothing to take back: no revision is applied");
+  if (count > rows.length) {
+    throw new Conflict(`There are not ${count} revisions to take back: only ${rows.length} applied`);
+  }
+  let left = [...rows];
+  const plan: Applied[] = [];
+  for (let step = 0; step < count; step += 1) {
+    const heads = new Set(headsOf(left));
+    const last = left
+      .filter(({ id }) => heads.has(id))
+      .sort((a, b) => b.appliedAt.getTime() - a.appliedAt.getTime() || (a.id < b.id ? 1 : -1))[0]!;
+    plan.push(last);
+    left = left.filter((row) => row !== last);
+  }
+  return plan;
+}
+
+/**
+ * Whether somebody has written over the way back in the database: it is not that of the files it was taken from, or, where
+ * this release does not have them, not what was recorded with it.
+ */
+export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
+  const revision = known.find(({ id }) => id === row.id);
+  // Before what is recorded: earlier releases recorded the checksum of the SQL as it was generated.
+  if (revision?.checksum === row.checksum) return revision.down !== row.down;
+  const recorded = row.manifest.checksums?.down;
+  return recorded !== undefined && recorded !== sha256Hex(row.down);
+}
+
+/** The rows with their parents, without those that are not applied (somebody stamped). */
+export function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
+  const there = new Set(applied.map(({ id }) => id));
+  return applied.map((row) => {
+    const own = row.manifest.parents ?? known.find(({ id }) => id === row.id)?.parents ?? [];
+    return { ...row, parents: own.filter((id) => there.has(id)) };
+  });
+}
+
+/**
+ * Refuses a database that cannot be brought to our head: an edited revision, or one that we do not know, unless all
+ * that we do not know came on top of ours and leaves us working (a newer release has upgraded before us).
+ *
+ * @throws Conflict
+ */
+function assertComparable(known: readonly Revision[], applied: readonly Applied[]): void {
+  const ours = new Map(known.map((revision) => [revision.id, revision]));
+  const there = new Set(applied.map(({ id }) => id));
+  for (const row of applied) {
+    const revision = ours.get(row.id);
+    if (revision && revision.checksum !== row.checksum) {
+      throw new Conflict(
+        `Revision ${row.id} was edited after it had been applied: restore its files, or if the database is as they say: svc database repair --accept ${row.id}`,
+      );
+    }
+  }
+  const unknown = applied.filter(({ id }) => !ours.has(id));
+  if (unknown.length === 0) return;
+  if (known.every(({ id }) => there.has(id)) && unknown.every(({ manifest }) => manifest.compatible)) return;
+  throw new Conflict(
+    `The database has revision ${unknown.map(({ id }) => id).join(", ")}, which this release does not know: it is newer. Use the release that has it, or go back: svc database downgrade`,
+  );
+}

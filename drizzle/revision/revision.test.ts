@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
+import { openSql } from "../client.ts";
+import * as schema from "../schema/index.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { testRevision } from "../../tests/support/revision.ts";
+import { sha256Hex } from "../../platform/secret.ts";
+import { headsOf, inOrder } from "./graph.ts";
+import { readRevisions } from "./read.ts";
+import { upgrade } from "./upgrade.ts";
+
+const node = (id: string, ...parents: string[]) => ({ id, parents });
+
+describe("the graph", () => {
+  test("heads are what nothing follows", () => {
+    expect(headsOf([node("a"), node("b", "a"), node("c", "a")])).toEqual(["b", "c"]);
+  });
+
+  test("each revision comes behind its parents, whatever their names", () => {
+    const graph = [node("a", "z"), node("m", "a", "b"), node("z"), node("b", "z")];
+    expect(inOrder(graph).map(({ id }) => id)).toEqual(["z", "a", "b", "m"]);
+  });
+
+  test("a missing parent and a circle are named", () => {
+    expect(() => inOrder([node("a", "x")])).toThrow("a follows x");
+    expect(() => inOrder([node("a", "b"), node("b", "a")])).toThrow("a, b form a circle");
+  });
+});
+
+describe("upgrade", () => {
+  test("brings an empty database to head, twice changes nothing", async () => {
+    await using database = await createEmptyTestDatabase();
+    const revisions = await readRevisions();
+    const lines: string[] = [];
+    const first = await upgrade({ url: database.url, log: (line) => lines.push(line) });
+    expect(first.applied).toEqual(revisions.map(({ id }) => id));
+    expect(lines).toEqual(first.applied);
+    expect(await upgrade({ url: database.url })).toMatchObject({ applied: [], head: first.head });
+  });
+
+  test("of eight at once one works and none fails", async () => {
+    await using database = await createEmptyTestDatabase();
+    const results = await Promise.all(Array.from({ length: 8 }, () => upgrade({ url: database.url })));
+    expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
+  });
+
+  test("a revision that fails leaves nothing of itself and what was before it", async () => {
+    await using database = await createEmptyTestDatabase();
+    const known = [
+      testRevision("1", [], "create table one (id int)"),
+      testRevision("2", ["1"], "create table two (id int); select 1/0"),
+    ];
+    expect(upgrade({ url: database.url, revisions: known })).rejects.toThrow("division by zero");
+    const sql = openSql(database.url, { max: 1 });
+    expect(await sql`select id from revision`).toMatchObject([{ id: "1" }]);
+    expect(await sql`select to_regclass('two') as two`).toMatchObject([{ two: null }]);
+    await sql.end();
+  });
+
+  test("an edited and an unknown revision are refused by name", async () => {
+    await using database = await createEmptyTestDatabase();
+    const known = await readRevisions();
+    const { head } = await upgrade({ url: database.url });
+    const edited = known.map((revision) => ({ ...revision, checksum: "other" }));
+    expect(upgrade({ url: database.url, revisions: edited })).rejects.toThrow("was edited");
+    expect(upgrade({ url: database.url, revisions: [testRevision("other", [], "")] })).rejects.toThrow(head);
+  });
+
+  test("an old table of revisions, empty or not, gets the columns that it lacks", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    const old =
+      "id text primary key, checksum text not null, down_sql text not null, applied_at timestamptz not null default now()";
+    await sql.unsafe(`create table revision (${old})`);
+    expect((await upgrade({ url: database.url })).applied.length).toBeGreaterThan(0);
+    // And the same with a row of before the first release.
+    await sql`alter table revision drop column manifest, drop column state`;
+    expect(await upgrade({ url: database.url })).toMatchObject({ applied: [] });
+    await sql.end();
+  });
+
+  test("limits that the database presets do not cut a revision short", async () => {
+    await using database = await createEmptyTestDatabase();
+    const sql = openSql(database.url, { max: 1 });
+    const name = new URL(database.url).pathname.slice(1);
+    for (const limit of ["transaction_timeout", "statement_timeout", "idle_session_timeout"]) {
+      await sql.unsafe(`alter database "${name}" set ${limit} = '100ms'`);
+    }
+    const slow = [
+      testRevision("1", [], "select pg_sleep(0.3)"),
+      testRevision("2", ["1"], "select pg_sleep(0.3)"),
+    ];
+    expect(await upgrade({ url: database.url, revisions: slow })).toMatchObject({ applied: ["1", "2"] });
+    await sql.end();
+  });
+
+  test("two heads are refused by name", async () => {
+    const revisions = [testRevision("left", [], ""), testRevision("right", [], "")];
+    expect(upgrade({ url: "postgres://127.0.0.1:9/x", revisions })).rejects.toThrow("2 heads: left, right");
+  });
+
+  test("what an operator can cause is one clear sentence", async () => {
+    await using database = await createEmptyTestDatabase();
+    const url = new URL(database.url);
+    const variant = (change: Partial<URL>) => upgrade({ url: Object.assign(new URL(url), change).href });
+    expect(variant({ password: "wrong" })).rejects.toThrow("refuses this user or password");
+    expect(variant({ pathname: "/nowhere" })).rejects.toThrow("does not exist");
+    expect(variant({ port: "9" })).rejects.toThrow("does not answer");
+    const sql = openSql(database.url, { max: 1 });
+    await sql`do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$`;
+    await sql.end();
+    expect(upgrade({ url: database.url })).rejects.toThrow("read-only");
+  });
+});
+
+test("the newest revision's snapshot is the schema of the source: no change without a revision", async () => {
+  const revisions = await readRevisions();
+  const [head] = headsOf(revisions);
+  const snapshot = await import(`../../drizzle/revisions/${head}/snapshot.json`);
+  const current = generateDrizzleJson(schema as unknown as Record<string, unknown>, snapshot.default.id);
+  expect(await generateMigration(snapshot.default, current)).toEqual([]);
+});
+
+test("revisions stay as they were when they were released: databases know their checksums", async () => {
+  const newest = "20261122T1142_settings_that_processes_agree_on";
+  const released = (await readRevisions()).filter(({ id }) => id <= newest);
+  const lines = released.map(({ id, checksum }) => `${id} ${checksum}\n`).sort();
+  expect(sha256Hex(lines.join(""))).toBe("5377774c479d0daafb5a0e3a79cfc83c6dfa93b022c4c6eb4a71f725e0a8f5cc");
+});
+
+test("down takes back everything that up made", async () => {
+  await using database = await createEmptyTestDatabase();
+  await upgrade({ url: database.url });
+  const revisions = await readRevisions();
+  const sql = openSql(database.url, { max: 1 });
+  for (const revision of inOrder(revisions).toReversed()) await sql.unsafe(revision.down);
+  const left = await sql`select tablename from pg_tables where schemaname = 'public'`;
+  expect(left.map(({ tablename }) => tablename)).toEqual(["revision"]);
+  await sql.end();
+});

@@ -1,0 +1,151 @@
+import { Conflict, InvalidInput } from "../../platform/errors.ts";
+import { changesSettings } from "./apply.ts";
+import { refuseNoWay } from "./downgrade.ts";
+import { findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
+import { literal } from "../sql_text.ts";
+import { lockKey, settings } from "./lock.ts";
+import { withGuards } from "./loss.ts";
+import { checkStatements, readMarks } from "./marks.ts";
+import { isHead, planDowngrade, planUpgrade } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import {
+  type Applied,
+  forgetScript,
+  readApplied,
+  recordScript,
+  revisionColumns,
+  revisionTable,
+} from "./store.ts";
+
+import { ask } from "./session.ts";
+import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
+
+interface ScriptOptions {
+  /** Not asked for a range. */
+  url?: string;
+  /** See planUpgrade and planDowngrade; also a range `FROM:TO`, for a database that is at FROM. */
+  target?: string;
+  /** Leave out the guards, which stop the script where rows or values would be lost. */
+  allowDataLoss?: boolean;
+  revisions?: readonly Revision[];
+}
+
+/** The SQL that `upgrade` would run now, for a person who has to read or to run it with psql. Changes nothing. */
+export async function upgradeScript(options: ScriptOptions): Promise<string> {
+  const known = options.revisions ?? (await readRevisions());
+  const { allowDataLoss } = options;
+  const { applied, target } = await startOf(options, known);
+  const plan = planUpgrade(known, applied, target);
+  if (isRange(options.target) && plan.length === 0 && !isHead(target!)) {
+    const { id } = findRevision(known, target!);
+    if (!headsOf(applied).includes(id))
+      throw otherWay(options.target, `${id} does not come after`, "downgrade");
+  }
+  const steps = plan.map((revision) => {
+    const { id, up, manifest } = revision;
+    if (manifest.transactional && readMarks(up).transactional) {
+      return step({ id, file: "up.sql", text: up, book: recordScript(revision), allowDataLoss });
+    }
+    const done = `update public.revision set state = 'applied', applied_at = now() where id = ${literal(id)}`;
+    const begun = recordScript(revision, "applying");
+    return step({ id, file: "up.sql", text: up, book: done, begun, alone: true, allowDataLoss });
+  });
+  return script(steps, `${revisionTable};\n${revisionColumns};`);
+}
+
+/** The SQL that `downgrade` would run now. Changes nothing. */
+export async function downgradeScript(options: ScriptOptions): Promise<string> {
+  const known = options.revisions ?? (await readRevisions());
+  const { applied, target } = await startOf(options, known);
+  if (isRange(options.target) && !/^(base|heads?|[+-]\d+)$/.test(target!)) {
+    const { id } = findRevision(known, target!);
+    if (!applied.some((row) => row.id === id))
+      throw otherWay(options.target, `${id} does not come before`, "upgrade");
+  }
+  const plan = planDowngrade(known, applied, target);
+  for (const row of plan) refuseNoWay(row, known);
+  const { allowDataLoss } = options;
+  const steps = plan.map(({ id, down }) => {
+    const begun = `update public.revision set state = 'reverting' where id = ${literal(id)}`;
+    return step({ id, file: "down.sql", text: down, book: forgetScript(id), begun, allowDataLoss });
+  });
+  return script(steps, "");
+}
+
+function otherWay(range: string, what: string, command: string): InvalidInput {
+  const from = range.split(":", 1)[0] || "base";
+  return new InvalidInput("revision", `${what} ${from}: svc database ${command} ${range} --sql`);
+}
+
+/** Whether a target is `FROM:TO`, which needs no database. */
+export function isRange(target: string | undefined): target is string {
+  return target?.includes(":") === true;
+}
+
+async function startOf(
+  { url, target }: ScriptOptions,
+  known: readonly Revision[],
+): Promise<{ applied: Applied[]; target?: string }> {
+  if (!isRange(target)) return { applied: await readOnly(url!), target };
+  const [from = "", to = ""] = target.split(":");
+  if (to === "" || target.split(":").length > 2) {
+    throw new InvalidInput("revision", `"${target}" is no range: write FROM:TO, as base:head`);
+  }
+  const done = from === "" || from === "base" ? [] : withAncestors(known, findRevision(known, from).id);
+  const there = new Set(done);
+  const applied = inOrder(known)
+    .filter(({ id }) => there.has(id))
+    .map(({ id, checksum, down, parents, manifest }, at): Applied => {
+      const appliedAt = new Date(at);
+      return { id, checksum, down, parents, manifest, state: "applied", appliedAt };
+    });
+  return { applied, target: to };
+}
+
+/** @throws Conflict when a revision is half-way: what a script would have to do then is for `svc database upgrade` */
+async function readOnly(url: string): Promise<Applied[]> {
+  const applied = (await ask(url, readApplied)) ?? [];
+  const interrupted = applied.find(({ state }) => state !== "applied");
+  if (!interrupted) return applied;
+  throw new Conflict(
+    `Revision ${interrupted.id} was interrupted while ${interrupted.state}: run svc database upgrade`,
+  );
+}
+
+interface Step {
+  id: string;
+  file: "up.sql" | "down.sql";
+  text: string;
+  /** Records the step when it is done. */
+  book: string;
+  /** Records that a statement without a transaction is begun. */
+  begun?: string;
+  /** Without a transaction, whatever the text says. */
+  alone?: boolean;
+  allowDataLoss?: boolean;
+}
+
+function step({ id, file, text, book, begun = "", alone = false, allowDataLoss = false }: Step): string {
+  const marks = readMarks(text);
+  checkStatements(`${file} of revision ${id}`, text, marks);
+  const body = (allowDataLoss ? text : withGuards(text)).trim();
+  // A comment may stand at the end, behind a statement that nothing ends yet.
+  const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
+  const title = `-- Revision ${id}\n\n`;
+  const restore = changesSettings(text) ? `\n${settings}` : "";
+  if (marks.transactional && !alone) return `${title}begin;\n\n${ended}\n\n${book};\n\ncommit;\n${restore}`;
+  return `${title}${begun};\n\n${ended}\n\n${book};\n${restore}`;
+}
+
+function script(steps: readonly string[], before: string): string {
+  if (steps.length === 0) return "-- Nothing to do\n";
+  const lock = `do $$ begin
+  if not pg_try_advisory_lock(${lockKey}) then raise exception 'another schema change is running'; end if;
+end $$;`;
+  const unlock = `select pg_advisory_unlock(${lockKey});`;
+  const header = "-- For psql with ON_ERROR_STOP. Written by svc; nothing has been run.";
+  return [header, settings.trim(), lock, before, dropTriggersScript, ...steps, createTriggersScript(), unlock]
+    .filter(Boolean)
+    .map((part) => `${part}\n`)
+    .join("\n");
+}

@@ -1,0 +1,131 @@
+import { Conflict } from "../../platform/errors.ts";
+import { findRevision, inOrder, withAncestors } from "./graph.ts";
+import { type LockOptions, withLock } from "./lock.ts";
+import { isHead, isOverwritten, oneHead } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import { accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
+
+interface Options extends Pick<LockOptions, "url" | "patience"> {
+  revisions?: readonly Revision[];
+}
+
+/**
+ * Notes that the database is at `target` (`head`, `base`, or a revision) without running anything: for a schema that
+ * came there by another way. Revisions that this release does not know are left as they are unless it is `base`, or
+ * `purge` is given.
+ */
+export async function stamp({
+  url,
+  patience,
+  target,
+  purge = false,
+  revisions,
+}: Options & { target: string; purge?: boolean }): Promise<string[]> {
+  const known = revisions ?? (await readRevisions());
+  const id = isHead(target) ? oneHead(known) : target === "base" ? undefined : findRevision(known, target).id;
+  const wanted = id === undefined ? new Set<string>() : withAncestors(known, id);
+  return withLock({ url, patience, purpose: "svc database stamp" }, async (sql) => {
+    await createRevisionTable(sql);
+    await sql.begin(async (transaction) => {
+      const applied = (await readApplied(transaction as never)) ?? [];
+      const there = new Map(applied.map((row) => [row.id, row]));
+      for (const row of applied) {
+        const ours = known.some((revision) => revision.id === row.id);
+        if (!wanted.has(row.id) && (ours || purge || target === "base")) await forget(transaction, row.id);
+      }
+      for (const revision of inOrder(known)) {
+        if (!wanted.has(revision.id)) continue;
+        if (!there.has(revision.id)) await record(transaction, revision);
+        else if (there.get(revision.id)?.state !== "applied")
+          await setState(transaction, revision.id, "applied");
+      }
+    });
+    return id === undefined ? [] : [id];
+  });
+}
+
+/** What is wrong between files and database that only a person can decide. */
+export interface Fault {
+  id: string;
+  kind: "edited" | "unknown" | "interrupted" | "missing";
+  /** What is so, and the command that mends it. */
+  text: string;
+}
+
+export async function findFaults(options: Options): Promise<Fault[]> {
+  const known = options.revisions ?? (await readRevisions());
+  const checksums = new Map(known.map(({ id, checksum }) => [id, checksum]));
+  const { url, patience } = options;
+  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
+    const faults: Fault[] = [];
+    const applied = (await readApplied(sql)) ?? [];
+    for (const row of applied) {
+      const { id, state } = row;
+      if (state !== "applied") {
+        const text = `was interrupted while ${state}: svc database upgrade, or svc database repair ${id} --applied (or --not-applied)`;
+        faults.push({ id, kind: "interrupted", text });
+      } else if (!checksums.has(id) && isOverwritten(row, known)) {
+        const text = `has another way back in the database than was applied: svc database repair ${id} --accept, of the release that has its files`;
+        faults.push({ id, kind: "edited", text });
+      } else if (!checksums.has(id)) {
+        const text = row.manifest.compatible
+          ? "is not known to this release, and compatible with it"
+          : "is not known to this release: use the release that has it, or svc database downgrade";
+        faults.push({ id, kind: "unknown", text });
+      } else if (checksums.get(id) !== row.checksum) {
+        const text = `was edited after it had been applied: restore its files, or svc database repair ${id} --accept`;
+        faults.push({ id, kind: "edited", text });
+      } else if (isOverwritten(row, known)) {
+        const text = `has another way back in the database than its files say: svc database repair ${id} --accept takes theirs`;
+        faults.push({ id, kind: "edited", text });
+      }
+    }
+    const there = new Set(applied.map(({ id }) => id));
+    const [missing, ...others] = inOrder(known).filter(({ id }) => !there.has(id));
+    if (missing) {
+      const after =
+        others.length === 0
+          ? ""
+          : ` (nor ${others.length === 1 ? "is one" : `are ${others.length}`} after it)`;
+      const text = `is not applied${after}: svc database upgrade, which says what fails, if anything does`;
+      faults.push({ id: missing.id, kind: "missing", text });
+    }
+    return faults;
+  });
+}
+
+/**
+ * A person's decision about one revision, or with `accept` and no id about all edited ones. `accept`: the files are
+ * right; their down SQL and checksum replace those of the database. `applied`, `notApplied`: what became of a
+ * statement that was interrupted. Nothing of the schema is changed.
+ *
+ * @returns the ids that were mended
+ * @throws Conflict when the revision is not in that trouble
+ */
+export async function repair(
+  options: Options & { id?: string; decision: "accept" | "applied" | "notApplied" },
+): Promise<string[]> {
+  const known = options.revisions ?? (await readRevisions());
+  const { url, patience, decision } = options;
+  return withLock({ url, patience, purpose: "svc database repair" }, async (sql) => {
+    const applied = (await readApplied(sql)) ?? [];
+    const rows = options.id === undefined ? applied : [findRevision(applied, options.id)];
+    const mended: string[] = [];
+    for (const row of rows) {
+      const revision = known.find(({ id }) => id === row.id);
+      const isEdited = revision?.checksum !== row.checksum || isOverwritten(row, known);
+      if (decision === "accept" && revision && isEdited) await accept(sql, revision);
+      else if (decision === "applied" && row.state === "applying") await setState(sql, row.id, "applied");
+      else if (decision === "applied" && row.state === "reverting") await forget(sql, row.id);
+      else if (decision === "notApplied" && row.state === "applying") await forget(sql, row.id);
+      else if (decision === "notApplied" && row.state === "reverting") await setState(sql, row.id, "applied");
+      else continue;
+      mended.push(row.id);
+    }
+    if (options.id !== undefined && mended.length === 0) {
+      const trouble = decision === "accept" ? "edited" : "interrupted";
+      throw new Conflict(`Revision ${rows[0]!.id} is not ${trouble}: there is nothing to repair`);
+    }
+    return mended;
+  });
+}

@@ -1,0 +1,111 @@
+import type { Sql } from "../connection/sql.ts";
+import { errorCode } from "../database_error.ts";
+import { sha256Hex } from "../../platform/secret.ts";
+import { literal } from "../sql_text.ts";
+import type { Manifest, Revision } from "./read.ts";
+
+/**
+ * `applied`: done. `applying`: a statement without a transaction was begun, and nobody has yet seen its end.
+ * `reverting`: the same on the way back.
+ */
+export type State = "applied" | "applying" | "reverting";
+
+/** A row of the table `revision`: with its down SQL and parents, so that an older release can go back too. */
+export interface Applied {
+  id: string;
+  checksum: string;
+  down: string;
+  parents: string[];
+  manifest: Partial<Manifest>;
+  state: State;
+  appliedAt: Date;
+}
+
+/** The table that holds the set of applied revisions. It is no part of the schema: no revision makes it. */
+export const revisionTable = `create table if not exists revision (
+  id text primary key,
+  checksum text not null,
+  down_sql text not null,
+  applied_at timestamptz not null default now(),
+  manifest jsonb not null default '{}',
+  state text not null default 'applied'
+)`;
+
+/** Databases of before the first release lack these. */
+export const revisionColumns = `alter table public.revision
+  add column if not exists manifest jsonb not null default '{}',
+  add column if not exists state text not null default 'applied'`;
+
+export async function createRevisionTable(sql: Sql): Promise<void> {
+  await sql.unsafe(`${revisionTable};\n${revisionColumns}`);
+}
+
+/** undefined where the table is missing: a database that we never touched. */
+export async function readApplied(sql: Pick<Sql, "unsafe">): Promise<Applied[] | undefined> {
+  try {
+    // As JSON, so that a column which this database does not have yet is just not there.
+    const rows = await sql.unsafe(
+      "select to_jsonb(r)::text as row from public.revision r order by applied_at, id",
+    );
+    return rows.map(({ row }) => toApplied(JSON.parse(row as string)));
+  } catch (error) {
+    if (errorCode(error) === "42P01") return undefined;
+    throw error;
+  }
+}
+
+/** A row as JSON. */
+export function toApplied(row: Record<string, unknown>): Applied {
+  const manifest = (row.manifest ?? {}) as Partial<Manifest>;
+  return {
+    id: String(row.id),
+    checksum: String(row.checksum),
+    down: String(row.down_sql),
+    parents: manifest.parents ?? [],
+    manifest,
+    state: (row.state as State | undefined) ?? "applied",
+    appliedAt: new Date(String(row.applied_at)),
+  };
+}
+
+type Runner = Pick<Sql, "unsafe">;
+
+/** With the checksums of what is applied, for a release that has no file to compare the way back with. */
+function recorded(up: string, down: string, manifest: Manifest): Manifest {
+  return { ...manifest, checksums: { up: sha256Hex(up), down: sha256Hex(down) } };
+}
+
+/** The statement that notes a revision as applied, for a script that takes no parameters. */
+export function recordScript(
+  { id, checksum, up, down, manifest }: Revision,
+  state: State = "applied",
+): string {
+  const values = [id, checksum, down, JSON.stringify(recorded(up, down, manifest)), state]
+    .map(literal)
+    .join(", ");
+  return `insert into public.revision (id, checksum, down_sql, manifest, state) values (${values})`;
+}
+
+export function forgetScript(id: string): string {
+  return `delete from public.revision where id = ${literal(id)}`;
+}
+
+export async function record(sql: Runner, revision: Revision, state: State = "applied"): Promise<void> {
+  await sql.unsafe(recordScript(revision, state));
+}
+
+export async function forget(sql: Runner, id: string): Promise<void> {
+  await sql.unsafe(forgetScript(id));
+}
+
+export async function setState(sql: Runner, id: string, state: State): Promise<void> {
+  await sql.unsafe("update public.revision set state = $2, applied_at = now() where id = $1", [id, state]);
+}
+
+/** Takes the files' word for what a revision is: after an edit that a person stands for. */
+export async function accept(sql: Runner, { id, checksum, up, down, manifest }: Revision): Promise<void> {
+  await sql.unsafe(
+    "update public.revision set checksum = $2, down_sql = $3, manifest = $4::text::jsonb where id = $1",
+    [id, checksum, down, JSON.stringify(recorded(up, down, manifest))],
+  );
+}

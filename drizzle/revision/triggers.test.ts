@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { openSql, type Sql } from "../client.ts";
+import { triggers } from "../triggers/index.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { installTriggers, syncTriggers } from "./triggers.ts";
+
+let database: TestDatabase;
+let sql: Sql;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = openSql(database.url, { max: 1 });
+});
+afterAll(async () => {
+  await sql.end();
+  await database[Symbol.asyncDispose]();
+});
+beforeEach(() => syncTriggers(sql, { everything: true }));
+
+const nothing = { created: [], repaired: [], removed: [], filled: {} };
+const sync = () => syncTriggers(sql, { everything: true });
+/** Changes whenever one of them is made anew. */
+const identities = () =>
+  sql`select oid, xmin::text from pg_trigger where tgname like 'svc\\_%'
+    union all select oid, xmin::text from pg_proc where proname like 'svc\\_%' order by 1`;
+
+async function addTeam(name: string): Promise<void> {
+  await sql`insert into team (name, description, created_at, updated_at) values (${name}, 'they guard the lighthouse', now(), now())`;
+}
+const found = async (query: string) =>
+  (await sql`select name from team where search @@ websearch_to_tsquery('english', ${query})`).map(
+    ({ name }) => name,
+  );
+
+test("a database at head has every trigger, and to sync it again touches none", async () => {
+  const names = await sql`select tgname as name from pg_trigger where tgname like 'svc\\_%'`;
+  expect(new Set(names.map(({ name }) => name))).toEqual(new Set(triggers.map(({ name }) => name)));
+  const before = await identities();
+  expect(await sync()).toEqual(nothing);
+  expect(await identities()).toEqual(before);
+});
+
+describe("puts right", () => {
+  const name = "svc_team_search";
+  const repairs: [string, string, Partial<typeof nothing> | object][] = [
+    ["a trigger that was dropped", `drop trigger ${name} on team`, { created: [name] }],
+    ["a function that was dropped, trigger and all", `drop function ${name}() cascade`, { created: [name] }],
+    ["one that is switched off", `alter table team disable trigger ${name}`, { repaired: [name] }],
+    [
+      "one that fires for replicas only",
+      `alter table team enable replica trigger ${name}`,
+      { repaired: [name] },
+    ],
+    [
+      "another body",
+      `create or replace function ${name}() returns trigger language plpgsql as 'begin return new; end'`,
+      { repaired: [name] },
+    ],
+    ["a body that runs as its owner", `alter function ${name}() security definer`, { repaired: [name] }],
+    ["a search path of its own", `alter function ${name}() set search_path = ''`, { repaired: [name] }],
+    [
+      "one for certain columns only",
+      `drop trigger ${name} on team; create trigger ${name} before insert or update of name on team for each row execute function ${name}()`,
+      { repaired: [name] },
+    ],
+    [
+      "one with a condition",
+      `drop trigger ${name} on team; create trigger ${name} before insert or update on team for each row when (new.id = 1) execute function ${name}()`,
+      { repaired: [name] },
+    ],
+    [
+      "one that fires after the fact",
+      `drop trigger ${name} on team; create trigger ${name} after insert or update on team for each row execute function ${name}()`,
+      { repaired: [name] },
+    ],
+  ];
+  test.each(repairs)("%s", async (_, harm, expected) => {
+    await sql.unsafe(harm);
+    expect(await sync()).toEqual({ ...nothing, ...expected });
+    expect(await sync()).toEqual(nothing);
+    await addTeam(`team ${Bun.randomUUIDv7()}`);
+    expect(await sync()).toEqual(nothing);
+  });
+
+  test("what is ours by name and no longer defined, and nothing else", async () => {
+    await sql.unsafe(`
+      create function svc_old() returns trigger language plpgsql as 'begin return new; end';
+      create trigger svc_old before insert on term for each row execute function svc_old();
+      create function theirs() returns trigger language plpgsql as 'begin return new; end';
+      create trigger theirs before insert on term for each row execute function theirs();
+      create trigger svc_team_search before insert on term for each row execute function theirs()`);
+    expect(await sync()).toEqual({ ...nothing, removed: ["svc_old", "svc_team_search"] });
+    expect(await sql`select tgname from pg_trigger where tgname = 'theirs'`).toHaveLength(1);
+  });
+});
+
+describe("rows that were written while a trigger was missing", () => {
+  test("are found afterwards, new ones and changed ones", async () => {
+    await addTeam("harbour");
+    await sql`drop trigger svc_team_search on team`;
+    await addTeam("quay");
+    await sql`update team set name = 'pier' where name = 'harbour'`;
+    expect(await found("pier")).toEqual([]);
+    expect(await sync()).toEqual({ ...nothing, created: ["svc_team_search"], filled: { team: 2 } });
+    expect([await found("pier"), await found("quay"), await found("harbour")]).toEqual([
+      ["pier"],
+      ["quay"],
+      [],
+    ]);
+  });
+
+  test("are filled by an upgrade too, also by the next one when the first was killed in between", async () => {
+    await sql`drop trigger svc_team_search on team`;
+    await addTeam("mole");
+    // As a process does that is killed behind its commit.
+    await installTriggers(sql);
+    expect(await found("mole")).toEqual([]);
+    expect((await syncTriggers(sql)).filled).toEqual({ team: 1 });
+    expect(await found("mole")).toEqual(["mole"]);
+    expect(await syncTriggers(sql)).toEqual(nothing);
+  });
+
+  test("are taken as they are behind a restore, which brings the vectors along", async () => {
+    await sql`drop trigger svc_team_search on team`;
+    await sql`update team set search = 'lamp:1' where name = 'mole'`;
+    await installTriggers(sql, { filled: true });
+    expect(await syncTriggers(sql)).toEqual(nothing);
+    expect(await found("lamp")).toEqual(["mole"]);
+    await sync();
+    expect(await found("mole")).toEqual(["mole"]);
+  });
+
+  test("are left alone by an upgrade that had nothing to make", async () => {
+    await sql`alter table team disable trigger user`;
+    await sql`update team set search = null`;
+    await sql`alter table team enable trigger user`;
+    expect((await syncTriggers(sql)).filled).toEqual({});
+    expect(Object.keys((await sync()).filled)).toEqual(["team"]);
+  });
+
+  test("wait for a row that somebody holds, and do not give up", async () => {
+    await sql`drop trigger svc_team_search on team`;
+    await addTeam("jetty");
+    const holder = openSql(database.url, { max: 1 });
+    const { promise: open, resolve: commit } = Promise.withResolvers<void>();
+    const { promise: held, resolve: isHeld } = Promise.withResolvers<void>();
+    const holding = holder.begin(async (transaction) => {
+      await transaction`select from team where name = 'jetty' for update`;
+      isHeld();
+      await open;
+    });
+    await held;
+    await sql`set lock_timeout = '50ms'`;
+    const notices: string[] = [];
+    const filling = syncTriggers(sql, {
+      onRetry: (message) => {
+        notices.push(message);
+        commit();
+      },
+    });
+    expect((await filling).filled).toEqual({ team: 1 });
+    expect(notices[0]).toBe("search of team: a table is in use, trying again");
+    await sql`set lock_timeout = 0`;
+    await holding;
+    await holder.end();
+  });
+
+  test("fill in steps over a table of many blocks", async () => {
+    await sql`drop trigger svc_definition_search on definition`;
+    await sql`insert into definition (text, created_at, updated_at)
+      select repeat('lantern ', 100) || n, now(), now() from generate_series(1, 9000) n`;
+    expect((await sync()).filled).toEqual({ definition: 9000 });
+    await sql`delete from definition`;
+  });
+});
+
+describe("search", () => {
+  test("a name weighs more than a description", async () => {
+    await addTeam("beacon");
+    await addTeam("other");
+    await sql`update team set description = 'they look after the beacon' where name = 'other'`;
+    const ranked = await sql`select name from team, websearch_to_tsquery('english', 'beacons') q
+      where search @@ q order by ts_rank(search, q) desc`;
+    expect(ranked.map(({ name }) => name)).toEqual(["beacon", "other"]);
+  });
+
+  test("a document is found by its text, for as long as it is there", async () => {
+    const [row] = await sql`insert into document (name, resource_type, created_at, updated_at)
+      values ('Runbook', 'reference', now(), now()) returning id`;
+    const text = (content: string) => sql`
+      insert into document_content (document_id, content, hash, updated_at)
+      values (${row!.id}, ${content}, sha256(${content}::text::bytea), now())
+      on conflict (document_id) do update set content = excluded.content, hash = excluded.hash`;
+    const finds = async (word: string) =>
+      (await sql`select from document where search @@ to_tsquery('english', ${word})`).length;
+    await text("restart the kraken");
+    expect([await finds("kraken"), await finds("runbook"), await finds("hydra")]).toEqual([1, 1, 0]);
+    await text("restart the hydra");
+    expect([await finds("kraken"), await finds("hydra")]).toEqual([0, 1]);
+    await sql`update document set description = 'about monsters'`;
+    expect([await finds("monster"), await finds("hydra")]).toEqual([1, 1]);
+    await sql`delete from document_content`;
+    expect(await finds("hydra")).toBe(0);
+  });
+
+  test("texts that are too long for a search vector are no reason to refuse them", async () => {
+    // Words of letters that take 4 bytes each (Deseret), none of them twice.
+    const letter = (n: number) => String.fromCodePoint(0x10428 + (n % 40));
+    const word = (n: number) =>
+      [n, n / 40, n / 1600, n / 64_000, 7, 9].map((at) => letter(Math.floor(at))).join("");
+    const manyFrom = (from: number) => Array.from({ length: 28_000 }, (_, n) => word(from + n)).join(" ");
+    const [one, other] = [manyFrom(0), manyFrom(28_000)];
+    await sql`insert into application (name, description, uri, created_at, updated_at)
+      values ('wide', ${one}, ${other}, now(), now())`;
+    await sql`delete from application`;
+    const words = Array.from({ length: 200_000 }, (_, n) => `word${n.toString(36)}`).join(" ");
+    await sql`insert into definition (text, created_at, updated_at) values (${words}, now(), now())`;
+    await sql`delete from definition`;
+  });
+});
+
+test("the timeline is announced", async () => {
+  const heard: string[] = [];
+  const listener = openSql(database.url, { max: 1 });
+  await listener.listen("svc_event", (payload) => void heard.push(payload));
+  const [type] =
+    await sql`insert into incident_type (name, created_at, updated_at) values ('t', now(), now()) returning id`;
+  const [priority] = await sql`insert into incident_priority (name, reminder_hours, created_at, updated_at)
+    values ('p', 1, now(), now()) returning id`;
+  const [incident] = await sql`
+    insert into incident (title, description, incident_type_id, incident_priority_id, reported_at, created_at, updated_at)
+    values ('a', 'b', ${type!.id}, ${priority!.id}, now(), now(), now()) returning id`;
+  const [event] = await sql`insert into event (incident_id, at, actor, source, kind, description)
+    values (${incident!.id}, now(), 'alice', 'core', 'incident.reported', 'reported') returning id`;
+  await until("the event to be heard of", () => heard.length > 0);
+  expect(heard).toEqual([`${incident!.id} ${event!.id}`]);
+  await listener.end();
+});

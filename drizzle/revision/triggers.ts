@@ -1,0 +1,225 @@
+import type { Sql } from "../connection/sql.ts";
+import { triggerPrefix, type Trigger, triggers as ourTriggers } from "../triggers/index.ts";
+import { literal } from "../sql_text.ts";
+import { type StepOptions, whenFree } from "./apply.ts";
+
+export interface SyncResult {
+  created: string[];
+  /** Altered or switched off by somebody, and put right. */
+  repaired: string[];
+  /** Ours by name, of which nothing is known any more. */
+  removed: string[];
+  /** Rows whose derived column was missing or stale, by table. */
+  filled: Record<string, number>;
+}
+
+/** On a trigger whose table holds rows of before it. It survives a crash between making the trigger and filling them. */
+const unfilled = "rows written before it are not filled yet";
+const blocksOfOneFill = 512;
+/** "_" stands for any letter in a LIKE. */
+const likePrefix = triggerPrefix.replace("_", "\\_");
+
+/**
+ * Makes triggers and their functions what their definitions say: what is missing or altered is made anew, what is ours
+ * by name and no longer defined goes, what is right is not touched (to make a trigger locks its table). A trigger whose
+ * table or columns do not exist at this revision is not there either.
+ *
+ * Fills the derived columns: after a change those of the triggers that were made, under `everything` every row that is
+ * not what its trigger would have written.
+ */
+export async function syncTriggers(
+  sql: Sql,
+  options: { everything?: boolean; onRetry?: StepOptions["onRetry"]; triggers?: readonly Trigger[] } = {},
+): Promise<SyncResult> {
+  const { everything = false, onRetry, triggers = ourTriggers } = options;
+  let changes = changesOf(await inspectTriggers(sql, triggers), triggers);
+  if (changes.script.length > 0) {
+    await whenFree("triggers", onRetry, () =>
+      sql.begin(async (transaction) => {
+        changes = changesOf(await inspectTriggers(transaction, triggers), triggers);
+        if (changes.script.length > 0) await transaction.unsafe(changes.script.join(";\n"));
+      }),
+    );
+  }
+  const { created, repaired, removed } = changes;
+  const result: SyncResult = { created, repaired, removed, filled: {} };
+  const found = await inspectTriggers(sql);
+  for (const trigger of triggers) {
+    const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
+    if (!trigger.fill || !there || !(everything || there.unfilled)) continue;
+    const rows = await fill(sql, trigger, onRetry);
+    if (rows > 0) result.filled[trigger.table] = rows;
+    if (there.unfilled)
+      await sql.unsafe(`comment on trigger ${trigger.name} on public.${trigger.table} is null`);
+  }
+  return result;
+}
+
+/**
+ * The part of it that belongs into the transaction of a step. `filled`: the rows that are there were written with the
+ * triggers in place, as those of a backup were, and need not be looked through.
+ */
+export async function installTriggers(
+  sql: Pick<Sql, "unsafe">,
+  { filled = false }: { filled?: boolean } = {},
+): Promise<void> {
+  const { script } = changesOf(await inspectTriggers(sql), ourTriggers);
+  const statements = filled ? script.filter((one) => !one.startsWith("comment on trigger ")) : script;
+  if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
+}
+
+/** Whether there is nothing to make and nothing to fill. */
+export function isInSync(found: Found, triggers: readonly Trigger[] = ourTriggers): boolean {
+  return changesOf(found, triggers).script.length === 0 && !found.triggers.some(({ unfilled }) => unfilled);
+}
+
+interface Changes extends Omit<SyncResult, "filled"> {
+  script: string[];
+}
+
+function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
+  const changes: Changes = { created: [], repaired: [], removed: [], script: [] };
+  const { script } = changes;
+  const possible = triggers.filter(({ table, needs }) =>
+    needs.every((column) => found.columns.has(`${table}.${column}`)),
+  );
+  for (const { name, table } of found.triggers) {
+    if (possible.some((trigger) => trigger.name === name && trigger.table === table)) continue;
+    script.push(`drop trigger ${name} on public.${table}`);
+    changes.removed.push(name);
+  }
+  for (const { name } of found.functions) {
+    if (possible.some((trigger) => trigger.function === name)) continue;
+    // With whatever still leans on it: a table of somebody else's may.
+    script.push(`drop function public.${name}() cascade`);
+    if (!changes.removed.includes(name)) changes.removed.push(name);
+  }
+  for (const trigger of possible) {
+    const there = found.triggers.find(({ name, table }) => name === trigger.name && table === trigger.table);
+    const routine = found.functions.find(({ name }) => name === trigger.function);
+    const same = there?.fingerprint === fingerprintOf(trigger);
+    if (same && routine?.body === trigger.body && routine.plain) continue;
+    if (routine && !routine.plain) script.push(`drop function public.${trigger.function}() cascade`);
+    if (routine?.body !== trigger.body || !routine.plain) script.push(createFunction(trigger));
+    if (!same || (routine && !routine.plain)) script.push(...createTrigger(trigger));
+    else if (trigger.fill) script.push(commentOn(trigger));
+    (there ? changes.repaired : changes.created).push(trigger.name);
+  }
+  return changes;
+}
+
+function createFunction({ function: name, body }: Trigger): string {
+  return `create or replace function public.${name}() returns trigger language plpgsql as $svc$${body}$svc$`;
+}
+
+function createTrigger(trigger: Trigger): string[] {
+  const { name, table, timing, events } = trigger;
+  return [
+    `drop trigger if exists ${name} on public.${table}`,
+    `create trigger ${name} ${timing} ${events.join(" or ")} on public.${table} for each row execute function public.${trigger.function}()`,
+    ...(trigger.fill ? [commentOn(trigger)] : []),
+  ];
+}
+
+function commentOn({ name, table }: Trigger): string {
+  return `comment on trigger ${name} on public.${table} is '${unfilled}'`;
+}
+
+/** For `--sql`: takes all triggers of ours away, so that no step meets one that speaks of what is gone. */
+export const dropTriggersScript = `-- Triggers go first, and come back at the end
+
+do $svc_drop$ declare routine regprocedure; begin
+  for routine in select p.oid::regprocedure from pg_proc p
+    where p.pronamespace = 'public'::regnamespace and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%'
+  loop execute 'drop function ' || routine || ' cascade'; end loop;
+end $svc_drop$;`;
+
+/** For `--sql`: makes the triggers whose tables are there, and fills what they would have written. */
+export function createTriggersScript(triggers: readonly Trigger[] = ourTriggers): string {
+  const blocks = triggers.map((trigger) => {
+    const { table, needs, fill } = trigger;
+    const names = needs.map(literal).join(", ");
+    const [create] = createTrigger(trigger).slice(1);
+    return `do $svc_make$ begin
+  if (select count(*) from pg_attribute where attrelid = to_regclass(${literal(`public.${table}`)})
+      and attname in (${names}) and not attisdropped) = ${needs.length} then
+    execute ${quote(createFunction(trigger))};
+    execute ${quote(create!)};${
+      fill
+        ? `\n    execute ${quote(`update public.${table} set ${fill.column} = ${fill.value} where ${fill.column} is distinct from ${fill.value}`)};`
+        : ""
+    }
+  end if;
+end $svc_make$;`;
+  });
+  return `-- Triggers\n\n${blocks.join("\n\n")}`;
+}
+
+const quote = (text: string) => `$svc_text$${text}$svc_text$`;
+
+/** What a trigger is, in the terms of pg_trigger: type bits, function, for which columns, condition, arguments. */
+function fingerprintOf({ timing, events, function: name }: Trigger): string {
+  const bits = { insert: 4, delete: 8, update: 16 };
+  const type = 1 + (timing === "before" ? 2 : 0) + events.reduce((sum, event) => sum + bits[event], 0);
+  return [type, name, "O", "", "", 0].join(" ");
+}
+
+export interface Found {
+  /** `table.column` of the schema `public`, of the tables that have triggers by definition. */
+  columns: Set<string>;
+  triggers: { name: string; table: string; fingerprint: string; unfilled: boolean }[];
+  functions: { name: string; body: string; plain: boolean }[];
+}
+
+/** What is there of our triggers, in one question. */
+export async function inspectTriggers(
+  sql: Pick<Sql, "unsafe">,
+  triggers: readonly Trigger[] = ourTriggers,
+): Promise<Found> {
+  const tables = triggers.map(({ table }) => literal(table)).join(", ");
+  const [row] = await sql.unsafe(`
+    select
+      (select json_agg(c.relname || '.' || a.attname)
+        from pg_attribute a join pg_class c on c.oid = a.attrelid
+        where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and c.relname in (${tables})
+          and a.attnum > 0 and not a.attisdropped)::text as columns,
+      (select json_agg(json_build_object('name', t.tgname, 'table', c.relname,
+          'fingerprint', concat_ws(' ', t.tgtype, p.proname, t.tgenabled, t.tgattr::text, coalesce(t.tgqual::text, ''), t.tgnargs),
+          'unfilled', coalesce(obj_description(t.oid, 'pg_trigger') = '${unfilled}', false)))
+        from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_proc p on p.oid = t.tgfoid
+        where c.relnamespace = 'public'::regnamespace and not t.tgisinternal
+          and t.tgname like '${likePrefix}%')::text as triggers,
+      (select json_agg(json_build_object('name', p.proname, 'body', p.prosrc,
+          'plain', l.lanname = 'plpgsql' and p.provolatile = 'v' and not p.prosecdef and p.proconfig is null))
+        from pg_proc p join pg_language l on l.oid = p.prolang
+        where p.pronamespace = 'public'::regnamespace and p.pronargs = 0
+          and p.prorettype = 'trigger'::regtype and p.proname like '${likePrefix}%')::text as functions`);
+  const list = (json: unknown) => (typeof json === "string" ? JSON.parse(json) : []);
+  return {
+    columns: new Set(list(row?.columns)),
+    triggers: list(row?.triggers),
+    functions: list(row?.functions),
+  };
+}
+
+/**
+ * Writes what the trigger would have written into the rows where it is not so. A range of blocks at a time, each its
+ * own transaction: a big table stays in use. What is written meanwhile goes through the trigger.
+ */
+async function fill(sql: Sql, { table, fill }: Trigger, onRetry: StepOptions["onRetry"]): Promise<number> {
+  const { column, value } = fill!;
+  const [size] = await sql.unsafe(
+    `select (pg_relation_size('public.${table}') / current_setting('block_size')::int)::int as blocks`,
+  );
+  let rows = 0;
+  for (let block = 0; block < Number(size?.blocks); block += blocksOfOneFill) {
+    await whenFree(`search of ${table}`, onRetry, async () => {
+      const done = await sql.unsafe(`
+        update public.${table} set ${column} = ${value}
+        where ctid >= '(${block},0)' and ctid < '(${block + blocksOfOneFill},0)'
+          and ${column} is distinct from ${value}`);
+      rows += done.count;
+    });
+  }
+  return rows;
+}

@@ -1,0 +1,169 @@
+import type { Sql } from "../connection/sql.ts";
+import { triggers as ourTriggers } from "../triggers/index.ts";
+import { Conflict } from "../../platform/errors.ts";
+import { type After, applyUp, finishInterrupted } from "./apply.ts";
+import { headsOf, inOrder } from "./graph.ts";
+import { withLock } from "./lock.ts";
+import { refuseLosses } from "./loss.ts";
+import { isHead, oneHead, planUpgrade, withParents } from "./plan.ts";
+import { type Revision, readRevisions } from "./read.ts";
+import { type Applied, createRevisionTable, readApplied } from "./store.ts";
+import { inspectTriggers, installTriggers, isInSync, type SyncResult, syncTriggers } from "./triggers.ts";
+
+export interface ChangeOptions {
+  url: string;
+  /** See planUpgrade and planDowngrade. */
+  target?: string;
+  /** Drop rows and values that tables hold. */
+  allowDataLoss?: boolean;
+  /** Told when a revision is begun, and when it is done. */
+  begin?: (revision: string) => void;
+  log?: (revision: string) => void;
+  /** Told what keeps us waiting. */
+  notice?: (message: string) => void;
+  /** Seconds to wait for another schema change. */
+  patience?: number;
+  /** Otherwise those of this release. */
+  revisions?: readonly Revision[];
+}
+
+export interface UpgradeResult {
+  applied: string[];
+  /** The heads of what the database has now, as text. */
+  head: string;
+  triggers: SyncResult;
+}
+
+/**
+ * Brings the schema to its one head, or to `target`: each revision in its own transaction, then the triggers. Safe to
+ * run from several machines at once: one works, the others wait and then find nothing to do.
+ *
+ * @throws Unavailable when PostgreSQL does not answer or refuses us
+ * @throws Conflict when the release has several heads, the database's revisions are not ours, or someone else holds
+ * the lock too long; when rows or values would be lost and `allowDataLoss` is not given
+ */
+export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
+  const known = options.revisions ?? (await readRevisions());
+  // Before anything is asked of the database: a release with two heads is no release.
+  if (isHead(options.target ?? "head")) oneHead(known);
+  const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
+  return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
+    await createRevisionTable(sql);
+    const { applied, finished } = await readyRevisions(sql, known);
+    const target = countedDown(options.target, "+", finished.length);
+    const plan = target === "+0" && finished.length > 0 ? [] : planUpgrade(known, applied, target);
+    const allowDataLoss = options.allowDataLoss || (await isOwnWork(sql, applied));
+    if (!allowDataLoss) {
+      const scripts = plan.map(({ up }) => up);
+      await refuseLosses(sql, scripts, `svc database upgrade${options.target ? ` ${options.target}` : ""}`);
+    }
+    for (const revision of plan) {
+      options.begin?.(revision.id);
+      const othersFollow = revision !== plan.at(-1);
+      const after = afterStep(revision.up);
+      await applyUp(sql, revision, { allowDataLoss, after, onRetry: options.notice, othersFollow });
+      options.log?.(revision.id);
+    }
+    const now = (await readApplied(sql)) ?? [];
+    const triggers = isOurs(known, now) ? await syncTriggers(sql, { onRetry: options.notice }) : untouched;
+    const done = [...finished, ...plan.map(({ id }) => id)];
+    return { applied: done, head: headText(known, now), triggers };
+  });
+}
+
+/** All of them in order, also those of lines that were not joined yet. For a database that holds nothing else. */
+export async function applyEach(url: string, revisions: readonly Revision[]): Promise<void> {
+  // Each run has a connection of its own and looks at all triggers.
+  const targets = headsOf(revisions).length === 1 ? ["head"] : inOrder(revisions).map(({ id }) => id);
+  for (const target of targets) await upgrade({ url, revisions, target, allowDataLoss: true });
+}
+
+/** Whether every row that a revision can meet was written by one before it, in a database that has no table yet. */
+async function isOwnWork(sql: Sql, applied: readonly Applied[]): Promise<boolean> {
+  if (applied.length > 0) return false;
+  const [row] = await sql.unsafe(`
+    select not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'm', 'f', 'S') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'
+        and c.oid <> 'public.revision'::regclass
+        and not exists (select from pg_depend d
+          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')) as yes`);
+  return row?.yes === true;
+}
+
+/** The result, if all is as it should be: one look at it, without the lock, which is what most upgrades are. */
+async function nothingToDo(
+  sql: Sql,
+  known: readonly Revision[],
+  target: string | undefined,
+): Promise<UpgradeResult | undefined> {
+  const [applied, found] = await Promise.all([readApplied(sql), inspectTriggers(sql)]);
+  if (!applied || applied.some(({ state }) => state !== "applied")) return undefined;
+  if (planUpgrade(known, applied, target).length > 0) return undefined;
+  if (isOurs(known, applied) && !isInSync(found)) return undefined;
+  return { applied: [], head: headText(known, applied), triggers: untouched };
+}
+
+const untouched: SyncResult = { created: [], repaired: [], removed: [], filled: {} };
+
+/** The heads of what is applied, for a person. */
+export function headText(known: readonly Revision[], applied: readonly Applied[]): string {
+  return headsOf(withParents(known, applied)).join(", ") || "base";
+}
+
+/** Whether the schema is this release's alone: the triggers of a newer one are not for us to judge. */
+export function isOurs(known: readonly Revision[], applied: readonly { id: string }[]): boolean {
+  const ours = new Set(known.map(({ id }) => id));
+  return applied.every(({ id }) => ours.has(id));
+}
+
+/**
+ * Every trigger, and every row.
+ * @throws Conflict on the schema of a newer release, whose triggers this one does not know
+ */
+export async function syncAll(sql: Sql, onRetry: ChangeOptions["notice"]): Promise<SyncResult> {
+  const known = await readRevisions();
+  if (!isOurs(known, (await readApplied(sql)) ?? [])) {
+    throw new Conflict(
+      "The schema is a newer release's: its triggers are for svc database sync-triggers of that release",
+    );
+  }
+  return syncTriggers(sql, { everything: true, onRetry });
+}
+
+/** `+2`, when one of them was begun by a run that was killed, and is finished now: `+1`. */
+export function countedDown(
+  target: string | undefined,
+  sign: "+" | "-",
+  finished: number,
+): string | undefined {
+  if (target === undefined || finished === 0 || !new RegExp(`^\\${sign}\\d+$`).test(target)) return target;
+  return `${sign}${Math.max(0, Number(target.slice(1)) - finished)}`;
+}
+
+export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: string) {
+  const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
+  return { url, purpose, patience, onWait };
+}
+
+/** What is applied, after what was interrupted has been brought to an end; `finished` are the ids of that. */
+export async function readyRevisions(
+  sql: Sql,
+  known: readonly Revision[],
+): Promise<{ applied: Applied[]; finished: string[] }> {
+  const before = (await readApplied(sql)) ?? [];
+  const interrupted = before.filter(({ state }) => state !== "applied");
+  if (interrupted.length === 0) return { applied: before, finished: [] };
+  for (const row of interrupted) await finishInterrupted(sql, row, known);
+  const applied = (await readApplied(sql)) ?? [];
+  const there = new Set(applied.map(({ id }) => id));
+  const finished = interrupted.filter(({ id, state }) => there.has(id) === (state === "applying"));
+  return { applied, finished: finished.map(({ id }) => id) };
+}
+
+/**
+ * A function that speaks of a column that is gone makes every write fail, so a step that touches a table with triggers
+ * of ours mends them in its own transaction.
+ */
+export function afterStep(text: string): After | undefined {
+  return ourTriggers.some(({ table }) => text.includes(table)) ? (sql) => installTriggers(sql) : undefined;
+}

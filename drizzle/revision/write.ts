@@ -1,0 +1,102 @@
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/secret.ts";
+import { isAdditive } from "./additive.ts";
+import { readMarks } from "./marks.ts";
+import type { Manifest } from "./read.ts";
+
+/** drizzle-kit's own picture of a schema, as it stands in snapshot.json. */
+export type Snapshot = Record<string, unknown>;
+
+export interface NewRevision {
+  id: string;
+  message: string;
+  parents: string[];
+  up: string;
+  down: string;
+  snapshot: Snapshot;
+  createdAt: Date;
+  /** The SQL is for a person to write: nobody knows yet what it will do to the release before. */
+  empty?: boolean;
+}
+
+/** `20261120T2350_sign_in`: sorts by time, and says what it is. */
+export function revisionId(message: string, at: Date): string {
+  const time = at.toISOString().slice(0, 16).replaceAll(/[-:]/g, "");
+  const words = message
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "_")
+    .replaceAll(/^_+|_+$/g, "")
+    .slice(0, 40)
+    .replace(/_+$/, "");
+  return words === "" ? time : `${time}_${words}`;
+}
+
+/** @throws InvalidInput for what cannot be the name of a folder everywhere */
+export function checkRevisionId(id: string): string {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$/.test(id) || ["head", "base"].includes(id)) {
+    throw new InvalidInput(
+      "rev-id",
+      `"${id}" cannot name a revision: letters, digits, "_", "." and "-", at most 80, neither head nor base`,
+    );
+  }
+  return id;
+}
+
+/**
+ * Writes the folder of a revision, whole or not at all.
+ * @throws Conflict when there is one of that id
+ */
+export async function writeRevision(
+  directory: string,
+  revision: NewRevision,
+): Promise<{ folder: string; manifest: Manifest }> {
+  const { id, message, parents, snapshot } = revision;
+  const folder = join(directory, id);
+  if (existsSync(folder))
+    throw new Conflict(`There is a revision ${id} already: choose another message or --rev-id`);
+  const after = parents.length > 0 ? `after ${parents.join(", ")}` : "the first";
+  const up = `-- ${oneLine(message)}\n-- Revision ${id}, ${after}\n\n${revision.up.trim()}\n`;
+  const down = `-- Takes back: ${oneLine(message)}\n\n${revision.down.trim()}\n`;
+  const manifest: Manifest = {
+    message: oneLine(message),
+    created_at: revision.createdAt.toISOString(),
+    parents,
+    compatible: !revision.empty && isAdditive(up),
+    transactional: readMarks(up).transactional,
+    irreversible: readMarks(down).irreversible !== undefined,
+    checksums: { up: sha256Hex(up), down: sha256Hex(down) },
+  };
+  const unfinished = join(directory, `.unfinished-${id}-${process.pid}`);
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { recursive: true });
+  try {
+    await Promise.all([
+      writeFile(join(unfinished, "up.sql"), up),
+      writeFile(join(unfinished, "down.sql"), down),
+      writeFile(join(unfinished, "snapshot.json"), `${JSON.stringify(snapshot, null, 2)}\n`),
+      writeFile(join(unfinished, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`),
+    ]);
+    await rename(unfinished, folder);
+  } catch (cause) {
+    await rm(unfinished, { recursive: true, force: true });
+    throw new SvcError("configuration", `${folder} cannot be written: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+  return { folder, manifest };
+}
+
+const oneLine = (text: string) => text.replaceAll(/\s+/g, " ").trim();
+
+/** @throws SvcError `configuration` when the revision has no snapshot */
+export async function readSnapshot(directory: string, id: string): Promise<Snapshot> {
+  try {
+    return JSON.parse(await readFile(join(directory, id, "snapshot.json"), "utf8")) as Snapshot;
+  } catch (cause) {
+    throw new SvcError("configuration", `Revision ${id} has no snapshot.json that can be read`, { cause });
+  }
+}

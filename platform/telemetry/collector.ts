@@ -1,0 +1,63 @@
+import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import type { TelemetryConfig } from "./variables.ts";
+import type { Log } from "../log.ts";
+
+/** `name=value`, comma-separated, with percent-encoded values (W3C Baggage); the variables' pattern has let them pass. */
+export function pairsOf(text: string | undefined): [string, string][] {
+  return (text ?? "").split(",").flatMap((pair): [string, string][] => {
+    const at = pair.indexOf("=");
+    return at < 0 ? [] : [[pair.slice(0, at).trim(), decoded(pair.slice(at + 1).trim())]];
+  });
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The exporters' own word for it is an enum that they do not hand out. */
+type Compression = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>["compression"];
+
+/** What an exporter is told about the collector. */
+export function collectorOf(config: TelemetryConfig, signal: "metrics" | "traces") {
+  const [endpoint, headers] =
+    signal === "metrics"
+      ? [config.otlpMetricsEndpoint, config.otlpMetricsHeaders]
+      : [config.otlpTracesEndpoint, config.otlpTracesHeaders];
+  return {
+    url: endpoint ?? `${config.otlpEndpoint.replace(/\/+$/, "")}/v1/${signal}`,
+    headers: Object.fromEntries([...pairsOf(config.otlpHeaders), ...pairsOf(headers)]),
+    timeoutMillis: config.otlpTimeout,
+    compression: config.otlpCompression as Compression,
+  };
+}
+
+interface Exporter<T, R> {
+  export(items: T, done: (result: R) => void): void;
+}
+
+/**
+ * The same exporter, which tells once when the collector begins to refuse what is sent, and once when it takes it again.
+ * What it refuses is lost: nothing is kept for it.
+ */
+export function toldOnce<T, R extends { code: number; error?: Error }, E extends Exporter<T, R>>(
+  exporter: E & Exporter<T, R>,
+  log: Log,
+  what: "metrics" | "traces",
+): E {
+  const send = exporter.export.bind(exporter);
+  let refused = false;
+  exporter.export = (items, done) =>
+    send(items, (result) => {
+      const failed = result.code !== 0;
+      if (failed && !refused)
+        log.warn({ err: result.error }, `the collector does not take ${what}: they are lost until it does`);
+      else if (!failed && refused) log.info(`the collector takes ${what} again`);
+      refused = failed;
+      done(result);
+    });
+  return exporter;
+}

@@ -1,0 +1,62 @@
+import type { Meter } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
+import type { Resource } from "@opentelemetry/resources";
+import { MeterProvider, MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { version } from "../../package.json" with { type: "json" };
+import type { TelemetryConfig } from "./variables.ts";
+import type { Log } from "../log.ts";
+import { collectorOf, toldOnce } from "./collector.ts";
+import type { MetricProvider } from "./providers.ts";
+
+/** Collects when it is asked, and not by itself. */
+class AskedReader extends MetricReader {
+  protected async onShutdown(): Promise<void> {}
+  protected async onForceFlush(): Promise<void> {}
+}
+
+export interface OpenMetrics {
+  meter: Meter;
+  scrape?: () => Promise<string>;
+  stop(): Promise<void>;
+}
+
+export function openMetrics({
+  config,
+  log,
+  resource,
+  providers,
+}: {
+  config: TelemetryConfig;
+  log: Log;
+  resource: Resource;
+  providers: ReadonlySet<MetricProvider>;
+}): OpenMetrics {
+  const asked = providers.has("prometheus") ? new AskedReader() : undefined;
+  const pushed = providers.has("otlp") ? pushReader(config, log) : undefined;
+  const provider = new MeterProvider({
+    resource,
+    readers: [asked, pushed].filter((one) => one !== undefined),
+  });
+  return {
+    meter: provider.getMeter("svc", version),
+    scrape: asked && (() => scrape(asked)),
+    stop: () => provider.shutdown(),
+  };
+}
+
+async function scrape(reader: MetricReader): Promise<string> {
+  const { resourceMetrics } = await reader.collect();
+  const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
+  return serializer.serialize(resourceMetrics);
+}
+
+function pushReader(config: TelemetryConfig, log: Log): MetricReader {
+  const exportIntervalMillis = config.otelMetricExportInterval;
+  const exporter = new OTLPMetricExporter(collectorOf(config, "metrics"));
+  return new PeriodicExportingMetricReader({
+    exporter: toldOnce(exporter, log, "metrics"),
+    exportIntervalMillis,
+    exportTimeoutMillis: Math.min(config.otlpTimeout, exportIntervalMillis),
+  });
+}

@@ -1,0 +1,130 @@
+import { FormatRegistry, type Static, Type } from "@sinclair/typebox";
+import { oneOf, optional, secret, variable } from "../variable_kinds.ts";
+import { providersFault } from "./providers.ts";
+
+const port = (value: number) => Type.Integer({ default: value, minimum: 0, maximum: 65_535 });
+const milliseconds = (value: number) => Type.Integer({ default: value, minimum: 1, maximum: 3_600_000 });
+/** No user and password, and no query: what is secret goes into headers. */
+const collector = {
+  pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$",
+  description: "an http(s) address without user, password and query",
+};
+/** `name=value`, comma-separated; what else stands in a value is percent-encoded (W3C Baggage). */
+const pairs = {
+  pattern: "^[^\\s=,]+=[ -+\\--~]*(, *[^\\s=,]+=[ -+\\--~]*)*$",
+  description: "a list of name=value, separated by commas",
+};
+
+/**
+ * What leaves this process about itself. The names that begin with OTEL_ are OpenTelemetry's own, and mean what they mean
+ * everywhere (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
+ */
+export const telemetryVariables = {
+  metricProviders: variable(
+    "METRIC_PROVIDERS",
+    Type.Optional(Type.String({ format: "metric providers" })),
+    "How metrics are had: `prometheus` (/metrics on a port of its own), `otlp` (sent to a collector), or both, comma-separated; otherwise not at all",
+  ),
+  metricsHost: variable(
+    "SVC_METRICS_HOST",
+    Type.String({ default: "127.0.0.1", minLength: 1 }),
+    "METRIC_PROVIDERS=prometheus: the address that /metrics is served on (--metrics-host); whoever reaches it may read all of them",
+  ),
+  metricsPort: variable(
+    "SVC_METRICS_PORT",
+    port(9464),
+    "METRIC_PROVIDERS=prometheus: the server's port for /metrics (--metrics-port); 0: any free one",
+  ),
+  schedulerMetricsPort: variable(
+    "SVC_SCHEDULER_METRICS_PORT",
+    port(9465),
+    "METRIC_PROVIDERS=prometheus: the same of `svc scheduler start`",
+  ),
+  otelServiceName: variable(
+    "OTEL_SERVICE_NAME",
+    optional(),
+    "What telemetry calls this service (otherwise svc-server or svc-scheduler)",
+  ),
+  otelResourceAttributes: variable(
+    "OTEL_RESOURCE_ATTRIBUTES",
+    optional(pairs),
+    "What telemetry says beside that, e.g. deployment.environment.name=production",
+  ),
+  otlpEndpoint: variable(
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    Type.String({ ...collector, default: "http://localhost:4318" }),
+    "The collector, by OTLP over HTTP; v1/metrics and v1/traces are added",
+  ),
+  otlpHeaders: secret(
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    optional(pairs),
+    "Headers for the collector: name=value, comma-separated",
+  ),
+  otlpProtocol: variable(
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+    oneOf(["http/json"], "http/json"),
+    "The only one that is spoken; every collector that listens for OTLP over HTTP takes it",
+  ),
+  otlpCompression: variable(
+    "OTEL_EXPORTER_OTLP_COMPRESSION",
+    oneOf(["none", "gzip"], "none"),
+    "How it is compressed",
+  ),
+  otlpTimeout: variable(
+    "OTEL_EXPORTER_OTLP_TIMEOUT",
+    milliseconds(10_000),
+    "Milliseconds after which the collector is not waited for",
+  ),
+  otlpMetricsEndpoint: variable(
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    Type.Optional(Type.String(collector)),
+    "Where metrics go instead, as it stands",
+  ),
+  otlpMetricsHeaders: secret(
+    "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
+    optional(pairs),
+    "Headers for metrics, which go before those for all",
+  ),
+  otelMetricExportInterval: variable(
+    "OTEL_METRIC_EXPORT_INTERVAL",
+    milliseconds(60_000),
+    "METRIC_PROVIDERS=otlp: milliseconds between two times that metrics are sent",
+  ),
+  otelTracesExporter: variable(
+    "OTEL_TRACES_EXPORTER",
+    Type.Optional(Type.Union([Type.Literal("otlp"), Type.Literal("none")])),
+    "`otlp`: traces are sent to the collector, as they are when OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set; `none`: they are not",
+  ),
+  otlpTracesEndpoint: variable(
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    Type.Optional(Type.String(collector)),
+    "Where traces go, as it stands",
+  ),
+  otlpTracesHeaders: secret(
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+    optional(pairs),
+    "Headers for traces, which go before those for all",
+  ),
+  otelTracesSampler: variable(
+    "OTEL_TRACES_SAMPLER",
+    oneOf(
+      [
+        ...(["always_on", "always_off", "traceidratio"] as const),
+        ...(["parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"] as const),
+      ],
+      "parentbased_always_on",
+    ),
+    "Which traces are kept",
+  ),
+  otelTracesSamplerArg: variable(
+    "OTEL_TRACES_SAMPLER_ARG",
+    Type.Number({ default: 1, minimum: 0, maximum: 1 }),
+    "The share of traces that a sampler of a ratio keeps",
+  ),
+};
+
+FormatRegistry.Set("metric providers", (list) => providersFault(list) === undefined);
+
+type Variables = typeof telemetryVariables;
+/** What a program's telemetry is configured with. */
+export type TelemetryConfig = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;

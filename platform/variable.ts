@@ -1,0 +1,29 @@
+import { readFileSync } from "node:fs";
+import { whyUnreadable } from "./unreadable.ts";
+
+/** The variables of a process. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What a PostgreSQL address begins with. */
+export const databaseUrlPattern = "^postgres(ql)?://";
+
+/**
+ * The text of one variable; an empty one counts as not set. A secret may stand in a file that `<name>_FILE` names. Apart
+ * from config.ts, so that a command which needs one variable does not wait for the others.
+ */
+export function readVariable(
+  environment: Environment,
+  name: string,
+  secret: boolean,
+): { text?: string; fault?: string } {
+  const text = environment[name]?.trim() || undefined;
+  const file = secret ? environment[`${name}_FILE`]?.trim() : undefined;
+  if (!file) return { text };
+  if (text !== undefined) return { fault: `${name} and ${name}_FILE are both set: remove one of them` };
+  try {
+    const content = readFileSync(file, "utf8").trim();
+    return content === "" ? { fault: `${name}_FILE: ${file} is empty` } : { text: content };
+  } catch (cause) {
+    return { fault: `${name}_FILE: cannot read ${file}: ${whyUnreadable(cause)}` };
+  }
+}

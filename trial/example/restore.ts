@@ -1,0 +1,113 @@
+import { sql } from "drizzle-orm";
+import { openDatabase, type Transaction } from "../../drizzle/client.ts";
+import { withoutQuery } from "../../drizzle/query_error.ts";
+import type { Runner } from "../../drizzle/backup/inventory.ts";
+import type { OnProgress } from "../../drizzle/backup/progress.ts";
+import { makeTables } from "../../drizzle/backup/restore_portable.ts";
+import { creating, describeTarget, holdsAnything } from "../../drizzle/backup/target.ts";
+import { type Clock, systemClock } from "../../platform/clock.ts";
+import { operatorsError } from "../../drizzle/database_error.ts";
+import { whenFree } from "../../drizzle/revision/apply.ts";
+import { type DatabaseDescription, dropEverything } from "../../drizzle/revision/drop.ts";
+import { withLock } from "../../drizzle/revision/lock.ts";
+import { oneHead } from "../../drizzle/revision/plan.ts";
+import { type Revision, readRevisions } from "../../drizzle/revision/read.ts";
+import { record } from "../../drizzle/revision/store.ts";
+import { installTriggers } from "../../drizzle/revision/triggers.ts";
+import { exampleData } from "./data.ts";
+import type { Example } from "./example.ts";
+import { loadExample } from "./load.ts";
+
+export interface RestoreExampleOptions {
+  url: string;
+  /** Asked before a database that holds tables is replaced; throws to leave it as it is. */
+  confirm: (database: DatabaseDescription) => Promise<void>;
+  clock?: Clock;
+  /** Seconds to wait for another schema change. */
+  patience?: number;
+  signal?: AbortSignal;
+  progress?: OnProgress;
+  /** Told what keeps us waiting. */
+  notice?: (message: string) => void;
+}
+
+export interface RestoredExample {
+  incidents: number;
+  documents: number;
+  people: number;
+  /** The revision that the schema is at. */
+  head: string;
+}
+
+/**
+ * Replaces what the database holds by the example, at head, in one transaction: if anything fails, the database is as it
+ * was. A database that is missing is created.
+ *
+ * @throws Unavailable for what the server refuses; what `confirm` throws
+ */
+export async function restoreExample(options: RestoreExampleOptions): Promise<RestoredExample> {
+  const { url, signal, clock = systemClock } = options;
+  const known = await readRevisions();
+  const head = oneHead(known);
+  try {
+    const { database } = await describeTarget(url, signal);
+    if (database && (await holdsAnything(url, database, []))) await options.confirm(database);
+    signal?.throwIfAborted();
+    const example = exampleData({ now: clock.now() });
+    await creating(url, !database, () => replace(options, known, example));
+    const { incidents, documents, individuals } = example;
+    return { incidents: incidents.length, documents: documents.length, people: individuals.length, head };
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw operatorsError(withoutQuery(error));
+  }
+}
+
+async function replace(
+  { url, patience, signal, progress, notice }: RestoreExampleOptions,
+  known: readonly Revision[],
+  example: Example,
+): Promise<void> {
+  const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
+  // A connection of its own: drizzle changes how the one that it is given reads and writes.
+  const { db, close } = openDatabase(url, 1, undefined, { connection: { statement_timeout: 0 } });
+  const load = (tx: Transaction) => loadInto(tx, { known, example, signal, progress });
+  try {
+    await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>
+      whenFree("restore", notice, () =>
+        db.transaction(load).catch((error: unknown) => {
+          throw withoutQuery(error);
+        }),
+      ),
+    );
+  } finally {
+    await close();
+  }
+}
+
+interface Loading {
+  known: readonly Revision[];
+  example: Example;
+  signal?: AbortSignal;
+  progress?: OnProgress;
+}
+
+async function loadInto(tx: Transaction, { known, example, signal, progress }: Loading): Promise<void> {
+  const run = async (text: string) => {
+    signal?.throwIfAborted();
+    return tx.execute(sql.raw(text)).catch((error: unknown) => {
+      throw withoutQuery(error);
+    });
+  };
+  const runner = { unsafe: run } as unknown as Runner;
+  await run("set local lock_timeout = '5s'; set local statement_timeout = 0; set local search_path = public");
+  await dropEverything(runner);
+  progress?.({ doing: "making the tables" });
+  await makeTables(runner, known, known);
+  for (const revision of known) await record(runner, revision);
+  await installTriggers(runner);
+  progress?.({ doing: "loading the example" });
+  await loadExample(tx, example);
+  // The last moment at which nothing has happened.
+  signal?.throwIfAborted();
+}

@@ -1,0 +1,76 @@
+import { createServer, type RequestListener } from "node:http";
+import { ConfigurationError, SvcError } from "../../platform/errors.ts";
+import { isLoopback } from "./loopback.ts";
+import { createProvider } from "./provider.ts";
+import { addSignIn } from "./sign_in.ts";
+import { defaultPassword } from "./users.ts";
+
+export interface IdpOptions {
+  host: string;
+  /** 0: any free one, if `issuer` does not say which. */
+  port: number;
+  /** The address that tokens name; `http://<host>:<port>` unless given. */
+  issuer?: string;
+  /** The address of the service, our only client. */
+  publicUrl: string;
+  clientSecret: string;
+  password?: string;
+  log: (line: string) => void;
+}
+
+/**
+ * The bundled sign-in provider, for trials and tests: three made-up users and one password for all of them.
+ *
+ * @throws ConfigurationError when it would be open to others with the password that everybody knows
+ * @throws SvcError when the port is taken
+ */
+export async function startIdp(options: IdpOptions): Promise<{ issuer: string; stop(): Promise<void> }> {
+  const { host, publicUrl, clientSecret, password = defaultPassword, log } = options;
+  if (!isLoopback(host) && password === defaultPassword) {
+    throw new ConfigurationError([
+      `The trial sign-in provider does not listen on ${host} with the password that everybody knows: set SVC_TRIAL_PASSWORD, or leave --host out`,
+    ]);
+  }
+  const server = createServer();
+  // From the first moment on, or a request that comes before the provider is made would never be answered.
+  const handler = Promise.withResolvers<RequestListener>();
+  server.on("request", async (request, response) => {
+    const handle = await handler.promise;
+    // The addresses that the provider hands out are the issuer's, whatever is in front of it and says who was asked.
+    const { protocol, host: publicHost } = new URL(issuer);
+    Object.assign(request.headers, {
+      "x-forwarded-proto": protocol.slice(0, -1),
+      "x-forwarded-host": publicHost,
+    });
+    handle(request, response);
+  });
+  const port = await listen(server, host, options.port);
+  const issuer = options.issuer ?? `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const provider = await createProvider({ issuer, publicUrl, clientSecret });
+  provider.proxy = true;
+  addSignIn(provider, { issuer, publicUrl, password, log });
+  // A fault of its own, e.g. a bug: the words go to the log, the browser gets the error page.
+  provider.on("server_error", (_ctx, error) => log(`internal fault: ${error.name}: ${error.message}`));
+  handler.resolve(provider.callback());
+  return {
+    issuer,
+    stop: () =>
+      new Promise((settle) => {
+        server.close(() => settle());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function listen(server: ReturnType<typeof createServer>, host: string, port: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject).listen(port, host, resolve);
+  try {
+    await promise;
+  } catch (cause) {
+    const taken = (cause as NodeJS.ErrnoException).code === "EADDRINUSE";
+    const reason = taken ? "is taken: choose another one with --port" : "cannot be listened on";
+    throw new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
+  }
+  return (server.address() as { port: number }).port;
+}
