@@ -17,7 +17,7 @@ COPY . .
 FROM postgres:18 AS tools
 COPY --from=program /usr/local/bin/bun /usr/local/bin/bun
 COPY --from=program /app /app
-RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup \
+RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /backup && chown 1000:1000 /backup \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 LABEL org.opencontainers.image.title="svc tools" \
       org.opencontainers.image.description="svc beside PostgreSQL's client tools, for dumps and restores"
@@ -34,7 +34,7 @@ LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.description="Self-hosted incident management with sign-in from the terminal" \
       org.opencontainers.image.version="0.1.0"
 # A new volume takes its owner from the folder that it is put on. What Debian lets anybody run as root, nobody here needs.
-RUN ln -s /app/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
+RUN ln -s /app/deploy/containers/svc /usr/local/bin/svc && mkdir /run/svc && chown 1000:1000 /run/svc \
  && find / -xdev -type f -perm /6000 -exec chmod a-s {} +
 COPY --from=program /app /app
 WORKDIR /app
@@ -48,6 +48,6 @@ ARG BUILD
 ENV SVC_BUILD=$BUILD
 LABEL org.opencontainers.image.revision="$BUILD"
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["bun", "containers/healthcheck.ts", "http://127.0.0.1:8000/healthcheck"]
+  CMD ["bun", "deploy/containers/healthcheck.ts", "http://127.0.0.1:8000/healthcheck"]
 ENTRYPOINT []
 CMD ["svc", "server", "start", "server/main:app", "--host", "0.0.0.0", "--port", "8000"]

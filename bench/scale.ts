@@ -94,7 +94,7 @@ async function prepare(parts: AsyncDisposableStack): Promise<Compose> {
       services: {
         db: { ports: ["127.0.0.1::5432"] },
         // Without the defaults: the bench brings rows of its own.
-        migrate: { command: ["sh", "-c", "containers/first_start && svc database upgrade"] },
+        migrate: { command: ["sh", "-c", "deploy/containers/first_start && svc database upgrade"] },
         server: {
           ports: ["127.0.0.1::8000"],
           environment: { SVC_KEY_SECRET: keySecret, SVC_PUBLIC_URL: publicUrl },

@@ -8,7 +8,7 @@ import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { knownVariables } from "../server/known_variables.ts";
 import { startTestServer } from "./support/server.ts";
 
-const folder = join(import.meta.dir, "../kubernetes");
+const folder = join(import.meta.dir, "../deploy/kubernetes");
 
 interface Container {
   name: string;
@@ -260,7 +260,7 @@ describe("what runs", () => {
   });
 });
 
-describe("kubernetes/release/wait", () => {
+describe("deploy/kubernetes/release/wait", () => {
   const directory = mkdtempSync(join(tmpdir(), "svc-wait-"));
   afterAll(() => rmSync(directory, { recursive: true }));
   /** The job's conditions that are true, as a `kubectl` of ours says them. */
@@ -299,7 +299,7 @@ esac
 
   test("is what docs/scale.md says to type", () => {
     const page = readFileSync(join(import.meta.dir, "../docs/scale.md"), "utf8");
-    expect(page).toContain("\nkubernetes/release/wait\n");
+    expect(page).toContain("\ndeploy/kubernetes/release/wait\n");
     expect(page).not.toContain("--for=condition=complete");
   });
 });

@@ -126,7 +126,7 @@ test("says what it is, and how it is asked whether it is well", async () => {
     "org.opencontainers.image.version": version,
   });
   expect(User).toBe("1000:1000");
-  expect(Healthcheck.Test).toEqual(["CMD", "bun", "containers/healthcheck.ts", expect.any(String)]);
+  expect(Healthcheck.Test).toEqual(["CMD", "bun", "deploy/containers/healthcheck.ts", expect.any(String)]);
   // Nobody listens there.
   expect((await say(["docker", ...strict, testImage, ...Healthcheck.Test.slice(1)])).code).toBe(1);
 });

@@ -184,7 +184,7 @@ test("docs/restore.md brings a dump to a new machine", async () => {
   const keys = "select kid from signing_key order by kid";
   const before = await psql(keys);
   const [backup] = await compose.containers("backup");
-  await compose.exec("backup", "/app/containers/backup", "once");
+  await compose.exec("backup", "/app/deploy/containers/backup", "once");
   const dump = await newestDump();
   await docker("cp", `${backup}:/backup/${dump}`, compose.directory);
   const commands = await restoreCommands("On a new machine");

@@ -135,7 +135,7 @@ test("a release whose servers exit at once: the roll says so at once, keeps thei
   writeFileSync(join(directory, broken[0]!), broken[1]!);
   const before = await compose.containers("server");
   const failure = await compose
-    .type(`export COMPOSE_FILE="$COMPOSE_FILE:${broken[0]}"; timeout 120 containers/roll server\n`)
+    .type(`export COMPOSE_FILE="$COMPOSE_FILE:${broken[0]}"; timeout 120 deploy/containers/roll server\n`)
     .catch((error: Error) => error.message);
   expect(failure).toContain("ended with 1:");
   expect(failure).toMatch(

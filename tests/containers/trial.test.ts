@@ -147,7 +147,7 @@ test("a server that is gone, or has not begun to listen, is passed over: every r
   const restart = docker("restart", "--time", "60", container!);
   const ready = async () => {
     await restart;
-    return (await say(["docker", "exec", container!, "bun", "containers/healthcheck.ts"])).code === 0;
+    return (await say(["docker", "exec", container!, "bun", "deploy/containers/healthcheck.ts"])).code === 0;
   };
   let over = false;
   const watched = until("the server to listen", ready, 180).finally(() => (over = true));

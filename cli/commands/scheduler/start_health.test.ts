@@ -34,7 +34,7 @@ async function addressOf(worker: Worker): Promise<string> {
 
 /** As the container asks. @returns the exit code, and what it says */
 async function probe(address: string): Promise<[number | null, string]> {
-  const program = join(import.meta.dir, "../../../containers/healthcheck.ts");
+  const program = join(import.meta.dir, "../../../deploy/containers/healthcheck.ts");
   const child = Bun.spawn([process.execPath, program, address], { stdout: "pipe", stderr: "ignore" });
   const said = await new Response(child.stdout).text();
   return [await child.exited, said];

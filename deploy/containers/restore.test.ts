@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { contentOf, temporaryDirectory, using } from "../tests/support/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../tests/support/debian_postgres.ts";
-import { upgrade } from "../drizzle/revision/upgrade.ts";
+import { contentOf, temporaryDirectory, using } from "../../tests/support/backup.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 
 // docs/restore.md without an engine: its commands run in a folder that is as the container `tools` finds its own.
 
-const page = await Bun.file(join(import.meta.dir, "../docs/restore.md")).text();
+const page = await Bun.file(join(import.meta.dir, "../../docs/restore.md")).text();
 
 let debian: DebianServer;
 beforeAll(async () => {
@@ -20,7 +20,7 @@ async function toolsContainer() {
   const directory = await temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   await mkdir(at("backup"));
-  const main = join(import.meta.dir, "../cli/main.ts");
+  const main = join(import.meta.dir, "../../cli/main.ts");
   await Bun.write(at("bin/svc"), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`);
   await chmod(at("bin/svc"), 0o755);
   await Bun.write(at("secrets/database_url"), debian.url);

@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { knownVariables } from "../server/known_variables.ts";
+import { knownVariables } from "../../server/known_variables.ts";
 
 /** What the compose files promise, without an engine: tests/containers runs them. */
 
-const root = join(import.meta.dir, "..");
+const root = join(import.meta.dir, "..", "..");
 const read = (file: string) => readFileSync(join(root, file), "utf8");
 
 interface Service {
@@ -105,14 +105,14 @@ describe("compose.production.yaml", () => {
     expect(production.server!.environment!.SVC_PUBLIC_URL).toEndWith(`:${port}`);
     expect(production.proxy!.ports).toContain(`${port}:${port}`);
     expect(production.proxy!.environment!.HTTPS_PORT).toBe(port);
-    expect(read("containers/Caddyfile")).toContain("\n{$PUBLIC_HOST}:{$HTTPS_PORT} {");
+    expect(read("deploy/containers/Caddyfile")).toContain("\n{$PUBLIC_HOST}:{$HTTPS_PORT} {");
   });
 
   test("the balancer does not change with the release", () => {
     const { image, volumes, command } = production.balancer!;
     expect(read("Dockerfile")).toContain(`\nFROM ${image}\n`);
     expect(JSON.stringify(production.balancer)).not.toContain("RELEASE_IMAGE");
-    expect(volumes).toEqual(["./containers:/app/containers:ro"]);
-    expect(command).toContain("containers/forward.ts");
+    expect(volumes).toEqual(["./deploy/containers:/app/deploy/containers:ro"]);
+    expect(command).toContain("deploy/containers/forward.ts");
   });
 });

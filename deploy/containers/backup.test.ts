@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmod, readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { temporaryDirectory } from "../tests/support/backup.ts";
+import { temporaryDirectory } from "../../tests/support/backup.ts";
 
 const script = join(import.meta.dir, "backup");
 
@@ -34,7 +34,7 @@ test("a dump that succeeds leaves a file, when it was made and how large it is",
   expect(text).toContain("\nsvc_backup_last_success_bytes 5\n");
   expect(await lastSuccess(path)).toBeGreaterThanOrEqual(before);
   // What an alert of docs/observability.md asks for is what is written.
-  const documented = await Bun.file(join(import.meta.dir, "../docs/observability.md")).text();
+  const documented = await Bun.file(join(import.meta.dir, "../../docs/observability.md")).text();
   expect(documented).toContain("svc_backup_last_success_timestamp_seconds");
 });
 
