@@ -1,5 +1,5 @@
 /**
- * The closed set of failures that a caller may be told about. `server/error.ts` alone turns a code into an HTTP
+ * The closed set of failures that a caller may be told about. `server/http/error.ts` alone turns a code into an HTTP
  * status and `cli/run.ts` alone into an exit code; whatever is not a `SvcError` is shown as `internal`.
  *
  * `detail` is shown to the caller, so it never holds a secret or a message from a library; that goes into `cause`.

@@ -4,8 +4,8 @@ import { until } from "../tests/support/e2e_until.ts";
 import { useFrontEnd } from "../tests/support/front_end_server.ts";
 import { exchange } from "../tests/support/raw_http.ts";
 import { newChallenge, poll, signInToken, type TestServer } from "../tests/support/server.ts";
-import { readHttpsUrls } from "./https_urls.ts";
-import { usualHeaders } from "./security_headers.ts";
+import { readHttpsUrls } from "./http/https_urls.ts";
+import { usualHeaders } from "./http/security_headers.ts";
 import { unservedApp } from "./unserved.ts";
 
 /** What is true of answers of every kind, whichever part of the server makes them. */

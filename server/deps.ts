@@ -3,8 +3,8 @@ import type { ChallengeWatch } from "../core/auth/challenge/watch.ts";
 import type { PluginContext } from "../core/plugin/context.ts";
 import type { PluginRegistry } from "../core/plugin/registry.ts";
 import type { Keys } from "../core/auth/token/keys.ts";
-import type { ProxyTrust } from "./address.ts";
-import { clientAddress } from "./address.ts";
+import type { ProxyTrust } from "./http/address.ts";
+import { clientAddress } from "./http/address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";
 
 /** Everything that the application is made of; `createApp` reads nothing else. */

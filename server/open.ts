@@ -23,7 +23,7 @@ import { openTelemetry } from "../platform/telemetry/telemetry.ts";
 import { Keys } from "../core/auth/token/keys.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
-import { proxyTrust } from "./address.ts";
+import { proxyTrust } from "./http/address.ts";
 import { type App, createApp, type Operator } from "./app.ts";
 import { Folder } from "./static/folder.ts";
 import { oidcSignOn } from "./sso/oidc.ts";

@@ -16,7 +16,7 @@ import { singleAddress } from "../drizzle/connection/database_address.ts";
 import { databaseMissing } from "../drizzle/connection/database_url.ts";
 import { openDatabase, openSql } from "../drizzle/client.ts";
 import * as tables from "../drizzle/schema/index.ts";
-import { readHttpsUrls } from "./https_urls.ts";
+import { readHttpsUrls } from "./http/https_urls.ts";
 import { unservedApp } from "./unserved.ts";
 
 export interface ShellOptions {

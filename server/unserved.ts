@@ -9,7 +9,7 @@ import { createRegistry } from "../core/plugin/registry.ts";
 import { Keys } from "../core/auth/token/keys.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
-import { proxyTrust } from "./address.ts";
+import { proxyTrust } from "./http/address.ts";
 import { type App, createApp } from "./app.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";

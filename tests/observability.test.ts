@@ -4,7 +4,7 @@ import { watchPools } from "../drizzle/connection/telemetry.ts";
 import { observePlugins } from "../core/plugin/observe.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
-import { ObservedRequests } from "../server/metrics/requests.ts";
+import { ObservedRequests } from "../server/http/metrics.ts";
 import { ObservedSchedule } from "../worker/metrics.ts";
 import { parseExposition, valuesOf } from "./support/exposition.ts";
 import { startTestTelemetry } from "./support/telemetry.ts";

@@ -2,7 +2,7 @@ import { createLog } from "../../platform/log.ts";
 import { schemaStatus } from "../../drizzle/revision/status.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { shared } from "../../server/health/shared.ts";
-import { usualHeaders } from "../../server/security_headers.ts";
+import { usualHeaders } from "../../server/http/security_headers.ts";
 
 // What /healthcheck costs without an application around it: the database is asked the same, as seldom, and the
 // answer has the same body. With BENCH_ALIKE it says as much as ours: the same headers, and a line in the log for each

@@ -3,8 +3,8 @@ import type { Actor } from "../../core/context.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Deps } from "../deps.ts";
-import { refuseCondition } from "../etag.ts";
-import { refuseOtherMedia } from "../json.ts";
+import { refuseCondition } from "../http/etag.ts";
+import { refuseOtherMedia } from "../http/json.ts";
 import { readCookie } from "./cookie.ts";
 import { refuseOtherSites } from "./origin.ts";
 

@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { applications } from "../../core/catalog/application.ts";
 import { urlLength } from "../../platform/text.ts";
 import type { Deps } from "../deps.ts";
-import { nullable } from "../schema.ts";
+import { nullable } from "../http/schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 

@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { definitions } from "../../core/catalog/definition.ts";
 import { descriptionLength } from "../../platform/text.ts";
 import type { Deps } from "../deps.ts";
-import { nullable } from "../schema.ts";
+import { nullable } from "../http/schema.ts";
 import { ids, shownIds } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 

@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import type { Reasons } from "../../core/catalog/reason.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { id } from "../schema.ts";
+import { id } from "../http/schema.ts";
 
 // What several resources are written with.
 

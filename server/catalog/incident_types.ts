@@ -2,7 +2,7 @@ import { t } from "elysia";
 import { incidentTypes } from "../../core/catalog/incident_type.ts";
 import { visibilities } from "../../drizzle/schema/index.ts";
 import type { Deps } from "../deps.ts";
-import { closed, id, nullable, oneOf } from "../schema.ts";
+import { closed, id, nullable, oneOf } from "../http/schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 

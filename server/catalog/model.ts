@@ -2,7 +2,7 @@ import type { TObject, TProperties } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
 import type { Resource } from "../../core/catalog/resource.ts";
 import { nameLength } from "../../platform/text.ts";
-import { closed, id, instant, listQuery, pageOf, readOnly, version } from "../schema.ts";
+import { closed, id, instant, listQuery, pageOf, readOnly, version } from "../http/schema.ts";
 
 /** How a resource looks from outside. */
 export interface Model<

@@ -2,8 +2,8 @@ import { Elysia, t } from "elysia";
 import { pluginTypes } from "../../core/plugin.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { closed, pageOf } from "../schema.ts";
+import { problemSchema } from "../http/error.ts";
+import { closed, pageOf } from "../http/schema.ts";
 
 const pluginView = t.Object(
   {

@@ -8,10 +8,10 @@ import type { CatalogTable, Columns, Item, Resource } from "../../core/catalog/r
 import { updateRecord } from "../../core/catalog/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
-import { etagOf } from "../etag.ts";
-import { oncePerKey } from "../idempotency.ts";
-import { closed, idText, listQueryOf } from "../schema.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { etagOf } from "../http/etag.ts";
+import { oncePerKey } from "../http/idempotency.ts";
+import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 
 /**

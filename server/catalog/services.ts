@@ -7,8 +7,8 @@ import { parseInstant } from "../../platform/instant.ts";
 import { rosterSlug } from "../../core/catalog/rotation/rotation.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { closed, id, idText, instant, nullable } from "../schema.ts";
+import { problemSchema } from "../http/error.ts";
+import { closed, id, idText, instant, nullable } from "../http/schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 

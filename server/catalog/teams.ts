@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { teams } from "../../core/catalog/team.ts";
 import type { Deps } from "../deps.ts";
-import { nullable } from "../schema.ts";
+import { nullable } from "../http/schema.ts";
 import {
   description,
   email,

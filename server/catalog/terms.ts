@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { terms } from "../../core/catalog/term.ts";
 import type { Deps } from "../deps.ts";
-import { id, nullable } from "../schema.ts";
+import { id, nullable } from "../http/schema.ts";
 import { name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 

@@ -17,7 +17,7 @@ import { canonicalUserName } from "../../core/auth/user/name.ts";
 import { tokenCookie } from "../auth/actor.ts";
 import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { usualHeaders } from "../security_headers.ts";
+import { usualHeaders } from "../http/security_headers.ts";
 import { denied, expired, generated, pending, refused, success, unknown } from "./model.ts";
 
 export const challengeRoute = "/noauth/v1/:operation/:argument";

@@ -2,9 +2,9 @@ import { Elysia, t } from "elysia";
 import { getContent, longestContent, putContent } from "../../core/incident/document/content.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { etagOfText } from "../etag.ts";
-import { closed, nullable } from "../schema.ts";
+import { problemSchema } from "../http/error.ts";
+import { etagOfText } from "../http/etag.ts";
+import { closed, nullable } from "../http/schema.ts";
 import { documentParams } from "./model.ts";
 
 const text = t.String({

@@ -2,7 +2,17 @@ import { type Static, t } from "elysia";
 import type { Document, DocumentFields } from "../../core/incident/document/document.ts";
 import { descriptionLength, nameLength, urlLength } from "../../platform/text.ts";
 import { reasons, reasonsOf, shownReasons, viewOfReasons } from "../catalog/fields.ts";
-import { closed, id, idText, instant, listQuery, nullable, pageOf, readOnly, version } from "../schema.ts";
+import {
+  closed,
+  id,
+  idText,
+  instant,
+  listQuery,
+  nullable,
+  pageOf,
+  readOnly,
+  version,
+} from "../http/schema.ts";
 
 const name = t.String({ minLength: 1, maxLength: nameLength });
 const description = t.String({ maxLength: descriptionLength });

@@ -7,10 +7,10 @@ import { updateDocument } from "../../core/incident/document/update.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
-import { etagOf } from "../etag.ts";
-import { oncePerKey } from "../idempotency.ts";
-import { listQueryOf } from "../schema.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { etagOf } from "../http/etag.ts";
+import { oncePerKey } from "../http/idempotency.ts";
+import { listQueryOf } from "../http/schema.ts";
 import {
   changedDocument,
   documentPage,

@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import type { Event } from "../../core/incident/event/list.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { closed, id, instant, listQuery, pageOf } from "../schema.ts";
+import { closed, id, instant, listQuery, pageOf } from "../http/schema.ts";
 
 export const eventView = t.Object(
   {

@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { nameLength } from "../../platform/text.ts";
 import { incidentDetail } from "../incident/model.ts";
-import { closed } from "../schema.ts";
+import { closed } from "../http/schema.ts";
 
 export const retried = t.Optional(
   t.Object(

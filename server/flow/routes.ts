@@ -5,8 +5,8 @@ import { getIncident } from "../../core/incident/incident/get.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { oncePerKey } from "../idempotency.ts";
+import { problemSchema } from "../http/error.ts";
+import { oncePerKey } from "../http/idempotency.ts";
 import { detailOf, incidentParams } from "../incident/model.ts";
 import { retried, stepsView } from "./model.ts";
 

@@ -1,5 +1,5 @@
 import { Elysia, status, t } from "elysia";
-import { oneOf } from "../schema.ts";
+import { oneOf } from "../http/schema.ts";
 import type { ReadinessCheck } from "./readiness.ts";
 
 const health = t.Object({

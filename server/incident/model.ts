@@ -20,7 +20,7 @@ import {
   pageOf,
   readOnly,
   version,
-} from "../schema.ts";
+} from "../http/schema.ts";
 
 const title = t.String({ minLength: 1, maxLength: nameLength });
 const description = t.String({ maxLength: descriptionLength });

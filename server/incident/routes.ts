@@ -8,9 +8,9 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { updateIncident } from "../../core/incident/lifecycle/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
-import { etagOf } from "../etag.ts";
-import { oncePerKey } from "../idempotency.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { etagOf } from "../http/etag.ts";
+import { oncePerKey } from "../http/idempotency.ts";
 import {
   changedIncident,
   detailOf,

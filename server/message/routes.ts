@@ -4,10 +4,10 @@ import { listMessages } from "../../core/incident/message/list.ts";
 import { say } from "../../core/incident/message/say.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { oncePerKey } from "../idempotency.ts";
+import { problemSchema } from "../http/error.ts";
+import { oncePerKey } from "../http/idempotency.ts";
 import { incidentParams } from "../incident/model.ts";
-import { listQueryOf } from "../schema.ts";
+import { listQueryOf } from "../http/schema.ts";
 import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };

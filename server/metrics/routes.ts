@@ -1,5 +1,5 @@
 import { Elysia } from "elysia";
-import type { ObservedRequests } from "./requests.ts";
+import type { ObservedRequests } from "../http/metrics.ts";
 
 /** Tells which route a request has matched; without anybody to tell, it has no hook and costs nothing. */
 export const tellRoutes = (requests: ObservedRequests | undefined) => {

@@ -1,7 +1,7 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import type { AnyElysia } from "elysia";
 import { version } from "../../package.json";
-import { problemSchema } from "../error.ts";
+import { problemSchema } from "../http/error.ts";
 import { hoistSchemas } from "./components.ts";
 import { describeOperation } from "./operation.ts";
 import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "./types.ts";
@@ -92,7 +92,7 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
   };
 }
 
-/** Elysia's generator knows no parser but its own, and says nothing of a body that server/json.ts reads. */
+/** Elysia's generator knows no parser but its own, and says nothing of a body that server/http/json.ts reads. */
 function inJson(app: AnyElysia): AnyElysia {
   const routes = app.routes.map((route) => ({
     ...route,

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { OptionalKind } from "@sinclair/typebox";
-import { idText, limitText } from "../schema.ts";
+import { idText, limitText } from "../http/schema.ts";
 import type { Answer, Operation, Parameter, Schema } from "./types.ts";
 
 /** `incident_types` → `incident type` */
@@ -79,7 +79,7 @@ const ifMatch: Parameter = {
   schema: { type: "string" },
 };
 
-/** What a path or query has as text, since Elysia's own numbers take too much (server/schema.ts), are numbers. */
+/** What a path or query has as text, since Elysia's own numbers take too much (server/http/schema.ts), are numbers. */
 function describeParameter(parameter: Parameter): Parameter {
   const { description, ...schema } = parameter.schema;
   const described = description === undefined ? {} : { description };

@@ -2,7 +2,7 @@ import { type Static, t } from "elysia";
 import { type Participant, shownRoles } from "../../core/incident/participant/participant.ts";
 import { nameLength } from "../../platform/text.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
-import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../schema.ts";
+import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
 
 /** An individual wherever they have a part in something. */
 export const personView = t.Object({ id, name: t.String(), email: t.String() }, closed);

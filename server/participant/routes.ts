@@ -13,11 +13,11 @@ import { removeParticipant } from "../../core/incident/participant/remove.ts";
 import { renounceRole } from "../../core/incident/participant/renounce.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { oncePerKey } from "../idempotency.ts";
+import { problemSchema } from "../http/error.ts";
+import { oncePerKey } from "../http/idempotency.ts";
 import { incidentParams } from "../incident/model.ts";
-import { nothing } from "../no_body.ts";
-import { listQueryOf } from "../schema.ts";
+import { nothing } from "../http/no_body.ts";
+import { listQueryOf } from "../http/schema.ts";
 import {
   endedRole,
   newParticipant,

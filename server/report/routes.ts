@@ -5,10 +5,10 @@ import { listReports } from "../../core/incident/report/list.ts";
 import { writeReport } from "../../core/incident/report/write.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { oncePerKey } from "../idempotency.ts";
+import { problemSchema } from "../http/error.ts";
+import { oncePerKey } from "../http/idempotency.ts";
 import { incidentParams } from "../incident/model.ts";
-import { listQueryOf } from "../schema.ts";
+import { listQueryOf } from "../http/schema.ts";
 import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };

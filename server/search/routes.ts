@@ -4,8 +4,8 @@ import { mostFound, rankedOfType, searchAll } from "../../core/incident/search/s
 import { searchedTypes } from "../../core/incident/search/searched.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
-import { closed, id, nullable } from "../schema.ts";
+import { problemSchema } from "../http/error.ts";
+import { closed, id, nullable } from "../http/schema.ts";
 
 const searchQuery = t.Object(
   {

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { NotFound } from "../../platform/errors.ts";
-import { WrongMethod } from "../error.ts";
+import { WrongMethod } from "../http/error.ts";
 import { filePath } from "./file_path.ts";
 import { StaticFiles } from "./files.ts";
 import { Folder } from "./folder.ts";

@@ -13,7 +13,7 @@ import {
   pageOf,
   readOnly,
   version,
-} from "../schema.ts";
+} from "../http/schema.ts";
 
 const description = t.String({ minLength: 1, maxLength: descriptionLength });
 const status = oneOf(taskStatuses);

@@ -8,10 +8,10 @@ import { removeTask } from "../../core/incident/task/remove.ts";
 import { updateTask } from "../../core/incident/task/update.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema, refusals, refusalsOfOne } from "../error.ts";
-import { etagOf } from "../etag.ts";
-import { oncePerKey } from "../idempotency.ts";
-import { listQueryOf } from "../schema.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { etagOf } from "../http/etag.ts";
+import { oncePerKey } from "../http/idempotency.ts";
+import { listQueryOf } from "../http/schema.ts";
 import {
   changedTask,
   fieldsOf,

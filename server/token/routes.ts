@@ -2,7 +2,7 @@ import { Elysia, status, t } from "elysia";
 import { revokeToken } from "../../core/auth/token/verify.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema } from "../http/error.ts";
 
 const jwks = t.Object({ keys: t.Array(t.Record(t.String(), t.Unknown())) });
 

@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
-import { problemSchema } from "../error.ts";
+import { problemSchema } from "../http/error.ts";
 
 export const whoami = t.Object({
   user: t.String(),

@@ -11,7 +11,7 @@ import { Keys } from "../../core/auth/token/keys.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
 import { builtinPlugins } from "../../plugins/builtin.ts";
-import { proxyTrust } from "../../server/address.ts";
+import { proxyTrust } from "../../server/http/address.ts";
 import { createApp } from "../../server/app.ts";
 import { oidcSignOn } from "../../server/sso/oidc.ts";
 import { proxySignOn } from "../../server/sso/proxy.ts";

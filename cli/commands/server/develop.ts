@@ -34,7 +34,7 @@ export default defineCommand({
   async run({ host, port, logLevel, timeoutStart }, io) {
     const [{ assertSourceTree }, { develop }, { readEnvironment }, { providersOf }] = await Promise.all([
       import("../../up/source_tree.ts"),
-      import("../../../server/develop.ts"),
+      import("../../../server/process/develop.ts"),
       import("../../../platform/environment.ts"),
       import("../../../platform/telemetry/providers.ts"),
     ]);

@@ -11,7 +11,7 @@ export default defineCommand({
   async run({ json }, io) {
     const [{ readEnvironment }, { routeTable }, { unservedApp }] = await Promise.all([
       import("../../../platform/environment.ts"),
-      import("../../../server/route_table.ts"),
+      import("../../../server/http/route_table.ts"),
       import("../../../server/unserved.ts"),
     ]);
     const rows = routeTable(unservedApp(readEnvironment(io.env)));

@@ -203,12 +203,12 @@ export default defineCommand({
       { systemClock },
       { createLifecycleLog },
     ] = await Promise.all([
-      import("../../../server/start.ts"),
-      import("../../../server/start/options.ts"),
-      import("../../../server/start/supervise.ts"),
+      import("../../../server/process/start.ts"),
+      import("../../../server/process/options.ts"),
+      import("../../../server/process/supervise.ts"),
       import("../../../platform/environment.ts"),
       import("../../../server/known_variables.ts"),
-      import("../../../server/start/tls.ts"),
+      import("../../../server/process/tls.ts"),
       import("../../../platform/clock.ts"),
       import("../../../platform/log.ts"),
     ]);

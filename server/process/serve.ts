@@ -1,7 +1,7 @@
 import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
-import { readHttpsUrls } from "../https_urls.ts";
+import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
 import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
 import { placeOf, type StartOptions } from "./options.ts";

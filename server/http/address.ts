@@ -1,6 +1,6 @@
 import { BlockList, isIPv4, isIPv6 } from "node:net";
-import { plainAddress } from "../platform/address.ts";
-import { ConfigurationError } from "../platform/errors.ts";
+import { plainAddress } from "../../platform/address.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
 
 export interface ProxyTrust {
   /** Whether X-Forwarded-For is looked at at all. */

@@ -1,4 +1,4 @@
-import { longestContent } from "../core/incident/document/content.ts";
+import { longestContent } from "../../core/incident/document/content.ts";
 
 /** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
 const methods = new Set(["__proto__", "toString", "valueOf"]);

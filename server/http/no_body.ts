@@ -1,6 +1,6 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { type AnyElysia, t } from "elysia";
-import { InvalidInput } from "../platform/errors.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import { isJson, noJson } from "./json.ts";
 import { closed } from "./schema.ts";
 

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
-import { looksLikeSecret, sha256Hex } from "../platform/secret.ts";
-import { LogBudget } from "../platform/log_budget.ts";
+import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
+import { LogBudget } from "../../platform/log_budget.ts";
 import { clientAddress } from "./address.ts";
-import { isAuthenticated } from "./auth/actor.ts";
-import type { Deps, ServerNow } from "./deps.ts";
-import type { ObservedRequests } from "./metrics/requests.ts";
+import { isAuthenticated } from "../auth/actor.ts";
+import type { Deps, ServerNow } from "../deps.ts";
+import type { ObservedRequests } from "./metrics.ts";
 import { looksLikeRequestId, newRequestId } from "./request_id.ts";
 
 /** Lines of one route and status for requests without a valid token; the others are counted. */

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startServer } from "./start.ts";
-import type { StartOptions } from "./start/options.ts";
+import type { StartOptions } from "./options.ts";
 
 const options: Omit<StartOptions, "app"> = {
   ...{

@@ -1,22 +1,22 @@
 import { existsSync } from "node:fs";
-import { hostInUrl } from "../platform/address.ts";
-import { systemClock } from "../platform/clock.ts";
-import { parseConfig } from "../core/config.ts";
-import type { Environment } from "../platform/variable.ts";
-import { readEnvironment } from "../platform/environment.ts";
-import { ConfigurationError } from "../platform/errors.ts";
-import { createLifecycleLog, type Log } from "../platform/log.ts";
-import { onHangUp, stopSignal } from "../platform/stop_signal.ts";
-import { type MetricsPlace, metricsPlace, serveMetrics } from "../platform/telemetry/endpoint.ts";
-import { startWatchdog } from "../platform/watchdog.ts";
-import type { Operator } from "./app.ts";
-import { isElysia, loadApp } from "./start/load_app.ts";
-import type { StartOptions } from "./start/options.ts";
-import { type Serving, serve } from "./start/serve.ts";
-import { shareNewConnections, takeNewConnections } from "./start/socket.ts";
-import { onceMore } from "./start/supervise.ts";
-import { obey, stopOrdered, tell } from "./start/supervised.ts";
-import { certificateWarning } from "./start/tls.ts";
+import { hostInUrl } from "../../platform/address.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { parseConfig } from "../../core/config.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { readEnvironment } from "../../platform/environment.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { createLifecycleLog, type Log } from "../../platform/log.ts";
+import { onHangUp, stopSignal } from "../../platform/stop_signal.ts";
+import { type MetricsPlace, metricsPlace, serveMetrics } from "../../platform/telemetry/endpoint.ts";
+import { startWatchdog } from "../../platform/watchdog.ts";
+import type { Operator } from "../app.ts";
+import { isElysia, loadApp } from "./load_app.ts";
+import type { StartOptions } from "./options.ts";
+import { type Serving, serve } from "./serve.ts";
+import { shareNewConnections, takeNewConnections } from "./socket.ts";
+import { onceMore } from "./supervise.ts";
+import { obey, stopOrdered, tell } from "./supervised.ts";
+import { certificateWarning } from "./tls.ts";
 
 /**
  * Serves the application until SIGINT or SIGTERM; one of several, until its supervisor says so. What the command line says

@@ -1,5 +1,5 @@
 import type { AnyElysia } from "elysia";
-import { asksForToken } from "./auth/actor.ts";
+import { asksForToken } from "../auth/actor.ts";
 
 /** One row of `svc server routes` (spec 2.3). */
 export interface RouteRow {

@@ -1,11 +1,11 @@
 import { prettyFactory } from "pino-pretty";
 import { join } from "node:path";
-import { hostInUrl } from "../platform/address.ts";
-import { stopSignal } from "../platform/stop_signal.ts";
-import { errorPage } from "./start/error_page.ts";
-import { onceMore } from "./start/supervise.ts";
-import { watchFiles } from "./start/watch.ts";
-import { Worker } from "./start/worker.ts";
+import { hostInUrl } from "../../platform/address.ts";
+import { stopSignal } from "../../platform/stop_signal.ts";
+import { errorPage } from "./error_page.ts";
+import { onceMore } from "./supervise.ts";
+import { watchFiles } from "./watch.ts";
+import { Worker } from "./worker.ts";
 
 export interface DevelopOptions {
   /** Arguments of `svc` for a process that serves. */
@@ -17,7 +17,7 @@ export interface DevelopOptions {
   startSeconds: number;
 }
 
-const root = join(import.meta.dir, "..");
+const root = join(import.meta.dir, "..", "..");
 const watched = ["server", "core", "platform", "plugins", "drizzle", ".env"].map((path) => join(root, path));
 const graceMilliseconds = 2000;
 /** What a page shows of a process that failed. */

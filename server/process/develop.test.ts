@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../cli/up/ports.ts";
-import { until } from "../tests/support/e2e_until.ts";
-import { appFolder } from "../tests/support/serving.ts";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import { until } from "../../tests/support/e2e_until.ts";
+import { appFolder } from "../../tests/support/serving.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

@@ -1,5 +1,5 @@
-import { plainAddress } from "../platform/address.ts";
-import type { Deps, ServerNow } from "./deps.ts";
+import { plainAddress } from "../../platform/address.ts";
+import type { Deps, ServerNow } from "../deps.ts";
 
 /** What a browser is told of every answer that does not say otherwise itself: it is data, for whoever asked, and not kept. */
 export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({

@@ -1,6 +1,6 @@
 import type { AnyElysia } from "elysia";
-import { InvalidInput } from "../platform/errors.ts";
-import { asksForToken } from "./auth/actor.ts";
+import { InvalidInput } from "../../platform/errors.ts";
+import { asksForToken } from "../auth/actor.ts";
 import { unknownName } from "./error.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { Actor, Context } from "../core/context.ts";
-import { once } from "../core/idempotency/once.ts";
+import type { Actor, Context } from "../../core/context.ts";
+import { once } from "../../core/idempotency/once.ts";
 
 /** What a POST answers, with headers beside those of every answer. */
 export interface Made<T> {
