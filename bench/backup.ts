@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { openSql } from "../drizzle/client.ts";
 import { ensureDebianPostgres } from "../scripts/debian_postgres.ts";
-import { startDebianPostgres } from "../tests/support/debian_postgres.ts";
+import { startDebianPostgres } from "../tests/support/database/debian_postgres.ts";
 import { freshExecutable } from "./executable.ts";
 import * as support from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { chooseFreePort } from "../cli/up/ports.ts";
-import { TestBrowser } from "../tests/support/browser.ts";
-import { startTestIssuer } from "../tests/support/issuer.ts";
+import { TestBrowser } from "../tests/support/browser/browser.ts";
+import { startTestIssuer } from "../tests/support/http/issuer.ts";
 import { describeExecutable, freshExecutable } from "./executable.ts";
 import * as support from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { descendants } from "../tests/support/processes.ts";
+import { descendants } from "../tests/support/process/processes.ts";
 import { BenchError, environment, firstLine, keep, type Started } from "./support.ts";
 
 export interface Round {

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "bun:test";
 import { setting } from "../drizzle/schema/index.ts";
-import { useDatabase } from "../tests/support/database.ts";
+import { useDatabase } from "../tests/support/database/database.ts";
 import { warnOfDisagreement } from "./agreement.ts";
 import { readConfig } from "./config.ts";
 import { createLog } from "../platform/log.ts";

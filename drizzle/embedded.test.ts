@@ -5,7 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { descendants, untilGone } from "../tests/support/processes.ts";
+import { descendants, untilGone } from "../tests/support/process/processes.ts";
 import { hydrateLinks } from "./embedded/binaries.ts";
 import { EmbeddedPostgresError, startEmbeddedPostgres } from "./embedded.ts";
 

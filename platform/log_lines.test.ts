@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { join } from "node:path";
-import { temporaryDirectory } from "../tests/support/backup.ts";
+import { temporaryDirectory } from "../tests/support/database/backup.ts";
 import { createLog } from "./log.ts";
 import { GatheredLines, standardError } from "./log_lines.ts";
 

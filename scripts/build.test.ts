@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { version } from "../package.json" with { type: "json" };
-import { createEmptyTestDatabase } from "../tests/support/database.ts";
+import { createEmptyTestDatabase } from "../tests/support/database/database.ts";
 import { build, describeSource } from "./build.ts";
 
 setDefaultTimeout(60_000);

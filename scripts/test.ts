@@ -69,13 +69,14 @@ async function runRound(files: string[]): Promise<Counts> {
 
 /** A test that needs something of the machine names it. @throws Error with what is missing */
 function ensureWhatIsNeeded(files: string[]): void {
-  if (anyNames(files, /WebView|support\/chromium/)) ensureChromium();
-  if (anyNames(files, /support\/debian_postgres/)) ensureDebianPostgres();
-  if (anyNames(files, /support\/pgbouncer/)) ensurePgbouncer();
-  if (anyNames(files, /support\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
-  if (anyNames(files, /support\/sockets/)) ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
+  if (anyNames(files, /WebView|support\/browser\/chromium/)) ensureChromium();
+  if (anyNames(files, /support\/database\/debian_postgres/)) ensureDebianPostgres();
+  if (anyNames(files, /support\/database\/pgbouncer/)) ensurePgbouncer();
+  if (anyNames(files, /support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
+  if (anyNames(files, /support\/http\/sockets/))
+    ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
   if (anyNames(files, /"openssl"/)) ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
-  if (anyNames(files, /support\/shells/))
+  if (anyNames(files, /support\/process\/shells/))
     ensurePrograms("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish");
   if (anyNames(files, /"qemu-aarch64"/))
     ensure({

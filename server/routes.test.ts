@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { eq } from "drizzle-orm";
 import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { token as tokenTable } from "../drizzle/schema/index.ts";
-import { newChallenge, signInToken, startTestServer, type TestServer } from "../tests/support/server.ts";
+import { newChallenge, signInToken, startTestServer, type TestServer } from "../tests/support/http/server.ts";
 
 /** What answers without an access token. Whatever is not on this list must say 401. */
 const open = new Set([

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { OpenApiDocument, Operation } from "../server/openapi/types.ts";
-import { fitting } from "./support/openapi_arbitrary.ts";
-import type { Person } from "./support/people.ts";
-import { createWorld, type Place, type World } from "./support/permission_world.ts";
-import { startTestServer, type TestServer } from "./support/server.ts";
+import { fitting } from "./support/http/openapi_arbitrary.ts";
+import type { Person } from "./support/http/people.ts";
+import { createWorld, type Place, type World } from "./support/http/permission_world.ts";
+import { startTestServer, type TestServer } from "./support/http/server.ts";
 
 // What each route refuses, whatever it is about. What there is, the OpenAPI document says: a new route is tried by itself.
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { OpenApiDocument, Operation, Parameter } from "../server/openapi/types.ts";
-import { insertIncident } from "./support/incident.ts";
-import { fitting } from "./support/openapi_arbitrary.ts";
-import { type ApiAnswer, type Person, personOf } from "./support/people.ts";
-import { startTestServer, type TestServer } from "./support/server.ts";
+import { insertIncident } from "./support/domain/incident.ts";
+import { fitting } from "./support/http/openapi_arbitrary.ts";
+import { type ApiAnswer, type Person, personOf } from "./support/http/people.ts";
+import { startTestServer, type TestServer } from "./support/http/server.ts";
 
 /**
  * A fuzzer over the whole API: it reads what there is from the OpenAPI document, so a new route is tried by itself. It

@@ -6,7 +6,7 @@ import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
 import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { knownVariables } from "../server/known_variables.ts";
-import { startTestServer } from "./support/server.ts";
+import { startTestServer } from "./support/http/server.ts";
 
 const folder = join(import.meta.dir, "../deploy/kubernetes");
 

@@ -6,7 +6,7 @@ import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
 import { ObservedRequests } from "../server/http/metrics.ts";
 import { ObservedSchedule } from "../worker/metrics.ts";
-import { parseExposition, valuesOf } from "./support/exposition.ts";
+import { parseExposition, valuesOf } from "./support/http/exposition.ts";
 import { startTestTelemetry } from "./support/telemetry.ts";
 
 const page = await Bun.file(join(import.meta.dir, "../docs/observability.md")).text();

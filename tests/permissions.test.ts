@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Person } from "./support/people.ts";
-import { ofNobody, ofNoIncident } from "./support/permission_catalog.ts";
-import { clearTheWay, ofAnIncident, type Request } from "./support/permission_requests.ts";
-import { createWorld, type World } from "./support/permission_world.ts";
-import { type Permission, readPermissions, type Role } from "./support/permissions.ts";
-import { startTestServer, type TestServer } from "./support/server.ts";
+import type { Person } from "./support/http/people.ts";
+import { ofNobody, ofNoIncident } from "./support/http/permission_catalog.ts";
+import { clearTheWay, ofAnIncident, type Request } from "./support/http/permission_requests.ts";
+import { createWorld, type World } from "./support/http/permission_world.ts";
+import { type Permission, readPermissions, type Role } from "./support/http/permissions.ts";
+import { startTestServer, type TestServer } from "./support/http/server.ts";
 
 // docs/permissions.md, cell by cell: what is expected stands there.
 

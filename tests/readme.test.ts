@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../core/populate/populate.ts";
-import { type Person, personOf } from "./support/people.ts";
-import { signInToken, startTestServer, type TestServer } from "./support/server.ts";
+import { type Person, personOf } from "./support/http/people.ts";
+import { signInToken, startTestServer, type TestServer } from "./support/http/server.ts";
 
 // The README's walk from report to closure, typed as it stands there.
 

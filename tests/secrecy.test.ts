@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { openSql } from "../drizzle/client.ts";
-import { TestBrowser } from "./support/browser.ts";
-import { databaseAsText } from "./support/e2e_traces.ts";
-import { decide, newChallenge, poll, startTestServer } from "./support/server.ts";
+import { TestBrowser } from "./support/browser/browser.ts";
+import { databaseAsText } from "./support/process/traces.ts";
+import { decide, newChallenge, poll, startTestServer } from "./support/http/server.ts";
 
 test("T, verifier, token, session id and passwords stand in no log line and no table", async () => {
   await using server = await startTestServer();

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { svc } from "../cli/testing/process.ts";
-import { createTestDatabase } from "./support/database.ts";
-import { startUp, type Up } from "./support/up.ts";
+import { createTestDatabase } from "./support/database/database.ts";
+import { startUp, type Up } from "./support/process/up.ts";
 
 /** Administrative commands in the folder in which a trial runs. */
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
-import { startTaskTest, type TaskTest } from "../tests/support/scheduled_task.ts";
+import { startTaskTest, type TaskTest } from "../tests/support/domain/scheduled_task.ts";
 import { inBatches } from "./batches.ts";
 import type { ScheduledTask } from "./task.ts";
 

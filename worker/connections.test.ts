@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { somebodyWaits } from "../tests/support/blocked.ts";
-import { useDatabase } from "../tests/support/database.ts";
+import { somebodyWaits } from "../tests/support/database/blocked.ts";
+import { useDatabase } from "../tests/support/database/database.ts";
 import { Connections } from "./connections.ts";
 
 const client = useDatabase(2);

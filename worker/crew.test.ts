@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { daily, everySeconds } from "../tests/support/schedule.ts";
+import { daily, everySeconds } from "../tests/support/domain/schedule.ts";
 import { Crew } from "./crew.ts";
 
 const config = { timezone: "Europe/Berlin" };

@@ -6,8 +6,8 @@ import { resendAllDead } from "../core/outbox/resend.ts";
 import type { Fake } from "../plugins/fake/fake.ts";
 import { fakeConversation } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
-import { insertSecond, type Outbox, startOutbox } from "../tests/support/delivery.ts";
-import { until } from "../tests/support/e2e_until.ts";
+import { insertSecond, type Outbox, startOutbox } from "../tests/support/domain/delivery.ts";
+import { until } from "../tests/support/process/until.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { DatabaseTime } from "./time.ts";
 

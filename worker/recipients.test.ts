@@ -8,9 +8,15 @@ import type { Plugins } from "../core/plugin/choose.ts";
 import { delivery, individual, participant } from "../drizzle/schema/index.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
-import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../tests/support/delivery.ts";
-import { until } from "../tests/support/e2e_until.ts";
-import { noPlugins } from "../tests/support/plugins.ts";
+import {
+  addParticipant,
+  at,
+  insertSecond,
+  type Outbox,
+  startOutbox,
+} from "../tests/support/domain/delivery.ts";
+import { until } from "../tests/support/process/until.ts";
+import { noPlugins } from "../tests/support/domain/plugins.ts";
 import { startMailServer, type TestMailServer } from "../tests/support/smtp.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { DatabaseTime } from "./time.ts";

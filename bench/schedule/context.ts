@@ -3,7 +3,7 @@ import { createLog } from "../../platform/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Database } from "../../drizzle/client.ts";
 import type { TestClock } from "../../tests/support/clock.ts";
-import { taskContextOf } from "../../tests/support/task_context.ts";
+import { taskContextOf } from "../../tests/support/domain/task_context.ts";
 import type { TaskContext } from "../../worker/task.ts";
 
 const none: Plugins = { ofType: () => [], find: () => undefined };

@@ -5,7 +5,7 @@ import { populate } from "../../core/populate/populate.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { incident, incidentCost, participant, participantRole } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { insertMany, prepareCosts } from "../../tests/support/costs.ts";
+import { insertMany, prepareCosts } from "../../tests/support/domain/costs.ts";
 import { calculateIncidentCost } from "../../worker/tasks/calculate-incident-cost.ts";
 import * as support from "../support.ts";
 import { contextOf, secondsOf } from "./context.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { openSql } from "../../drizzle/client.ts";
-import { until } from "../../tests/support/e2e_until.ts";
+import { until } from "../../tests/support/process/until.ts";
 import * as support from "../support.ts";
 
 const rounds = 5;

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "bun:test";
 import { and, desc, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { document, incident } from "../../drizzle/schema/index.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { mayReadOf } from "../incident/visibility/visibility.ts";
 import { type List, rankedMatches, startPage } from "./page.ts";
 

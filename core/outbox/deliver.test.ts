@@ -3,8 +3,8 @@ import { eq, sql } from "drizzle-orm";
 import { conversation, delivery } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { insertSecond, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { deliver, type Outgoing } from "./deliver.ts";
 
 let outbox: Outbox;

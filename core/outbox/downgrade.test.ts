@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { fakeMailing } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { startOutbox } from "../../tests/support/delivery.ts";
+import { startOutbox } from "../../tests/support/domain/delivery.ts";
 import { Refused } from "../../platform/errors.ts";
 import { downgrade } from "../../drizzle/revision/downgrade.ts";
 import { upgrade } from "../../drizzle/revision/upgrade.ts";

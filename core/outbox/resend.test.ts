@@ -3,8 +3,8 @@ import { eq } from "drizzle-orm";
 import { auditLog, delivery } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { at, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { at, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { Conflict } from "../../platform/errors.ts";
 import { resendAllDead, resendDelivery } from "./resend.ts";
 

@@ -4,7 +4,7 @@ import { conversation, incident } from "../../drizzle/schema/index.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeConversation, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../plugins/fake/plugins.ts";
-import { at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { at, insertSecond, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { Refused } from "../../platform/errors.ts";
 import { attemptDelivery } from "../incident/delivery/attempt.ts";
 import type { Outgoing } from "./deliver.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { at, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { at, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { after } from "../../platform/clock.ts";
 import { writtenSince } from "./written.ts";
 

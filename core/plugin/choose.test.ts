@@ -7,7 +7,7 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import { choosePlugins } from "./choose.ts";
 import type { Context } from "../context.ts";
 import type { BuiltinDeps } from "./define.ts";
-import { noPlugins } from "../../tests/support/plugins.ts";
+import { noPlugins } from "../../tests/support/domain/plugins.ts";
 import { createRegistry } from "./registry.ts";
 
 const silent = () => {};

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { effort } from "../../tests/support/effort.ts";
+import { effort } from "../../tests/support/database/effort.ts";
 import { shown } from "./mask.ts";
 
 describe("of an endless text", () => {

@@ -3,7 +3,7 @@ import { callPlugin } from "./call.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { attributeOf, startCollector } from "../../tests/support/collector.ts";
-import { valuesOf } from "../../tests/support/exposition.ts";
+import { valuesOf } from "../../tests/support/http/exposition.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
 import { observePlugins } from "./observe.ts";
 

@@ -3,7 +3,7 @@ import { eq, sql } from "drizzle-orm";
 import { openDatabase } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createEmptyTestDatabase, useDatabase } from "../../tests/support/database.ts";
+import { createEmptyTestDatabase, useDatabase } from "../../tests/support/database/database.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { populate } from "./populate.ts";
 

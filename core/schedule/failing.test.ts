@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { TestClock } from "../../tests/support/clock.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { scheduleOf } from "../../tests/support/schedule.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { claimNow } from "./claim.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { finishRun, putOff } from "./finish.ts";

@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { run, runFault } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { type Claim, claimNow, type ScheduleContext } from "./claim.ts";
 import { databaseClock } from "./database_clock.ts";
 import { finishRun } from "./finish.ts";

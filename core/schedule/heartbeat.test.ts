@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { openDatabase } from "../../drizzle/client.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
-import { scheduleOf } from "../../tests/support/schedule.ts";
+import { createTestDatabase } from "../../tests/support/database/database.ts";
+import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { beat, lookAround, signOff } from "./heartbeat.ts";
 
 test("whoever looks around hears the database's time, and of the workers that live", async () => {

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { run, runFault, team } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claim.ts";
 import { finishRun } from "./finish.ts";
 import { giveBack, renewLease, whileHeld } from "./lease.ts";

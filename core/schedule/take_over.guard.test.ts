@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { everySeconds, scheduleOf } from "../../tests/support/schedule.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { claimNow } from "./claim.ts";
 import { renewLease } from "./lease.ts";
 import { takeOver } from "./take_over.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { documentTerm, term } from "../../drizzle/schema/index.ts";
-import { inTheWay } from "../../tests/support/blocked.ts";
-import { at, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
+import { at, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { keepFindings } from "./document_terms.ts";
 
 let outbox: Outbox;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmod, readdir, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../tests/support/backup.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 
 const script = join(import.meta.dir, "backup");
 

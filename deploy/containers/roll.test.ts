@@ -2,7 +2,7 @@ import { afterAll, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "../../tests/support/e2e_until.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 /** What it does when it is disturbed. That it loses no request is tried with real containers, in tests/containers. */
 

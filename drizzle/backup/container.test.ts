@@ -8,10 +8,10 @@ import {
   insertHostileRows,
   temporaryDirectory,
   using,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
-import { descendants, untilGone } from "../../tests/support/processes.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { descendants, untilGone } from "../../tests/support/process/processes.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { containerAt } from "./container.ts";
 import { dump } from "./dump.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { using } from "../../tests/support/backup.ts";
-import { createEmptyTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { using } from "../../tests/support/database/backup.ts";
+import { createEmptyTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { copyIn, copyOut } from "./copy.ts";
 
 let database: TestDatabase;

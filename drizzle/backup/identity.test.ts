@@ -7,11 +7,11 @@ import {
   insertHostileRows,
   temporaryDirectory,
   using,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
-import { testRevision } from "../../tests/support/revision.ts";
+import { createTestDatabase } from "../../tests/support/database/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { testRevision } from "../../tests/support/database/revision.ts";
 import { readRevisions } from "../revision/read.ts";
 import { quoted } from "../sql_text.ts";
 import { revisionTable } from "../revision/store.ts";

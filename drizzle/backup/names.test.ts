@@ -8,9 +8,9 @@ import {
   insertHostileRows,
   temporaryDirectory,
   using,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { quoted } from "../sql_text.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump } from "./dump.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../tests/support/backup.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import type { PortableHeader } from "./portable_file.ts";
 import { readPortable, verifyPortable } from "./portable_reader.ts";
 import { PortableWriter } from "./portable_writer.ts";

@@ -8,10 +8,10 @@ import {
   insertHostileRows,
   temporaryDirectory,
   using,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
-import { testRevision } from "../../tests/support/revision.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { testRevision } from "../../tests/support/database/revision.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump } from "./dump.ts";
 import { restore, type RestoreOptions } from "./restore.ts";

@@ -8,11 +8,11 @@ import {
   insertHostileRows,
   temporaryDirectory,
   using,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { testServerUrl } from "../../tests/support/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
-import { testRevision } from "../../tests/support/revision.ts";
+import { testServerUrl } from "../../tests/support/database/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { testRevision } from "../../tests/support/database/revision.ts";
 import { dropAll } from "../revision/drop.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump, type DumpOptions, type Format } from "./dump.ts";

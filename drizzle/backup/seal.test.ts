@@ -7,9 +7,9 @@ import {
   hostileRevisions,
   insertHostileRows,
   temporaryDirectory,
-} from "../../tests/support/backup.ts";
+} from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { type DebianServer, startDebianPostgres } from "../../tests/support/debian_postgres.ts";
+import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump, type Format } from "./dump.ts";
 import { readPortable, verifyPortable } from "./portable_reader.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../tests/support/backup.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { findTool, missingTool } from "./tools.ts";
 
 test("the tool of the server's major version, from the PATH or where packages put it; else what there is", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { mkdir, readdir, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { temporaryDirectory } from "../../tests/support/backup.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { writeWhole } from "./unfinished.ts";
 
 test("the name stands for the old file until the new one is whole, and for it afterwards", async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { type DatabaseClient, openDatabase, type Transaction } from "../client.ts";
 
 let database: TestDatabase;

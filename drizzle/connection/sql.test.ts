@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { connect, createServer } from "node:net";
-import { testServerUrl } from "../../tests/support/database.ts";
-import { within } from "../../tests/support/e2e_until.ts";
+import { testServerUrl } from "../../tests/support/database/database.ts";
+import { within } from "../../tests/support/process/until.ts";
 import { openSql } from "./sql.ts";
 
 test("when PostgreSQL is back behind an outage, it is asked soon, however often that has failed", async () => {

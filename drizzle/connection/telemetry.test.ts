@@ -3,9 +3,9 @@ import { sql } from "drizzle-orm";
 import { openDatabase } from "../client.ts";
 import { team } from "../schema/index.ts";
 import { attributeOf, startCollector } from "../../tests/support/collector.ts";
-import { createTestDatabase, type TestDatabase } from "../../tests/support/database.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { valuesOf } from "../../tests/support/exposition.ts";
+import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { valuesOf } from "../../tests/support/http/exposition.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
 import { watchPools } from "./telemetry.ts";
 

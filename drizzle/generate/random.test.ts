@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { rowsFor, schemaPair } from "../../tests/support/random_schema.ts";
-import { type Names, renamesOf, tablesOf } from "../../tests/support/random_tables.ts";
-import { tripDatabase } from "../../tests/support/round_trip.ts";
+import { rowsFor, schemaPair } from "../../tests/support/database/random_schema.ts";
+import { type Names, renamesOf, tablesOf } from "../../tests/support/database/random_tables.ts";
+import { tripDatabase } from "../../tests/support/database/round_trip.ts";
 
 const { trip } = tripDatabase();
 

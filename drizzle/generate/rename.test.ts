@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { sql as raw } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
-import { tripDatabase } from "../../tests/support/round_trip.ts";
+import { tripDatabase } from "../../tests/support/database/round_trip.ts";
 import { parseRename } from "./index.ts";
 
 const { trip, between } = tripDatabase();

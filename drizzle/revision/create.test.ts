@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { integer, pgTable, text } from "drizzle-orm/pg-core";
-import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { createRevision, mergeHeads, pendingSql } from "./create.ts";
 import { downgrade } from "./downgrade.ts";
 import { generate } from "../generate/index.ts";

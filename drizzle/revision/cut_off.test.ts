@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openSql } from "../client.ts";
-import { temporaryDirectory } from "../../tests/support/backup.ts";
-import { createEmptyTestDatabase } from "../../tests/support/database.ts";
+import { temporaryDirectory } from "../../tests/support/database/backup.ts";
+import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { readApplied } from "./store.ts";
 
 test("a process that is gone takes its statement with it: nobody waits for that, and it is not done", async () => {
@@ -14,7 +14,7 @@ test("a process that is gone takes its statement with it: nobody waits for that,
   await writeFile(join(folder, "up.sql"), "create table a (id int); select pg_sleep(30)");
   await writeFile(join(folder, "down.sql"), "drop table a");
   await writeFile(join(folder, "manifest.json"), JSON.stringify({ parents: [] }));
-  const program = join(import.meta.dir, "../../tests/support/upgrade_program.ts");
+  const program = join(import.meta.dir, "../../tests/support/database/upgrade_program.ts");
   const child = Bun.spawn([process.execPath, program, directory.path], {
     env: { PATH: process.env.PATH, SVC_DATABASE_URL: database.url },
     stdio: ["ignore", "ignore", "ignore"],

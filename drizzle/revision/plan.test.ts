@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { testRevision } from "../../tests/support/revision.ts";
+import { testRevision } from "../../tests/support/database/revision.ts";
 import { planDowngrade, planUpgrade } from "./plan.ts";
 import type { Revision } from "./read.ts";
 import type { Applied } from "./store.ts";

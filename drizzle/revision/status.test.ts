@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { testRevision } from "../../tests/support/revision.ts";
+import { testRevision } from "../../tests/support/database/revision.ts";
 import type { Revision } from "./read.ts";
 import { assertServable, judge } from "./status.ts";
 import type { Applied, State } from "./store.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { useDatabase } from "../../tests/support/database.ts";
-import { refusal, withIncidentIn } from "../../tests/support/incident.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { refusal, withIncidentIn } from "../../tests/support/domain/incident.ts";
 
 const at = new Date("2026-12-01T12:00:00.000Z");
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { useDatabase } from "../../tests/support/database.ts";
-import { refusal, withIncidentIn } from "../../tests/support/incident.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { refusal, withIncidentIn } from "../../tests/support/domain/incident.ts";
 import { delivery } from "./index.ts";
 
 const at = new Date("2026-12-01T12:00:00.000Z");

@@ -3,8 +3,8 @@ import { sql } from "drizzle-orm";
 import { randomOf } from "../../trial/example/random.ts";
 import { mayReadIncident } from "../../core/incident/visibility/visibility.ts";
 import { parseUrl, urlLength } from "../../platform/text.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
 import type { Transaction } from "../client.ts";
 import { document, incident } from "./index.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
-import { useDatabase } from "../../tests/support/database.ts";
-import { type IncidentIds, refusal, withIncidentIn } from "../../tests/support/incident.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { type IncidentIds, refusal, withIncidentIn } from "../../tests/support/domain/incident.ts";
 import type { Transaction } from "../client.ts";
 import * as schema from "./index.ts";
 

@@ -3,8 +3,8 @@ import { asc, eq } from "drizzle-orm";
 import { callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import { conversation, conversationMessage, incident } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
-import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
+import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;
 let ids: IncidentIds;

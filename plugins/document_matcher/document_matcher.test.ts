@@ -10,8 +10,8 @@ import {
   incident,
   term,
 } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
-import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
+import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;
 let ids: IncidentIds;

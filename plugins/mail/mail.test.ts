@@ -10,8 +10,8 @@ import {
   participantGroupMember,
   team,
 } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
-import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
+import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 import { startMailServer, type TestMailServer, textOf } from "../../tests/support/smtp.ts";
 
 let its: PluginTest;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
-import { until } from "../../tests/support/e2e_until.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { startMailServer } from "../../tests/support/smtp.ts";
 import { createPost } from "./post.ts";
 import { mailServerOf } from "./server.ts";

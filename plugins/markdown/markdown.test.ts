@@ -3,9 +3,9 @@ import { eq } from "drizzle-orm";
 import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
 import type { DocumentFacts } from "../../core/plugin.ts";
 import { document, documentContent, task } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/incident.ts";
-import { type PluginTest, startPluginTest } from "../../tests/support/plugins.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;
 let ids: IncidentIds;

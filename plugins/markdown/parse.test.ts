@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
-import { effort } from "../../tests/support/effort.ts";
+import { effort } from "../../tests/support/database/effort.ts";
 import { longestParsed, mostLines, mostPairs, mostTasks, parseTasks, type WrittenTask } from "./parse.ts";
 
 const parse = (text: string, domain: string | undefined = "example.com") => parseTasks(text, domain);

@@ -7,7 +7,7 @@ import { readConfig } from "../../core/config.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
-import { noPlugins } from "../../tests/support/plugins.ts";
+import { noPlugins } from "../../tests/support/domain/plugins.ts";
 import { builtinPlugins } from "../builtin.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-source-"));

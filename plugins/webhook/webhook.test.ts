@@ -6,7 +6,7 @@ import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
-import { noPlugins } from "../../tests/support/plugins.ts";
+import { noPlugins } from "../../tests/support/domain/plugins.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 import webhook from "./webhook.ts";
 

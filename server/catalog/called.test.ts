@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as schema from "../../drizzle/schema/index.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 // Who is called into an incident takes part in it, and reads it when it is Restricted: not for a member to arrange.
 

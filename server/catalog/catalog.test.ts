@@ -1,6 +1,6 @@
 import * as schema from "../../drizzle/schema/index.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { type ResourceCase, resourceSuite } from "../../tests/support/resource_suite.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type ResourceCase, resourceSuite } from "../../tests/support/http/resource_suite.ts";
 
 const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 const reasonFields = Object.keys(noReasons);

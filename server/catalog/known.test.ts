@@ -3,9 +3,9 @@ import { eq } from "drizzle-orm";
 import { incident, incidentPriority, incidentType, individual, service } from "../../drizzle/schema/index.ts";
 import { fakeParticipant } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 // Who is known only through Restricted incidents; docs/permissions.md has the routes, tests/hidden.test.ts their lists.
 

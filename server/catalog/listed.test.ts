@@ -3,9 +3,9 @@ import { sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
 import { fakeApplication, fakeTerm } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let [admin, member] = [] as unknown as [Person, Person];

@@ -3,8 +3,8 @@ import { createRegistry } from "../../core/plugin/registry.ts";
 import { builtinPlugins } from "../../plugins/builtin.ts";
 import { fakeTerm } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { personOf } from "../../tests/support/people.ts";
-import { startTestServer } from "../../tests/support/server.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 
 test("GET /plugins/ shows all, in their order, which serve, and nothing of their configuration", async () => {
   const serves = fakeTerm({}, { slug: "term-source" });

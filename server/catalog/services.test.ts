@@ -3,9 +3,9 @@ import * as schema from "../../drizzle/schema/index.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeParticipant } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let admin: Person;

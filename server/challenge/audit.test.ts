@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { decodeJwt } from "jose";
 import { csrfToken } from "../../core/auth/session/session.ts";
 import { auditLog } from "../../drizzle/schema/index.ts";
-import { TestBrowser } from "../../tests/support/browser.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import {
   decide,
   newChallenge,
@@ -12,7 +12,7 @@ import {
   startTestServer,
   type TestChallenge,
   type TestServer,
-} from "../../tests/support/server.ts";
+} from "../../tests/support/http/server.ts";
 
 /** The whole of what the audit log says of a challenge, so that nothing else, and no secret, stands in it. */
 async function eventsOf(server: TestServer, challenge: TestChallenge) {

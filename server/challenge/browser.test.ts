@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog, session } from "../../drizzle/schema/index.ts";
-import { TestBrowser } from "../../tests/support/browser.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import {
   decide,
   newChallenge,
@@ -9,7 +9,7 @@ import {
   rowOf,
   startTestServer,
   type TestServer,
-} from "../../tests/support/server.ts";
+} from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {

@@ -11,7 +11,7 @@ import {
   rowOf,
   startTestServer,
   type TestServer,
-} from "../../tests/support/server.ts";
+} from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {

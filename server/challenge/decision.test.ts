@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { TestBrowser } from "../../tests/support/browser.ts";
-import { newChallenge, poll, rowOf, startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import {
+  newChallenge,
+  poll,
+  rowOf,
+  startTestServer,
+  type TestServer,
+} from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {

@@ -4,9 +4,15 @@ import { KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limit
 import { TooManyRequests } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
 import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { TestBrowser } from "../../tests/support/browser.ts";
-import { decide, newChallenge, poll, startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import {
+  decide,
+  newChallenge,
+  poll,
+  startTestServer,
+  type TestServer,
+} from "../../tests/support/http/server.ts";
 
 describe("limits", () => {
   test("a challenge polled too fast: 429 with Retry-After, then all is well", async () => {

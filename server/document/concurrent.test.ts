@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { document, documentTerm, task, term } from "../../drizzle/schema/index.ts";
-import { inTheWay } from "../../tests/support/blocked.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { insertEmptyIncident } from "../../tests/support/participants.ts";
-import { type ApiAnswer, type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
-import { insertTask } from "../../tests/support/task.ts";
+import { inTheWay } from "../../tests/support/database/blocked.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { insertEmptyIncident } from "../../tests/support/http/participants.ts";
+import { type ApiAnswer, type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { insertTask } from "../../tests/support/http/task.ts";
 
 let server: TestServer;
 let admin: Person;

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { document } from "../../drizzle/schema/index.ts";
-import { personOf } from "../../tests/support/people.ts";
-import { startTestServer } from "../../tests/support/server.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 
 test("a text is read again for a term that a person takes away from its document, and for nothing else", async () => {
   await using server = await startTestServer();

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { document, incident, participant } from "../../drizzle/schema/index.ts";
-import { startTestServer } from "../../tests/support/server.ts";
-import { insertTwoIncidents } from "../../tests/support/task.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
+import { insertTwoIncidents } from "../../tests/support/http/task.ts";
 
 // Who may do what with documents is docs/permissions.md.
 

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { tell } from "../../core/incident/timeline/event.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
-import { insertRow } from "../../tests/support/catalog.ts";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { insertEmptyIncident, timelineOf } from "../../tests/support/participants.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { insertEmptyIncident, timelineOf } from "../../tests/support/http/participants.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("events", (given) => {

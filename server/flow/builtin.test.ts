@@ -18,8 +18,8 @@ import {
   teamIncidentType,
   term,
 } from "../../drizzle/schema/index.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 // The whole way, with the plugins that come with svc and need no account.
 

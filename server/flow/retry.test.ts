@@ -3,8 +3,8 @@ import { and, eq } from "drizzle-orm";
 import { event, flowStep, incident, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 const nothing = () => {};
 const refuse = () => Promise.reject(Object.assign(new Error(), { detail: "closed today" }));

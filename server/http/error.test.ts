@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { Elysia, t } from "elysia";
 import { createLog } from "../../platform/log.ts";
 import { openDatabase } from "../../drizzle/client.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
+import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { errorAnswer, faultOf } from "./error.ts";
 
 test("an answer that breaks its own schema is our fault: 500, and neither answer nor log shows what it held", async () => {

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { document } from "../../drizzle/schema/index.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let admin: Person;

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq } from "drizzle-orm";
 import { once } from "../../core/idempotency/once.ts";
 import { document, event, idempotencyKey, incident } from "../../drizzle/schema/index.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let alice: Person;
@@ -194,7 +194,7 @@ describe("a server that dies at work", () => {
 });
 
 async function headersOf() {
-  const { signInToken } = await import("../../tests/support/server.ts");
+  const { signInToken } = await import("../../tests/support/http/server.ts");
   server.issuer.user = "alice@example.com";
   return { authorization: `Bearer ${await signInToken(server)}` };
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signInToken, startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let authorization: string;

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { insertIndividual, letJoin } from "../../tests/support/participants.ts";
-import { exchange, statusesOf } from "../../tests/support/raw_http.ts";
-import { signInToken } from "../../tests/support/server.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { insertIndividual, letJoin } from "../../tests/support/http/participants.ts";
+import { exchange, statusesOf } from "../../tests/support/http/raw_http.ts";
+import { signInToken } from "../../tests/support/http/server.ts";
 import { asksForToken } from "../auth/actor.ts";
 import { nothing } from "./no_body.ts";
 

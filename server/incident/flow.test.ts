@@ -3,10 +3,10 @@ import { eq } from "drizzle-orm";
 import { flowStep } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { endDeliveries } from "../../tests/support/delivery.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
-import { personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { endDeliveries } from "../../tests/support/domain/delivery.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 afterEach(() => server[Symbol.asyncDispose]());

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let member: Person;

@@ -10,10 +10,10 @@ import {
   participant,
   participantRole,
 } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { type ApiAnswer, type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { type ApiAnswer, type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let admin: Person;

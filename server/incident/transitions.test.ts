@@ -3,9 +3,9 @@ import { and, eq, like } from "drizzle-orm";
 import fc from "fast-check";
 import type { IncidentStatus } from "../../core/incident/incident/transition.ts";
 import { event, incident, incidentStatuses } from "../../drizzle/schema/index.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let member: Person;

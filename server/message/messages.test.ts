@@ -2,17 +2,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq } from "drizzle-orm";
 import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   insertEmptyIncident,
   insertIndividual,
   letJoin,
   noPlugins,
   timelineOf,
-} from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+} from "../../tests/support/http/participants.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 let ids: IncidentIds;

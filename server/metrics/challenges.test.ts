@@ -4,8 +4,8 @@ import { createLog } from "../../platform/log.ts";
 import { csrfToken } from "../../core/auth/session/session.ts";
 import type { ChallengeOutcome } from "../../platform/telemetry/challenges.ts";
 import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
-import { TestBrowser } from "../../tests/support/browser.ts";
-import { decide, newChallenge, poll, rowOf, startTestServer } from "../../tests/support/server.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { decide, newChallenge, poll, rowOf, startTestServer } from "../../tests/support/http/server.ts";
 
 /** Counts what it is told since it was last asked. */
 function counting() {

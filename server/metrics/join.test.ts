@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseExposition, valuesOf } from "../../tests/support/exposition.ts";
+import { parseExposition, valuesOf } from "../../tests/support/http/exposition.ts";
 import { joinMetrics } from "./join.ts";
 
 const one = (count: number, more = "") => `# HELP a_total what it is

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { lockIncident } from "../../core/incident/incident/lock.ts";
 import { leave } from "../../core/incident/participant/leave.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import {
   commandersOf,
   insertEmptyIncident,
@@ -10,8 +10,8 @@ import {
   letJoin,
   rowsOf,
   timelineOf,
-} from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
+} from "../../tests/support/http/participants.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
 
 let { server, member, ids, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {

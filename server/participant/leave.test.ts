@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog } from "../../drizzle/schema/index.ts";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import {
   costBasisOf,
   insertIndividual,
   letJoin,
   rowsOf,
   timelineOf,
-} from "../../tests/support/participants.ts";
+} from "../../tests/support/http/participants.ts";
 
 let { server, member, admin, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {

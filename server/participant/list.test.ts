@@ -1,7 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { shownRoles } from "../../core/incident/participant/participant.ts";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { insertEmptyIncident, insertIndividual, letJoin, rowsOf } from "../../tests/support/participants.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import {
+  insertEmptyIncident,
+  insertIndividual,
+  letJoin,
+  rowsOf,
+} from "../../tests/support/http/participants.ts";
 
 let { server, member, ids, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {

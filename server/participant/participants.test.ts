@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { individual } from "../../drizzle/schema/index.ts";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
 import {
   commandersOf,
   costBasisOf,
@@ -9,7 +9,7 @@ import {
   letJoin,
   rowsOf,
   timelineOf,
-} from "../../tests/support/participants.ts";
+} from "../../tests/support/http/participants.ts";
 
 let { server, member, ids, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("participants", (given) => {

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { individual, participant, statusReport } from "../../drizzle/schema/index.ts";
-import { insertIncident } from "../../tests/support/incident.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
 import {
   insertEmptyIncident,
   insertIndividual,
   letJoin,
   noPlugins,
   type Visibility,
-} from "../../tests/support/participants.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
+} from "../../tests/support/http/participants.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 // Who may do what with what belongs to an incident is docs/permissions.md.
 

@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { startCollector } from "../../tests/support/collector.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
-import { until } from "../../tests/support/e2e_until.ts";
-import { appFolder } from "../../tests/support/serving.ts";
+import { createTestDatabase } from "../../tests/support/database/database.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { appFolder } from "../../tests/support/http/serving.ts";
 import { Worker } from "./worker.ts";
 
 const hour = 3_600_000;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { type EmptyIncident, useEmptyIncident } from "../../tests/support/empty_incident.ts";
-import { timelineOf } from "../../tests/support/participants.ts";
+import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
+import { timelineOf } from "../../tests/support/http/participants.ts";
 
 let { server, member, incidentId, path } = {} as EmptyIncident;
 useEmptyIncident("reports", (given) => {

@@ -2,10 +2,10 @@ import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { parseWords, wordsOf } from "../../core/list/page.ts";
-import { useDatabase } from "../../tests/support/database.ts";
-import { personOf } from "../../tests/support/people.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
+import { personOf } from "../../tests/support/http/people.ts";
 import "../../tests/support/seed.ts";
-import { startTestServer } from "../../tests/support/server.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 
 const client = useDatabase(1);
 

@@ -3,9 +3,9 @@ import { eq } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
 import { rankedOfType } from "../../core/incident/search/search.ts";
 import { searchedTypes } from "../../core/incident/search/searched.ts";
-import type { Person } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
-import { insertTask, insertTwoIncidents, type Place, places } from "../../tests/support/task.ts";
+import type { Person } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { insertTask, insertTwoIncidents, type Place, places } from "../../tests/support/http/task.ts";
 
 let server: TestServer;
 let people: Record<string, Person>;

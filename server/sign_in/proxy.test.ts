@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
-import { TestBrowser } from "../../tests/support/browser.ts";
-import { expectRefused } from "../../tests/support/refusal.ts";
-import { decide, newChallenge, poll, startTestServer } from "../../tests/support/server.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { expectRefused } from "../../tests/support/http/refusal.ts";
+import { decide, newChallenge, poll, startTestServer } from "../../tests/support/http/server.ts";
 
 describe("behind an identity-aware proxy", () => {
   async function startProxied() {

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { session } from "../../drizzle/schema/index.ts";
-import { TestBrowser } from "../../tests/support/browser.ts";
-import { expectRefused } from "../../tests/support/refusal.ts";
-import type { Misbehaviour } from "../../tests/support/issuer.ts";
+import { TestBrowser } from "../../tests/support/browser/browser.ts";
+import { expectRefused } from "../../tests/support/http/refusal.ts";
+import type { Misbehaviour } from "../../tests/support/http/issuer.ts";
 import {
   decide,
   newChallenge,
@@ -12,7 +12,7 @@ import {
   signInToken,
   startTestServer,
   type TestServer,
-} from "../../tests/support/server.ts";
+} from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {

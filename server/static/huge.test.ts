@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
-import { useFrontEnd } from "../../tests/support/front_end_server.ts";
+import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
 
 const { site, server } = useFrontEnd();
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { useFrontEnd } from "../../tests/support/front_end_server.ts";
-import { startTestServer } from "../../tests/support/server.ts";
+import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 
 const { server } = useFrontEnd();
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib";
-import { secret } from "../../tests/support/front_end.ts";
-import { useFrontEnd } from "../../tests/support/front_end_server.ts";
-import { startTestServer } from "../../tests/support/server.ts";
+import { secret } from "../../tests/support/browser/front_end.ts";
+import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
 import { unservedApp } from "../unserved.ts";
 
 const { site, server } = useFrontEnd();

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { taskAssignee } from "../../drizzle/schema/index.ts";
-import { type IncidentIds, insertIncident } from "../../tests/support/incident.ts";
-import { type Person, personOf } from "../../tests/support/people.ts";
-import { startTestServer, type TestServer } from "../../tests/support/server.ts";
-import { insertTask } from "../../tests/support/task.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { insertTask } from "../../tests/support/http/task.ts";
 
 let server: TestServer;
 let member: Person;

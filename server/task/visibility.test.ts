@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { incident } from "../../drizzle/schema/index.ts";
-import { startTestServer } from "../../tests/support/server.ts";
-import { insertTask, insertTwoIncidents } from "../../tests/support/task.ts";
+import { startTestServer } from "../../tests/support/http/server.ts";
+import { insertTask, insertTwoIncidents } from "../../tests/support/http/task.ts";
 
 // Who may do what with tasks is docs/permissions.md.
 

@@ -7,9 +7,9 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { Connections } from "../../worker/connections.ts";
 import { DatabaseTime } from "../../worker/time.ts";
 import { work } from "../../worker/worker.ts";
-import { startOutbox } from "../support/delivery.ts";
-import { until } from "../support/e2e_until.ts";
-import { everySeconds, runningClock } from "../support/schedule.ts";
+import { startOutbox } from "../support/domain/delivery.ts";
+import { until } from "../support/process/until.ts";
+import { everySeconds, runningClock } from "../support/domain/schedule.ts";
 
 test("a worker goes on after the database's clock jumps a day ahead and back, once an operator rewinds", async () => {
   await using outbox = await startOutbox();

@@ -11,8 +11,8 @@ import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";
-import { descendants, untilGone } from "../support/processes.ts";
-import { everySeconds, scheduleOf } from "../support/schedule.ts";
+import { descendants, untilGone } from "../support/process/processes.ts";
+import { everySeconds, scheduleOf } from "../support/domain/schedule.ts";
 
 setDefaultTimeout(120_000);
 

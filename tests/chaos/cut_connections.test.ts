@@ -16,9 +16,9 @@ import { Connections } from "../../worker/connections.ts";
 import { worksOf } from "../../worker/tasks/index.ts";
 import { DatabaseTime } from "../../worker/time.ts";
 import { work } from "../../worker/worker.ts";
-import { type Outbox, startOutbox } from "../support/delivery.ts";
-import { until } from "../support/e2e_until.ts";
-import { runningClock } from "../support/schedule.ts";
+import { type Outbox, startOutbox } from "../support/domain/delivery.ts";
+import { until } from "../support/process/until.ts";
+import { runningClock } from "../support/domain/schedule.ts";
 
 /** Workers whose connections are all cut in the middle of a daily run: it is done all the same, and once. */
 

@@ -4,8 +4,8 @@ import { PgBoss } from "pg-boss";
 import { bossOptions } from "../../core/outbox/job.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { startOutbox } from "../support/delivery.ts";
-import { until } from "../support/e2e_until.ts";
+import { startOutbox } from "../support/domain/delivery.ts";
+import { until } from "../support/process/until.ts";
 
 const count = 60;
 
@@ -21,7 +21,7 @@ test("three workers that are killed while they send: nothing is lost, and what c
     })),
   );
   const start = () =>
-    Bun.spawn([process.execPath, `${import.meta.dir}/../support/delivery_program.ts`], {
+    Bun.spawn([process.execPath, `${import.meta.dir}/../support/domain/delivery_program.ts`], {
       env: { ...process.env, SVC_DATABASE_URL: outbox.url },
       stdio: ["ignore", "ignore", "inherit"],
     });

@@ -8,9 +8,9 @@ import { incidentPriority, run, statusReport, statusReportReminder } from "../..
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { incidentStatusReportReminder as task } from "../../worker/tasks/incident-status-report-reminder.ts";
-import { at, insertSecond, startOutbox } from "../support/delivery.ts";
-import { numbers } from "../support/numbers.ts";
-import { scheduleOf } from "../support/schedule.ts";
+import { at, insertSecond, startOutbox } from "../support/domain/delivery.ts";
+import { numbers } from "../support/domain/numbers.ts";
+import { scheduleOf } from "../support/domain/schedule.ts";
 
 const days = 30;
 /** The worker dies three times a day, in a slot and a way that this sequence says. */

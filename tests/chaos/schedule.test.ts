@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { openSql, type Sql } from "../../drizzle/client.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { until } from "../support/e2e_until.ts";
-import { openSpoiltWay } from "../support/half_open.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database/database.ts";
+import { until } from "../support/process/until.ts";
+import { openSpoiltWay } from "../support/http/half_open.ts";
 
 setDefaultTimeout(60_000);
 
@@ -26,17 +26,20 @@ afterEach(async () => {
 
 /** A worker of its own process whose task takes so long; its clock may be wrong. */
 function start(env: { takes?: number; skew?: number; grace?: number; url?: string } = {}) {
-  const child = Bun.spawn([process.execPath, join(import.meta.dir, "../support/schedule_program.ts")], {
-    env: {
-      PATH: process.env.PATH,
-      SVC_DATABASE_URL: env.url ?? database.url,
-      SVC_TEST_NOTES_URL: database.url,
-      SVC_TEST_TAKES: String(env.takes ?? 0),
-      SVC_TEST_SKEW: String(env.skew ?? 0),
-      ...(env.grace === undefined ? {} : { SVC_TEST_GRACE: String(env.grace) }),
+  const child = Bun.spawn(
+    [process.execPath, join(import.meta.dir, "../support/domain/schedule_program.ts")],
+    {
+      env: {
+        PATH: process.env.PATH,
+        SVC_DATABASE_URL: env.url ?? database.url,
+        SVC_TEST_NOTES_URL: database.url,
+        SVC_TEST_TAKES: String(env.takes ?? 0),
+        SVC_TEST_SKEW: String(env.skew ?? 0),
+        ...(env.grace === undefined ? {} : { SVC_TEST_GRACE: String(env.grace) }),
+      },
+      stdio: ["ignore", "ignore", "pipe"],
     },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
+  );
   workers.push(child);
   let words = "";
   const log = (async () => {

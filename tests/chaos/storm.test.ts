@@ -1,8 +1,13 @@
 import { expect, test } from "bun:test";
-import { until } from "../support/e2e_until.ts";
-import { numbers } from "../support/numbers.ts";
+import { until } from "../support/process/until.ts";
+import { numbers } from "../support/domain/numbers.ts";
 import { seed } from "../support/seed.ts";
-import { Storm, stormPeriodMilliseconds, stormTasks, strayWriters } from "../support/schedule_storm.ts";
+import {
+  Storm,
+  stormPeriodMilliseconds,
+  stormTasks,
+  strayWriters,
+} from "../support/domain/schedule_storm.ts";
 
 /** Of all tasks; more of them take longer. */
 const slots = Number(process.env.SVC_TEST_SLOTS ?? 10_000);

@@ -5,9 +5,9 @@ import { finishRun } from "../../core/schedule/finish.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";
-import { useDatabase } from "../support/database.ts";
-import { numbers } from "../support/numbers.ts";
-import { scheduleOf } from "../support/schedule.ts";
+import { useDatabase } from "../support/database/database.ts";
+import { numbers } from "../support/domain/numbers.ts";
+import { scheduleOf } from "../support/domain/schedule.ts";
 
 const client = useDatabase(3);
 beforeEach(() => client.db.execute(sql`truncate run, scheduled_task cascade`).then(() => {}));

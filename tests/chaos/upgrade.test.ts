@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { openSql } from "../../drizzle/client.ts";
 import { canonicalSchema } from "../../drizzle/revision/canonical.ts";
-import { createEmptyTestDatabase } from "../support/database.ts";
-import { countFrames } from "../support/frames.ts";
-import { testRevision } from "../support/revision.ts";
+import { createEmptyTestDatabase } from "../support/database/database.ts";
+import { countFrames } from "../support/browser/frames.ts";
+import { testRevision } from "../support/database/revision.ts";
 
 /** Real processes that upgrade one database: killed, racing, in each other's way. */
 
-const program = join(import.meta.dir, "../support/upgrade_program.ts");
+const program = join(import.meta.dir, "../support/database/upgrade_program.ts");
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-revisions-"));

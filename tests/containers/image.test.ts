@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { devDependencies, version } from "../../package.json" with { type: "json" };
-import { buildImage, docker, say, testImage } from "../support/containers.ts";
+import { buildImage, docker, say, testImage } from "../support/containers/containers.ts";
 
 /** The image by itself: what is in it, and how it behaves where nothing is given to it. */
 

@@ -2,11 +2,18 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
-import { accountOf } from "../support/container_account.ts";
-import { Load } from "../support/container_load.ts";
-import { pluginVariables, writeLoadFile } from "../support/container_load_file.ts";
-import { buildImage, Compose, docker, killHard, saidBy, testImage } from "../support/containers.ts";
-import { until } from "../support/e2e_until.ts";
+import { accountOf } from "../support/containers/account.ts";
+import { Load } from "../support/containers/load.ts";
+import { pluginVariables, writeLoadFile } from "../support/containers/load_file.ts";
+import {
+  buildImage,
+  Compose,
+  docker,
+  killHard,
+  saidBy,
+  testImage,
+} from "../support/containers/containers.ts";
+import { until } from "../support/process/until.ts";
 
 /**
  * What can happen to single containers while people work: they are killed, cut off, locked out, have no room, or another

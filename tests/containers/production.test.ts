@@ -1,9 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { productionIn, secrets } from "../support/container_production.ts";
-import { buildImage, type Compose, docker, killHard, runName, saidBy } from "../support/containers.ts";
-import { until } from "../support/e2e_until.ts";
+import { productionIn, secrets } from "../support/containers/production.ts";
+import {
+  buildImage,
+  type Compose,
+  docker,
+  killHard,
+  runName,
+  saidBy,
+} from "../support/containers/containers.ts";
+import { until } from "../support/process/until.ts";
 
 /** An installation as compose.production.yaml makes it. */
 

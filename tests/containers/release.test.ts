@@ -5,13 +5,13 @@ import { issueTokens } from "../../bench/api/tokens.ts";
 import { version } from "../../package.json" with { type: "json" };
 import { headsOf } from "../../drizzle/revision/graph.ts";
 import { readRevisions } from "../../drizzle/revision/read.ts";
-import { accountOf } from "../support/container_account.ts";
-import { Load } from "../support/container_load.ts";
-import { writeLoadFile } from "../support/container_load_file.ts";
-import { productionIn, secrets } from "../support/container_production.ts";
-import { type Compose, docker, done, makeClone, runName } from "../support/containers.ts";
-import { until } from "../support/e2e_until.ts";
-import { testRevision } from "../support/revision.ts";
+import { accountOf } from "../support/containers/account.ts";
+import { Load } from "../support/containers/load.ts";
+import { writeLoadFile } from "../support/containers/load_file.ts";
+import { productionIn, secrets } from "../support/containers/production.ts";
+import { type Compose, docker, done, makeClone, runName } from "../support/containers/containers.ts";
+import { until } from "../support/process/until.ts";
+import { testRevision } from "../support/database/revision.ts";
 
 /** docs/release.md, typed as it stands there while people work; each test goes on where the one before has ended. */
 

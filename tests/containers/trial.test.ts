@@ -2,11 +2,11 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { buildImage, Compose, docker, say } from "../support/containers.ts";
-import { Program } from "../support/e2e_program.ts";
-import { signInAt } from "../support/e2e_sign_in.ts";
-import { until } from "../support/e2e_until.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { buildImage, Compose, docker, say } from "../support/containers/containers.ts";
+import { Program } from "../support/process/program.ts";
+import { signInAt } from "../support/browser/sign_in.ts";
+import { until } from "../support/process/until.ts";
 
 /** `docker compose up` in a fresh clone, as README tells it; each test goes on where the one before has ended. */
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { shells } from "../../cli/completion/scripts.ts";
-import { CompletingShell } from "../support/shells.ts";
+import { CompletingShell } from "../support/process/shells.ts";
 
 /** What is typed, tabs and all, and what `svc` is started with. */
 const lines: [typed: string, started: string[]][] = [

@@ -7,13 +7,13 @@ import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { TestBrowser } from "../support/browser.ts";
-import { Program } from "../support/e2e_program.ts";
-import { ask } from "../support/e2e_sign_in.ts";
-import { freePort, listening } from "../support/e2e_stack.ts";
-import { until } from "../support/e2e_until.ts";
-import { startTestIssuer } from "../support/issuer.ts";
-import { type Replicas, startReplicas } from "../support/replicas.ts";
+import { TestBrowser } from "../support/browser/browser.ts";
+import { Program } from "../support/process/program.ts";
+import { ask } from "../support/browser/sign_in.ts";
+import { freePort, listening } from "../support/process/stack.ts";
+import { until } from "../support/process/until.ts";
+import { startTestIssuer } from "../support/http/issuer.ts";
+import { type Replicas, startReplicas } from "../support/database/replicas.ts";
 
 /**
  * The primary of two synchronous PostgreSQL servers is killed under load and the standby is promoted (docs/scale.md,
@@ -107,7 +107,7 @@ function startNotes(incident: number): {
 
 /** Workers of a task that is due each second, and writes one row for each slot through its run. */
 function startTicking(): AsyncDisposable {
-  const program = join(import.meta.dir, "../support/schedule_program.ts");
+  const program = join(import.meta.dir, "../support/domain/schedule_program.ts");
   const workers = [0, 1].map(() =>
     Bun.spawn([process.execPath, program], {
       env: { PATH: process.env.PATH, SVC_DATABASE_URL: replicas.url, SVC_TEST_NOTES_URL: replicas.url },

@@ -8,9 +8,9 @@ import {
   setDefaultTimeout,
   test,
 } from "bun:test";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { type Ask, ask, signInAt } from "../support/e2e_sign_in.ts";
-import { Stack } from "../support/e2e_stack.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { type Ask, ask, signInAt } from "../support/browser/sign_in.ts";
+import { Stack } from "../support/process/stack.ts";
 
 /** Each page that a person can meet, in a real browser: what it says and does, how it looks, and for whom it works. */
 

@@ -7,14 +7,14 @@ import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { TestBrowser } from "../support/browser.ts";
-import { createTestDatabase } from "../support/database.ts";
-import { Program } from "../support/e2e_program.ts";
-import { ask } from "../support/e2e_sign_in.ts";
-import { freePort, listening } from "../support/e2e_stack.ts";
-import { until, within } from "../support/e2e_until.ts";
-import { startTestIssuer } from "../support/issuer.ts";
-import { type Pooler, startPgbouncer } from "../support/pgbouncer.ts";
+import { TestBrowser } from "../support/browser/browser.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { Program } from "../support/process/program.ts";
+import { ask } from "../support/browser/sign_in.ts";
+import { freePort, listening } from "../support/process/stack.ts";
+import { until, within } from "../support/process/until.ts";
+import { startTestIssuer } from "../support/http/issuer.ts";
+import { type Pooler, startPgbouncer } from "../support/database/pgbouncer.ts";
 
 /** Two servers and a worker behind a real PgBouncer that lends two connections, for one transaction each (docs/scale.md). */
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { openSql } from "../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../support/database.ts";
-import { ask } from "../support/e2e_sign_in.ts";
-import { freePort, listening, Stack } from "../support/e2e_stack.ts";
-import { until, within } from "../support/e2e_until.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
+import { ask } from "../support/browser/sign_in.ts";
+import { freePort, listening, Stack } from "../support/process/stack.ts";
+import { until, within } from "../support/process/until.ts";
 
 /** `svc server start` as a process: how it starts where something is missing, and how it ends. */
 

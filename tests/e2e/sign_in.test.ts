@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { signInAt } from "../support/e2e_sign_in.ts";
-import { Stack } from "../support/e2e_stack.ts";
-import { commandLines, databaseAsText, databaseLog } from "../support/e2e_traces.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { signInAt } from "../support/browser/sign_in.ts";
+import { Stack } from "../support/process/stack.ts";
+import { commandLines, databaseAsText, databaseLog } from "../support/process/traces.ts";
 
 /** The whole way, from `svc login` on a terminal to a token that opens the API, and what it leaves behind. */
 

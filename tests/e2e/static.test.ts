@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { frontEnd } from "../support/front_end.ts";
-import { startTestServer, type TestServer } from "../support/server.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { frontEnd } from "../support/browser/front_end.ts";
+import { startTestServer, type TestServer } from "../support/http/server.ts";
 
 /** STATIC_DIR as its user sees it: a front end in a real browser, beside the API and the pages of sign-in. */
 

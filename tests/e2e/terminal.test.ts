@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { signInAt } from "../support/e2e_sign_in.ts";
-import type { Program } from "../support/e2e_program.ts";
-import { Stack } from "../support/e2e_stack.ts";
-import { until, within } from "../support/e2e_until.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { signInAt } from "../support/browser/sign_in.ts";
+import type { Program } from "../support/process/program.ts";
+import { Stack } from "../support/process/stack.ts";
+import { until, within } from "../support/process/until.ts";
 
 /** What a person sees of `svc login` on a real pseudo-terminal, against a real server. */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { closeChromium, Tab } from "../support/chromium.ts";
-import { signInAt } from "../support/e2e_sign_in.ts";
-import { Stack } from "../support/e2e_stack.ts";
-import { decodeChallenge, decodePoll, weepGet, weepLogin } from "../support/e2e_weep.ts";
+import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { signInAt } from "../support/browser/sign_in.ts";
+import { Stack } from "../support/process/stack.ts";
+import { decodeChallenge, decodePoll, weepGet, weepLogin } from "../support/process/weep.ts";
 
 /** The legacy client, Netflix Weep, request by request: it has to work as it is. */
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { startGoldenWorker } from "../support/golden_schedule.ts";
-import { playWeekend } from "../support/golden_weekend.ts";
+import { startGoldenWorker } from "../support/domain/golden_schedule.ts";
+import { playWeekend } from "../support/domain/golden_weekend.ts";
 
 const file = join(import.meta.dir, "schedule.txt");
 

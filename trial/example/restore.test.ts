@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { contentOf, using } from "../../tests/support/backup.ts";
+import { contentOf, using } from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { createTestDatabase } from "../../tests/support/database.ts";
+import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { restoreExample } from "./restore.ts";
 
 const clock = new TestClock();

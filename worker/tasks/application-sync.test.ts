@@ -7,7 +7,7 @@ import type { ApplicationItem } from "../../core/plugin.ts";
 import { application, definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
 import { fakeApplication } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { applicationSync } from "./application-sync.ts";
 import { termSync } from "./term-sync.ts";
 

@@ -4,12 +4,12 @@ import { readConfig } from "../../core/config.ts";
 import { createLog } from "../../platform/log.ts";
 import { populate } from "../../core/populate/populate.ts";
 import type { Fault } from "../../core/schedule/finish.ts";
-import { useDatabase } from "../../tests/support/database.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
 import { incident, incidentCost } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";
-import { insertMany, prepareCosts } from "../../tests/support/costs.ts";
-import { taskContextOf } from "../../tests/support/task_context.ts";
+import { insertMany, prepareCosts } from "../../tests/support/domain/costs.ts";
+import { taskContextOf } from "../../tests/support/domain/task_context.ts";
 import type { TaskContext } from "../task.ts";
 import { calculateIncidentCost } from "./calculate-incident-cost.ts";
 

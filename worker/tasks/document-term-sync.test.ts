@@ -3,8 +3,8 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { refuseRows } from "../../tests/support/refused_rows.ts";
-import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
+import { refuseRows } from "../../tests/support/database/refused_rows.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { documentTermSync } from "./document-term-sync.ts";
 
 let its: TaskTest;

@@ -13,8 +13,14 @@ import {
 } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
-import { scheduleOf } from "../../tests/support/schedule.ts";
+import {
+  addParticipant,
+  at,
+  insertSecond,
+  type Outbox,
+  startOutbox,
+} from "../../tests/support/domain/delivery.ts";
+import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentDailySummary } from "./incident-daily-summary.ts";
 
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));

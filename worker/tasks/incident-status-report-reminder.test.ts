@@ -16,9 +16,15 @@ import {
 } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import {
+  addParticipant,
+  at,
+  insertSecond,
+  type Outbox,
+  startOutbox,
+} from "../../tests/support/domain/delivery.ts";
 import { rewind } from "../../core/schedule/rewind.ts";
-import { scheduleOf } from "../../tests/support/schedule.ts";
+import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentStatusReportReminder } from "./incident-status-report-reminder.ts";
 
 const hour = 3_600_000;

@@ -5,9 +5,15 @@ import { type OverdueTask, overdueMessage } from "../../core/incident/task/overd
 import { conversation, incident, individual, task, taskAssignee } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { addParticipant, at, insertSecond, type Outbox, startOutbox } from "../../tests/support/delivery.ts";
+import {
+  addParticipant,
+  at,
+  insertSecond,
+  type Outbox,
+  startOutbox,
+} from "../../tests/support/domain/delivery.ts";
 import { rewind } from "../../core/schedule/rewind.ts";
-import { scheduleOf } from "../../tests/support/schedule.ts";
+import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentTaskReminders } from "./incident-task-reminders.ts";
 
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));

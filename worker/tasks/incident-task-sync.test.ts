@@ -5,7 +5,12 @@ import type { Plugins } from "../../core/plugin/choose.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
+import {
+  foundTask,
+  startTaskSyncTest,
+  type TaskSyncTest,
+  wikiOf,
+} from "../../tests/support/domain/task_sync.ts";
 import { incidentTaskSync } from "./incident-task-sync.ts";
 
 const { delivery, document, incident, individual, participant, task } = schema;

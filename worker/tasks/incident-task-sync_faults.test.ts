@@ -1,10 +1,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/blocked.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { foundTask, startTaskSyncTest, type TaskSyncTest, wikiOf } from "../../tests/support/task_sync.ts";
+import {
+  foundTask,
+  startTaskSyncTest,
+  type TaskSyncTest,
+  wikiOf,
+} from "../../tests/support/domain/task_sync.ts";
 import type { TaskContext } from "../task.ts";
 import { incidentTaskSync } from "./incident-task-sync.ts";
 

@@ -4,9 +4,9 @@ import type { TermItem } from "../../core/plugin.ts";
 import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts";
 import { fakeTerm } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { refuseRows } from "../../tests/support/refused_rows.ts";
-import { startTaskTest, type TaskTest } from "../../tests/support/scheduled_task.ts";
-import { noteStatements } from "../../tests/support/statements.ts";
+import { refuseRows } from "../../tests/support/database/refused_rows.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
+import { noteStatements } from "../../tests/support/database/statements.ts";
 import { termSync } from "./term-sync.ts";
 
 let its: TaskTest;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/connection/sql.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ok, on } from "../../testing/database.ts";
 
 test("what libpq alone knows of an address does no harm", async () => {

@@ -5,11 +5,16 @@ import { join } from "node:path";
 import { headsOf } from "../../../drizzle/revision/graph.ts";
 import { readRevisions } from "../../../drizzle/revision/read.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
-import { contentOf, createDatabaseOn, temporaryDirectory, using } from "../../../tests/support/backup.ts";
-import { createTestDatabase } from "../../../tests/support/database.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
-import { descendants, untilGone } from "../../../tests/support/processes.ts";
-import { smallDisk } from "../../../tests/support/small_disk.ts";
+import {
+  contentOf,
+  createDatabaseOn,
+  temporaryDirectory,
+  using,
+} from "../../../tests/support/database/backup.ts";
+import { createTestDatabase } from "../../../tests/support/database/database.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { smallDisk } from "../../../tests/support/database/small_disk.ts";
 import { spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { splitStatements } from "../../../drizzle/revision/statements.ts";
 import { openSql, type Sql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ids, ok, on } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { head, on } from "../../testing/database.ts";
 import { svcOnTerminal } from "../../testing/process.ts";
 

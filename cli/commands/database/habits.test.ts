@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ids, ok, on } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 

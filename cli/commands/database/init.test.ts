@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ok, on } from "../../testing/database.ts";
 
 describe("init", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { temporaryDirectory } from "../../../tests/support/backup.ts";
-import { createTestDatabase } from "../../../tests/support/database.ts";
+import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
+import { createTestDatabase } from "../../../tests/support/database/database.ts";
 import { ids } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 

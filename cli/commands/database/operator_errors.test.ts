@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { on } from "../../testing/database.ts";
 
 describe("what an operator can cause is one line, without the password", () => {

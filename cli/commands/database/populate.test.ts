@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { svc } from "../../testing/process.ts";
 
 test("a line for each thing that it writes, once", async () => {

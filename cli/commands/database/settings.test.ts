@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
-import { contentOf, createDatabaseOn, temporaryDirectory, using } from "../../../tests/support/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
+import {
+  contentOf,
+  createDatabaseOn,
+  temporaryDirectory,
+  using,
+} from "../../../tests/support/database/backup.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { svc } from "../../testing/process.ts";
 
 let debian: DebianServer;

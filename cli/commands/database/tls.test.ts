@@ -6,8 +6,8 @@ import { bossOptions } from "../../../core/outbox/job.ts";
 import { addressForPg } from "../../../drizzle/connection/address_pg.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { openSql, type Sql } from "../../../drizzle/connection/sql.ts";
-import { temporaryDirectory } from "../../../tests/support/backup.ts";
-import { type DebianServer, startDebianPostgres } from "../../../tests/support/debian_postgres.ts";
+import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
+import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
 import { failed } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createEmptyTestDatabase } from "../../../tests/support/database.ts";
+import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
 import { svc } from "../../testing/process.ts";
 
 test("applies what is missing, once", async () => {

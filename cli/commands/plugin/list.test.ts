@@ -7,7 +7,7 @@ import { readConfig } from "../../../core/config.ts";
 import { callPlugin } from "../../../core/plugin/call.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
-import { noPlugins } from "../../../tests/support/plugins.ts";
+import { noPlugins } from "../../../tests/support/domain/plugins.ts";
 import { svc } from "../../testing/process.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-plugins-"));

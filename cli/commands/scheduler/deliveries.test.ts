@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { auditLog, delivery } from "../../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { at, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { svc } from "../../testing/process.ts";
 
 let outbox: Outbox;

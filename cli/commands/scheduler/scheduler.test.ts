@@ -5,8 +5,8 @@ import {
   createEmptyTestDatabase,
   createTestDatabase,
   type TestDatabase,
-} from "../../../tests/support/database.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
+} from "../../../tests/support/database/database.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;

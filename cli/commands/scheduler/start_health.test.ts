@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

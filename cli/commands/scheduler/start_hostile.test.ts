@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
-import { descendants, untilGone } from "../../../tests/support/processes.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
-import { descendants, untilGone } from "../../../tests/support/processes.ts";
-import { appFolder, startServing } from "../../../tests/support/serving.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 
 const root = join(import.meta.dir, "../../..");

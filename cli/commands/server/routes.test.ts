@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { startTestServer } from "../../../tests/support/server.ts";
+import { startTestServer } from "../../../tests/support/http/server.ts";
 import { svc } from "../../testing/process.ts";
 
 test("a table of Path, Authenticated, Methods, without any configuration or database", async () => {

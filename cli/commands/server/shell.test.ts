@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { configHome } from "../../testing/io.ts";
 import { svc, svcOnTerminal } from "../../testing/process.ts";
 

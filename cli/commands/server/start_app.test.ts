@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { appFolder, messagesIn, startServing } from "../../../tests/support/serving.ts";
+import { appFolder, messagesIn, startServing } from "../../../tests/support/http/serving.ts";
 import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();

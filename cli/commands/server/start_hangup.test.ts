@@ -2,8 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:tls";
 import { join } from "node:path";
-import { appFolder, messagesIn, startOnDescriptor, startServing } from "../../../tests/support/serving.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
+import {
+  appFolder,
+  messagesIn,
+  startOnDescriptor,
+  startServing,
+} from "../../../tests/support/http/serving.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { svcOnTerminal } from "../../testing/process.ts";
 
 /** SIGHUP to a server without --workers. */

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database.ts";
-import { frontEnd, secret } from "../../../tests/support/front_end.ts";
-import { exchange, exchangePieces, statusesOf } from "../../../tests/support/raw_http.ts";
-import { appFolder, type Started, startServing } from "../../../tests/support/serving.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
+import { frontEnd, secret } from "../../../tests/support/browser/front_end.ts";
+import { exchange, exchangePieces, statusesOf } from "../../../tests/support/http/raw_http.ts";
+import { appFolder, type Started, startServing } from "../../../tests/support/http/serving.ts";
 import "../../../tests/support/seed.ts";
 
 const folder = appFolder();

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { useOwnServer } from "../../../tests/support/serving.ts";
+import { useOwnServer } from "../../../tests/support/http/serving.ts";
 
 const own = useOwnServer({ SVC_PUBLIC_URL: "https://svc.example.com" });
 const warning = "if a proxy ends TLS, every client has its address";

@@ -1,10 +1,15 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../../tests/support/e2e_until.ts";
-import { descendants, untilGone } from "../../../tests/support/processes.ts";
-import { appFolder, type Started, startOnDescriptor, startServing } from "../../../tests/support/serving.ts";
-import { wrk } from "../../../tests/support/wrk.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import {
+  appFolder,
+  type Started,
+  startOnDescriptor,
+  startServing,
+} from "../../../tests/support/http/serving.ts";
+import { wrk } from "../../../tests/support/http/wrk.ts";
 import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();

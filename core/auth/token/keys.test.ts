@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportPKCS8, generateKeyPair } from "jose";
 import { signingKey } from "../../../drizzle/schema/index.ts";
-import { signInToken, startTestServer, type TestServer } from "../../../tests/support/server.ts";
+import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
 import { planRotation } from "./rotation.ts";
 import { Keys } from "./keys.ts";
 

@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { signInToken, startTestServer } from "../../../tests/support/server.ts";
+import { signInToken, startTestServer } from "../../../tests/support/http/server.ts";
 
 test("a key verifies by its own algorithm only, whatever the token's header says", async () => {
   await using server = await startTestServer();

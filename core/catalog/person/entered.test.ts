@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { asc, eq } from "drizzle-orm";
 import { openDatabase } from "../../../drizzle/client.ts";
 import { individual, individualIncidentType, participant, task } from "../../../drizzle/schema/index.ts";
-import { createTestDatabase } from "../../../tests/support/database.ts";
-import { insertIncident } from "../../../tests/support/incident.ts";
+import { createTestDatabase } from "../../../tests/support/database/database.ts";
+import { insertIncident } from "../../../tests/support/domain/incident.ts";
 import { downgrade } from "../../../drizzle/revision/downgrade.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { effort, growth } from "../../../tests/support/effort.ts";
+import { effort, growth } from "../../../tests/support/database/effort.ts";
 import { foldText } from "./fold.ts";
 import { buildVocabulary, buildVocabularyBeside, type Vocabulary } from "./match.ts";
 

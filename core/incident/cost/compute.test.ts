@@ -9,9 +9,9 @@ import {
   incidentCost,
   participant,
 } from "../../../drizzle/schema/index.ts";
-import { insertCase, prepareCosts } from "../../../tests/support/costs.ts";
-import { createTestDatabase, useDatabase } from "../../../tests/support/database.ts";
-import { noteAsked, rowsRead } from "../../../tests/support/statements.ts";
+import { insertCase, prepareCosts } from "../../../tests/support/domain/costs.ts";
+import { createTestDatabase, useDatabase } from "../../../tests/support/database/database.ts";
+import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
 import { costChanged } from "../incident/lock.ts";
 import { populate } from "../../populate/populate.ts";
 import { formula as defaults, multipliers } from "../../populate/defaults.ts";

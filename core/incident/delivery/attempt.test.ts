@@ -4,7 +4,7 @@ import { conversation, delivery, incident, individual, participant } from "../..
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { Refused } from "../../../platform/errors.ts";
 import { attemptDelivery, buryDelivery, Stopped } from "./attempt.ts";
 import type { Outgoing } from "../../outbox/deliver.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { claimDue, fail, finish, LeaseLost, renew, writeAs } from "./lease.ts";
 import { planSteps } from "./plan.ts";
 

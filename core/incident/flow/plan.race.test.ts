@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { inTheWay } from "../../../tests/support/blocked.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { planSteps } from "./plan.ts";
 
 let flow: FlowTest;

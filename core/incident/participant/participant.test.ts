@@ -2,8 +2,8 @@ import { beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { participantRoles } from "../../../drizzle/schema/index.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
-import { useDatabase } from "../../../tests/support/database.ts";
-import { type IncidentIds, insertIncident } from "../../../tests/support/incident.ts";
+import { useDatabase } from "../../../tests/support/database/database.ts";
+import { type IncidentIds, insertIncident } from "../../../tests/support/domain/incident.ts";
 import {
   costBasisOf,
   insertEmptyIncident,
@@ -11,7 +11,7 @@ import {
   noPlugins,
   rowsOf,
   timelineOf,
-} from "../../../tests/support/participants.ts";
+} from "../../../tests/support/http/participants.ts";
 import { readConfig } from "../../config.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";

@@ -3,8 +3,8 @@ import { eq } from "drizzle-orm";
 import { incident, statusReport } from "../../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { inTheWay } from "../../../tests/support/blocked.ts";
-import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
+import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { remind } from "./remind.ts";
 

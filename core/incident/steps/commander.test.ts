@@ -12,7 +12,7 @@ import {
 import type { Script } from "../../../plugins/fake/fake.ts";
 import { fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { Refused } from "../../../platform/errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";

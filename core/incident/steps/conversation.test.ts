@@ -16,7 +16,7 @@ import {
   fakeParticipantGroup,
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, rita, startFlowTest } from "../../../tests/support/flow.ts";
+import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { Refused } from "../../../platform/errors.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";

@@ -4,7 +4,7 @@ import { document, incidentType, incidentTypeTemplate } from "../../../drizzle/s
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeDocument } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

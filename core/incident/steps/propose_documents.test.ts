@@ -3,8 +3,8 @@ import { desc, eq, like } from "drizzle-orm";
 import { document, incident, recommendation } from "../../../drizzle/schema/index.ts";
 import { fakeDocumentResolver } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { somebodyWaits } from "../../../tests/support/blocked.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { somebodyWaits } from "../../../tests/support/database/blocked.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

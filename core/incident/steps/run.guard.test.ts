@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { incidentType, service } from "../../../drizzle/schema/index.ts";
 import { fakeConversation, fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { after } from "../../../platform/clock.ts";
 import { runFlow } from "./run.ts";
 

@@ -8,8 +8,8 @@ import {
   fakeParticipantGroup,
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { until } from "../../../tests/support/e2e_until.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { Background } from "../../../platform/background.ts";
 import { runDueFlows, runFlow, runFlowWithin } from "./run.ts";
 

@@ -8,8 +8,8 @@ import {
   fakeParticipantGroup,
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/flow.ts";
-import { noteAsked, noteStatements } from "../../../tests/support/statements.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
+import { noteAsked, noteStatements } from "../../../tests/support/database/statements.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { claimDue, renew, writeAs } from "../flow/lease.ts";
 import { runFlow } from "./run.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { participantRole } from "../../../drizzle/schema/index.ts";
-import { at, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { readListed } from "./listed.ts";
 
 let outbox: Outbox;

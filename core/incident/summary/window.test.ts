@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { run } from "../../../drizzle/schema/index.ts";
-import { useDatabase } from "../../../tests/support/database.ts";
+import { useDatabase } from "../../../tests/support/database/database.ts";
 import { cleanUp } from "../../schedule/clean.ts";
 import { nextSlot, previousSlot } from "../../schedule/slot.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
-import { scheduleOf } from "../../../tests/support/schedule.ts";
+import { scheduleOf } from "../../../tests/support/domain/schedule.ts";
 import { windowOf } from "./window.ts";
 import { summaryTask } from "../../schedule/tasks.ts";
 

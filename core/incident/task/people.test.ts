@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual } from "../../../drizzle/schema/index.ts";
-import { inTheWay } from "../../../tests/support/blocked.ts";
-import { useDatabase } from "../../../tests/support/database.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
+import { useDatabase } from "../../../tests/support/database/database.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import { individualsOf } from "./people.ts";
 

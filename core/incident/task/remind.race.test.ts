@@ -3,8 +3,8 @@ import { eq } from "drizzle-orm";
 import { task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { inTheWay } from "../../../tests/support/blocked.ts";
-import { at, type Outbox, startOutbox } from "../../../tests/support/delivery.ts";
+import { inTheWay } from "../../../tests/support/database/blocked.ts";
+import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { after } from "../../../platform/clock.ts";
 import { remindOfTasks } from "./remind.ts";
 

@@ -1,0 +1,247 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import axe from "axe-core";
+import { until } from "../process/until.ts";
+import { descendants, type Process, untilGone } from "../process/processes.ts";
+
+const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
+const install = "apt-get update && apt-get install -y --no-install-recommends chromium";
+const flags = [
+  "--no-sandbox",
+  "--headless",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const artefacts = join(import.meta.dir, "../../../artefacts");
+
+const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
+/** Sizes and colours that a page is looked at in; two of them go through every rule, so that each is among these once. */
+const looks = [
+  { size: "desktop", scheme: "light", rules: true },
+  { size: "desktop", scheme: "dark", rules: false },
+  { size: "phone", scheme: "light", rules: false },
+  { size: "phone", scheme: "dark", rules: true },
+] as const;
+
+/** What WCAG 2 calls level A and AA, in all its versions, and what axe holds to be good practice. */
+const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+
+/** @throws Error with the command that installs one */
+function chromium(): string {
+  const path =
+    process.env.SVC_TEST_CHROMIUM || names.map((name) => Bun.which(name)).find((found) => found !== null);
+  if (!path) throw new Error(`This test needs Chromium. On Debian, as root: ${install}`);
+  return path;
+}
+
+/** A tab of a real Chromium that has never been anywhere. All tabs of a process share one browser, and its cookies. */
+export class Tab {
+  /** What the browser refused to load, run or send because a page forbids it, after the address of the page. */
+  readonly refusals: string[] = [];
+
+  private constructor(private readonly view: Bun.WebView) {}
+
+  static async open(): Promise<Tab> {
+    profile ??= mkdtempSync(join(tmpdir(), "svc-e2e-chromium-"));
+    const view = new Bun.WebView({
+      backend: { type: "chrome", path: chromium(), argv: flags },
+      dataStore: { directory: profile },
+      ...sizes.desktop,
+    });
+    const tab = new Tab(view);
+    await view.navigate("about:blank");
+    await view.cdp("Network.clearBrowserCookies");
+    await tab.resize(sizes.desktop.width, sizes.desktop.height);
+    view.addEventListener("Log.entryAdded", (event) => {
+      const { entry } = (event as MessageEvent<{ entry: { source: string; text: string; url?: string } }>)
+        .data;
+      const refused = entry.source === "security" || /content security policy/i.test(entry.text);
+      if (refused) tab.refusals.push(`${entry.url ?? view.url}: ${entry.text}`);
+    });
+    await view.cdp("Log.enable");
+    return tab;
+  }
+
+  async goto(url: string): Promise<void> {
+    await this.view.navigate(url);
+  }
+
+  /** Waits for a page with this heading, loaded to the end. */
+  async shows(heading: string): Promise<void> {
+    let seen = "nothing";
+    await until("the page", async () => {
+      seen =
+        (await this.ask<string>(
+          "document.readyState === 'complete' ? document.querySelector('h1')?.textContent ?? '' : ''",
+        ).catch(() => "")) || seen;
+      return seen === heading;
+    }).catch((error: Error) => {
+      throw new Error(`${error.message} "${heading}"; there is "${seen}" at ${this.view.url}`);
+    });
+  }
+
+  /** Waits for these words on the page. */
+  async says(words: string): Promise<void> {
+    await until(`"${words}" on the page`, () =>
+      this.text().then(
+        (text) => text.includes(words),
+        () => false,
+      ),
+    );
+  }
+
+  async reload(): Promise<void> {
+    await this.view.reload();
+  }
+
+  /** The value of an expression in the page. */
+  async ask<T>(expression: string): Promise<T> {
+    return (await this.view.evaluate(expression)) as T;
+  }
+
+  text(): Promise<string> {
+    return this.ask<string>("document.body.innerText");
+  }
+
+  address(): Promise<string> {
+    return this.ask<string>("location.href");
+  }
+
+  status(): Promise<number> {
+    return this.ask<number>("performance.getEntriesByType('navigation')[0].responseStatus");
+  }
+
+  /** With the mouse, in the middle of it. By coordinates: WebView's own way needs scripts in the page. */
+  async click(selector: string, clickCount: 1 | 3 = 1): Promise<void> {
+    const [x, y] = await until(`${selector} on the page`, () =>
+      this.ask<[number, number] | null>(`(() => {
+        const element = document.querySelector(${JSON.stringify(selector)});
+        element?.scrollIntoView({ block: "nearest" });
+        const box = element?.getBoundingClientRect();
+        const middle = box && [box.x + box.width / 2, box.y + box.height / 2];
+        return middle && element.contains(document.elementFromPoint(...middle)) ? middle : null;
+      })()`),
+    );
+    await this.view.click(x, y, { clickCount });
+  }
+
+  /** Key by key, into whatever has the focus. */
+  async type(text: string): Promise<void> {
+    for (const key of text) {
+      await this.view.cdp("Input.dispatchKeyEvent", { type: "keyDown", text: key, unmodifiedText: key, key });
+      await this.view.cdp("Input.dispatchKeyEvent", { type: "keyUp", key });
+    }
+  }
+
+  async press(key: "Tab" | "Enter" | "Space", ...modifiers: "Shift"[]): Promise<void> {
+    await this.view.press(key, { modifiers });
+  }
+
+  /** Types into a field instead of what stands there. */
+  async fill(selector: string, text: string): Promise<void> {
+    await this.click(selector, 3);
+    await this.type(text);
+  }
+
+  /** The words on what has the focus. */
+  focused(): Promise<string> {
+    return this.ask<string>(
+      "document.activeElement === document.body ? '' : document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent",
+    );
+  }
+
+  async allowScripts(allowed: boolean): Promise<void> {
+    await this.view.cdp("Emulation.setScriptExecutionDisabled", { value: !allowed });
+  }
+
+  async resize(width: number, height: number): Promise<void> {
+    const mobile = width < 600;
+    await this.view.cdp("Emulation.setDeviceMetricsOverride", {
+      width,
+      height,
+      deviceScaleFactor: 1,
+      mobile,
+    });
+  }
+
+  /**
+   * Looks at the page as people do: on a desk and on a phone, light and dark. Each look is kept as a picture,
+   * `artefacts/<name>-<size>-<scheme>.png`; the findings are what nobody should meet.
+   */
+  async inspect(name: string): Promise<string[]> {
+    const findings: string[] = [];
+    await this.ask(`(() => { ${axe.source} })()`);
+    for (const { size, scheme, rules } of looks) {
+      const { width, height } = sizes[size];
+      await this.resize(width, height);
+      await this.view.cdp("Emulation.setEmulatedMedia", {
+        features: [{ name: "prefers-color-scheme", value: scheme }],
+      });
+      await this.picture(`${name}-${size}-${scheme}`);
+      const violations = rules ? await this.#violations() : [];
+      findings.push(...violations.map((finding) => `${name}, ${size}, ${scheme}: ${finding}`));
+      if (await this.#scrollsSideways()) findings.push(`${name}, ${size}: scrolls sideways`);
+    }
+    // WCAG 2.2, 1.4.10 Reflow.
+    await this.resize(320, 640);
+    if (await this.#scrollsSideways()) findings.push(`${name}, 320 pixels: scrolls sideways`);
+    await this.resize(sizes.desktop.width, sizes.desktop.height);
+    return findings;
+  }
+
+  /** Keeps a picture of what is to be seen, under artefacts/. */
+  async picture(name: string): Promise<void> {
+    await Bun.write(join(artefacts, `${name}.png`), await this.view.screenshot({ encoding: "buffer" }));
+  }
+
+  close(): void {
+    this.view.close();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** Asks the whole browser to end. */
+  async quit(): Promise<void> {
+    await this.view.cdp("Browser.close").catch(() => {});
+  }
+
+  #scrollsSideways(): Promise<boolean> {
+    return this.ask<boolean>("document.documentElement.scrollWidth > innerWidth");
+  }
+
+  async #violations(): Promise<string[]> {
+    const { violations } = await this.ask<axe.AxeResults>(
+      `axe.run(document, { runOnly: ${JSON.stringify(tags)}, resultTypes: ["violations"] })`,
+    );
+    return violations.map(({ id, nodes }) => `${id} at ${nodes.map(({ target }) => target).join(", ")}`);
+  }
+}
+
+let profile: string | undefined;
+
+/** Every process of our Chromium. */
+function chromiumProcesses(): Process[] {
+  return descendants(process.pid).filter(({ command }) => profile !== undefined && command.includes("chrom"));
+}
+
+/** Ends Chromium and waits until nothing is left of it. To be called after the last test of a file. */
+export async function closeChromium(): Promise<void> {
+  const processes = chromiumProcesses();
+  // First by asking: killed, it would leave files in the directory for temporary ones.
+  if (processes.length > 0) {
+    const tab = await Tab.open();
+    await tab.quit();
+    await untilGone(processes).catch(() => {});
+  }
+  Bun.WebView.closeAll();
+  await untilGone(processes);
+  if (profile) rmSync(profile, { recursive: true, force: true });
+  profile = undefined;
+}

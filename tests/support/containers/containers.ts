@@ -1,0 +1,217 @@
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { withLock } from "../../../scripts/bootstrap/lock.mjs";
+import { composeProgram } from "../../../scripts/engine.ts";
+import { nameOfRun } from "../../../scripts/engine_leftovers.ts";
+import { publishedPort } from "./network.ts";
+import { until } from "../process/until.ts";
+
+const root = join(import.meta.dir, "../../..");
+
+/** In the name of all that these tests have in an engine: others may be at it, or have left something there. */
+export const runName = process.env.SVC_TEST_RUN ?? nameOfRun();
+
+/** The one that is built first, and that the others stand on. */
+export const testImage = runName;
+
+export interface Said {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs a program to its end. */
+export async function say(
+  command: string[],
+  options: { cwd?: string; env?: Record<string, string | undefined> } = {},
+): Promise<Said> {
+  const { PATH, HOME } = process.env;
+  const child = Bun.spawn(command, {
+    cwd: options.cwd,
+    env: { PATH, HOME, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const [stdout, stderr] = await Promise.all(
+    [child.stdout, child.stderr].map((stream) => new Response(stream).text()),
+  );
+  return { code: await child.exited, stdout: stdout!, stderr: stderr! };
+}
+
+/** The same, for what has to work. @returns its standard output @throws Error with what it said */
+export async function done(command: string[], options: Parameters<typeof say>[1] = {}): Promise<string> {
+  const { code, stdout, stderr } = await say(command, options);
+  if (code === 0) return stdout;
+  throw new Error(`${command.join(" ")} ended with ${code}:\n${stdout}${stderr}`);
+}
+
+export const docker = (...args: string[]) => done(["docker", ...args]);
+
+/** What a container has said since then, on both streams. */
+export async function saidBy(container: string, since: Date): Promise<string> {
+  const { stdout, stderr } = await say(["docker", "logs", "--since", since.toISOString(), container]);
+  return stdout + stderr;
+}
+
+/** As when the machine kills it; `docker kill` would be an order to stay down. */
+export async function killHard(container: string): Promise<void> {
+  const pid = (await docker("inspect", "-f", "{{.State.Pid}}", container)).trim();
+  const aside = ["--rm", "--pid", "host", "--user", "0", "--cap-drop", "ALL", "--cap-add", "KILL"];
+  await docker("run", ...aside, testImage, "sh", "-c", `kill -9 ${pid}`);
+}
+
+/** What a clone would hold if all were committed, beside things that lie about in one and belong in no image. */
+export async function makeClone(): Promise<string> {
+  const directory = mkdtempSync(join(tmpdir(), "svc-clone-"));
+  const list = await done(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
+    cwd: root,
+  });
+  for (const path of list.split("\0").filter((path) => path && existsSync(join(root, path)))) {
+    mkdirSync(join(directory, dirname(path)), { recursive: true });
+    copyFileSync(join(root, path), join(directory, path));
+  }
+  mkdirSync(join(directory, "secrets"));
+  for (const path of [".env", "svc-backup.dump", "secrets/key_secret"])
+    writeFileSync(join(directory, path), "LEFT=private\n");
+  return directory;
+}
+
+/** A clone, and the image that `docker compose` builds there; test files that run side by side build one at a time. */
+export async function buildImage(): Promise<{ directory: string } & Disposable> {
+  const directory = await makeClone();
+  const lock = join(tmpdir(), `${testImage}.lock`);
+  await withLock(
+    lock,
+    () => {},
+    () => docker("build", "--quiet", "--tag", testImage, directory),
+  );
+  return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/** A project of `docker compose` with ports and volumes of its own; gone at the end, with its data. */
+export class Compose implements AsyncDisposable {
+  readonly #project = `${runName}-${crypto.randomUUID().slice(0, 8)}`;
+  readonly #program = composeProgram();
+
+  private constructor(
+    readonly directory: string,
+    readonly env: Record<string, string | undefined>,
+    private readonly files: string[],
+  ) {}
+
+  static async in(
+    directory: string,
+    files: string[] = [],
+    env: Record<string, string | undefined> = {},
+  ): Promise<Compose> {
+    const [port, idpPort] = [await publishedPort(), await publishedPort()];
+    const ports = { TRIAL_PORT: String(port), TRIAL_IDP_PORT: String(idpPort) };
+    return new Compose(directory, { ...ports, RELEASE_IMAGE: testImage, ...env }, files);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.env.TRIAL_PORT}`;
+  }
+
+  say(args: string[], env: Record<string, string> = {}): Promise<Said> {
+    const files = this.files.flatMap((file) => ["-f", file]);
+    const command = [...this.#program, "-p", this.#project, ...files, ...args];
+    return say(command, { cwd: this.directory, env: { ...this.env, ...env } });
+  }
+
+  /**
+   * Types these commands, as somebody who stands in the clone and has named the project and its files.
+   * @returns what they have written to standard output and standard error @throws Error with it when one of them fails
+   */
+  async type(commands: string): Promise<string> {
+    const env = {
+      ...this.env,
+      PATH: [...this.#shim(), process.env.PATH].join(delimiter),
+      COMPOSE_PROJECT_NAME: this.#project,
+      COMPOSE_FILE: this.files.join(":"),
+    };
+    const { code, stdout, stderr } = await say(["sh", "-eu", "-c", commands], { cwd: this.directory, env });
+    if (code === 0) return stdout + stderr;
+    throw new Error(`${commands}ended with ${code}:\n${stdout}${stderr}\n${await this.logs()}`);
+  }
+
+  /** Where there is only the program from before `docker compose`, a `docker` that knows the word. */
+  #shim(): string[] {
+    const [first, second] = this.#program;
+    if (second === "compose") return [];
+    const folder = join(this.directory, ".shim");
+    mkdirSync(folder, { recursive: true });
+    const script = `#!/bin/sh
+[ "$1" = compose ] && shift && exec ${first} "$@"
+exec ${Bun.which("docker")} "$@"
+`;
+    writeFileSync(join(folder, "docker"), script, { mode: 0o755 });
+    return [folder];
+  }
+
+  async done(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.say(args);
+    if (code === 0) return stdout;
+    throw new Error(
+      `compose ${args.join(" ")} ended with ${code}:\n${stdout}${stderr}\n${await this.logs()}`,
+    );
+  }
+
+  /** In one of its containers; the old docker-compose would know the first alone, which may have been replaced. */
+  async exec(service: string, ...command: string[]): Promise<string> {
+    const [container] = await this.containers(service);
+    return docker("exec", container!, ...command);
+  }
+
+  async logs(...services: string[]): Promise<string> {
+    return (await this.say(["logs", "--no-color", ...services])).stdout;
+  }
+
+  /** The containers of a service, those that have ended too. */
+  async containers(service: string): Promise<string[]> {
+    return (await this.done("ps", "--all", "--quiet", service)).split("\n").filter(Boolean);
+  }
+
+  /** Waits until the health checks of every container of these services are content. */
+  async healthy(services: string[], seconds = 300): Promise<void> {
+    for (const service of services) {
+      for (const container of await this.containers(service)) {
+        await until(
+          `${service} to be healthy`,
+          async () =>
+            (await docker("inspect", "-f", "{{.State.Health.Status}}", container)).trim() === "healthy",
+          seconds,
+        ).catch(async (error: Error) => {
+          const health = await docker("inspect", "-f", "{{json .State.Health}}", container);
+          throw new Error(`${error.message}: ${health}\n${await this.logs(service)}`);
+        });
+      }
+    }
+  }
+
+  /** When the latest slot of the schedule was, in milliseconds; 0 where the database does not say. */
+  async latestSlot(): Promise<number> {
+    const [container] = await this.containers("db");
+    const query = "select extract(epoch from max(slot)) from run";
+    const asked = ["psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", query];
+    const { stdout } = await say(["docker", "exec", container!, ...asked]);
+    return Number(stdout) * 1000;
+  }
+
+  /** Waits until so many slots have come and gone; there is one every 30 s. */
+  async slotsLater(count: number): Promise<void> {
+    for (let n = 0; n < count; n++) {
+      const before = await until("the latest slot", () => this.latestSlot(), 180);
+      await until("the next slot", async () => (await this.latestSlot()) > before, 180);
+    }
+  }
+
+  /** Of the network that its services share, unless they say otherwise. */
+  get network(): string {
+    return `${this.#project}_default`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.say(["down", "--volumes", "--remove-orphans", "--timeout", "2"]);
+  }
+}

@@ -1,0 +1,28 @@
+import { systemClock } from "../../../platform/clock.ts";
+import { deliver } from "../../../core/outbox/deliver.ts";
+import { openDatabase } from "../../../drizzle/client.ts";
+import { fakeConversation } from "../../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../../plugins/fake/plugins.ts";
+import { conversations } from "./load.ts";
+
+// Enqueues a message, a few times a second, and prints its text when the database has it. One that could not be enqueued
+// is tried again under the same key, as a task that runs again does. A process of its own: what a connection that is cut
+// does to the program that has it is none of the tests'.
+
+const [incidentId = "", name = "", first = ""] = process.argv.slice(2);
+const pauseMilliseconds = 250;
+
+const { db } = openDatabase(process.env.SVC_DATABASE_URL ?? "", 1);
+const context = {
+  clock: systemClock,
+  plugins: pluginsOf(...conversations.map((slug) => fakeConversation({}, { slug }))),
+};
+for (let n = Number(first); ; n++) {
+  const text = `${name}, message ${n}`;
+  const one = { key: { task: "load", what: text, whom: "all" }, incidentId: Number(incidentId) };
+  const enqueue = () =>
+    db.transaction((tx) => deliver(tx, context, [{ ...one, message: { subject: text, text: "" } }]));
+  while (!(await enqueue().catch(() => undefined))) await Bun.sleep(pauseMilliseconds);
+  process.stdout.write(`${text}\n`);
+  await Bun.sleep(pauseMilliseconds);
+}

@@ -1,0 +1,120 @@
+import { afterAll, beforeAll } from "bun:test";
+import { randomBytes } from "node:crypto";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readRevisions } from "../../../drizzle/revision/read.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
+import { type DatabaseClient, openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
+import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
+
+export interface TestDatabase {
+  /** Superuser's address; the schema is at head and empty. */
+  url: string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A fresh database at head, a copy of a template that is made once per server. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  template ??= prepareTemplate();
+  const { url: serverUrl, name: templateName } = await template;
+  const name = `svc_test_${randomBytes(8).toString("hex")}`;
+  await withSql(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(templateName)}`);
+  return {
+    url: withDatabase(serverUrl, name),
+    [Symbol.asyncDispose]: async () => {
+      await withSql(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
+    },
+  };
+}
+
+/** For a whole file: such a database, and a pool of connections to it. */
+export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { url: string } {
+  let database: TestDatabase;
+  let client: DatabaseClient;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    client = openDatabase(database.url, poolSize);
+  });
+  afterAll(async () => {
+    await client.close();
+    await database[Symbol.asyncDispose]();
+  });
+  return {
+    get db() {
+      return client.db;
+    },
+    get url() {
+      return database.url;
+    },
+  };
+}
+
+/** A fresh database without our schema, for tests of the schema engine. */
+export async function createEmptyTestDatabase(): Promise<TestDatabase> {
+  const serverUrl = await testServerUrl();
+  const name = `svc_test_${randomBytes(8).toString("hex")}`;
+  await withSql(serverUrl, (sql) => sql`create database ${sql(name)}`);
+  return {
+    url: withDatabase(serverUrl, name),
+    [Symbol.asyncDispose]: async () => {
+      await withSql(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
+    },
+  };
+}
+
+let template: Promise<{ url: string; name: string }> | undefined;
+let server: Promise<string> | undefined;
+
+/**
+ * The server of the run, which scripts/test.ts starts; `bun test one.test.ts` starts one for its process, which ends
+ * and removes itself with that process (see drizzle/embedded.ts).
+ */
+export function testServerUrl(): Promise<string> {
+  server ??= process.env.SVC_TEST_DATABASE_URL
+    ? Promise.resolve(process.env.SVC_TEST_DATABASE_URL)
+    : startOwn();
+  return server;
+}
+
+async function startOwn(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
+  const { url } = await startEmbeddedPostgres({ directory, durable: false, temporary: true });
+  // Files that run in this process, each with modules of its own (--isolate), and children find it here.
+  process.env.SVC_TEST_DATABASE_URL = url;
+  return url;
+}
+
+/** Named by what it holds, and renamed when complete, so that neither an old nor half a template is ever copied. */
+async function prepareTemplate(): Promise<{ url: string; name: string }> {
+  const url = await testServerUrl();
+  const revisions = await readRevisions();
+  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(revisions)).digest("hex").slice(0, 16);
+  const name = `svc_template_${digest}`;
+  await withSql(url, async (sql) => {
+    // Test processes that run side by side make it once.
+    await sql`select pg_advisory_lock(420)`;
+    if ((await sql`select from pg_database where datname = ${name}`).length > 0) return;
+    const unfinished = `${name}_unfinished`;
+    await sql`drop database if exists ${sql(unfinished)} with (force)`;
+    await sql`create database ${sql(unfinished)}`;
+    await upgrade({ url: withDatabase(url, unfinished) });
+    await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;
+  });
+  return { url, name };
+}
+
+async function withSql<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
+  const sql = openSql(url, { max: 1 });
+  try {
+    return await use(sql);
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
+}
+
+function withDatabase(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}

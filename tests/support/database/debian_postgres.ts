@@ -1,0 +1,66 @@
+import { randomBytes } from "node:crypto";
+import { chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chooseAccount } from "../../../drizzle/embedded/account.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
+import { findDebianPostgres, missingDebianPostgres } from "../../../scripts/debian_postgres.ts";
+
+export interface DebianServer extends EmbeddedPostgres {
+  major: number;
+  /** Of pg_dump and pg_restore. */
+  tools: string;
+}
+
+/**
+ * A throw-away server of Debian's PostgreSQL, older than the embedded one and with client tools. It has nothing to do
+ * with a cluster that the machine may have, and ends and removes itself with this process, also when that is killed.
+ *
+ * @throws Error with what to type, where it is not installed
+ */
+export async function startDebianPostgres(): Promise<DebianServer> {
+  const found = findDebianPostgres();
+  if (!found) throw new Error(missingDebianPostgres);
+  const { directory: tools, major } = found;
+  const directory = await mkdtemp(join(tmpdir(), "svc-debian-"));
+  try {
+    await initialise(directory, tools);
+    const binaries = {
+      initdb: join(tools, "initdb"),
+      postgres: join(tools, "postgres"),
+      pgCtl: join(tools, "pg_ctl"),
+    };
+    const server = await startEmbeddedPostgres({ directory, binaries, durable: false, temporary: true });
+    return { ...server, major, tools };
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** As drizzle/embedded.ts does, without the settings that this version does not know. */
+async function initialise(directory: string, tools: string): Promise<void> {
+  const account = chooseAccount();
+  const [data, password] = [join(directory, "data"), join(directory, "password")];
+  await writeFile(password, `${randomBytes(24).toString("hex")}\n`, { mode: 0o600 });
+  await mkdir(data, { mode: 0o700 });
+  if (account.owner) {
+    for (const path of [directory, data, password]) await chown(path, account.owner.uid, account.owner.gid);
+  }
+  const flags = ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-instructions", "--no-sync"];
+  const command = [
+    join(tools, "initdb"),
+    `--pgdata=${data}`,
+    "--username=svc",
+    `--pwfile=${password}`,
+    ...flags,
+  ];
+  const { spawnSync } = await import("node:child_process");
+  const [program, ...args] = [...account.prefix, ...command];
+  const { status, stderr } = spawnSync(program!, args, {
+    ...account.spawn,
+    encoding: "utf8",
+    env: { LC_ALL: "C" },
+  });
+  if (status !== 0) throw new Error(`initdb failed: ${stderr}`);
+}

@@ -1,0 +1,15 @@
+import { sql } from "drizzle-orm";
+import type { Database } from "../../../drizzle/client.ts";
+
+/** Has PostgreSQL refuse to write the rows of a table for which a condition on `new` is true, until it is disposed of. */
+export async function refuseRows(db: Database, table: string, condition: string): Promise<AsyncDisposable> {
+  await db.execute(
+    sql.raw(`
+    create function refuse() returns trigger language plpgsql as
+      $$ begin if ${condition} then raise exception 'no'; end if; return new; end $$;
+    create trigger refuse before insert or update on ${table} for each row execute function refuse()`),
+  );
+  return {
+    [Symbol.asyncDispose]: async () => void (await db.execute(sql`drop function refuse cascade`)),
+  };
+}

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, expect } from "bun:test";
+import {
+  type GenerateOptions,
+  type Rename,
+  generateBetween,
+  type Snapshot,
+  type Steps,
+} from "../../../drizzle/generate/index.ts";
+import { snapshotOf } from "../../../drizzle/generate/kit.ts";
+import { shown } from "../../../drizzle/generate/names.ts";
+import { emptyLike } from "../../../drizzle/generate/snapshot.ts";
+import { checkStatements, readMarks } from "../../../drizzle/revision/marks.ts";
+import { quoted } from "../../../drizzle/sql_text.ts";
+import { openSql, type Sql } from "../../../drizzle/client.ts";
+import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
+import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
+
+type Rows = Record<string, Record<string, unknown>[]>;
+
+export interface RoundTrip extends Steps {
+  /** Rows as they were, and as they are after up and after down. */
+  rows: { before: Rows; up: Rows; down: Rows };
+}
+
+/** The snapshot of some tables, as if they were the module drizzle/schema. */
+export function snapshotFor(...things: unknown[]): Promise<Snapshot> {
+  return snapshotOf(Object.fromEntries(things.map((thing, at) => [`thing${at}`, thing])));
+}
+
+type TripOptions = GenerateOptions & { seed?: string };
+
+/** Call at the top of a test file: an empty database for it, and round trips in that. */
+export function tripDatabase() {
+  let database: TestDatabase;
+  let sql: Sql;
+  beforeAll(async () => {
+    database = await createEmptyTestDatabase();
+    sql = openSql(database.url, { max: 1 });
+  });
+  afterAll(async () => {
+    await sql.end();
+    await database[Symbol.asyncDispose]();
+  });
+  return {
+    sql: () => sql,
+    /** From some tables to others. */
+    trip: async (previous: unknown[], current: unknown[], options: string | TripOptions = {}) =>
+      roundTrip(
+        sql,
+        await snapshotFor(...previous),
+        await snapshotFor(...current),
+        typeof options === "string" ? { seed: options } : options,
+      ),
+    between: async (previous: unknown[], current: unknown[], options: GenerateOptions = {}) =>
+      generateBetween(await snapshotFor(...previous), await snapshotFor(...current), options),
+  };
+}
+
+/** Runs a revision's SQL as the engine does. */
+async function applySql(sql: Sql, text: string): Promise<void> {
+  const marks = readMarks(text);
+  checkStatements("The test", text, marks);
+  if (marks.irreversible !== undefined) throw new Error(`irreversible: ${marks.irreversible}`);
+  if (marks.transactional) await sql.begin((transaction) => transaction.unsafe(text));
+  else await sql.unsafe(text);
+}
+
+/**
+ * Takes a database with rows from one schema to another, back, and there again, and holds what must be the same
+ * against each other: the schema made in one step and by a revision, that before up and after down, the rows that
+ * down promises to bring back.
+ */
+async function roundTrip(
+  sql: Sql,
+  previous: Snapshot,
+  current: Snapshot,
+  options: TripOptions = {},
+): Promise<RoundTrip> {
+  const steps = await generateBetween(previous, current, options);
+  const note = `\n${steps.up}\n-- down\n${steps.down}`;
+  const step = async (text: string) => {
+    await applySql(sql, text).catch((error: Error) => {
+      throw new Error(`${error.message}${note}`, { cause: error });
+    });
+    return canonicalSchema(sql);
+  };
+  await reset(sql);
+  const fresh = await step((await generateBetween(emptyLike(current), current)).up);
+  await reset(sql);
+  const before = await step((await generateBetween(emptyLike(previous), previous)).up);
+  if (options.seed) await sql.unsafe(options.seed);
+  const rows = { before: await rowsOf(sql), up: {}, down: {} };
+  const after = await step(steps.up);
+  rows.up = await rowsOf(sql);
+  expect(after, `up makes what the schema says${note}`).toBe(fresh);
+  if (steps.irreversible !== undefined) return { ...steps, rows };
+  const back = relax(steps.down, await step(steps.down));
+  rows.down = await rowsOf(sql);
+  expect(back, `down makes what was${note}`).toBe(relax(steps.down, before));
+  expect(await step(steps.up), `up again${note}`).toBe(after);
+  expectSurvivors(previous, current, options.renames ?? [], steps, rows, note);
+  return { ...steps, rows };
+}
+
+export async function reset(sql: Sql): Promise<void> {
+  const schemas = await sql<{ name: string }[]>`
+    select quote_ident(nspname) as name from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'`;
+  await sql.unsafe(
+    `${schemas.map(({ name }) => `drop schema ${name} cascade;`).join("")}create schema public`,
+  );
+}
+
+async function rowsOf(sql: Sql): Promise<Rows> {
+  const tables = await sql<{ name: string }[]>`
+    select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`;
+  const rows: Rows = {};
+  for (const { name } of tables) {
+    // Not sql(name), which takes a dot for the end of a schema's name.
+    const found = await sql.unsafe(
+      `select to_jsonb(t) as row from ${quoted(name)} t order by to_jsonb(t)::text`,
+    );
+    rows[name] = found.map(({ row }) => row);
+  }
+  return rows;
+}
+
+/** Down says of some columns and keys that they come back looser where rows are in the way. */
+function relax(down: string, schema: string): string {
+  let relaxed = schema;
+  for (const [, table, column] of down.matchAll(
+    /^ {4}ALTER TABLE (.+) ALTER COLUMN (".+") SET NOT NULL;$/gm,
+  )) {
+    const place = `column ${table!.replaceAll('"', "")}.${column!.replaceAll('"', "")} `;
+    relaxed = relaxed
+      .split("\n")
+      .map((line) => (line.replaceAll('"', "").startsWith(place) ? line.replace(" not null", "") : line))
+      .join("\n");
+  }
+  return /NOT VALID;$/m.test(down) ? relaxed.replaceAll(" NOT VALID", "") : relaxed;
+}
+
+interface Tables {
+  tables: Record<string, { name: string; columns: Record<string, unknown> }>;
+}
+
+/** What is in both schemas, and not said to be lost, has the same values. */
+function expectSurvivors(
+  previous: Snapshot,
+  current: Snapshot,
+  renames: readonly Rename[],
+  steps: Steps,
+  { before, down: after }: RoundTrip["rows"],
+  note: string,
+): void {
+  const losses = [steps.up, steps.down].flatMap((text) => readMarks(text).losses);
+  const isLost = (table: string, column: string) =>
+    losses.some((loss) => {
+      if (loss.kind === "table") return loss.table === shown({ name: table });
+      if (loss.kind === "column") return `${loss.table}.${loss.column}` === shown({ name: table }, column);
+      return loss.kind === "other" && loss.text.startsWith(`${shown({ name: table }, column)} `);
+    });
+  const [had, has] = [previous as unknown as Tables, current as unknown as Tables];
+  for (const table of Object.values(had.tables)) {
+    const newName =
+      renames.find(({ kind, from }) => kind === "table" && from === table.name)?.to ?? table.name;
+    const now = Object.values(has.tables).find(({ name }) => name === newName);
+    const columns = Object.keys(table.columns).filter((name) => {
+      const renamed = renames.find(
+        (it) => it.kind === "column" && it.table === table.name && it.from === name,
+      );
+      const newColumn = renamed?.to ?? name;
+      return now?.columns[newColumn] && !isLost(table.name, name) && !isLost(newName, newColumn);
+    });
+    const pick = (rows: Rows) =>
+      (rows[table.name] ?? []).map((row) => JSON.stringify(columns.map((name) => row[name]))).sort();
+    if (columns.length > 0) expect(pick(after), `rows of ${table.name}${note}`).toEqual(pick(before));
+  }
+}

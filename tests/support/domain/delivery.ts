@@ -1,0 +1,139 @@
+import { eq, sql } from "drizzle-orm";
+import { readConfig } from "../../../core/config.ts";
+import {
+  type Attempt,
+  type AttemptContext,
+  attemptDelivery,
+} from "../../../core/incident/delivery/attempt.ts";
+import { deliver, type Outgoing } from "../../../core/outbox/deliver.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Plugins } from "../../../core/plugin/choose.ts";
+import type { Fault } from "../../../core/schedule/finish.ts";
+import { type Database, openDatabase } from "../../../drizzle/client.ts";
+import * as schema from "../../../drizzle/schema/index.ts";
+import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";
+import { TestClock } from "../clock.ts";
+import { createTestDatabase } from "../database/database.ts";
+import { type IncidentIds, insertIncident } from "./incident.ts";
+import { taskContextOf } from "./task_context.ts";
+
+export const at = new Date("2026-12-01T12:00:00.000Z");
+
+/** A database with one Open incident: alice commands, bob reported, and it is talked about in "channel". */
+export interface Outbox {
+  url: string;
+  db: Database;
+  clock: TestClock;
+  ids: IncidentIds;
+  logged: string[];
+  context(plugins: Plugins): {
+    db: Database;
+    clock: TestClock;
+    config: ReturnType<typeof readConfig>;
+    log: ReturnType<typeof createLog>;
+    plugins: Plugins;
+  };
+  deliver(plugins: Plugins, ...outgoing: Outgoing[]): ReturnType<typeof deliver>;
+  /** Runs a task as a worker does; `faults` as `item: reason`. */
+  run(
+    task: ScheduledTask,
+    plugins: Plugins,
+    overrides?: Partial<TaskContext>,
+  ): Promise<{ result: Awaited<ReturnType<ScheduledTask["run"]>>; faults: string[] }>;
+  all(): Promise<(typeof schema.delivery.$inferSelect)[]>;
+  jobs(): Promise<{ id: string; name: string; state: string; start_after: string }[]>;
+  /** Takes all messages out, and their jobs. */
+  empty(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startOutbox(poolSize = 6): Promise<Outbox> {
+  const database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, poolSize);
+  const clock = new TestClock(at);
+  const ids = await insertIncident(db, at);
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const config = { ...readConfig({}), publicUrl: "https://svc.example.com", databaseUrl: database.url };
+  const outbox: Outbox = {
+    ...{ url: database.url, db, clock, ids, logged },
+    context: (plugins) => ({ db, clock, config, log, plugins }),
+    deliver: (plugins, ...outgoing) => db.transaction((tx) => deliver(tx, { clock, plugins }, outgoing)),
+    run: async (task, plugins, overrides = {}) => {
+      const faults: Fault[] = [];
+      const context = taskContextOf(outbox.context(plugins), faults);
+      const result = await task.run({ ...context, ...overrides });
+      return { result, faults: faults.map(({ item, reason }) => `${item}: ${reason}`) };
+    },
+    all: () => db.select().from(schema.delivery).orderBy(schema.delivery.key),
+    jobs: async () => [
+      ...(await db.execute<{ id: string; name: string; state: string; start_after: string }>(
+        sql`select id, name, state, start_after from pgboss.job order by created_on, id`,
+      )),
+    ],
+    empty: async () => void (await db.execute(sql`truncate delivery; truncate pgboss.job`)),
+    [Symbol.asyncDispose]: async () => {
+      await close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+  return outbox;
+}
+
+/** Tries everything that waits, each once, as a worker does. */
+export async function attemptAll(context: AttemptContext): Promise<Attempt[]> {
+  const { delivery } = schema;
+  const queued = await context.db
+    .select()
+    .from(delivery)
+    .where(eq(delivery.state, "Queued"))
+    .orderBy(delivery.key);
+  const attempts: Attempt[] = [];
+  for (const { jobId } of queued) attempts.push(await attemptDelivery(context, jobId!));
+  return attempts;
+}
+
+/** As though a worker had delivered everything that waits. */
+export async function endDeliveries(db: Database, finishedAt: Date): Promise<void> {
+  const { delivery } = schema;
+  const done = { state: "Done" as const, jobId: null, dueAt: null, finishedAt };
+  await db.update(delivery).set(done).where(eq(delivery.state, "Queued"));
+}
+
+/** Another incident like the outbox's own, with a conversation in each of these. */
+export async function insertSecond(
+  { db, ids }: Pick<Outbox, "db" | "ids">,
+  values: Partial<typeof schema.incident.$inferInsert> = {},
+  slugs: readonly string[] = ["channel"],
+): Promise<number> {
+  const {
+    id: _,
+    name: __,
+    search: ___,
+    ...like
+  } = (await db.select().from(schema.incident).where(eq(schema.incident.id, ids.incidentId)))[0]!;
+  const [row] = await db
+    .insert(schema.incident)
+    .values({ ...like, ...values })
+    .returning({ id: schema.incident.id });
+  const incidentId = row!.id;
+  for (const pluginSlug of slugs)
+    await db.insert(schema.conversation).values({ incidentId, pluginSlug, createdAt: at });
+  return incidentId;
+}
+
+export async function addParticipant(
+  { db }: Pick<Outbox, "db">,
+  incidentId: number,
+  individualId: number,
+  role?: (typeof schema.participantRoles)[number],
+): Promise<number> {
+  const [row] = await db
+    .insert(schema.participant)
+    .values({ incidentId, individualId, joinedAt: at })
+    .returning({ id: schema.participant.id });
+  const participantId = row!.id;
+  if (role)
+    await db.insert(schema.participantRole).values({ participantId, incidentId, role, assumedAt: at });
+  return participantId;
+}

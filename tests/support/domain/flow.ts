@@ -1,0 +1,108 @@
+import { asc, eq } from "drizzle-orm";
+import { readConfig } from "../../../core/config.ts";
+import type { Actor } from "../../../core/context.ts";
+import type { PluginContext } from "../../../core/plugin/context.ts";
+import { planSteps } from "../../../core/incident/flow/plan.ts";
+import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Plugins } from "../../../core/plugin/choose.ts";
+import { type Database, openDatabase } from "../../../drizzle/client.ts";
+import * as schema from "../../../drizzle/schema/index.ts";
+import { TestClock } from "../clock.ts";
+import { createTestDatabase } from "../database/database.ts";
+
+/** What follows from incidents, without HTTP. */
+export interface FlowTest {
+  db: Database;
+  url: string;
+  clock: TestClock;
+  /** Everything that was logged. */
+  logged: string[];
+  typeId: number;
+  priorityId: number;
+  /** One process's worth of context; `another` has connections of its own. */
+  context(plugins: Plugins): PluginContext;
+  another(plugins: Plugins): PluginContext;
+  /** Reports an incident by rita@example.com and runs nothing of what follows. */
+  report(plugins: Plugins, more?: Partial<Parameters<typeof reportIncident>[2]>): Promise<number>;
+  /** Its step, or its steps by name. */
+  step(incidentId: number, step: string): Promise<typeof schema.flowStep.$inferSelect>;
+  /** Sets a step due, as a retry does. */
+  again(incidentId: number, step: string): Promise<void>;
+  states(incidentId: number): Promise<Record<string, string>>;
+  /** Lines of its timeline: `kind source: description`, of these kinds. */
+  told(incidentId: number, ...kinds: string[]): Promise<string[]>;
+  individual(name: string): Promise<number>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export const rita: Actor = {
+  ...{ kind: "user", user: "rita@example.com", groups: [], admin: false },
+  ...{ tokenId: "t", expiresAt: new Date("2030-01-01T00:00:00Z") },
+};
+
+export async function startFlowTest(): Promise<FlowTest> {
+  const database = await createTestDatabase();
+  const clients = [openDatabase(database.url, 10)];
+  const { db } = clients[0]!;
+  const clock = new TestClock();
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const config = { ...readConfig({}), publicUrl: "https://svc.example.com", domain: "example.com" };
+  const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
+  const [type] = await db
+    .insert(schema.incidentType)
+    .values({ name: "Outage", ...stamps })
+    .returning();
+  const [priority] = await db
+    .insert(schema.incidentPriority)
+    .values({ name: "High", rank: 3, reminderHours: 2, ...stamps })
+    .returning();
+  const test: FlowTest = {
+    ...{ db, url: database.url, clock, logged, typeId: type!.id, priorityId: priority!.id },
+    context: (plugins) => ({ db, clock, config, log, plugins }),
+    another: (plugins) => {
+      const client = openDatabase(database.url, 10);
+      clients.push(client);
+      return { ...test.context(plugins), db: client.db };
+    },
+    report: async (plugins, more = {}) => {
+      const { typeId: incidentTypeId, priorityId: incidentPriorityId } = test;
+      const text = { title: "Disk full", description: "There was a data loss" };
+      const wanted = { ...text, incidentTypeId, incidentPriorityId, ...more };
+      return (await reportIncident(test.context(plugins), rita, wanted)).id;
+    },
+    step: async (incidentId, step) => {
+      const steps = await stepsOf(db, incidentId);
+      const found = steps.find((one) => one.step === step);
+      if (!found) throw new Error(`no step ${step} among ${steps.map((one) => one.step).join(", ")}`);
+      return found;
+    },
+    again: (incidentId, step) =>
+      db.transaction((tx) => planSteps(tx, { incidentId, at: clock.now() }, [step])),
+    states: async (incidentId) =>
+      Object.fromEntries((await stepsOf(db, incidentId)).map(({ step, state }) => [step, state])),
+    told: async (incidentId, ...kinds) => {
+      const { event } = schema;
+      const rows = await db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
+      return rows
+        .filter(({ kind }) => kinds.includes(kind))
+        .map(({ kind, source, description }) => `${kind} ${source}: ${description}`);
+    },
+    individual: async (name) => {
+      const values = { name, email: `${name.toLowerCase()}@example.com`, ...stamps };
+      const [row] = await db.insert(schema.individual).values(values).returning();
+      return row!.id;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const { close } of clients) await close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+  return test;
+}
+
+function stepsOf(db: Database, incidentId: number) {
+  const { flowStep } = schema;
+  return db.select().from(flowStep).where(eq(flowStep.incidentId, incidentId)).orderBy(asc(flowStep.step));
+}

@@ -1,0 +1,195 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { asc, eq, gt, isNotNull } from "drizzle-orm";
+import { attemptDelivery } from "../../../core/incident/delivery/attempt.ts";
+import { exampleData } from "../../../trial/example/data.ts";
+import type { Example } from "../../../trial/example/example.ts";
+import { loadExample } from "../../../trial/example/load.ts";
+import type { Plugins } from "../../../core/plugin/choose.ts";
+import { claimDue } from "../../../core/schedule/claim.ts";
+import type { Database } from "../../../drizzle/client.ts";
+import * as schema from "../../../drizzle/schema/index.ts";
+import type { WorkerDeps } from "../../../worker/deps.ts";
+import { runClaim, type Work } from "../../../worker/run.ts";
+import { worksOf } from "../../../worker/tasks/index.ts";
+import { DatabaseTime } from "../../../worker/time.ts";
+import type { TestClock } from "../clock.ts";
+import { changesOf, takePicture } from "./golden_views.ts";
+import { type PluginTest, startPluginTest } from "./plugins.ts";
+import { scheduleOf } from "./schedule.ts";
+
+const { delivery, individual, incident, run, runFault, task } = schema;
+const timezone = "Europe/Berlin";
+
+/** The database's time as the test's clock shows it, for as long as a run takes. */
+class StillTime extends DatabaseTime {
+  constructor(private readonly clock: TestClock) {
+    super();
+  }
+  override now(): Date {
+    return this.clock.now();
+  }
+}
+
+/** A worker on the example data, and a record of all that it does. */
+export interface GoldenWorker {
+  context: PluginTest["context"] & { plugins: Plugins };
+  example: Example;
+  /** A file that sources are read from. */
+  write(name: string, text: string): Promise<void>;
+  /** Moves the clock, lets somebody do something, and puts it down. */
+  happens(at: string, story: string, act: () => Promise<unknown>): Promise<void>;
+  /** Moves the clock, runs what is due then, one task after the other, and sends what is to be sent. */
+  works(at: string): Promise<void>;
+  /** Everything so far. */
+  record(): string;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-golden-"));
+  const its = await startPluginTest({
+    ...{ SVC_TIMEZONE: timezone, SVC_PUBLIC_URL: "https://svc.example.com" },
+    ...{ SVC_PLUGIN_TERM: "term-source", SVC_PLUGIN_APPLICATION: "backstage-catalog" },
+    SVC_PLUGIN_TERM_SOURCE_LOCATIONS: join(directory, "glossary.json"),
+    SVC_PLUGIN_BACKSTAGE_CATALOG_LOCATIONS: join(directory, "catalog-info.yaml"),
+  });
+  const { context, plugins } = its;
+  const { clock, config, log } = context;
+  const db = context.db as Database;
+  const moveTo = (at: string) => clock.advance((Date.parse(at) - clock.now().getTime()) / 1000);
+  moveTo(start);
+  const example = exampleData({ now: clock.now() });
+  await loadExample(db, example);
+  const deps: WorkerDeps = {
+    ...{ schedule: () => scheduleOf(db, clock, "a worker", timezone), db: () => db },
+    ...{ reopen: () => {}, time: new StillTime(clock), config, log, plugins },
+  };
+  const lines: string[] = [];
+  const section = (story: string) => lines.push("", `=== ${localTime(clock.now())}: ${story}`);
+  const names = newNames(its, example);
+  const seen = new Set<string>();
+
+  async function runOne(work: Work): Promise<void> {
+    const { name } = work.definition;
+    const before = await takePicture(db);
+    for (;;) {
+      const claimed = await claimDue(deps.schedule(), work.definition);
+      if (!("claim" in claimed)) break;
+      await runClaim(deps, work, claimed.claim, new AbortController().signal);
+    }
+    const ended = await runs(db, name, seen);
+    if (ended.length === 0) return;
+    lines.push(...ended);
+    lines.push(...changesOf(before, await takePicture(db)));
+    await names.learn();
+    lines.push(...(await messages(its, seen)).map(names.inPlace));
+  }
+
+  return {
+    ...{ context: { ...context, plugins }, example },
+    write: (name, text) => writeFile(join(directory, name), text),
+    happens: async (at, story, act) => {
+      moveTo(at);
+      section(story);
+      await act();
+    },
+    works: async (at) => {
+      moveTo(at);
+      section("a worker looks what is due");
+      for (const work of worksOf()) await runOne(work);
+      lines.push("", await send(its));
+    },
+    record: () => `${lines.join("\n").replaceAll(`${directory}/`, "").trim()}\n`,
+    [Symbol.asyncDispose]: async () => {
+      await its[Symbol.asyncDispose]();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs of a task that were not there before, each with the items that it could do nothing about. */
+async function runs(db: Database, name: string, seen: Set<string>): Promise<string[]> {
+  const rows = await db.select().from(run).where(eq(run.task, name)).orderBy(asc(run.slot));
+  const faults = await db.select().from(runFault).where(eq(runFault.task, name)).orderBy(asc(runFault.item));
+  return rows.flatMap((one) => {
+    const key = `${name} ${one.slot.toISOString()}`;
+    if (seen.has(key)) return [];
+    seen.add(key);
+    const its = faults.filter(({ slot }) => slot.getTime() === one.slot.getTime());
+    return [
+      ...["", `--- ${name}, slot ${localTime(one.slot)}: ${endOf(one)}`],
+      ...its.map(({ item, reason }) => `fault: ${item}: ${reason}`),
+    ];
+  });
+}
+
+function localTime(at: Date): string {
+  const format = { dateStyle: "full", timeStyle: "medium", timeZone: timezone } as const;
+  return new Intl.DateTimeFormat("en-GB", format).format(at);
+}
+
+function endOf({ state, error, result }: typeof run.$inferSelect): string {
+  const { missed_slots: missed, ...counts } = result;
+  return [
+    ...[state, ...(error === null ? [] : [error])],
+    ...Object.entries(counts).map(([what, count]) => `${count} ${what}`),
+    ...(missed ? [`stands for ${missed.count} ${missed.count === 1 ? "slot" : "slots"} before it`] : []),
+  ].join(", ");
+}
+
+/** Tasks that a run has found have ids by chance: their documents are read side by side. In the record they are `new-1`. */
+function newNames({ context: { db } }: PluginTest, example: Example) {
+  const names = new Map<number, string>();
+  const known = Math.max(...example.tasks.map(({ id }) => id));
+  return {
+    async learn() {
+      const rows = await db
+        .select({ id: task.id })
+        .from(task)
+        .where(gt(task.id, known))
+        .orderBy(asc(task.documentId), asc(task.description));
+      for (const { id } of rows) if (!names.has(id)) names.set(id, `new-${names.size + 1}`);
+    },
+    inPlace: (line: string) =>
+      line.replace(/(\/tasks\/|\/task-)(\d+)/g, (_, before, id) => before + (names.get(Number(id)) ?? id)),
+  };
+}
+
+/** Deliveries that were not there before, those of the same words together. */
+async function messages({ context: { db } }: PluginTest, seen: Set<string>): Promise<string[]> {
+  const rows = await db
+    .select({ row: delivery, to: individual.name, incident: incident.name })
+    .from(delivery)
+    .innerJoin(incident, eq(incident.id, delivery.incidentId))
+    .leftJoin(individual, eq(individual.id, delivery.individualId))
+    .orderBy(delivery.incidentId, delivery.individualId, delivery.subject, delivery.text);
+  const unseen = rows.filter(({ row }) => !seen.has(row.key));
+  const same = Map.groupBy(unseen, ({ row }) => JSON.stringify([row.subject, row.text]));
+  return [...same.values()].flatMap((group) => {
+    const { subject, text } = group[0]!.row;
+    const heads = group.map(({ row: { key, pluginSlug }, to, incident }) => {
+      seen.add(key);
+      return `  to ${to ?? "everybody"}, by ${pluginSlug} of ${incident}: ${key}`;
+    });
+    const words = [`Subject: ${subject}`, "", ...text.split("\n")];
+    return ["message:", ...heads, ...words.map((line) => `  | ${line}`.trimEnd())];
+  });
+}
+
+/** Tries what is due in the outbox. @returns what became of it */
+async function send({ context, plugins }: PluginTest): Promise<string> {
+  const queued = await context.db
+    .select({ jobId: delivery.jobId, dueAt: delivery.dueAt })
+    .from(delivery)
+    .where(isNotNull(delivery.jobId))
+    .orderBy(delivery.key);
+  const due = queued.filter(({ dueAt }) => dueAt !== null && dueAt <= context.clock.now());
+  const counts = new Map<string, number>();
+  for (const { jobId } of due) {
+    const attempt = await attemptDelivery({ ...context, db: context.db as Database, plugins }, jobId!);
+    counts.set(attempt, (counts.get(attempt) ?? 0) + 1);
+  }
+  return `sent: ${[...counts].map(([what, count]) => `${count} ${what}`).join(", ") || "nothing"}`;
+}

@@ -1,0 +1,60 @@
+import { type Config, readConfig } from "../../../core/config.ts";
+import type { Environment } from "../../../platform/variable.ts";
+import type { Context } from "../../../core/context.ts";
+import { incidentFacts } from "../../../core/incident/incident/facts.ts";
+import { createLog } from "../../../platform/log.ts";
+import { choosePlugins, type Plugins } from "../../../core/plugin/choose.ts";
+import { createRegistry } from "../../../core/plugin/registry.ts";
+import type { IncidentFacts } from "../../../core/plugin.ts";
+import { openDatabase } from "../../../drizzle/client.ts";
+import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { TestClock } from "../clock.ts";
+import { createTestDatabase } from "../database/database.ts";
+
+/** For tests of something else: none of the plugins that serve unless they are told not to. */
+export const noPlugins: Environment = {
+  SVC_PLUGIN_DOCUMENT_RESOLVER: "none",
+  SVC_PLUGIN_PARTICIPANT: "none",
+  SVC_PLUGIN_DOCUMENT: "none",
+  SVC_PLUGIN_CONVERSATION: "none",
+  SVC_PLUGIN_PARTICIPANT_GROUP: "none",
+};
+
+export interface PluginTest {
+  context: Context & { clock: TestClock };
+  plugins: Plugins;
+  /** Everything that was logged. */
+  logged: string[];
+  factsOf(incidentId: number): Promise<IncidentFacts>;
+  /** With other settings on the same database. */
+  choose(environment: Environment): Promise<Plugins>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** The plugins that come with the service, on a database of their own. */
+export async function startPluginTest(environment: Environment = {}): Promise<PluginTest> {
+  const database = await createTestDatabase();
+  const { db, close } = openDatabase(database.url, 5);
+  const clock = new TestClock();
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const config: Config = { ...readConfig(environment), domain: "example.com" };
+  const context = { db, clock, config, log };
+  const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);
+  const choose = (environment: Environment) =>
+    choosePlugins(registry, readConfig(environment), environment, {
+      ...{ fetch: (url, init) => fetch(url, init), clock, log, context },
+    });
+  return {
+    ...{ context, logged, choose, plugins: await choose(environment) },
+    factsOf: async (incidentId) => {
+      const facts = await incidentFacts(context, incidentId);
+      if (!facts) throw new Error("no such incident");
+      return facts;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await close();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}

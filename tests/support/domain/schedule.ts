@@ -1,0 +1,49 @@
+import { sql } from "drizzle-orm";
+import type { Clock } from "../../../platform/clock.ts";
+import type { ScheduleContext } from "../../../core/schedule/claim.ts";
+import type { DatabaseClock } from "../../../core/schedule/database_clock.ts";
+import type { TaskDefinition } from "../../../core/schedule/tasks.ts";
+import type { Database } from "../../../drizzle/client.ts";
+import { run } from "../../../drizzle/schema/index.ts";
+
+/** A database clock that shows what the test's clock shows, so that one clock drives both. */
+function databaseClockOf(clock: Clock): DatabaseClock {
+  return { now: () => sql<Date>`${clock.now().toISOString()}::timestamptz`.mapWith(run.slot) };
+}
+
+/** A database clock that goes on by so many seconds each time that PostgreSQL itself looks at it, first at `at`. */
+export async function steppingClock(db: Database, at: Date, seconds: number): Promise<DatabaseClock> {
+  const name = sql.identifier(`clock_${crypto.randomUUID()}`);
+  await db.execute(sql`create sequence ${name} minvalue 0 start 0`);
+  const looks = sql`nextval(${`"${name.value}"`}::regclass)`;
+  const now = sql<Date>`(${at.toISOString()}::timestamptz + ${looks} * ${seconds} * interval '1 second')`;
+  return { now: () => now.mapWith(run.slot) };
+}
+
+/** A database clock that shows `at` now, and runs. */
+export function runningClock(at: Date): DatabaseClock & { set(to: Date): void } {
+  let offset = 0;
+  const set = (to: Date) => {
+    offset = to.getTime() - Date.now();
+  };
+  set(at);
+  const now = () =>
+    sql<Date>`date_trunc('milliseconds', clock_timestamp() + ${offset} * interval '1 millisecond')`.mapWith(
+      run.slot,
+    );
+  return { now, set };
+}
+
+/** A worker's view of the schedule, by the test's clock. */
+export function scheduleOf(db: Database, clock: Clock, owner: string, timezone = "UTC"): ScheduleContext {
+  return { db, databaseClock: databaseClockOf(clock), config: { timezone }, owner, leaseSeconds: 30 };
+}
+
+/** A task that is due every so many seconds, and gives up after as many. */
+export function everySeconds(name: string, every: number, timeoutSeconds = every): TaskDefinition {
+  return { name, timing: { every }, showsTime: false, timeoutSeconds };
+}
+
+export function daily(name: string, time: string): TaskDefinition {
+  return { name, timing: { daily: time }, showsTime: true, timeoutSeconds: 60 };
+}

@@ -1,0 +1,40 @@
+import { openWorker } from "../../../worker/open.ts";
+import type { ScheduledTask } from "../../../worker/task.ts";
+import { work } from "../../../worker/worker.ts";
+import { openSql } from "../../../drizzle/client.ts";
+import { everySeconds } from "./schedule.ts";
+import { skewClock } from "../process/skewed_clock.ts";
+
+// A worker as a process of its own, for tests: one task that is due each second, notes in the table `begun` that it has
+// begun, takes SVC_TEST_TAKES milliseconds, and then writes one row into `effect`, through its run. Its lease is short.
+
+const { SVC_TEST_NOTES_URL = "", SVC_TEST_TAKES = "0", SVC_TEST_SKEW = "0", SVC_TEST_GRACE } = process.env;
+
+skewClock(Number(SVC_TEST_SKEW));
+const stop = new AbortController();
+process.on("SIGTERM", () => stop.abort());
+const deps = (await openWorker({ environment: process.env, patient: true }, stop.signal))!;
+const notes = openSql(SVC_TEST_NOTES_URL, { max: 1 });
+const task: ScheduledTask = {
+  async run({ slot, transaction }) {
+    await notes`insert into begun (slot, pid) values (${slot.toISOString()}::timestamptz, ${process.pid})`;
+    await Bun.sleep(Number(SVC_TEST_TAKES));
+    await transaction(async (tx) => {
+      await tx.execute(
+        `insert into effect (slot, pid) values ('${slot.toISOString()}'::timestamptz, ${process.pid})`,
+      );
+    });
+    return { done: 1, skipped: 0, failed: 0 };
+  },
+};
+const tick = { definition: everySeconds("tick", 1, 60), task };
+await work(
+  { ...deps, schedule: () => ({ ...deps.schedule(), leaseSeconds: 2 }) },
+  [tick],
+  stop.signal,
+  SVC_TEST_GRACE ? Number(SVC_TEST_GRACE) : undefined,
+);
+await deps.close();
+await notes.end();
+// A run that was given back may still sleep.
+process.exit(0);

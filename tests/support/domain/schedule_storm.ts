@@ -1,0 +1,186 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { sql as drizzleSql } from "drizzle-orm";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
+import { openSql, type Sql, type Transaction } from "../../../drizzle/client.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
+import { until } from "../process/until.ts";
+import { openSpoiltWay, type SpoiltWay } from "../http/half_open.ts";
+
+export const stormTasks = Array.from({ length: 8 }, (_, i) => `task-${i}`);
+export const stormPeriodMilliseconds = 40;
+export const stormLeaseSeconds = 2;
+
+const skews = [-300, 0, 300];
+
+/** What blows in a storm: workers that run this program, on a database that is prepared for it. */
+export interface StormOptions {
+  /** A file of this folder. */
+  program: string;
+  prepare(sql: Sql): Promise<unknown>;
+}
+
+/** For `noteWriter`. */
+export const prepareNotes = (sql: Sql) =>
+  sql`create table written (task text, slot timestamptz, owner text, held_by text, state text)`;
+
+/** Notes, in a transaction of a run, who writes beside whose the run is at that moment. */
+export async function noteWriter(
+  tx: Transaction,
+  { task, slot, owner }: { task: string; slot: Date; owner: string },
+): Promise<void> {
+  // Somebody may stop us here.
+  await Bun.sleep(Math.random() * 10);
+  await tx.execute(drizzleSql`
+    insert into written select task, slot, ${owner}, owner, state from run
+    where task = ${task} and slot = ${slot.toISOString()}::timestamptz`);
+}
+
+/** Who has written in a run of somebody else's: was frozen, cut off or thought dead, and has come back to it. */
+export const strayWriters = (sql: Sql) =>
+  sql`select * from written where owner <> held_by or state <> 'Running'`;
+
+const effects: StormOptions = {
+  program: "schedule_storm_program.ts",
+  prepare: async (sql) => {
+    await sql`create table effect (task text, slot timestamptz, primary key (task, slot))`;
+    await prepareNotes(sql);
+  },
+};
+
+interface StormWorker {
+  child: Bun.Subprocess;
+  way: SpoiltWay;
+}
+
+/** Three workers, each with a way of its own to a PostgreSQL of their own, and all that can happen to them. */
+export class Storm {
+  /** How often what has happened. */
+  readonly happened: Record<string, number> = {};
+  readonly #workers: StormWorker[] = [];
+
+  private constructor(
+    private readonly directory: string,
+    private server: EmbeddedPostgres,
+    private readonly below: (limit: number) => number,
+    private readonly program: string,
+  ) {}
+
+  /** `below` gives whole numbers below a limit: it decides what happens. */
+  static async start(
+    below: (limit: number) => number,
+    { program, prepare }: StormOptions = effects,
+  ): Promise<Storm> {
+    const directory = await mkdtemp(join(tmpdir(), "svc-storm-"));
+    const server = await startEmbeddedPostgres({ directory });
+    await upgrade({ url: server.url });
+    const storm = new Storm(directory, server, below, program);
+    await storm.asking(prepare);
+    for (const skew of skews) storm.#workers.push(await storm.#open(skew));
+    return storm;
+  }
+
+  async asking<T>(ask: (sql: Sql) => Promise<T>): Promise<T> {
+    const sql = openSql(this.server.url, { max: 1 });
+    try {
+      return await ask(sql);
+    } finally {
+      await sql.end({ timeout: 5 });
+    }
+  }
+
+  /** Does something bad to one of the workers, or to PostgreSQL. */
+  async strike(): Promise<void> {
+    const at = this.below(this.#workers.length);
+    const { child, way } = this.#workers[at]!;
+    const all = [
+      ["kill -9", () => this.#replace(at)],
+      ["kill -9", () => this.#replace(at)],
+      ["SIGSTOP, SIGCONT", () => this.#freeze(child)],
+      ["SIGSTOP, SIGCONT", () => this.#freeze(child)],
+      ["connections cut", () => way.cut()],
+      ["connections cut", () => way.cut()],
+      ["connections half open", () => way.silence()],
+      ["PostgreSQL crashed", () => this.#crash()],
+      ["PostgreSQL restarted", () => this.#restart()],
+    ] as const;
+    const [name, act] = all[this.below(all.length)]!;
+    this.happened[name] = (this.happened[name] ?? 0) + 1;
+    await act();
+  }
+
+  /** Freezes one of the workers that run something just now: it wakes when its run is another's. */
+  async freezeRunner(): Promise<void> {
+    const running = await this.asking(
+      (sql) => sql`select pid from run join worker on worker.id = owner where state = 'Running'`,
+    );
+    const pids = running.map(({ pid }) => pid);
+    const runner = this.#workers.find(({ child }) => pids.includes(child.pid));
+    if (!runner) return;
+    this.happened["frozen in a run"] = (this.happened["frozen in a run"] ?? 0) + 1;
+    await this.#freeze(runner.child);
+  }
+
+  /** The workers finish what they run, and end. @returns their exit codes */
+  async calm(): Promise<(number | null)[]> {
+    for (const { child } of this.#workers) child.kill("SIGTERM");
+    return Promise.all(this.#workers.map(({ child }) => child.exited));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { child } of this.#workers) child.kill("SIGKILL");
+    await Promise.all(this.#workers.map(({ child }) => child.exited));
+    for (const { way } of this.#workers) way.close();
+    await this.server.stop();
+    await rm(this.directory, { recursive: true, force: true });
+  }
+
+  async #open(skew: number): Promise<StormWorker> {
+    const way = await openSpoiltWay(this.server.url);
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, this.program)], {
+      env: {
+        PATH: process.env.PATH,
+        SVC_DATABASE_URL: way.url,
+        SVC_DATABASE_POOL_SIZE: String(stormTasks.length),
+        SVC_LOG_LEVEL: "warn",
+        SVC_TEST_SKEW: String(skew),
+      },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    return { child, way };
+  }
+
+  async #replace(at: number): Promise<void> {
+    const { child, way } = this.#workers[at]!;
+    child.kill("SIGKILL");
+    await child.exited;
+    way.close();
+    this.#workers[at] = await this.#open(skews[this.below(skews.length)]!);
+  }
+
+  /** For longer than a lease. */
+  async #freeze(child: Bun.Subprocess): Promise<void> {
+    child.kill("SIGSTOP");
+    await Bun.sleep(stormLeaseSeconds * 1000 + this.below(1000));
+    child.kill("SIGCONT");
+  }
+
+  /** When a backend dies, PostgreSQL ends all of them and recovers from its log. */
+  async #crash(): Promise<void> {
+    await this.asking(async (sql) => {
+      const [row] = await sql`select pg_backend_pid() as pid`;
+      process.kill(row?.pid, "SIGKILL");
+      await sql`select pg_sleep(60)`;
+    }).catch(() => {});
+    const answers = () => this.asking(async (sql) => (await sql`select`).length === 1).catch(() => false);
+    await until("PostgreSQL to be back", answers);
+  }
+
+  async #restart(): Promise<void> {
+    const { port } = this.server;
+    await this.server.stop();
+    await Bun.sleep(this.below(2000));
+    this.server = await startEmbeddedPostgres({ directory: this.directory, port });
+  }
+}

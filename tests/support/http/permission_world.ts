@@ -1,0 +1,153 @@
+import { conversation, conversationMessage } from "../../../drizzle/schema/index.ts";
+import * as schema from "../../../drizzle/schema/index.ts";
+import { insertRow } from "./catalog.ts";
+import type { Visibility } from "./participants.ts";
+import { type Person, personOf } from "./people.ts";
+import type { Role } from "./permissions.ts";
+import type { TestServer } from "./server.ts";
+
+/** An incident with one of everything, each of which says `word`; and whom there is to do something with. */
+export interface Place {
+  visibility: Visibility;
+  word: string;
+  incidentId: number;
+  documentId: number;
+  taskId: number;
+  reportId: number;
+  /** Participants: the first is scribe, the other has left. */
+  scribeId: number;
+  leftId: number;
+  /** An individual who takes no part. */
+  outsiderId: number;
+  /** A participant of this incident whom nothing else makes known; their name is `word`. */
+  onlyHere: { individualId: number; email: string };
+}
+
+export interface World {
+  server: TestServer;
+  typeId: number;
+  priorityId: number;
+  /** An Open incident in which none of these people take part. */
+  openId: number;
+  /** Of each role: who was a participant and left is a member. */
+  people: Record<Role, Person[]>;
+  admin: Person;
+  /** A number that no other cell has. */
+  next(): number;
+  /** Signs the first of the role in once more. */
+  signIn(role: Role): Promise<Person>;
+  newPlace(visibility: Visibility): Promise<Place>;
+}
+
+const users: Record<Role, [user: string | undefined, groups: string[]][]> = {
+  nobody: [[undefined, []]],
+  member: [
+    ["member@example.com", ["oncall"]],
+    ["former@example.com", []],
+  ],
+  participant: [["participant@example.com", []]],
+  admin: [["root@example.com", ["admin"]]],
+};
+
+export async function createWorld(server: TestServer): Promise<World> {
+  const { db } = server;
+  const typeId = await insertRow(db, schema.incidentType, { name: "Outage" });
+  const priorityId = await insertRow(db, schema.incidentPriority, { name: "Urgent", reminderHours: 2 });
+  const individuals: Record<string, number> = {};
+  for (const name of ["participant", "former", "commander", "scribe", "left", "outsider"]) {
+    const values = { name, email: `${name}@example.com` };
+    individuals[name] = await insertRow(db, schema.individual, values);
+  }
+  const signIn = (role: Role, which = 0) => {
+    const [user, groups] = users[role][which]!;
+    return personOf(server, user, groups);
+  };
+  const people = {} as World["people"];
+  for (const role of Object.keys(users) as Role[]) {
+    people[role] = [];
+    for (const which of users[role].keys()) people[role].push(await signIn(role, which));
+  }
+  let n = 0;
+  const open = { title: "Elsewhere", description: "", reportedAt: server.clock.now() };
+  const openId = await insertRow(db, schema.incident, {
+    ...{ ...open, incidentTypeId: typeId, incidentPriorityId: priorityId },
+  });
+  return {
+    ...{ server, typeId, priorityId, openId, people, admin: people.admin[0]!, signIn },
+    next: () => ++n,
+    newPlace: (visibility) => insertPlace(server, visibility, { typeId, priorityId, individuals, n: ++n }),
+  };
+}
+
+async function insertPlace(
+  { db, clock }: TestServer,
+  visibility: Visibility,
+  of: { typeId: number; priorityId: number; individuals: Record<string, number>; n: number },
+): Promise<Place> {
+  const { individuals } = of;
+  const at = clock.now();
+  const word = `zebra${String(of.n).padStart(5, "0")}`;
+  const kind = { incidentTypeId: of.typeId, incidentPriorityId: of.priorityId };
+  const incidentId = await insertRow(db, schema.incident, {
+    ...{ title: word, description: word, visibility, reportedAt: at, ...kind },
+  });
+  const takesPart = async (name: string, leftAt: Date | null = null) => {
+    const individualId = individuals[name]!;
+    const values = { incidentId, individualId, joinedAt: at, leftAt };
+    const [row] = await db.insert(schema.participant).values(values).returning();
+    return row!.id;
+  };
+  await takesPart("participant");
+  await takesPart("former", at);
+  const leftId = await takesPart("left", at);
+  const commanderId = await takesPart("commander");
+  const scribeId = await takesPart("scribe");
+  await db.insert(schema.participantRole).values([
+    { participantId: commanderId, incidentId, role: "commander", assumedAt: at },
+    { participantId: scribeId, incidentId, role: "scribe", assumedAt: at },
+  ]);
+  const email = `person-${of.n}@example.com`;
+  const onlyHereId = await insertRow(db, schema.individual, { name: word, email, listed: false });
+  await db.insert(schema.participant).values({ incidentId, individualId: onlyHereId, joinedAt: at });
+  const documentId = await insertRow(db, schema.document, {
+    ...{ name: word, description: word, incidentId, resourceType: "reference" },
+    ...{ pluginSlug: "markdown", resourceId: word },
+  });
+  const hash = new Bun.CryptoHasher("sha256").update(word).digest();
+  await db.insert(schema.documentContent).values({ documentId, content: word, hash, updatedAt: at });
+  const taskId = await insertRow(db, schema.task, {
+    ...{ incidentId, description: word, ownerId: individuals.scribe },
+    resolveBy: new Date(at.getTime() - 1),
+  });
+  await db.insert(schema.taskAssignee).values({ taskId, individualId: individuals.scribe! });
+  const [report] = await db
+    .insert(schema.statusReport)
+    .values({
+      ...{ incidentId, authorId: individuals.commander!, createdAt: at },
+      ...{ conditions: word, actions: "", needs: "" },
+    })
+    .returning();
+  await db.insert(schema.event).values({
+    ...{ incidentId, at, actor: "system", source: "core", kind: "note", description: word },
+  });
+  const [channel] = await db
+    .insert(conversation)
+    .values({ incidentId, pluginSlug: "channel", createdAt: at })
+    .returning();
+  await db.insert(conversationMessage).values({ conversationId: channel!.id, at, text: word });
+  return {
+    ...{ visibility, word, incidentId, documentId, taskId, reportId: report!.id, scribeId, leftId },
+    outsiderId: individuals.outsider!,
+    onlyHere: { individualId: onlyHereId, email },
+  };
+}
+
+/** A place of which nothing is there, and which is otherwise the same. */
+export function nowhere(place: Place): Place {
+  const free = 900_000_000;
+  return {
+    ...{ ...place, incidentId: free + 1, documentId: free + 2, taskId: free + 3, reportId: free + 4 },
+    ...{ scribeId: free + 5, leftId: free + 6 },
+    onlyHere: { individualId: free + 7, email: "person@nowhere.example" },
+  };
+}

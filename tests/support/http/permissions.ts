@@ -1,0 +1,43 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Visibility } from "./participants.ts";
+
+export type Role = "nobody" | "member" | "participant" | "admin";
+
+/** A line of a table in docs/permissions.md. */
+export interface Permission {
+  /** All that the first cell says, without its quotes. */
+  request: string;
+  /** `GET /incidents/:incident_id`, as the application calls it. */
+  route: string;
+  cells: { role: Role | "everybody"; visibility?: Visibility; answer: string }[];
+}
+
+/** The tables of docs/permissions.md, line by line. */
+export function readPermissions(): Permission[] {
+  const page = readFileSync(join(import.meta.dir, "../../../docs/permissions.md"), "utf8");
+  let heads: string[] = [];
+  const permissions: Permission[] = [];
+  for (const line of page.split("\n").filter((line) => line.startsWith("|"))) {
+    const [first = "", ...cells] = line
+      .split("|")
+      .slice(1, -1)
+      .map((cell) => cell.trim());
+    if (first.startsWith("---")) continue;
+    const [, route] = /^`([A-Z]+ \S+)`/.exec(first) ?? [];
+    if (route === undefined) {
+      heads = cells;
+      continue;
+    }
+    if (cells.length !== heads.length) throw new Error(`${first} has ${cells.length} answers`);
+    permissions.push({
+      request: first.replaceAll("`", ""),
+      route: route.replaceAll(/\{(\w+)\}/g, ":$1"),
+      cells: cells.map((answer, i) => {
+        const [role, visibility] = heads[i]!.split(", ") as [Role, Visibility | undefined];
+        return { role, visibility, answer };
+      }),
+    });
+  }
+  return permissions;
+}

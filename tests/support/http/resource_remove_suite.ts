@@ -1,0 +1,46 @@
+import { expect, test } from "bun:test";
+import { and, eq } from "drizzle-orm";
+import { auditLog } from "../../../drizzle/schema/index.ts";
+import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
+
+/** The part of `resourceSuite` that is about DELETE. */
+export function removeSuite(resource: ResourceCase, context: () => SuiteContext): void {
+  test("is deleted by admins alone, whether it exists or not", async () => {
+    const { member, at, create } = context();
+    const { id } = await create();
+    const refused = await member.call("DELETE", at(id));
+    const nothing = await member.call("DELETE", at(999_999));
+    expect([refused.http, nothing.http]).toEqual([403, 403]);
+    expect(nothing.body).toEqual({ ...refused.body, request_id: expect.any(String) });
+    expect((await member.call("GET", at(id))).http).toBe(200);
+  });
+
+  const noted = (id: number) =>
+    context()
+      .server.db.select()
+      .from(auditLog)
+      .where(and(eq(auditLog.subject, String(id)), eq(auditLog.action, resource.audit)));
+
+  test("DELETE takes it away, notes who did it, and again is 404", async () => {
+    const { admin, at, create } = context();
+    const { id } = await create();
+    expect(await admin.call("DELETE", at(id))).toMatchObject({ http: 204, body: undefined });
+    expect((await admin.call("GET", at(id))).http).toBe(404);
+    expect((await admin.call("DELETE", at(id))).http).toBe(404);
+    expect(await noted(id)).toMatchObject([{ actor: "root@example.com", address: "127.0.0.1" }]);
+  });
+
+  const { refer } = resource;
+  if (refer) {
+    test("DELETE of what is referred to is 409 and says what does", async () => {
+      const { server, admin, at, create } = context();
+      const { id } = await create();
+      const what = await refer(server.db, id, server.clock.now());
+      const answer = await admin.call("DELETE", at(id));
+      expect([answer.http, answer.body.detail]).toEqual([409, expect.stringMatching(/ is referred to by /)]);
+      expect(answer.body.detail).toEndWith(what);
+      expect((await admin.call("GET", at(id))).http).toBe(200);
+      expect(await noted(id)).toEqual([]);
+    });
+  }
+}

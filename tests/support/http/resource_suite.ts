@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Database } from "../../../drizzle/client.ts";
+import { type Person, personOf } from "./people.ts";
+import { listSuite } from "./resource_list_suite.ts";
+import { removeSuite } from "./resource_remove_suite.ts";
+import { writeSuite } from "./resource_write_suite.ts";
+import { startTestServer, type TestServer } from "./server.ts";
+
+/** A resource of the API, as the suite has to know it. */
+export interface ResourceCase {
+  /** `/teams/` */
+  path: string;
+  /** `team_id` */
+  parameter: string;
+  /** Who may write it, members perhaps not all of it; only admins delete. */
+  writers: "members" | "members in part" | "admins";
+  /** What a PUT takes and a GET shows. No two numbers make records that cannot be beside each other. */
+  fields(n: number): Record<string, unknown>;
+  /** Those of them that a POST may leave out. */
+  optional: string[];
+  /** Where its words stand, of one line or more; what a search looks through, if there is one. */
+  text: string;
+  lines: boolean;
+  searched: boolean;
+  sorts: string[];
+  /** Parameters of a list, and the field that is held to their value. */
+  filters: string[];
+  /** Shown, and not written. */
+  shown?: Record<string, unknown>;
+  /** Changes of a body that are refused, and the field that the answer names. */
+  wrong: [what: string, change: Record<string, unknown>, field: string][];
+  /** What no two records have in common, and what the second is told. */
+  taken?: { fields: string[]; detail: string };
+  audit: string;
+  /** Writes something that refers to the record, and says how the refusal ends. */
+  refer?(db: Database, id: number, at: Date): Promise<string>;
+}
+
+export interface SuiteContext {
+  server: TestServer;
+  admin: Person;
+  member: Person;
+  nobody: Person;
+  /** Somebody who may write the resource, and no more than must be. */
+  writer: Person;
+  at(id: number | string): string;
+  /** A number that was not given out before. */
+  next(): number;
+  create(values?: object): Promise<{ id: number } & Record<string, unknown>>;
+}
+
+/** What holds for every resource of the API: call it at the top of a test file. */
+export function resourceSuite(cases: readonly ResourceCase[]): void {
+  let server: TestServer;
+  let admin: Person;
+  let member: Person;
+  let nobody: Person;
+  let n = 0;
+  beforeAll(async () => {
+    server = await startTestServer();
+    admin = await personOf(server, "root@example.com", ["admin"]);
+    member = await personOf(server, "carol@example.com");
+    nobody = await personOf(server);
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  describe.each(cases.map((one) => [one.path, one] as const))("%s", (path, resource) => {
+    const { fields, parameter } = resource;
+    const at = (id: number | string) => `${path}${id}`;
+    const context = (): SuiteContext => ({
+      ...{ server, admin, member, nobody, at, writer: resource.writers === "members" ? member : admin },
+      next: () => ++n,
+      create: async (values = {}) => {
+        const { http, body } = await admin.call("POST", path, { ...fields(++n), ...values });
+        expect([http, body]).toMatchObject([201, {}]);
+        return body;
+      },
+    });
+
+    test("is closed to who is not signed in", async () => {
+      const { create } = context();
+      const { id } = await create();
+      for (const [method, to] of [
+        ...[
+          ["GET", path],
+          ["POST", path],
+          ["GET", at(id)],
+          ["PUT", at(id)],
+          ["DELETE", at(id)],
+        ],
+      ] as [string, string][])
+        expect((await nobody.call(method, to, method === "GET" ? undefined : {})).http).toBe(401);
+    });
+
+    if (resource.writers === "admins") {
+      test("is written by admins alone, whether it exists or not", async () => {
+        const { create, next } = context();
+        const before = await create();
+        const posted = await member.call("POST", path, fields(next()));
+        const put = await member.call("PUT", at(before.id), { ...fields(next()), version: 1 });
+        const nothing = await member.call("PUT", at(999_999), { ...fields(next()), version: 1 });
+        for (const answer of [posted, put, nothing]) {
+          expect(answer.http).toBe(403);
+          expect(answer.body).toEqual({ ...put.body, request_id: expect.any(String) });
+        }
+        expect((await member.call("GET", at(before.id))).body).toEqual(before);
+      });
+    }
+
+    test("with an Idempotency-Key, a POST is done once", async () => {
+      const { writer, next } = context();
+      const headers = { "idempotency-key": `key-${next()}` };
+      const whole = fields(next());
+      const first = await writer.call("POST", path, whole, headers);
+      const again = await writer.call("POST", path, whole, headers);
+      expect([again.http, again.body]).toEqual([201, first.body]);
+      expect(again.headers.get("location")).toBe(at(first.body.id));
+      const other = await writer.call("POST", path, fields(next()), headers);
+      expect(other).toMatchObject({ http: 422, body: { code: "idempotency_key_reused" } });
+    });
+
+    test.each(["GET", "PUT", "DELETE"])(
+      "%s with an id that is none is 400, one that is free 404",
+      async (method) => {
+        const body = method === "PUT" ? { ...fields(0), version: 1 } : undefined;
+        for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
+          expect([id, await admin.call(method, at(id), body)]).toMatchObject([
+            id,
+            { http: 400, body: { field: parameter } },
+          ]);
+        }
+        for (const id of ["999999", "999999999999999"])
+          expect((await admin.call(method, at(id), body)).http).toBe(404);
+      },
+    );
+
+    writeSuite(resource, context);
+    removeSuite(resource, context);
+    listSuite(resource, context);
+  });
+}

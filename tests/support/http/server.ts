@@ -1,0 +1,202 @@
+import { eq } from "drizzle-orm";
+import { EventCounts } from "../../../core/audit.ts";
+import { Background } from "../../../platform/background.ts";
+import { ChallengeWatch } from "../../../core/auth/challenge/watch.ts";
+import { type Config, readConfig } from "../../../core/config.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Plugins } from "../../../core/plugin/choose.ts";
+import { openPlugins } from "../../../core/plugin/open.ts";
+import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
+import { Keys } from "../../../core/auth/token/keys.ts";
+import { type Database, openDatabase } from "../../../drizzle/client.ts";
+import { challenge as challengeTable } from "../../../drizzle/schema/index.ts";
+import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { proxyTrust } from "../../../server/http/address.ts";
+import { createApp } from "../../../server/app.ts";
+import { oidcSignOn } from "../../../server/sso/oidc.ts";
+import { proxySignOn } from "../../../server/sso/proxy.ts";
+import { TestBrowser } from "../browser/browser.ts";
+import { TestClock } from "../clock.ts";
+import { createTestDatabase } from "../database/database.ts";
+import { startTestIssuer, type TestIssuer } from "./issuer.ts";
+import { noPlugins } from "../domain/plugins.ts";
+
+export interface TestServer {
+  url: string;
+  clock: TestClock;
+  config: Config;
+  db: Database;
+  issuer: TestIssuer;
+  databaseUrl: string;
+  watch: ChallengeWatch;
+  counts: EventCounts;
+  keys: Keys;
+  /** Everything that was logged, at every level. */
+  logged: string[];
+  app: ReturnType<typeof createApp>;
+  /** A GET or POST at the server itself. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** Another process's worth of application on the same database. */
+  another(overrides?: Partial<Config>): Promise<TestServer>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+interface Shared {
+  clock: TestClock;
+  issuer: TestIssuer;
+  databaseUrl: string;
+  publicUrl?: string;
+  plugins?: Plugins;
+  telemetry?: Telemetry;
+}
+
+/** A real server on a real database with a real (if obliging) issuer; only the clock is ours. */
+export async function startTestServer(
+  overrides: Partial<Config> = {},
+  /** Instead of those that the configuration chooses. */
+  plugins?: Plugins,
+  telemetry?: Telemetry,
+): Promise<TestServer> {
+  const database = await createTestDatabase();
+  const issuer = await startTestIssuer();
+  const server = await start(overrides, {
+    clock: new TestClock(),
+    issuer,
+    databaseUrl: database.url,
+    plugins,
+    telemetry,
+  });
+  return {
+    ...server,
+    [Symbol.asyncDispose]: async () => {
+      await server[Symbol.asyncDispose]();
+      issuer.stop();
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function start(overrides: Partial<Config>, shared: Shared): Promise<TestServer> {
+  const { clock, issuer, databaseUrl, telemetry } = shared;
+  // Shared with our own until that listens: whoever looks for a free port meanwhile finds another one.
+  const kept = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: true, fetch: () => new Response() });
+  const port = kept.port!;
+  const config: Config = {
+    ...readConfig(noPlugins),
+    databaseUrl,
+    publicUrl: shared.publicUrl ?? `http://127.0.0.1:${port}`,
+    domain: "example.com",
+    oidcIssuer: issuer.url,
+    oidcClientSecret: "issuer-client-secret",
+    keySecret: "a-secret-for-tests-of-thirty-two-characters",
+    ...overrides,
+  };
+  const logged: string[] = [];
+  const log = createLog("trace", { write: (line: string) => void logged.push(line) });
+  const { db, close } = openDatabase(databaseUrl, 10);
+  const counts = new EventCounts();
+  const context = { db, clock, config, log, telemetry, counts };
+  const opened = await openPlugins({
+    ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
+    deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
+  });
+  const { registry } = opened;
+  const plugins = shared.plugins ?? opened.plugins;
+  const watch = new ChallengeWatch(databaseUrl, log);
+  await watch.start();
+  const keys = new Keys(context);
+  const sso = config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch);
+  const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
+  const background = new Background();
+  const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies }).listen({
+    ...{ port, hostname: "127.0.0.1", reusePort: true },
+  });
+  await kept.stop(true);
+  const url = `http://127.0.0.1:${port}`;
+  return {
+    ...{ url, clock, config, db, issuer, databaseUrl, watch, counts, keys, logged, app },
+    fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
+    another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
+    [Symbol.asyncDispose]: async () => {
+      await background.stop();
+      await watch.stop();
+      await app.stop(true);
+      await close();
+    },
+  };
+}
+
+export interface TestChallenge {
+  challengeUrl: string;
+  pollPath: string;
+  token: string;
+  verifier?: string;
+  userCode?: string;
+}
+
+/** Asks for a challenge, as a bound client unless `legacy`. */
+export async function newChallenge(
+  server: TestServer,
+  { user = "alice@example.com", legacy = false, headers = {} as Record<string, string> } = {},
+): Promise<TestChallenge> {
+  const verifier = legacy
+    ? undefined
+    : Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  const hash = verifier && new Bun.CryptoHasher("sha256").update(verifier).digest("base64url");
+  const query = hash ? `?code_challenge=${hash}&code_challenge_method=S256` : "";
+  const response = await server.fetch(`/noauth/v1/challenge_generator/${encodeURIComponent(user)}${query}`, {
+    headers,
+  });
+  if (response.status !== 200) throw new Error(`no challenge: ${response.status} ${await response.text()}`);
+  const body = (await response.json()) as Record<string, string>;
+  return {
+    challengeUrl: body.challenge_url!,
+    pollPath: new URL(body.polling_url!).pathname,
+    token: body.polling_url!.split("/").at(-1)!,
+    verifier,
+    userCode: body.user_code,
+  };
+}
+
+/** One poll. */
+export async function poll(
+  server: Pick<TestServer, "fetch">,
+  { pollPath, verifier }: TestChallenge,
+  init: RequestInit = {},
+): Promise<{ http: number; body: Record<string, unknown>; headers: Headers }> {
+  const headers = {
+    ...(verifier ? { authorization: `Challenge ${verifier}` } : {}),
+    ...(init.headers as object),
+  };
+  const response = await server.fetch(pollPath, { ...init, headers });
+  return {
+    http: response.status,
+    body: (await response.json()) as Record<string, unknown>,
+    headers: response.headers,
+  };
+}
+
+/** Opens the challenge in a browser, signs in at the issuer and decides. */
+export async function decide(
+  challenge: TestChallenge,
+  decision: "approve" | "deny",
+  browser = new TestBrowser(),
+): Promise<Response> {
+  const { url, text } = await browser.open(challenge.challengeUrl);
+  return browser.submit(url, text, { decision });
+}
+
+/** A good access token for the issuer's user. */
+export async function signInToken(server: TestServer): Promise<string> {
+  const challenge = await newChallenge(server, { user: server.issuer.user });
+  await decide(challenge, "approve");
+  const { body } = await poll(server, challenge);
+  return body.encoded_jwt as string;
+}
+
+/** What the database has of a challenge. */
+export async function rowOf({ db }: Pick<TestServer, "db">, { token }: TestChallenge) {
+  const hash = new Bun.CryptoHasher("sha256").update(token).digest();
+  const [row] = await db.select().from(challengeTable).where(eq(challengeTable.tokenHash, hash));
+  return row!;
+}

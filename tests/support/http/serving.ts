@@ -1,0 +1,153 @@
+import { afterAll, beforeAll } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Finished, spawnSvc } from "../../../cli/testing/process.ts";
+import { chooseFreePort } from "../../../cli/up/ports.ts";
+import { createTestDatabase, type TestDatabase } from "../database/database.ts";
+
+const elysia = join(import.meta.dir, "../../../node_modules/elysia");
+
+/** The same small application, once as an object with `fetch`, once as an Elysia. */
+const source = `
+import { appendFileSync } from "node:fs";
+import { Elysia } from ${JSON.stringify(elysia)};
+
+const answer = async (request, server) => {
+  const { pathname, searchParams } = new URL(request.url);
+  if (pathname === "/slow") {
+    console.error("slow for " + searchParams.get("ms"));
+    await Bun.sleep(Number(searchParams.get("ms")));
+  }
+  if (pathname === "/variable") return new Response(process.env[searchParams.get("name")] ?? "");
+  if (pathname === "/noted") appendFileSync("noted", searchParams.get("id") + " " + process.pid + "\\n");
+  if (pathname === "/read") return new Response(await request.text());
+  if (pathname === "/loop") for (;;);
+  if (pathname === "/large") return new Response(new Uint8Array(32 * 1024 * 1024));
+  if (pathname === "/elsewhere") return Response.redirect("http://127.0.0.1/other", 302);
+  const address = server?.requestIP(request)?.address;
+  server?.timeout(request, 30);
+  const { length } = await request.text();
+  return Response.json({ pid: process.pid, pathname, address, ...(length > 0 ? { length } : {}) });
+};
+
+export const plain = { fetch: answer };
+export const elysia = new Elysia().ws("/echo", { message: (socket, message) => void socket.send(message) }).all("/*", ({ request, server }) => answer(request, server));
+export const number = 42;
+`;
+
+/** A folder with that application as `mine.ts`. */
+export function appFolder(): { path: string; [Symbol.dispose](): void } {
+  const path = mkdtempSync(join(tmpdir(), "svc-serve-"));
+  writeFileSync(join(path, "mine.ts"), source);
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/**
+ * For a whole file: our own server, as `svc server start` starts it, on a database of its own. `env` is what it needs, and
+ * `path` the folder it is started in, which has that application too.
+ */
+export function useOwnServer(variables: Record<string, string> = {}) {
+  const folder = appFolder();
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(async () => {
+    folder[Symbol.dispose]();
+    await database[Symbol.asyncDispose]();
+  });
+  return {
+    path: folder.path,
+    get env(): Record<string, string> {
+      return {
+        SVC_DATABASE_URL: database.url,
+        SVC_OIDC_ISSUER: "http://127.0.0.1:1",
+        SVC_KEY_SECRET: "a-secret-for-tests-of-thirty-two-characters",
+        ...variables,
+      };
+    },
+    start(args: readonly string[] = [], more: Record<string, string> = {}): Promise<Started> {
+      return startServing(folder.path, args, { app: "server/main:app", env: { ...this.env, ...more } });
+    },
+  };
+}
+
+export interface Started {
+  port: number;
+  pid: number;
+  /** What it has said so far. */
+  said(): string;
+  says(text: string): Promise<void>;
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** What the application answers, a new connection each time. */
+  ask(path?: string): Promise<{ pid: number; pathname: string; address?: string; length?: number }>;
+  finished: Promise<Finished>;
+  /** Sends the signal, and waits for the end. */
+  end(signal?: NodeJS.Signals): Promise<Finished>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** `svc server start` on a free port, as soon as it listens. @throws with what it said when it ends instead */
+export async function startServing(
+  folder: string,
+  args: readonly string[],
+  { app = "mine:plain", env = {} as Record<string, string>, port = true, detached = false } = {},
+): Promise<Started> {
+  const chosen = await chooseFreePort("127.0.0.1");
+  const place = port ? ["--port", String(chosen)] : [];
+  const { child, finished, said, says } = spawnSvc(
+    ["server", "start", app, ...place, ...args],
+    env,
+    undefined,
+    folder,
+    detached,
+  );
+  const early = await Promise.race([says("listening on"), finished]);
+  if (early) throw new Error(`svc server start ended: ${early.code} ${early.stderr}`);
+  const ask = async (path: string, init: RequestInit = {}) =>
+    await fetch(`http://127.0.0.1:${chosen}${path}`, { redirect: "manual", ...init });
+  const end = async (signal: NodeJS.Signals = "SIGTERM") => {
+    child.kill(signal);
+    return await finished;
+  };
+  return {
+    ...{ port: chosen, pid: child.pid, said, says, fetch: ask, finished, end },
+    ask: async (path = "/") => await (await ask(path, { headers: { connection: "close" } })).json(),
+    [Symbol.asyncDispose]: async () => void (await end("SIGKILL")),
+  };
+}
+
+/** `svc server start` by a shell that hands it a listening socket as its descriptor 3, as soon as it has said a word. */
+export async function startOnDescriptor(
+  folder: string,
+  args: readonly string[],
+  { app = "mine:plain", variables = "" } = {},
+): Promise<{ port: number; pid: number; said: string; exited: Promise<number> } & AsyncDisposable> {
+  const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  // Bun's types keep quiet about it.
+  const { fd, port } = listener as typeof listener & { fd: number };
+  const main = join(import.meta.dir, "../../../cli/main.ts");
+  const line = [process.execPath, main, "server", "start", app, ...args].join(" ");
+  const child = Bun.spawn(["sh", "-c", `${variables} exec ${line}`], {
+    ...{ cwd: folder, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe", fd] },
+  });
+  const { value } = await child.stderr.getReader().read();
+  // It would go on to accept some of the connections.
+  listener.stop();
+  return {
+    ...{ port, pid: child.pid, said: new TextDecoder().decode(value), exited: child.exited },
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+/** What a server says, without the time and the level of each line. */
+export function messagesIn(stderr: string): string[] {
+  return stderr
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => (line.startsWith("{") ? JSON.parse(line).msg : line));
+}

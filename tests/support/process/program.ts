@@ -1,0 +1,120 @@
+import { join } from "node:path";
+import { until, within } from "./until.ts";
+
+const main = join(import.meta.dir, "../../../cli/main.ts");
+/** More than any command has to say; what writes without end is stopped here. */
+const floodCharacters = 1_000_000;
+/** KiB that a process may have as data: a command that loops must not take the machine with it. */
+const dataLimit = 4_000_000;
+
+export interface ProgramOptions {
+  /** The whole environment: what a developer has set in the shell must not decide about a test. */
+  env: Record<string, string | undefined>;
+  cwd: string;
+  /** On a pseudo-terminal of so many columns; otherwise stdout and stderr are pipes. */
+  columns?: number;
+}
+
+/** `svc` as a process of its own, and everything that it has written. */
+export class Program {
+  stdout = "";
+  stderr = "";
+  /** What a terminal got; both streams in one. */
+  screen = "";
+  readonly #name: string;
+  readonly #child: Bun.Subprocess;
+  /** The exit code, once all output is here. */
+  readonly #end: Promise<number | null>;
+  #ended = false;
+
+  constructor(args: readonly string[], { env, cwd, columns }: ProgramOptions) {
+    this.#name = `\`svc ${args.join(" ")}\``;
+    // Bun itself takes no width of 0, which some terminals report before they know their size.
+    const prepare = `ulimit -d ${dataLimit}; ${columns === undefined ? "" : `stty cols ${columns}; `}exec "$@"`;
+    const command = ["sh", "-c", prepare, "sh", process.execPath, main, ...args];
+    const drained =
+      columns === undefined ? this.#onPipes(command, env, cwd) : this.#onTerminal(command, env, cwd);
+    this.#child = drained.child;
+    this.#end = Promise.all([this.#child.exited, drained.output]).then(() => {
+      this.#ended = true;
+      // And not what `exited` resolves to: 130 also for a process that the signal killed.
+      return this.#child.exitCode;
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Everything that it has written so far, wherever. */
+  get output(): string {
+    return this.stdout + this.stderr + this.screen;
+  }
+
+  /** Waits until it has written this. @throws when it ends without, or takes too long */
+  async says(pattern: RegExp, seconds?: number): Promise<RegExpMatchArray> {
+    const look = () => {
+      const found = this.output.match(pattern);
+      if (!found && this.#ended) throw new Error("it ended");
+      return found;
+    };
+    return until("it", look, seconds).catch((cause: Error) => {
+      throw new Error(`${this.#name} did not say ${pattern}: ${cause.message}\n${this.output}`, { cause });
+    });
+  }
+
+  /** The exit code, with all output read; null for a process that a signal ended. */
+  exit(seconds?: number): Promise<number | null> {
+    return within(`the end of ${this.#name}`, this.#end, seconds);
+  }
+
+  /** Types at the terminal. */
+  press(keys: string): void {
+    this.#child.terminal!.write(keys);
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Ends it; by force if it does not listen. */
+  async stop(): Promise<void> {
+    this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), 8000);
+    await this.#child.exited;
+    clearTimeout(timer);
+    this.#child.terminal?.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #onPipes(command: string[], env: ProgramOptions["env"], cwd: string) {
+    const child = Bun.spawn(command, { env, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    const follow = async (stream: "stdout" | "stderr") => {
+      const decoder = new TextDecoder();
+      for await (const chunk of child[stream]) this.#take(stream, decoder.decode(chunk, { stream: true }));
+    };
+    return { child, output: Promise.all([follow("stdout"), follow("stderr")]) };
+  }
+
+  #onTerminal(command: string[], env: ProgramOptions["env"], cwd: string) {
+    const { promise: output, resolve: closed } = Promise.withResolvers<void>();
+    const decoder = new TextDecoder();
+    const child = Bun.spawn(command, {
+      env,
+      cwd,
+      terminal: {
+        data: (_terminal, data) => this.#take("screen", decoder.decode(data, { stream: true })),
+        exit: () => closed(),
+      },
+    });
+    return { child, output };
+  }
+
+  #take(stream: "stdout" | "stderr" | "screen", text: string): void {
+    if (this[stream].length > floodCharacters) this.#child.kill("SIGKILL");
+    else this[stream] += text;
+  }
+}

@@ -1,0 +1,36 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Sql } from "../../../drizzle/client.ts";
+
+/** Everything that the database holds, as text; bytea in hex. */
+export async function databaseAsText(sql: Sql): Promise<string> {
+  const tables = await sql<{ name: string }[]>`
+    select format('%I.%I', schemaname, tablename) as name from pg_tables
+    where schemaname not in ('pg_catalog', 'information_schema')`;
+  const dumps: string[] = [];
+  for (const { name } of tables) {
+    const [row] = await sql.unsafe(`select coalesce(string_agg(t::text, E'\\n'), '') as text from ${name} t`);
+    dumps.push(`${name}\n${row?.text}`);
+  }
+  return dumps.join("\n");
+}
+
+/** What the embedded PostgreSQL has written to its log. */
+export async function databaseLog(sql: Sql): Promise<string> {
+  const [row] = await sql`show data_directory`;
+  return await readFile(join(dirname(row!.data_directory), "postgres.log"), "utf8");
+}
+
+/** The command line of every process of this machine, as `ps` shows it to everybody. */
+export function commandLines(): string[] {
+  return readdirSync("/proc").flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").join(" ").trim() || [];
+    } catch {
+      // It has ended meanwhile.
+      return [];
+    }
+  });
+}
