@@ -1,4 +1,4 @@
-import { withoutQuery } from "./query_error.ts";
+import { DrizzleQueryError } from "drizzle-orm";
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 
 /**
@@ -145,4 +145,9 @@ export function errorCode(error: unknown): string | undefined {
 /** Whether PostgreSQL said so (a SQLSTATE), and not the network or ourselves. */
 export function isPostgresError(error: unknown): error is Error & { code: string; position?: string } {
   return error instanceof Error && error.name === "PostgresError";
+}
+
+/** What PostgreSQL or the socket said: drizzle's own error around it holds the query with its values. */
+export function withoutQuery(error: unknown): unknown {
+  return error instanceof DrizzleQueryError ? error.cause : error;
 }

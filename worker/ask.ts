@@ -1,7 +1,11 @@
-import { Unavailable } from "../platform/errors.ts";
 import { type ActivePlugin, callPlugin } from "../core/plugin/call.ts";
+import { shown } from "../core/plugin/mask.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../core/plugin/methods.ts";
-import type { TaskContext } from "./task.ts";
+import type { TaskResult } from "../core/schedule/runs.ts";
+import { type Followed, keepRecords } from "../core/sync/keep.ts";
+import { readItems } from "../core/sync/read.ts";
+import { Unavailable } from "../platform/errors.ts";
+import { lockedReason, type TaskContext, workOnItem } from "./task.ts";
 
 /** So often in a row a plugin may let us wait in vain. */
 const patience = 3;
@@ -36,4 +40,53 @@ export class Asking {
     log.warn({ plugin: slug, method, reason, frames }, `a plugin failed: ${detail}`);
     throw new Unavailable(detail);
   }
+}
+
+/** A plugin that lists records. `list` throws Unavailable. */
+interface Source {
+  slug: string;
+  /** Of its configuration: nothing that is kept may hold them. */
+  secrets: readonly string[];
+  list(): Promise<unknown[]>;
+}
+
+/**
+ * Makes our records those of their sources, each source in a transaction of its own. One that fails, or that lists
+ * nothing, is a fault: its records stay what they are, and the others go on. So do records of a source that is no longer
+ * in use.
+ *
+ * @throws Unavailable when all sources fail
+ */
+export async function followSources<I extends { externalId: string }, F extends object>(
+  context: TaskContext,
+  sources: readonly Source[],
+  followed: Followed<I, F>,
+): Promise<TaskResult> {
+  const { clock, fault, postpone, transaction } = context;
+  const follow = async ({ slug, secrets, list }: Source) => {
+    const reading = readItems({ slug, secrets }, await list(), followed);
+    for (const { item, reason } of reading.faults) fault(item, reason);
+    if (reading.records.length === 0)
+      throw new Unavailable(`${slug} lists nothing that could be kept: nothing was changed`);
+    const kept = await transaction((tx) =>
+      keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
+    );
+    for (const id of kept.refused) fault(`${slug} ${shown(id)}`, "PostgreSQL refuses to keep it");
+    for (const id of kept.locked) postpone(`${slug} ${shown(id)}`, lockedReason);
+    return { ...kept, failed: reading.faults.length + kept.refused.length + kept.locked.length };
+  };
+  // At once, so that none waits for one that hangs.
+  const ends = await Promise.all(
+    sources.map((source) => workOnItem(context, source.slug, () => follow(source))),
+  );
+  const failures = ends.flatMap((end) => ("failure" in end ? [end.failure] : []));
+  if (failures.length > 0 && failures.length === sources.length) throw new Unavailable(failures.join("; "));
+  const result = { done: 0, skipped: 0, failed: failures.length };
+  for (const end of ends) {
+    if ("failure" in end) continue;
+    result.done += end.value.done;
+    result.skipped += end.value.skipped;
+    result.failed += end.value.failed;
+  }
+  return result;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { daily, everySeconds } from "../tests/support/domain/schedule.ts";
-import { Crew } from "./crew.ts";
+import { Crew } from "./worker.ts";
 
 const config = { timezone: "Europe/Berlin" };
 const task = everySeconds("hourly", 3600);

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { DrizzleQueryError } from "drizzle-orm";
 import { Conflict, Unavailable } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
-import type { Fault } from "../core/schedule/finish.ts";
-import { workOnItem } from "./item.ts";
+import type { Fault } from "../core/schedule/runs.ts";
+import { workOnItem } from "./task.ts";
 
 function working(error: unknown, signal = new AbortController().signal) {
   const faults: Fault[] = [];

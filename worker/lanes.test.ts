@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { inLanes } from "./lanes.ts";
+import { inLanes } from "./deliveries.ts";
 
 test("one that takes long holds up no other, and no more run at once than there are lanes", async () => {
   const { promise: long, resolve: end } = Promise.withResolvers<void>();

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { sql } from "drizzle-orm";
 import { readConfig } from "../core/config.ts";
 import { createLog } from "../platform/log.ts";
-import { claimNow } from "../core/schedule/claim.ts";
-import { pauseTask } from "../core/schedule/pause.ts";
+import { claimNow } from "../core/schedule/claims.ts";
+import { pauseTask } from "../core/schedule/operate.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
 import { openDatabase } from "../drizzle/client.ts";
 import { scheduledTask } from "../drizzle/schema/index.ts";

@@ -1,6 +1,6 @@
 import type { Attempt } from "../core/incident/delivery/attempt.ts";
 import { countDeliveries } from "../core/outbox/list.ts";
-import type { Claim } from "../core/schedule/claim.ts";
+import type { Claim } from "../core/schedule/claims.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { WorkerDeps } from "./deps.ts";

@@ -1,12 +1,20 @@
 import { after } from "../platform/clock.ts";
-import { errorCode, operatorsError, transience } from "../drizzle/database_error.ts";
+import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
 import { SvcError } from "../platform/errors.ts";
-import type { Claim } from "../core/schedule/claim.ts";
-import { type Ending, type Fault, finishRun, putOff, type TaskResult } from "../core/schedule/finish.ts";
-import { giveBack, renewLease, runLost, whileHeld } from "../core/schedule/lease.ts";
+import type { Claim } from "../core/schedule/claims.ts";
+import {
+  type Ending,
+  type Fault,
+  finishRun,
+  giveBack,
+  putOff,
+  renewLease,
+  runLost,
+  type TaskResult,
+  whileHeld,
+} from "../core/schedule/runs.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";
-import { lastChance } from "../core/schedule/wanted.ts";
-import { withoutQuery } from "../drizzle/query_error.ts";
+import { lastChance } from "../core/schedule/decide.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { ScheduledTask, TaskContext } from "./task.ts";
 import { inTime, pause } from "./time.ts";

@@ -1,11 +1,12 @@
 import { hostname } from "node:os";
-import { errorCode, operatorsError } from "../drizzle/database_error.ts";
-import { type Claim, claimDue, claimNow, type ScheduleContext } from "../core/schedule/claim.ts";
+import { type Claim, claimDue, claimNow, type ScheduleContext } from "../core/schedule/claims.ts";
 import { cleanUp } from "../core/schedule/clean.ts";
 import { beat, heartbeatSeconds, lookAround, signOff } from "../core/schedule/heartbeat.ts";
-import { excuseAttempt } from "../core/schedule/lease.ts";
-import { Crew } from "./crew.ts";
-import { withoutQuery } from "../drizzle/query_error.ts";
+import { excuseAttempt } from "../core/schedule/runs.ts";
+import { previousSlot } from "../core/schedule/slots.ts";
+import type { TaskDefinition } from "../core/schedule/tasks.ts";
+import { errorCode, operatorsError, withoutQuery } from "../drizzle/database_error.ts";
+import { after } from "../platform/clock.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 import { type Outcome, runClaim, type Work } from "./run.ts";
@@ -140,5 +141,30 @@ async function cleanOn({ schedule, log }: WorkerDeps, stop: AbortSignal): Promis
   while (!stop.aborted) {
     await cleanUp(schedule()).catch((err: unknown) => log.warn({ err }, "could not delete what is old"));
     await pause(cleanUpMilliseconds, stop);
+  }
+}
+
+/** So long a worker lets another one try first: time to claim a slot, and to begin with it. */
+const turnSeconds = 0.01;
+
+/**
+ * The workers that share the schedule, as far as we have heard of them. For each slot there is an order of them, the same
+ * wherever it is computed, so that they do not all come at the same moment and each is the first for its share. Nothing
+ * depends on it but who comes when: they still race for the slot.
+ */
+export class Crew {
+  #workers: readonly string[] = [];
+
+  hear(workers: readonly string[]): void {
+    this.#workers = workers;
+  }
+
+  /** When to look at a task that has to be looked at by then. What is no slot, as the end of a lease, waits for nobody. */
+  inTurn({ owner, config }: Pick<ScheduleContext, "owner" | "config">, task: TaskDefinition, at: Date): Date {
+    if (previousSlot(task.timing, config.timezone, at) < at) return at;
+    const rank = (worker: string) => Bun.hash.wyhash(`${worker} ${task.name} ${at.getTime()}`);
+    const ours = rank(owner);
+    const before = this.#workers.filter((worker) => worker !== owner && rank(worker) < ours);
+    return after(at, before.length * turnSeconds);
   }
 }

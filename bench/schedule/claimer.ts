@@ -1,7 +1,7 @@
-import { claimDue } from "../../core/schedule/claim.ts";
+import { claimDue } from "../../core/schedule/claims.ts";
 import { databaseClock } from "../../core/schedule/database_clock.ts";
-import { finishRun } from "../../core/schedule/finish.ts";
-import { previousSlot } from "../../core/schedule/slot.ts";
+import { finishRun } from "../../core/schedule/runs.ts";
+import { previousSlot } from "../../core/schedule/slots.ts";
 import { openDatabase, openSql } from "../../drizzle/client.ts";
 
 // Claims and finishes slots of tasks of which more are due than it can do, beside others that do the same; or, with

@@ -1,7 +1,3 @@
-import { InvalidInput, SvcError } from "../../platform/errors.ts";
-import { UsageError } from "../errors.ts";
-import type { Io } from "../io.ts";
-import { printable } from "../text.ts";
 import { type Challenge, readChallenge, UnusableToken } from "./answer.ts";
 import { reasonNotToOpen } from "./browser.ts";
 import { type Entry, withEntry } from "./credentials.ts";
@@ -12,8 +8,11 @@ import { type Answer, problem, request, retryAfter } from "./request.ts";
 import type { Server } from "./server.ts";
 import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
 import { type AccessToken, readToken } from "./token.ts";
-import { newVerifier } from "./verifier.ts";
 import { localTime } from "./when.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
 
 export interface LoginOptions {
   user?: string;
@@ -242,4 +241,15 @@ function isSameUser(wanted: string | undefined, stored: string): boolean {
   if (wanted === undefined) return true;
   const [a, b] = [wanted.trim().toLowerCase(), stored.toLowerCase()];
   return a === b || (!a.includes("@") && b.startsWith(`${a}@`));
+}
+
+/** The secret that binds a sign-in to this process, and what the server may know of it (RFC 7636, S256). */
+export interface Verifier {
+  verifier: string;
+  challenge: string;
+}
+
+export function newVerifier(): Verifier {
+  const verifier = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("base64url");
+  return { verifier, challenge: new Bun.CryptoHasher("sha256").update(verifier).digest("base64url") };
 }

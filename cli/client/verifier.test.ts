@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { newVerifier } from "./verifier.ts";
+import { newVerifier } from "./login.ts";
 
 test("32 random bytes, and the S256 of their text (RFC 7636 4.2)", () => {
   const { verifier, challenge } = newVerifier();

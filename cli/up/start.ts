@@ -1,17 +1,21 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { hostInUrl } from "../../platform/address.ts";
-import { variables } from "../../core/config.ts";
-import type { Environment } from "../../platform/variable.ts";
-import { singleAddress } from "../../drizzle/connection/database_address.ts";
-import { Unavailable } from "../../platform/errors.ts";
-import { init } from "../../core/populate/init.ts";
-import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
-import { firstExample, wantsExample } from "./example.ts";
 import { untilReady, untilWorks } from "./ready.ts";
 import type { Progress } from "./report.ts";
-import { keptKeySecret, newSecret } from "./secrets.ts";
 import type { Settings } from "./settings.ts";
+import { variables } from "../../core/config.ts";
+import { init } from "../../core/populate/init.ts";
+import { openDatabase } from "../../drizzle/client.ts";
+import { singleAddress } from "../../drizzle/connection/database_address.ts";
+import { EmbeddedPostgresError, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { hostInUrl } from "../../platform/address.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import { exampleData } from "../../trial/example/data.ts";
+import { loadExample } from "../../trial/example/load.ts";
 
 /** The server answers held polls and closes its connections before it ends; the provider has nothing to finish. */
 const serverGraceSeconds = 7;
@@ -163,4 +167,41 @@ function launch(
   parts.defer(() => child.stop(graceSeconds));
   child.failed.catch(fail);
   return child;
+}
+
+/** Whether there is to be an example: our own database is about to be made. A database of others is never filled. */
+export function wantsExample({ example, startsDatabase, dataDir }: Settings): boolean {
+  return example && startsDatabase && !existsSync(join(dataDir, "postgres/data"));
+}
+
+/** Loads it into a database at head. @returns what a person is told */
+export async function firstExample({ dataDir }: Settings, url: string): Promise<string> {
+  const example = exampleData({ now: systemClock.now() });
+  const { db, close } = openDatabase(url, 1);
+  try {
+    await loadExample(db, example);
+  } finally {
+    await close();
+  }
+  return `Example data loaded: ${example.incidents.length} incidents (to begin without: remove ${dataDir}, then --no-example)`;
+}
+
+/**
+ * The secret that encrypts the signing keys in the database, made at the first start and kept beside it: with another
+ * one the keys could not be read, and every token would end.
+ */
+export function keptKeySecret(dataDir: string): string {
+  const file = join(dataDir, "key_secret");
+  try {
+    return readFileSync(file, "utf8").trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  const secret = newSecret();
+  writeFileSync(file, `${secret}\n`, { mode: 0o600, flag: "wx" });
+  return secret;
+}
+
+export function newSecret(): string {
+  return randomBytes(36).toString("base64url");
 }

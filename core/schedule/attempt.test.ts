@@ -7,10 +7,9 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf, steppingClock } from "../../tests/support/domain/schedule.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
-import { attemptClaim } from "./attempt.ts";
-import { type Claim, claimDue, claimNow } from "./claim.ts";
-import { finishRun } from "./finish.ts";
-import { usuallyWanted } from "./wanted.ts";
+import { attemptClaim, type Claim, claimDue, claimNow } from "./claims.ts";
+import { finishRun } from "./runs.ts";
+import { usuallyWanted } from "./decide.ts";
 
 const client = useDatabase(4);
 let clock: TestClock;

@@ -6,8 +6,8 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { after } from "../../platform/clock.ts";
-import { type Claimed, claimDue } from "./claim.ts";
-import { previousSlot } from "./slot.ts";
+import { claimDue, type Claimed } from "./claims.ts";
+import { previousSlot } from "./slots.ts";
 import type { Timing } from "./tasks.ts";
 
 setDefaultTimeout(120_000);

@@ -5,10 +5,9 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { daily, everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { after } from "../../platform/clock.ts";
-import { type Claim, claimDue, claimNow } from "./claim.ts";
-import { finishRun } from "./finish.ts";
-import { lockTask } from "./locked.ts";
-import { pauseTask, resumeTask } from "./pause.ts";
+import { type Claim, claimDue, claimNow, lockTask } from "./claims.ts";
+import { finishRun } from "./runs.ts";
+import { pauseTask, resumeTask } from "./operate.ts";
 import type { TaskDefinition } from "./tasks.ts";
 
 const client = useDatabase(25);

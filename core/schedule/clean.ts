@@ -1,8 +1,8 @@
 import { lt, sql } from "drizzle-orm";
 import { idempotencyKey, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
-import type { ScheduleContext } from "./claim.ts";
+import type { ScheduleContext } from "./claims.ts";
 import { behindNow } from "./database_clock.ts";
-import { hasEnded } from "./finish.ts";
+import { hasEnded } from "./runs.ts";
 
 type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
 

@@ -1,8 +1,75 @@
+import type { DatabaseClock } from "./database_clock.ts";
+import { sendPrepared } from "./claims.ts";
+import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
+import type { TaskDefinition, Timing } from "./tasks.ts";
+import { type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { run, type RunResult, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
-import { type Due, dueSlots } from "./due.ts";
-import type { Running, Seen } from "./seen.ts";
-import { nextSlot, previousSlot } from "./slot.ts";
-import type { TaskDefinition } from "./tasks.ts";
+
+/** A run that somebody has claimed and that has not ended; its worker may be dead. */
+export interface Running {
+  slot: Date;
+  leaseUntil: Date;
+  attempt: number;
+  trigger: (typeof runTriggers)[number];
+}
+
+/** All that decides what is to be done about a task, as it was at `now`. */
+export interface Seen {
+  now: Date;
+  since: Date;
+  pausedAt: Date | null;
+  /** The latest slot that was claimed or missed. */
+  last: Date | null;
+  running: Running | null;
+}
+
+/** What `seeing` selects, as PostgreSQL writes it. */
+export interface SeenRow {
+  now: string;
+  since: string;
+  paused_at: string | null;
+  last: string | null;
+  slot: string | null;
+  lease_until: string | null;
+  attempt: number | null;
+  trigger: Running["trigger"] | null;
+}
+
+/**
+ * The SELECT of a row for `seenOf`; none for a task that no worker has seen yet. The states are no parameters: of those a
+ * prepared statement does not know that the index of what is Running has them.
+ */
+export function seeing(clock: DatabaseClock, name: string): SQL {
+  return sql`
+    select ${clock.now()} as now, known.since, known.paused_at, running.slot, running.lease_until, running.attempt,
+      running.trigger, (
+        select slot from ${run} where task = ${name} and trigger = 'schedule' order by slot desc limit 1
+      ) as last
+    from ${scheduledTask} as known
+    left join ${run} as running on running.task = known.name and running.state = 'Running'
+    where known.name = ${name}`;
+}
+
+export function seenOf({ now, since, paused_at, last, slot, lease_until, attempt, trigger }: SeenRow): Seen {
+  const running =
+    slot && lease_until && attempt && trigger
+      ? { slot: new Date(slot), leaseUntil: new Date(lease_until), attempt, trigger }
+      : null;
+  const time = (text: string | null) => (text === null ? null : new Date(text));
+  return { now: new Date(now), since: new Date(since), pausedAt: time(paused_at), last: time(last), running };
+}
+
+/** @returns undefined for a task that no worker has seen yet */
+export async function see(
+  db: Database | Transaction,
+  clock: DatabaseClock,
+  name: string,
+): Promise<Seen | undefined> {
+  const [row] = await sendPrepared<SeenRow>(db, "see_task", seeing(clock, name));
+  return row && seenOf(row);
+}
 
 /** What there is to do about a task. Slots behind `from` are nobody's yet. */
 export type Decision =
@@ -39,4 +106,50 @@ export function soonBehind(now: Date, next: Date): Date {
 
 function sooner(one: Date, other: Date): Date {
   return one < other ? one : other;
+}
+
+/** A slot that is to be claimed, and what has to be true for that. */
+export interface Wanted {
+  slot: Date;
+  /** From then on it is too late: there is another slot, or it is not made up for any more. */
+  until: Date;
+  /** Where the slots begin that are nobody's yet: the last one that is somebody's, or when the task was first seen. */
+  from: { first: Date; last: Date };
+  result: RunResult;
+}
+
+/** What there mostly is to be claimed at that time: the latest slot, where the one before has been run. */
+export function usuallyWanted({ timing }: TaskDefinition, zone: string, at: Date): Wanted {
+  const slot = previousSlot(timing, zone, at);
+  const before = after(slot, -0.001);
+  const from = { first: previousSlot(timing, zone, before), last: before };
+  return { slot, until: lastChance(timing, zone, slot), from, result: {} };
+}
+
+/** What is to be claimed by a decision; undefined where there is more to do, or nothing. */
+export function wantedOf({ timing }: TaskDefinition, zone: string, decision: Decision): Wanted | undefined {
+  if (decision.what !== "claim" || !decision.slot || decision.missed.length > 0) return undefined;
+  const { slot, from: first } = decision;
+  // PostgreSQL may have microseconds of it.
+  const from = { first, last: after(first, 0.001) };
+  return { slot, until: lastChance(timing, zone, slot), from, result: resultOf(decision) };
+}
+
+/** What a run has recorded from its beginning: the slots that it stands for. */
+export function resultOf({ skipped }: Due): RunResult {
+  return skipped ? { missed_slots: { count: skipped.count, from: skipped.from.toISOString() } } : {};
+}
+
+/** Until when a slot is worth being run: the next one is due, or a daily one is not made up for any more. */
+export function lastChance(timing: Timing, zone: string, slot: Date): Date {
+  const next = nextSlot(timing, zone, slot);
+  if ("every" in timing) return next;
+  const given = after(slot, catchUpSeconds + 0.001);
+  return given < next ? given : next;
+}
+
+/** Whether an attempt at `wanted` was one at `due`, too. */
+export function covers(wanted: Wanted, due: Wanted): boolean {
+  const { first, last } = wanted.from;
+  return wanted.slot.getTime() === due.slot.getTime() && first <= due.from.first && due.from.last <= last;
 }

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { dueSlots } from "./due.ts";
-import { nextSlot } from "./slot.ts";
+import { dueSlots, nextSlot } from "./slots.ts";
 
 const at = (text: string) => new Date(`2026-12-${text}:00.000Z`);
 

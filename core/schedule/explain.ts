@@ -1,4 +1,4 @@
-import { catchUpSeconds } from "./due.ts";
+import { catchUpSeconds } from "./slots.ts";
 import type { RunView, SeenFault, TaskStatus } from "./status.ts";
 import { findTask, periodText } from "./tasks.ts";
 

@@ -3,11 +3,11 @@ import { sql } from "drizzle-orm";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { claimNow } from "./claim.ts";
+import { claimNow } from "./claims.ts";
 import { run } from "../../drizzle/schema/index.ts";
-import { finishRun, putOff } from "./finish.ts";
+import { finishRun, putOff } from "./runs.ts";
 import { beat } from "./heartbeat.ts";
-import { pauseTask, resumeTask } from "./pause.ts";
+import { pauseTask, resumeTask } from "./operate.ts";
 import { laggards, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 

@@ -6,10 +6,9 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { type Claim, claimNow, type ScheduleContext } from "./claim.ts";
+import { type Claim, claimNow, type ScheduleContext } from "./claims.ts";
 import { databaseClock } from "./database_clock.ts";
-import { finishRun } from "./finish.ts";
-import { renewLease } from "./lease.ts";
+import { finishRun, renewLease } from "./runs.ts";
 
 const client = useDatabase(6);
 beforeEach(() => client.db.execute(sql`truncate run, run_fault, scheduled_task`).then(() => {}));

@@ -1,6 +1,6 @@
 import { eq, gt, sql } from "drizzle-orm";
 import { worker } from "../../drizzle/schema/index.ts";
-import type { ScheduleContext } from "./claim.ts";
+import type { ScheduleContext } from "./claims.ts";
 import { behindNow } from "./database_clock.ts";
 
 type BeatContext = Pick<ScheduleContext, "db" | "databaseClock" | "owner">;

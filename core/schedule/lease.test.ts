@@ -5,9 +5,8 @@ import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { type Claim, claimDue, claimNow } from "./claim.ts";
-import { finishRun } from "./finish.ts";
-import { giveBack, renewLease, whileHeld } from "./lease.ts";
+import { type Claim, claimDue, claimNow } from "./claims.ts";
+import { finishRun, giveBack, renewLease, whileHeld } from "./runs.ts";
 
 const client = useDatabase(6);
 let clock: TestClock;

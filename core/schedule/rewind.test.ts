@@ -8,14 +8,12 @@ import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { startOutbox } from "../../tests/support/domain/delivery.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { type Claim, claimDue, claimNow } from "./claim.ts";
+import { type Claim, claimDue, claimNow } from "./claims.ts";
 import { databaseClock } from "./database_clock.ts";
-import { finishRun } from "./finish.ts";
+import { finishRun, renewLease } from "./runs.ts";
 import { beat } from "./heartbeat.ts";
-import { renewLease } from "./lease.ts";
-import { pauseTask } from "./pause.ts";
-import { readAhead, rewind } from "./rewind.ts";
-import { nextSlot } from "./slot.ts";
+import { pauseTask, readAhead, rewind } from "./operate.ts";
+import { nextSlot } from "./slots.ts";
 import { laggards, scheduleStatus } from "./status.ts";
 import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { nextSlot, previousSlot, slotsBetween } from "./slot.ts";
+import { nextSlot, previousSlot, slotsBetween } from "./slots.ts";
 import { isTimeZone } from "../../platform/clock.ts";
 import type { Timing } from "./tasks.ts";
 

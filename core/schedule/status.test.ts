@@ -4,12 +4,12 @@ import { idempotencyKey, run, runFault, worker } from "../../drizzle/schema/inde
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { claimDue, claimNow } from "./claim.ts";
+import { claimDue, claimNow } from "./claims.ts";
 import { cleanUp } from "./clean.ts";
 import { explain } from "./explain.ts";
-import { finishRun, putOff } from "./finish.ts";
+import { finishRun, putOff } from "./runs.ts";
 import { beat, signOff } from "./heartbeat.ts";
-import { pauseTask, resumeTask } from "./pause.ts";
+import { pauseTask, resumeTask } from "./operate.ts";
 import { laggards, recentFaults, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 

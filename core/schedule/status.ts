@@ -1,13 +1,12 @@
-import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
-import { run, type RunResult, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
-import { after } from "../../platform/clock.ts";
-import type { ScheduleContext } from "./claim.ts";
+import type { ScheduleContext } from "./claims.ts";
 import { databaseNow } from "./database_clock.ts";
-import { dueSlots } from "./due.ts";
-import { type Fault, hasEnded } from "./finish.ts";
 import { goneSeconds } from "./heartbeat.ts";
-import { nextSlot } from "./slot.ts";
+import { type Fault, hasEnded } from "./runs.ts";
+import { dueSlots, nextSlot } from "./slots.ts";
 import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
+import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
+import { run, runFault, type RunResult, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 
 type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 
@@ -233,4 +232,23 @@ function withRetries(
 function view(row: typeof run.$inferSelect): RunView {
   const { task: _, owner: __, ...shown } = row;
   return shown;
+}
+
+/** The status as programs read it: names in snake_case, instants as ISO texts. */
+export function asJson({ now, tasks, workers }: ScheduleStatus) {
+  return {
+    now: now.toISOString(),
+    tasks: tasks.map(({ name, state, since, pausedAt, last, due, next, lagSeconds, failures, failing }) => ({
+      ...{ name, state, since, paused_at: pausedAt, due, next, lag_seconds: lagSeconds, failures },
+      failing: failing && { since: failing.since, runs: failing.runs },
+      last: last && {
+        ...{ slot: last.slot, state: last.state, trigger: last.trigger, attempt: last.attempt },
+        ...{ started_at: last.startedAt, finished_at: last.finishedAt, lease_until: last.leaseUntil },
+        ...{ error: last.error, result: last.result },
+      },
+    })),
+    workers: workers.map(({ id, host, pid, startedAt, seenAt, alive }) => ({
+      ...{ id, host, pid, started_at: startedAt, seen_at: seenAt, alive },
+    })),
+  };
 }

@@ -3,9 +3,8 @@ import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { claimNow } from "./claim.ts";
-import { renewLease } from "./lease.ts";
-import { takeOver } from "./take_over.ts";
+import { claimNow, takeOver } from "./claims.ts";
+import { renewLease } from "./runs.ts";
 
 const client = useDatabase(3);
 

@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { InvalidInput } from "../../platform/errors.ts";
 import { readItem } from "../plugin/items.ts";
 import { shown } from "../plugin/mask.ts";
-import type { Fault } from "../schedule/finish.ts";
+import type { Fault } from "../schedule/runs.ts";
 import { nameLength, parseText } from "../../platform/text.ts";
 import type { Listed } from "./difference.ts";
 

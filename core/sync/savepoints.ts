@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
-import { withoutQuery } from "../../drizzle/query_error.ts";
-import { errorCode, transience } from "../../drizzle/database_error.ts";
+import { errorCode, transience, withoutQuery } from "../../drizzle/database_error.ts";
 
 /** Rows of one statement: PostgreSQL takes 65,535 values at most. */
 const batch = 2000;

@@ -1,11 +1,10 @@
 import { Elysia } from "elysia";
-import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
 import { LogBudget } from "../../platform/log_budget.ts";
-import { clientAddress } from "./address.ts";
+import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
 import { isAuthenticated } from "../auth/actor.ts";
 import type { Deps, ServerNow } from "../deps.ts";
+import { clientAddress } from "./address.ts";
 import type { ObservedRequests } from "./metrics.ts";
-import { looksLikeRequestId, newRequestId } from "./request_id.ts";
 
 /** Lines of one route and status for requests without a valid token; the others are counted. */
 const refusalsPerMinute = 60;
@@ -89,4 +88,21 @@ export function failureLog({ log, clock }: Pick<Deps, "log" | "clock">): Failure
     if (budget.admits(`${text} ${error}`, { failure: text, error })) log[level](fields, text);
   };
   return { warn: write("warn"), error: write("error"), report: () => budget.report() };
+}
+
+const prefix = crypto.randomUUID().slice(0, 13);
+let count = 0;
+
+/** An id under which the log, the answer's header and a problem's body speak of one request: process and number. */
+export function newRequestId(): string {
+  count += 1;
+  return `${prefix}-${count.toString(36)}`;
+}
+
+/**
+ * Whether the id that a proxy has given a request may be ours, so that its log and ours speak of one request. What does not
+ * look like an id is passed over: it would stand in our log, in an answer's header and on a page.
+ */
+export function looksLikeRequestId(id: string): boolean {
+  return /^[\w.:/+=@-]{1,128}$/.test(id);
 }

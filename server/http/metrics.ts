@@ -1,4 +1,5 @@
 import type { Histogram, UpDownCounter } from "@opentelemetry/api";
+import { Elysia } from "elysia";
 import type { Telemetry, WorkSpan } from "../../platform/telemetry/telemetry.ts";
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]);
@@ -104,3 +105,11 @@ export class ObservedRequests {
 function methodOf({ method }: Request): string {
   return methods.has(method) ? method : otherMethod;
 }
+
+/** Tells which route a request has matched; without anybody to tell, it has no hook and costs nothing. */
+export const tellRoutes = (requests: ObservedRequests | undefined) => {
+  const app = new Elysia({ name: "tell routes" });
+  return requests
+    ? app.onTransform({ as: "global" }, ({ request, route }) => requests.matched(request, route))
+    : app;
+};

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { acceptedCodings, type Coding } from "./encoding.ts";
+import { acceptedCodings, type Coding } from "./compressed.ts";
 
 test.each<[string | null, Coding[]]>([
   [null, []],

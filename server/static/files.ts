@@ -1,7 +1,6 @@
 import { basename } from "node:path";
 import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
-import { Compressed } from "./compressed.ts";
-import { acceptedCodings, type Coding, suffixes } from "./encoding.ts";
+import { acceptedCodings, type Coding, Compressed, suffixes } from "./compressed.ts";
 import { filePath } from "./file_path.ts";
 import type { Folder, StaticFile } from "./folder.ts";
 

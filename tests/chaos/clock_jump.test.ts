@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { asc } from "drizzle-orm";
 import { after, systemClock } from "../../platform/clock.ts";
-import { rewind } from "../../core/schedule/rewind.ts";
+import { rewind } from "../../core/schedule/operate.ts";
 import { run, worker } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { Connections } from "../../worker/connections.ts";

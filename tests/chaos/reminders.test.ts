@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { claimDue } from "../../core/schedule/claim.ts";
-import { finishRun } from "../../core/schedule/finish.ts";
-import { whileHeld } from "../../core/schedule/lease.ts";
+import { claimDue } from "../../core/schedule/claims.ts";
+import { finishRun, whileHeld } from "../../core/schedule/runs.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import { incidentPriority, run, statusReport, statusReportReminder } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from "bun:test";
 import { asc, eq, sql } from "drizzle-orm";
-import { claimDue } from "../../core/schedule/claim.ts";
-import { finishRun } from "../../core/schedule/finish.ts";
+import { claimDue } from "../../core/schedule/claims.ts";
+import { finishRun } from "../../core/schedule/runs.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";

@@ -1,12 +1,11 @@
 import { sql } from "drizzle-orm";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
-import { withoutQuery } from "../../drizzle/query_error.ts";
+import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
 import type { Runner } from "../../drizzle/backup/inventory.ts";
 import type { OnProgress } from "../../drizzle/backup/progress.ts";
 import { makeTables } from "../../drizzle/backup/restore_portable.ts";
 import { creating, describeTarget, holdsAnything } from "../../drizzle/backup/target.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import { operatorsError } from "../../drizzle/database_error.ts";
 import { whenFree } from "../../drizzle/revision/apply.ts";
 import { type DatabaseDescription, dropEverything } from "../../drizzle/revision/drop.ts";
 import { withLock } from "../../drizzle/revision/lock.ts";

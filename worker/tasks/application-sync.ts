@@ -1,6 +1,5 @@
 import { followedApplications } from "../../core/sync/applications.ts";
-import { Asking } from "../ask.ts";
-import { followSources } from "../sources.ts";
+import { Asking, followSources } from "../ask.ts";
 import type { ScheduledTask } from "../task.ts";
 
 /** The applications of each source. */

@@ -3,7 +3,7 @@ import { asc, count, eq, ne, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
 import { createLog } from "../../platform/log.ts";
 import { populate } from "../../core/populate/populate.ts";
-import type { Fault } from "../../core/schedule/finish.ts";
+import type { Fault } from "../../core/schedule/runs.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { incident, incidentCost } from "../../drizzle/schema/index.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";

@@ -5,9 +5,8 @@ import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/d
 import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { Asking } from "../ask.ts";
 import { byHalves } from "../batches.ts";
-import { recordFailure, workOnItem } from "../item.ts";
-import { inLanes } from "../lanes.ts";
-import type { ScheduledTask, TaskContext } from "../task.ts";
+import { recordFailure, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
+import { inLanes } from "../deliveries.ts";
 
 /** Documents that are looked at together. */
 const page = 500;

@@ -2,8 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
 import { transience } from "../../drizzle/database_error.ts";
-import { dueReminder } from "../../core/incident/reminder/due.ts";
-import { reminderMessage } from "../../core/incident/reminder/message.ts";
+import { dueReminder, reminderMessage } from "../../core/incident/reminder/remind.ts";
 import {
   conversation,
   event,
@@ -23,7 +22,7 @@ import {
   type Outbox,
   startOutbox,
 } from "../../tests/support/domain/delivery.ts";
-import { rewind } from "../../core/schedule/rewind.ts";
+import { rewind } from "../../core/schedule/operate.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentStatusReportReminder } from "./incident-status-report-reminder.ts";
 
@@ -353,7 +352,7 @@ describe("the task", () => {
 
   test("a run that is lost writes nothing and says so", async () => {
     outbox.clock.advance(2 * 3600);
-    const { runLost } = await import("../../core/schedule/lease.ts");
+    const { runLost } = await import("../../core/schedule/runs.ts");
     const lost = outbox.run(incidentStatusReportReminder, plugins, {
       transaction: async () => Promise.reject(runLost()),
     });

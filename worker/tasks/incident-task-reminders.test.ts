@@ -12,7 +12,7 @@ import {
   type Outbox,
   startOutbox,
 } from "../../tests/support/domain/delivery.ts";
-import { rewind } from "../../core/schedule/rewind.ts";
+import { rewind } from "../../core/schedule/operate.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentTaskReminders } from "./incident-task-reminders.ts";
 

@@ -1,4 +1,4 @@
-import { previousSlot } from "../../core/schedule/slot.ts";
+import { previousSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import { endlessTasks, peopleOverdue, remindOfTasks } from "../../core/incident/task/remind.ts";
 import { inBatches } from "../batches.ts";

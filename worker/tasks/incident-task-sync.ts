@@ -5,8 +5,8 @@ import { Unavailable } from "../../platform/errors.ts";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { shown } from "../../core/plugin/mask.ts";
-import type { TaskResult } from "../../core/schedule/finish.ts";
-import { nextSlot } from "../../core/schedule/slot.ts";
+import type { TaskResult } from "../../core/schedule/runs.ts";
+import { nextSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import {
   keepTasks,
@@ -17,9 +17,8 @@ import {
 import { readTasks } from "../../core/sync/task_changes.ts";
 import { outgoingOf } from "../../core/sync/task_notice.ts";
 import { Asking } from "../ask.ts";
-import { lockedReason, workOnItem } from "../item.ts";
-import { inLanes } from "../lanes.ts";
-import type { ScheduledTask, TaskContext } from "../task.ts";
+import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
+import { inLanes } from "../deliveries.ts";
 import { pause } from "../time.ts";
 
 const page = 500;

@@ -1,6 +1,5 @@
 import { followedTerms } from "../../core/sync/terms.ts";
-import { Asking } from "../ask.ts";
-import { followSources } from "../sources.ts";
+import { Asking, followSources } from "../ask.ts";
 import type { ScheduledTask } from "../task.ts";
 
 /** The terms of each source, with their definitions. */

@@ -9,7 +9,7 @@ export default defineCommand({
   ],
   async run({ task }, io) {
     const name = await taskNamed(task);
-    const { pauseTask } = await import("../../../core/schedule/pause.ts");
+    const { pauseTask } = await import("../../../core/schedule/operate.ts");
     const news = await onSchedule(io, (context) => pauseTask(context, name));
     io.stdout.write(news ? `Paused ${name}\n` : `${name} was paused already\n`);
   },

@@ -7,7 +7,7 @@ export default defineCommand({
   notes: ["On every worker. The slots of the pause are not made up for."],
   async run({ task }, io) {
     const name = await taskNamed(task);
-    const { resumeTask } = await import("../../../core/schedule/pause.ts");
+    const { resumeTask } = await import("../../../core/schedule/operate.ts");
     const news = await onSchedule(io, (context) => resumeTask(context, name));
     io.stdout.write(news ? `Resumed ${name}\n` : `${name} was not paused\n`);
   },

@@ -10,7 +10,7 @@ export default defineCommand({
     "What was done for a slot to come is done again when it comes: the daily summary of such a day is sent a second time. Correct the database's clock first.",
   ],
   async run({ yes }, io) {
-    const { readAhead, rewind } = await import("../../../core/schedule/rewind.ts");
+    const { readAhead, rewind } = await import("../../../core/schedule/operate.ts");
     const { now, runs, lastSlot, waits } = await onSchedule(io, readAhead);
     if (runs === 0 && !waits) {
       io.stdout.write(`Nothing lies ahead of the database's time, ${instantText(now)}\n`);

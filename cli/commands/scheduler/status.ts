@@ -24,7 +24,7 @@ export default defineCommand({
     const status = await onSchedule(io, scheduleStatus);
     const late = laggards(status);
     if (json) {
-      const { asJson } = await import("../../../core/schedule/json.ts");
+      const { asJson } = await import("../../../core/schedule/status.ts");
       io.stdout.write(`${JSON.stringify(asJson(status))}\n`);
     } else {
       const rows = status.tasks.map(({ name, state, last, next, lagSeconds, failures, failing }) => [

@@ -1,7 +1,8 @@
-import { sql } from "drizzle-orm";
-import type { Transaction } from "../../../drizzle/client.ts";
-import { flowStep } from "../../../drizzle/schema/index.ts";
+import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
 import type { Plugins } from "../../plugin/choose.ts";
+import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, flowStep } from "../../../drizzle/schema/index.ts";
 
 export interface Planned {
   incidentId: number;
@@ -50,4 +51,92 @@ export async function planSteps(
         finishedAt: null,
       },
     });
+}
+
+/**
+ * Writes down, in the transaction of who joined or left, that conversations and groups of the incident are to follow.
+ * The caller holds `lockIncident`.
+ *
+ * `except` are steps that have yet to read who takes part.
+ */
+export async function planJoined(
+  tx: Transaction,
+  { incidentId, at, plugins }: Planned,
+  except: ReadonlySet<string> = new Set(),
+): Promise<void> {
+  const reported = [
+    ...plugins.ofType("conversation").map(({ slug }) => `reported:conversation:${slug}`),
+    ...plugins.ofType("participant_group").map(({ slug }) => `reported:group:${slug}`),
+  ].filter((step) => !except.has(step));
+  if (reported.length === 0) return;
+  // A plugin that was chosen later has made nothing for this incident.
+  const there = await tx
+    .select({ step: flowStep.step })
+    .from(flowStep)
+    .where(and(eq(flowStep.incidentId, incidentId), inArray(flowStep.step, reported)));
+  const steps = there.map(({ step }) => step.replace("reported:", "joined:"));
+  await planSteps(tx, { incidentId, at }, steps);
+}
+
+/** Writes down, in the transaction that closes an incident, that its conversations are to be archived. */
+export async function planClosed(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<void> {
+  const steps = plugins.ofType("conversation").map(({ slug }) => `closed:conversation:${slug}`);
+  await planSteps(tx, { incidentId, at }, steps);
+}
+
+/**
+ * Writes down, in the transaction that reopens an incident, that its archived conversations are to be opened again. In its
+ * own channel people can go on talking from then on.
+ *
+ * @returns whether there is anything to do
+ */
+export async function planReopened(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<boolean> {
+  const { pluginSlug, archivedAt } = conversation;
+  // Somebody began to archive it, and nobody knows how far that came.
+  const perhaps = sql`exists (select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
+    and ${flowStep.step} = 'closed:conversation:' || ${pluginSlug}
+    and ${isNull(flowStep.finishedAt)} and ${flowStep.attempts} > 0)`;
+  const rows = await tx
+    .select({ slug: pluginSlug })
+    .from(conversation)
+    .where(and(eq(conversation.incidentId, incidentId), or(isNotNull(archivedAt), perhaps)));
+  const slugs = rows.map(({ slug }) => slug);
+  const others = slugs.filter((slug) => slug !== channelSlug);
+  const these = (slugs: string[]) => and(eq(conversation.incidentId, incidentId), inArray(pluginSlug, slugs));
+  await tx
+    .update(conversation)
+    .set({ archivedAt: null })
+    .where(these([channelSlug]));
+  // It counts as archived until it is open for certain.
+  const knowing = others.filter((slug) => plugins.find("conversation", slug)?.methods.reopen !== undefined);
+  await tx
+    .update(conversation)
+    .set({ archivedAt: at })
+    .where(and(these(knowing), isNull(archivedAt)));
+  const steps = others.filter((slug) => plugins.find("conversation", slug));
+  await planSteps(
+    tx,
+    { incidentId, at },
+    steps.map((slug) => `reopened:conversation:${slug}`),
+  );
+  return steps.length > 0;
+}
+
+/**
+ * Writes down, in the transaction that makes an Open incident Restricted, that its conversations are to be restricted, also
+ * those that are archived. Its own channel is read by those who may read the incident.
+ *
+ * @returns whether there is anything to do
+ */
+export async function planRestricted(
+  tx: Transaction,
+  { incidentId, at, plugins }: Planned,
+): Promise<boolean> {
+  const rows = await tx
+    .select({ slug: conversation.pluginSlug })
+    .from(conversation)
+    .where(and(eq(conversation.incidentId, incidentId), ne(conversation.pluginSlug, channelSlug)));
+  const slugs = rows.map(({ slug }) => slug).filter((slug) => plugins.find("conversation", slug));
+  await planSteps(tx, { incidentId, at }, slugs.map(restrictedStep));
+  return slugs.length > 0;
 }

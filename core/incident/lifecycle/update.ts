@@ -6,9 +6,7 @@ import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { type EventKind, tell } from "../timeline/event.ts";
-import { planClosed } from "../flow/closed.ts";
-import { planReopened } from "../flow/reopened.ts";
-import { planRestricted } from "../flow/restricted.ts";
+import { planClosed, planReopened, planRestricted } from "../flow/plan.ts";
 import { descriptionLength, parseText } from "../../../platform/text.ts";
 import {
   findIncident,

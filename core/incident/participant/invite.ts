@@ -4,7 +4,7 @@ import { individual } from "../../../drizzle/schema/index.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { Conflict, InvalidInput } from "../../../platform/errors.ts";
-import { planJoined } from "../flow/joined.ts";
+import { planJoined } from "../flow/plan.ts";
 import { mayKnow } from "../visibility/visibility.ts";
 import { makeAsNew } from "../../catalog/person/as_new.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";

@@ -5,7 +5,7 @@ import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { Forbidden } from "../../../platform/errors.ts";
 import { tell } from "../timeline/event.ts";
-import { planJoined } from "../flow/joined.ts";
+import { planJoined } from "../flow/plan.ts";
 import { costChanged } from "../incident/lock.ts";
 import { changeParticipant } from "./change.ts";
 import {

@@ -1,5 +1,13 @@
+import { type Person, personColumns } from "../../catalog/person/person.ts";
+import { tell } from "../timeline/event.ts";
+import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import type { Message } from "../../plugin/facts.ts";
+import type { Fault } from "../../schedule/runs.ts";
+import type { TaskName } from "../../schedule/tasks.ts";
 import { and, asc, eq, gt, inArray, isNull, max, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
 import {
   incident,
   incidentPriority,
@@ -9,15 +17,8 @@ import {
   statusReport,
   statusReportReminder,
 } from "../../../drizzle/schema/index.ts";
-import type { PluginContext } from "../../plugin/context.ts";
-import { deliver, type Outgoing } from "../../outbox/deliver.ts";
-import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
-import { tell } from "../timeline/event.ts";
-import { type Person, personColumns } from "../../catalog/person/person.ts";
-import type { Fault } from "../../schedule/finish.ts";
-import type { TaskName } from "../../schedule/tasks.ts";
-import { dueReminder } from "./due.ts";
-import { reminderMessage } from "./message.ts";
+import { durationText } from "../../../platform/duration.ts";
+import { literally } from "../../../platform/markdown.ts";
 
 const task = "incident-status-report-reminder" satisfies TaskName;
 
@@ -158,4 +159,49 @@ async function responsible(tx: Transaction, ids: readonly number[]): Promise<Map
     // The last of each incident is kept: its commander, or the liaison of the longest standing.
     .orderBy(sql`${role} desc`, sql`${participantRole.id} desc`);
   return new Map(rows.map((row) => [row.incidentId, row.person]));
+}
+
+/** The last reminder that was sent since the last report, or without one, since the incident was reported. */
+export interface Reminded {
+  k: number;
+  at: Date;
+}
+
+/**
+ * Which reminder is due: the k-th, k · N hours behind the anchor; 0 for none. Those between the last that was sent and
+ * this one are not made up for. Where the N hours have become others since the last, its time tells and not its number:
+ * what it stood for is not due once more, and what comes next counts on from it, since no number is used twice.
+ */
+export function dueReminder(anchor: Date, hours: number, now: Date, last?: Reminded): number {
+  const period = hours * 3_600_000;
+  const k = Math.max(0, Math.floor((now.getTime() - anchor.getTime()) / period));
+  if (!last) return k;
+  return anchor.getTime() + k * period > last.at.getTime() ? Math.max(k, last.k + 1) : 0;
+}
+
+export interface ReportDue {
+  incident: { id: number; name: string; title: string };
+  priority: string;
+  /** When the last report was written or, without one, when the incident was reported. */
+  anchor: Date;
+  hasReport: boolean;
+}
+
+/** Asks for a status report, and says how to write one. */
+export function reminderMessage(
+  { incident: { id, name, title }, priority, anchor, hasReport }: ReportDue,
+  { now, publicUrl }: { now: Date; publicUrl: string },
+): Message {
+  const since = durationText(anchor, now);
+  const lines = [
+    `**${name}: ${literally(title)}** (priority ${literally(priority)}) is Active, and ${
+      hasReport
+        ? `its last status report is ${since} old.`
+        : `nobody has written a status report since it was reported ${since} ago.`
+    }`,
+    "Say how it stands: what is the case (conditions), what is being done (actions), what is missing (needs):",
+    `POST ${publicUrl}/incidents/${id}/reports\n{"conditions": "...", "actions": "...", "needs": "..."}`,
+    `${publicUrl}/incidents/${id}`,
+  ];
+  return { subject: `${name}: a status report is due`, text: lines.join("\n\n") };
 }

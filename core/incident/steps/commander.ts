@@ -16,7 +16,7 @@ import { assume } from "../participant/assume.ts";
 import { join } from "../participant/join.ts";
 import { type Change, commanderOf } from "../participant/participant.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
-import { planJoined } from "../flow/joined.ts";
+import { planJoined } from "../flow/plan.ts";
 import { writeAs } from "../flow/lease.ts";
 import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";

@@ -22,8 +22,7 @@ import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";
 import { leave } from "../participant/leave.ts";
 import type { Plugins } from "../../plugin/choose.ts";
-import { planClosed } from "../flow/closed.ts";
-import { planJoined } from "../flow/joined.ts";
+import { planClosed, planJoined } from "../flow/plan.ts";
 import { retryFlow } from "../flow/retry.ts";
 import { runFlow } from "./run.ts";
 

@@ -1,24 +1,24 @@
-import { and, eq, ne, type SQL, sql } from "drizzle-orm";
-import type { Transaction } from "../../../drizzle/client.ts";
-import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
-import { announceReopened } from "../message/announce.ts";
 import type { Context } from "../../context.ts";
-import { deliver } from "../../outbox/deliver.ts";
-import { Refused, Unavailable } from "../../../platform/errors.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
+import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { planSteps } from "../flow/plan.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
+import { announceReopened } from "../message/announce.ts";
+import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
+import { type People, peopleOf } from "./people.ts";
+import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
+import { deliver } from "../../outbox/deliver.ts";
 import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
-import type { ResourceFacts } from "../../plugin/facts.ts";
+import type { IncidentFacts, Message, ResourceFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
-import { LeaseLost, writeAs } from "../flow/lease.ts";
-import { type People, peopleOf } from "./people.ts";
-import { planSteps } from "../flow/plan.ts";
-import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
-import { welcomeMessage } from "./welcome.ts";
+import { and, eq, ne, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
+import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { literally } from "../../../platform/markdown.ts";
 
 /**
  * Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about; nothing of that
@@ -243,4 +243,16 @@ async function addEverybody(
   // The same people are added anew each time that the conversation was opened again.
   const which = [...participations.active, ...(await timesReopened(run)).map((times) => `reopened ${times}`)];
   await ask(run, plugin, "add", { conversation: facts, people }, keyFor(run, "conversation-add", ...which));
+}
+
+/** The first that is said in a conversation. */
+export function welcomeMessage(facts: IncidentFacts): Message {
+  const { name, title, type, priority, weblink, reporter, commander } = facts;
+  const lines = [
+    `Type: ${literally(type.name)}, priority: ${literally(priority.name)}`,
+    ...(reporter ? [`Reporter: ${literally(reporter.name)}`] : []),
+    commander ? `Commander: ${literally(commander.name)}` : "Nobody commands yet",
+    weblink,
+  ];
+  return { subject: `${name}: ${title}`, text: lines.join("\n\n") };
 }

@@ -7,7 +7,7 @@ import { individualOf } from "../../catalog/person/of_actor.ts";
 import { join, type Joining } from "../participant/join.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { keyFor, type StepRun, throwFailures } from "./ask.ts";
-import { planJoined } from "../flow/joined.ts";
+import { planJoined } from "../flow/plan.ts";
 import { keepEach } from "./keep.ts";
 import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";

@@ -1,11 +1,22 @@
+import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "../flow/lease.ts";
+import { incidentFacts } from "../incident/facts.ts";
+import { Postponed, type StepRun, type StepWork, throwFailures } from "./ask.ts";
+import { findCommander } from "./commander.ts";
+import {
+  archiveConversation,
+  joinConversation,
+  openConversation,
+  reopenConversation,
+  restrictConversation,
+} from "./conversation.ts";
+import { joinGroup, makeGroup } from "./group.ts";
+import { makeDocuments } from "./make_documents.ts";
+import { proposeParticipants } from "./participants.ts";
+import { proposeDocuments } from "./propose_documents.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import { asc, min } from "drizzle-orm";
 import { flowStep } from "../../../drizzle/schema/index.ts";
-import type { PluginContext } from "../../plugin/context.ts";
-import { Refused, SvcError } from "../../../platform/errors.ts";
-import { incidentFacts } from "../incident/facts.ts";
-import { Postponed, type StepRun } from "./ask.ts";
-import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "../flow/lease.ts";
-import { workOf } from "./work.ts";
+import { Refused, SvcError, Unavailable } from "../../../platform/errors.ts";
 
 export interface FlowOptions {
   /** Aborts when the program stops: plugins are no longer waited for, and steps given back. */
@@ -130,4 +141,36 @@ export async function runDueFlows(context: PluginContext, options: FlowOptions =
   } catch (err) {
     log.warn({ err }, "could not look for what follows from incidents");
   }
+}
+
+const works: Readonly<Record<string, (run: StepRun, slug: string) => Promise<string | undefined>>> = {
+  "reported:participants": proposeParticipants,
+  "reported:commander": findCommander,
+  "reported:documents": bringDocuments,
+  "reported:conversation": openConversation,
+  "reported:group": makeGroup,
+  "joined:conversation": joinConversation,
+  "joined:group": joinGroup,
+  "closed:conversation": archiveConversation,
+  "reopened:conversation": reopenConversation,
+  "restricted:conversation": restrictConversation,
+};
+
+/** What a step does, by its name: what it follows from, what it does, and with which plugin where there are several. */
+export function workOf(step: string): StepWork {
+  const [on, what, slug = ""] = step.split(":");
+  const work = works[`${on}:${what}`];
+  // Of a later release, which has been taken back.
+  if (!work) return () => Promise.reject(new Unavailable("This release of svc does not know this step"));
+  return (run) => work(run, slug);
+}
+
+/** Proposes documents that are there and makes those that the incident is to have. Neither waits for the other. */
+export async function bringDocuments(run: StepRun): Promise<string> {
+  const [{ proposed, ...first }, { made, ...second }] = await Promise.all([
+    proposeDocuments(run),
+    makeDocuments(run),
+  ]);
+  throwFailures([...first.failures, ...second.failures]);
+  return `Documents proposed: ${proposed}; made: ${made}`;
 }

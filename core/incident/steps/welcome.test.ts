@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { IncidentFacts } from "../../plugin/facts.ts";
-import { welcomeMessage } from "./welcome.ts";
+import { welcomeMessage } from "./conversation.ts";
 
 const facts: IncidentFacts = {
   ...{ id: 1, name: "INC-1", title: "Disk full", description: "", status: "Active", visibility: "Open" },

@@ -9,7 +9,7 @@ import {
   statusReport,
 } from "../../../drizzle/schema/index.ts";
 import { endlessReason, isEndlessColumn } from "../../../drizzle/endless.ts";
-import type { Fault } from "../../schedule/finish.ts";
+import type { Fault } from "../../schedule/runs.ts";
 import type { Window } from "./window.ts";
 
 /** An incident as a summary tells of it. */

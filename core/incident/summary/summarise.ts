@@ -6,7 +6,7 @@ import type { PluginContext } from "../../plugin/context.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { openConversations } from "../../outbox/reach.ts";
 import { writtenSince } from "../../outbox/written.ts";
-import type { Fault } from "../../schedule/finish.ts";
+import type { Fault } from "../../schedule/runs.ts";
 import { countListed, participations, readListed } from "./listed.ts";
 import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
 import type { Window } from "./window.ts";

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { run } from "../../../drizzle/schema/index.ts";
 import { useDatabase } from "../../../tests/support/database/database.ts";
 import { cleanUp } from "../../schedule/clean.ts";
-import { nextSlot, previousSlot } from "../../schedule/slot.ts";
+import { nextSlot, previousSlot } from "../../schedule/slots.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
 import { scheduleOf } from "../../../tests/support/domain/schedule.ts";
 import { windowOf } from "./window.ts";

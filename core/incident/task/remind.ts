@@ -7,7 +7,7 @@ import { deliver, type Outgoing } from "../../outbox/deliver.ts";
 import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { openConversations } from "../../outbox/reach.ts";
 import { writtenSince } from "../../outbox/written.ts";
-import type { Fault } from "../../schedule/finish.ts";
+import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
 import { overdueMessage } from "./overdue_message.ts";
 

@@ -1,5 +1,5 @@
 import { and, eq, ne } from "drizzle-orm";
-import { slotsBetween } from "../../../core/schedule/slot.ts";
+import { slotsBetween } from "../../../core/schedule/slots.ts";
 import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import {

@@ -8,7 +8,7 @@ import {
 import { deliver, type Outgoing } from "../../../core/outbox/deliver.ts";
 import { createLog } from "../../../platform/log.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import type { Fault } from "../../../core/schedule/finish.ts";
+import type { Fault } from "../../../core/schedule/runs.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";

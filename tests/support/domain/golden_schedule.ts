@@ -7,7 +7,7 @@ import { exampleData } from "../../../trial/example/data.ts";
 import type { Example } from "../../../trial/example/example.ts";
 import { loadExample } from "../../../trial/example/load.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import { claimDue } from "../../../core/schedule/claim.ts";
+import { claimDue } from "../../../core/schedule/claims.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import type { WorkerDeps } from "../../../worker/deps.ts";

@@ -1,6 +1,6 @@
 import type { Environment } from "../../../platform/variable.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import type { Fault, TaskResult } from "../../../core/schedule/finish.ts";
+import type { Fault, TaskResult } from "../../../core/schedule/runs.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";
 import type { TestClock } from "../clock.ts";

@@ -1,5 +1,5 @@
 import type { PluginContext } from "../../../core/plugin/context.ts";
-import type { Fault } from "../../../core/schedule/finish.ts";
+import type { Fault } from "../../../core/schedule/runs.ts";
 import type { TaskContext } from "../../../worker/task.ts";
 
 /** What a task of the schedule works with, without a worker around it. What it can do nothing about goes to `faults`, now or later. */

@@ -1,0 +1,306 @@
+import { behindNow, type DatabaseClock } from "./database_clock.ts";
+import {
+  covers,
+  decide,
+  resultOf,
+  type Running,
+  see,
+  seeing,
+  type Seen,
+  seenOf,
+  type SeenRow,
+  soonBehind,
+  usuallyWanted,
+  type Wanted,
+  wantedOf,
+} from "./decide.ts";
+import { catchUpSeconds, nextSlot } from "./slots.ts";
+import type { TaskDefinition } from "./tasks.ts";
+import { and, eq, lte, type SQL, sql } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { Conflict } from "../../platform/errors.ts";
+
+/** What the verbs of the schedule work with. */
+export interface ScheduleContext {
+  db: Database;
+  databaseClock: DatabaseClock;
+  config: { timezone: string };
+  /** The worker, as the table `worker` has it. */
+  owner: string;
+  /** How long a claim holds without being renewed. */
+  leaseSeconds: number;
+}
+
+/** A run that is ours for as long as we renew its lease. */
+export interface Claim {
+  task: string;
+  slot: Date;
+  owner: string;
+  attempt: number;
+  trigger: (typeof runTriggers)[number];
+  /** How many of its attempts have ended for a reason that passes. */
+  retries?: number;
+}
+
+/** A claim, or when it makes sense to look again. */
+export type Claimed = { claim: Claim } | { lookAgain: Date };
+
+/** The second one knows what the first one has seen. */
+const attempts = 2;
+
+/**
+ * Claims the slot of a task that is due by the database's time, or takes over the run of a worker that has died. Slots
+ * that nobody ran are recorded with it: those of a short task in the result of the run that stands for them, those of a
+ * daily one as Missed. Whoever has the task in hand is not waited for.
+ *
+ * `at` is what the caller believes the database's time to be. Where it is right one statement does it, mostly; nothing
+ * that is not due is claimed because of it.
+ */
+export async function claimDue(context: ScheduleContext, task: TaskDefinition, at?: Date): Promise<Claimed> {
+  const { timezone } = context.config;
+  let wanted = at && usuallyWanted(task, timezone, at);
+  for (let left = attempts; wanted && left > 0; left -= 1) {
+    const tried = await attemptClaim(context, task.name, wanted);
+    if (!tried) break;
+    const { seen, claim } = tried;
+    if (claim) return { claim };
+    const decision = decide(task, timezone, seen);
+    if (decision.what === "wait") return { lookAgain: decision.lookAgain };
+    const due = wantedOf(task, timezone, decision);
+    // It was there to be claimed, so somebody else has it in hand.
+    if (due && covers(wanted, due))
+      return { lookAgain: soonBehind(seen.now, nextSlot(task.timing, timezone, seen.now)) };
+    wanted = due;
+  }
+  return claimLocked(context, task);
+}
+
+/**
+ * Claims a run of its own for a task that somebody wants to be run now; paused or not, they have said so. The run of a
+ * worker that has died is taken over instead.
+ *
+ * @throws Conflict when the task is running
+ */
+export async function claimNow(context: ScheduleContext, task: TaskDefinition): Promise<Claim> {
+  return context.db.transaction(async (tx) => {
+    await lockTask(tx, context, task.name, "wait");
+    const { now, running } = await seeLocked(tx, context, task.name);
+    const expired = running && running.leaseUntil <= now;
+    const taken = expired ? await takeOver(tx, context, task, running, now) : undefined;
+    if (taken) return taken;
+    // One that has just been given up is recorded as failed, and in nobody's way.
+    const inTheWay = expired ? (await seeLocked(tx, context, task.name)).running : running;
+    const claim = inTheWay
+      ? undefined
+      : await insertRun(tx, context, { task: task.name, slot: now, trigger: "eager" });
+    if (!claim) throw new Conflict(`${task.name} is running already: svc scheduler status`);
+    return claim;
+  });
+}
+
+/**
+ * Claims a slot in one statement if the task is as expected, and says how the task was seen to be.
+ *
+ * Nobody is waited for: whoever claims or pauses the task at this moment has its row locked, and then nothing is claimed.
+ * That row is read once more when we lock it; of the runs the statement sees what there was when it began. What came in
+ * between is refused all the same: the same slot and another run by the indexes of `run`, a later slot by its time.
+ *
+ * Nor is the disk waited for (`synchronous_commit`). What the run writes waits for it, and PostgreSQL keeps the order of
+ * commits: a crash can lose a claim only together with all that the run has written.
+ *
+ * @returns undefined for a task that no worker has seen yet
+ */
+export async function attemptClaim(
+  { db, databaseClock, owner, leaseSeconds }: ScheduleContext,
+  name: string,
+  { slot, until, from, result }: Wanted,
+): Promise<{ seen: Seen; claim: Claim | undefined } | undefined> {
+  const now = databaseClock.now();
+  const at = (time: Date): SQL => sql`${time.toISOString()}::timestamptz`;
+  const [row] = await sendPrepared<SeenRow & { claimed: number | null }>(
+    db,
+    "attempt_claim",
+    sql`
+      with seen as (${seeing(databaseClock, name)}),
+      held as (
+        select task.name, set_config('synchronous_commit', 'off', true) from ${scheduledTask} as task, seen
+        where task.name = ${name} and task.paused_at is null and seen.slot is null and seen.now >= ${at(slot)}
+          and greatest(task.since, seen.last) between ${at(from.first)} and ${at(from.last)}
+        for no key update of task skip locked
+      ),
+      claimed as (
+        insert into ${run} (task, slot, state, trigger, owner, lease_until, started_at, result)
+        select name, ${at(slot)}, 'Running', 'schedule', ${owner}, ${behindNow(databaseClock, leaseSeconds)}, ${now},
+          ${JSON.stringify(result)}::jsonb
+        from held where ${now} < ${at(until)}
+        on conflict do nothing
+        returning attempt
+      )
+      select seen.*, claimed.attempt as claimed from seen left join claimed on true`,
+  );
+  if (!row) return undefined;
+  const { claimed } = row;
+  return {
+    seen: seenOf(row),
+    claim: claimed ? { task: name, slot, owner, attempt: claimed, trigger: "schedule" } : undefined,
+  };
+}
+
+const dialect = new PgDialect();
+
+/**
+ * Sends a statement that each connection prepares once. It is for what all workers send at the same moment, and is
+ * written as text: to put it together out of parts takes as long as PostgreSQL needs to run it. Rows come as PostgreSQL
+ * writes them, so times are texts.
+ */
+export function sendPrepared<Row>(db: Database | Transaction, name: string, statement: SQL): Promise<Row[]> {
+  const { session } = db._;
+  const query = dialect.sqlToQuery(statement);
+  return session
+    .prepareQuery<{ execute: Row[]; all: Row[]; values: never }>(query, undefined, name, false)
+    .execute();
+}
+
+const missedAtOnce = 1000;
+
+/** Claims what is due, whatever it is that has to be done for that, while nobody else can claim the task or pause it. */
+export async function claimLocked(context: ScheduleContext, task: TaskDefinition): Promise<Claimed> {
+  const { config } = context;
+  return context.db.transaction(async (tx) => {
+    const held = await lockTask(tx, context, task.name, "skip");
+    const seen = await seeLocked(tx, context, task.name);
+    const { now } = seen;
+    const next = nextSlot(task.timing, config.timezone, now);
+    const soon = { lookAgain: soonBehind(now, next) };
+    if (!held) return soon;
+    const decision = decide(task, config.timezone, seen);
+    if (decision.what === "wait") return { lookAgain: decision.lookAgain };
+    if (decision.what === "take over") {
+      const claim = await takeOver(tx, context, task, decision.running, now);
+      return claim ? { claim } : soon;
+    }
+    const { slot, missed } = decision;
+    await recordMissed(tx, context, task, missed);
+    if (!slot) return { lookAgain: next };
+    const values = { task: task.name, slot, trigger: "schedule", result: resultOf(decision) } as const;
+    const claim = await insertRun(tx, context, values);
+    return claim ? { claim } : soon;
+  });
+}
+
+/**
+ * Makes the task ours until the end of the transaction: nobody else claims or pauses it meanwhile. Should this process be
+ * frozen in the middle, PostgreSQL ends the transaction after a lease.
+ *
+ * @returns false when somebody else has it and is to be skipped
+ */
+export async function lockTask(
+  tx: Transaction,
+  { databaseClock, leaseSeconds }: ScheduleContext,
+  name: string,
+  whoever: "wait" | "skip",
+): Promise<boolean> {
+  const ours = scheduledTask.name;
+  const idle = sql`set_config('idle_in_transaction_session_timeout', ${`${leaseSeconds}s`}, true)`;
+  const lock = async () => {
+    const select = tx.select({ idle }).from(scheduledTask).where(eq(ours, name));
+    const held = await (whoever === "wait"
+      ? select.for("update")
+      : select.for("update", { skipLocked: true }));
+    return held.length > 0;
+  };
+  const known = async () => (await tx.$count(scheduledTask, eq(ours, name))) > 0;
+  if (await lock()) return true;
+  if (await known()) return false;
+  await tx.insert(scheduledTask).values({ name, since: databaseClock.now() }).onConflictDoNothing();
+  return lock();
+}
+
+/** How a task stands that is known, since somebody has locked it: a statement of its own sees what was there before. */
+export async function seeLocked(
+  tx: Transaction,
+  { databaseClock }: ScheduleContext,
+  name: string,
+): Promise<Seen> {
+  return (await see(tx, databaseClock, name))!;
+}
+
+/** Claims a run that nobody has yet. @returns undefined when somebody else was first */
+export async function insertRun(
+  tx: Transaction,
+  { databaseClock, owner, leaseSeconds }: ScheduleContext,
+  values: Pick<Claim, "task" | "slot" | "trigger"> & Pick<typeof run.$inferInsert, "result">,
+): Promise<Claim | undefined> {
+  const { task, slot, trigger } = values;
+  const leaseUntil = behindNow(databaseClock, leaseSeconds);
+  const [claimed] = await tx
+    .insert(run)
+    .values({ ...values, state: "Running", owner, leaseUntil, startedAt: databaseClock.now() })
+    .onConflictDoNothing()
+    .returning({ attempt: run.attempt });
+  return claimed && { task, slot, trigger, owner, attempt: claimed.attempt };
+}
+
+async function recordMissed(
+  tx: Transaction,
+  { databaseClock, owner }: ScheduleContext,
+  task: TaskDefinition,
+  missed: readonly Date[],
+): Promise<void> {
+  const finishedAt: SQL<Date> = databaseClock.now();
+  const common = { task: task.name, state: "Missed", trigger: "schedule", owner, finishedAt } as const;
+  // Of one statement PostgreSQL takes so many values and no more: a clock that was wrong may leave decades to be noted.
+  for (let from = 0; from < missed.length; from += missedAtOnce) {
+    const slots = missed.slice(from, from + missedAtOnce);
+    await tx
+      .insert(run)
+      .values(slots.map((slot) => ({ ...common, slot })))
+      .onConflictDoNothing();
+  }
+}
+
+/** A run that takes its worker down each time is given up in the end. */
+const mostDeaths = 5;
+
+/**
+ * Makes the run of a dead worker ours. A transaction of that run which is still open is not waited for (`skip locked`):
+ * it holds the row by a key share, so taking over is the one thing that cannot happen beside it.
+ *
+ * @returns undefined when it cannot be had, or is not worth being run again and has been recorded as failed
+ */
+export async function takeOver(
+  tx: Transaction,
+  { databaseClock, owner, leaseSeconds }: ScheduleContext,
+  task: TaskDefinition,
+  { slot, attempt, trigger }: Running,
+  now: Date,
+): Promise<Claim | undefined> {
+  const isIt = and(eq(run.task, task.name), eq(run.slot, slot), eq(run.attempt, attempt));
+  const [ours] = await tx
+    .select({ result: run.result })
+    .from(run)
+    .where(and(isIt, eq(run.state, "Running"), lte(run.leaseUntil, databaseClock.now())))
+    .for("update", { skipLocked: true });
+  if (!ours) return undefined;
+  const { retries } = ours.result;
+  const tooLate = "daily" in task.timing && after(slot, catchUpSeconds) < now;
+  if (tooLate || attempt - (retries?.count ?? 0) >= mostDeaths) {
+    const error = !tooLate
+      ? `Its worker died, ${mostDeaths} times`
+      : retries
+        ? `It was tried ${attempt} times within six hours; the last reason to try again: ${retries.reason}`
+        : "Its worker died, and no other was there within six hours";
+    const finishedAt = databaseClock.now();
+    await tx.update(run).set({ state: "Failed", error, leaseUntil: null, finishedAt }).where(isIt);
+    return undefined;
+  }
+  const leaseUntil = behindNow(databaseClock, leaseSeconds);
+  await tx
+    .update(run)
+    .set({ owner, attempt: attempt + 1, leaseUntil, startedAt: databaseClock.now() })
+    .where(isIt);
+  return { task: task.name, slot, owner, attempt: attempt + 1, trigger, retries: retries?.count ?? 0 };
+}
