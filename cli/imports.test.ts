@@ -30,8 +30,8 @@ function owner(path: string): string {
   return parts.length > 1 ? `${parts[0]}/` : parts[0]!;
 }
 
-test("the version loads nothing at all", async () => {
-  expect(await loadedBy("--version")).toEqual(["cli/"]);
+test("the version loads the name of the build and nothing else", async () => {
+  expect(await loadedBy("--version")).toEqual(["cli/", "platform/"]);
 });
 
 test("help loads gunshi and nothing else", async () => {

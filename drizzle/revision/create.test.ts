@@ -79,6 +79,10 @@ describe("a team's revisions, from the first on", () => {
 
   test("an empty pair is to be filled in, and runs as it is", async () => {
     const created = await createRevision({ message: "by hand", now: at(6), directory, schema: one });
+    const [first] = await readRevisionsFrom(directory);
+    expect(readdirSync(join(directory, first!.id))).toContain("snapshot.json.gz");
+    expect(readdirSync(join(directory, first!.id))).not.toContain("snapshot.json");
+    expect(await readSnapshot(directory, first!.id)).toMatchObject({ tables: expect.anything() });
     // Nobody knows yet what will stand in it.
     expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({ compatible: false });
     expect(created!.advice[0]).toBe("Write up.sql and down.sql; both may hold several statements");

@@ -67,6 +67,10 @@ describe("upgrade", () => {
     expect(() => up([a, b], applied(a, b, c))).toThrow("c1, which this release does not know");
     expect(() => up([a, b], applied(a, compatible))).toThrow("c1, which this release does not know");
   });
+
+  test("a database from before the first revision: says how to begin anew", () => {
+    expect(() => up([a, b], applied(testRevision("0", [], "")))).toThrow("made by a version before a1");
+  });
 });
 
 describe("downgrade", () => {

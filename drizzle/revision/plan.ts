@@ -151,6 +151,12 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
   const unknown = applied.filter(({ id }) => !ours.has(id));
   if (unknown.length === 0) return;
   if (known.every(({ id }) => there.has(id)) && unknown.every(({ manifest }) => manifest.compatible)) return;
+  const first = known.find(({ parents }) => parents.length === 0)?.id;
+  if (first !== undefined && unknown.every(({ id }) => id < first)) {
+    throw new Conflict(
+      `The database was made by a version before ${first}, from which no revision leads on: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
+    );
+  }
   throw new Conflict(
     `The database has revision ${unknown.map(({ id }) => id).join(", ")}, which this release does not know: it is newer. Use the release that has it, or go back: svc database downgrade`,
   );

@@ -1,13 +1,14 @@
 import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import { isAdditive } from "./additive.ts";
 import { readMarks } from "./marks.ts";
 import type { Manifest } from "./read.ts";
 
-/** drizzle-kit's own picture of a schema, as it stands in snapshot.json. */
+/** drizzle-kit's own picture of a schema: snapshot.json of a head, snapshot.json.gz of others. */
 export type Snapshot = Record<string, unknown>;
 
 export interface NewRevision {
@@ -87,6 +88,7 @@ export async function writeRevision(
       cause,
     });
   }
+  for (const parent of parents) await compressSnapshot(directory, parent);
   return { folder, manifest };
 }
 
@@ -94,9 +96,22 @@ const oneLine = (text: string) => text.replaceAll(/\s+/g, " ").trim();
 
 /** @throws SvcError `configuration` when the revision has no snapshot */
 export async function readSnapshot(directory: string, id: string): Promise<Snapshot> {
+  const path = join(directory, id, "snapshot.json");
   try {
-    return JSON.parse(await readFile(join(directory, id, "snapshot.json"), "utf8")) as Snapshot;
+    const text = existsSync(path) ? await readFile(path) : gunzipSync(await readFile(`${path}.gz`));
+    return JSON.parse(text.toString()) as Snapshot;
   } catch (cause) {
     throw new SvcError("configuration", `Revision ${id} has no snapshot.json that can be read`, { cause });
   }
+}
+
+/**
+ * Compresses the snapshot of a revision that is no longer a head. It is read again only to write another revision after the
+ * same one; uncompressed, each revision would leave thousands of lines behind.
+ */
+async function compressSnapshot(directory: string, id: string): Promise<void> {
+  const path = join(directory, id, "snapshot.json");
+  if (!existsSync(path)) return;
+  await writeFile(`${path}.gz`, gzipSync(await readFile(path), { level: 9 }));
+  await rm(path);
 }

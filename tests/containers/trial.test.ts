@@ -93,7 +93,7 @@ test("the API takes an incident", async () => {
 test("svc works inside", async () => {
   const inside = (service: string, ...args: string[]) =>
     compose.done("exec", "-T", service, "svc", "database", ...args);
-  expect(await inside("server", "history")).toContain("incidents");
+  expect(await inside("server", "history")).toContain("_initial");
   expect(await inside("worker", "current")).toContain("(head)");
 });
 

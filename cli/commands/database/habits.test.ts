@@ -6,7 +6,7 @@ import { svc } from "../../testing/process.ts";
 
 // What people type who come from Alembic: it works, or the error says what to type.
 
-const [first, second, third] = ids as [string, string, string];
+const [first, second] = ids as [string, string];
 const before = ids.at(-2)!;
 
 test("targets: heads, REV+N, head-N", async () => {
@@ -15,8 +15,8 @@ test("targets: heads, REV+N, head-N", async () => {
   expect((await run("upgrade", `${first}+1`)).stdout).toBe(`Applied ${first}\nApplied ${second}\n`);
   expect((await run("downgrade", `${second}-1`)).stdout).toBe(`Took back ${second}\n`);
   expect((await run("upgrade", "base+2")).stdout).toBe(`Applied ${second}\n`);
-  expect((await run("upgrade", "heads")).stdout).toEndWith(`Applied ${head}\n`);
   expect((await run("downgrade", "head-1")).stdout).toBe(`Took back ${head}\n`);
+  expect((await run("upgrade", "heads")).stdout).toBe(`Applied ${head}\n`);
   expect((await run("stamp", "heads")).stdout).toBe(`Stamped: the schema is at ${head}\n`);
   expect(await run("upgrade", `${first}+99`)).toEqual(
     failed(`There is no revision ${first}+99: svc database history lists them`),
@@ -24,21 +24,25 @@ test("targets: heads, REV+N, head-N", async () => {
 }, 60_000);
 
 test("ranges: SQL without a database, and a part of the history", async () => {
-  const alone = await svc(["database", "upgrade", `${first}:${third}`, "--sql"], {});
-  expect(alone).toMatchObject({ code: 0, stderr: "" });
-  expect(alone.stdout.match(/^-- Revision .*$/gm)?.filter((line) => !line.includes(","))).toEqual([
-    `-- Revision ${second}`,
-    `-- Revision ${third}`,
-  ]);
+  for (const [range, revisions] of [
+    [`base:${second}`, [first, second]],
+    [`${first}:${second}`, [second]],
+  ] as const) {
+    const alone = await svc(["database", "upgrade", range, "--sql"], {});
+    expect(alone).toMatchObject({ code: 0, stderr: "" });
+    expect(alone.stdout.match(/^-- Revision .*$/gm)?.filter((line) => !line.includes(","))).toEqual(
+      revisions.map((id) => `-- Revision ${id}`),
+    );
+  }
   const back = await svc(["database", "downgrade", `${second}:${first}`, "--sql"], {});
   expect(back.stdout).toContain(`delete from public.revision where id = '${second}'`);
   expect(back.stdout).not.toContain(`delete from public.revision where id = '${first}'`);
-  const wrong = await svc(["database", "upgrade", `${third}:${first}`, "--sql"], {});
+  const wrong = await svc(["database", "upgrade", `${second}:${first}`, "--sql"], {});
   expect(wrong).toEqual(
-    failed(`${first} does not come after ${third}: svc database downgrade ${third}:${first} --sql`),
+    failed(`${first} does not come after ${second}: svc database downgrade ${second}:${first} --sql`),
   );
-  const forward = await svc(["database", "downgrade", `${first}:${third}`, "--sql"], {});
-  expect(forward.stderr).toContain(`svc database upgrade ${first}:${third} --sql`);
+  const forward = await svc(["database", "downgrade", `${first}:${second}`, "--sql"], {});
+  expect(forward.stderr).toContain(`svc database upgrade ${first}:${second} --sql`);
   const history = await svc(["database", "history", "-r", `${first}:${second}`, "--json"], {});
   expect(JSON.parse(history.stdout).map(({ id }: { id: string }) => id)).toEqual([second, first]);
   expect(await svc(["database", "history", "--range", "current:"], {})).toEqual(
@@ -87,10 +91,9 @@ test("a revision that is half-way is shown, and how to go on", async () => {
 test("repair has something to say of a database that is behind", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
-  expect((await run("upgrade", second)).code).toBe(0);
-  const left = ids.length - 3;
-  const text = `is not applied (nor are ${left} after it): svc database upgrade, which says what fails, if anything does`;
-  expect(await run("repair")).toEqual(failed("1 revision needs attention", `${third} ${text}\n`));
+  expect((await run("upgrade", first)).code).toBe(0);
+  const text = "is not applied: svc database upgrade, which says what fails, if anything does";
+  expect(await run("repair")).toEqual(failed("1 revision needs attention", `${second} ${text}\n`));
 }, 60_000);
 
 test("merge heads, revision --head, and commands that are called otherwise here", async () => {

@@ -1,4 +1,0 @@
--- Takes back: delivery
-
--- svc: data-loss table delivery
-DROP TABLE "delivery";

@@ -1,3 +1,0 @@
--- Takes back: failed runs
-
-DROP INDEX "run_failed_idx";
