@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { openSql } from "../drizzle/client.ts";
+import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { ensureDebianPostgres } from "../scripts/debian_postgres.ts";
 import { startDebianPostgres } from "../tests/support/database/debian_postgres.ts";
 import { freshExecutable } from "./executable.ts";

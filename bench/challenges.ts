@@ -1,5 +1,5 @@
-import { newSecret, newUserCode, sha256 } from "../platform/secret.ts";
 import { openSql } from "../drizzle/client.ts";
+import { newSecret, newUserCode, sha256 } from "../platform/secret.ts";
 
 /** What the client of a pending challenge knows. */
 export interface PendingChallenge {

@@ -1,8 +1,8 @@
 import { copyFile, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import drizzlePackage from "../node_modules/drizzle-orm/package.json" with { type: "json" };
-import { writeRevision } from "../drizzle/revision/write.ts";
 import { openSql, type Sql } from "../drizzle/client.ts";
+import { writeRevision } from "../drizzle/revision/write.ts";
+import drizzlePackage from "../node_modules/drizzle-orm/package.json" with { type: "json" };
 import { build } from "../scripts/build.ts";
 import * as support from "./support.ts";
 

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { upgrade } from "../drizzle/revision/upgrade.ts";
 import { openSql } from "../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
+import { upgrade } from "../drizzle/revision/upgrade.ts";
 
 export const root = join(import.meta.dir, "..");
 

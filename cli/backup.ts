@@ -1,9 +1,9 @@
 import type { Backup } from "../drizzle/backup/dump.ts";
 import type { OnProgress, Progress } from "../drizzle/backup/progress.ts";
+import { version } from "../package.json" with { type: "json" };
 import { canSpin } from "./client/progress.ts";
 import { Interrupted } from "./errors.ts";
 import type { Io } from "./io.ts";
-import { version } from "../package.json" with { type: "json" };
 import { printable } from "./text.ts";
 
 /** Of svc; a backup says which release made it. */

@@ -1,5 +1,5 @@
-import type { Environment } from "../platform/variable.ts";
 import { nearest } from "../platform/nearest.ts";
+import type { Environment } from "../platform/variable.ts";
 
 /** Read by the command line itself, by `svc up`, or by the tests: no part of the service's configuration. */
 const others = ["SVC_SERVER", "SVC_TOKEN", "SVC_DEBUG", "SVC_END_WITH", "SVC_TRIAL_PASSWORD", "SVC_BUILD"];

@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from "bun:test";
 import { setting } from "../drizzle/schema/index.ts";
+import { createLog } from "../platform/log.ts";
 import { useDatabase } from "../tests/support/database/database.ts";
 import { warnOfDisagreement } from "./agreement.ts";
 import { readConfig } from "./config.ts";
-import { createLog } from "../platform/log.ts";
 
 const database = useDatabase(4);
 beforeEach(async () => void (await database.db.delete(setting)));

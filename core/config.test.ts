@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readConfig, variables } from "./config.ts";
 import { readEnvironment } from "../platform/environment.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import { whyUnreadable } from "../platform/unreadable.ts";
+import { readConfig, variables } from "./config.ts";
 
 test("without any variable the defaults of the specification and of login.md", () => {
   expect(readConfig({})).toMatchObject({

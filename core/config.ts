@@ -1,8 +1,8 @@
 import { FormatRegistry, OptionalKind, type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { databaseUrlFault } from "../drizzle/connection/database_url.ts";
-import { ConfigurationError } from "../platform/errors.ts";
 import { isTimeZone } from "../platform/clock.ts";
+import { ConfigurationError } from "../platform/errors.ts";
 import { withoutPassword } from "../platform/secret.ts";
 import { providersFault } from "../platform/telemetry/providers.ts";
 import { telemetryVariables } from "../platform/telemetry/variables.ts";

@@ -1,8 +1,8 @@
-import { readValue, variables } from "./config.ts";
-import type { Environment } from "../platform/variable.ts";
 import { layered } from "../platform/environment.ts";
-import type { Setting } from "./plugin/settings.ts";
 import { masked, withoutPassword } from "../platform/secret.ts";
+import type { Environment } from "../platform/variable.ts";
+import { readValue, variables } from "./config.ts";
+import type { Setting } from "./plugin/settings.ts";
 
 /** One row of `svc server config` (spec 2.5). */
 export interface ConfigRow {

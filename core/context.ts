@@ -1,9 +1,9 @@
 import type { Database, Transaction } from "../drizzle/client.ts";
-import type { EventCounts } from "./audit.ts";
 import type { Clock } from "../platform/clock.ts";
-import type { Config } from "./config.ts";
 import type { Log } from "../platform/log.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
+import type { EventCounts } from "./audit.ts";
+import type { Config } from "./config.ts";
 
 /** What every verb of core is handed: where things are kept, what time it is, how we are set up, where to tell. */
 export interface Context {

@@ -8,10 +8,10 @@
  * - **facts**: the plain data that methods are handed. None of them is a row of a table, so a plugin outlives a change
  *   of the schema
  */
-export { defineBuiltin, definePlugin } from "./plugin/define.ts";
+
 export type { BuiltinDeps, Plugin, PluginDefinition, PluginDeps, PluginLog } from "./plugin/define.ts";
+export { defineBuiltin, definePlugin } from "./plugin/define.ts";
 export type * from "./plugin/facts.ts";
-export { pluginTypes } from "./plugin/methods.ts";
 export type {
   ApplicationItem,
   ApplicationPlugin,
@@ -28,3 +28,4 @@ export type {
   TermPlugin,
   UnreadableItem,
 } from "./plugin/methods.ts";
+export { pluginTypes } from "./plugin/methods.ts";

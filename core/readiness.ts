@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
-import type { Context } from "./context.ts";
 import { errorCode, isOutOfSpace, reasonOf } from "../drizzle/database_error.ts";
+import { assertServable, type SchemaStatus, schemaStatus } from "../drizzle/revision/status.ts";
 import { ConfigurationError, Unavailable } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
-import { assertServable, type SchemaStatus, schemaStatus } from "../drizzle/revision/status.ts";
 import type { Keys } from "./auth/token/keys.ts";
+import type { Context } from "./context.ts";
 
 /*
  * Readiness: whether this process can serve. It needs a database that answers, takes writes and has room for them, a schema

@@ -3,9 +3,9 @@ import { getTableName, is, sql } from "drizzle-orm";
 import { PgTable } from "drizzle-orm/pg-core";
 import * as schema from "../drizzle/schema/index.ts";
 import { auditLog, challenge, session, signIn, signingKey, token } from "../drizzle/schema/index.ts";
-import { startTestServer } from "../tests/support/http/server.ts";
 import { after } from "../platform/clock.ts";
 import { sha256 } from "../platform/secret.ts";
+import { startTestServer } from "../tests/support/http/server.ts";
 import { EventCounts } from "./audit.ts";
 import { deleteExpired } from "./retention.ts";
 

@@ -1,8 +1,8 @@
 import { drizzle, type PostgresJsDatabase } from "drizzle-orm/postgres-js";
 import { prepareInTransactions } from "./connection/prepare.ts";
-import * as schema from "./schema/index.ts";
 import { openSql } from "./connection/sql.ts";
 import { type PoolWatch, watchSql } from "./connection/watch.ts";
+import * as schema from "./schema/index.ts";
 
 export { openSql, type Sql } from "./connection/sql.ts";
 

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import type { Environment } from "./variable.ts";
 import { ConfigurationError } from "./errors.ts";
 import { whyUnreadable } from "./unreadable.ts";
+import type { Environment } from "./variable.ts";
 
 /**
  * The environment of the process, on top of `.env` in the working directory. Only the commands that run the service

@@ -6,7 +6,11 @@ const bun = process.execPath;
 /** The static checks: all that is said about the code without running it. */
 const checks: { name: string; command: string[]; fix?: string }[] = [
   { name: "format", command: [bun, "fmt", "--check"], fix: "npx bun fmt" },
-  { name: "lint", command: [join(root, "node_modules/.bin/biome"), "lint", "--error-on-warnings"] },
+  {
+    name: "lint",
+    command: [join(root, "node_modules/.bin/biome"), "check", "--error-on-warnings"],
+    fix: "npx biome check --write",
+  },
   { name: "types", command: [bun, "check"] },
 ];
 

@@ -9,7 +9,7 @@ import { ensureDebianPostgres } from "./debian_postgres.ts";
 import { ensureEngine, NoEngineError } from "./engine.ts";
 import { leftoversOf, nameOfRun } from "./engine_leftovers.ts";
 import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
-import { readReport, type Counts } from "./junit.ts";
+import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
 
 const root = join(import.meta.dir, "..");

@@ -1,9 +1,9 @@
 import { expect, spyOn, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { until } from "../tests/support/process/until.ts";
 import { useFrontEnd } from "../tests/support/http/front_end_server.ts";
 import { exchange } from "../tests/support/http/raw_http.ts";
 import { newChallenge, poll, signInToken, type TestServer } from "../tests/support/http/server.ts";
+import { until } from "../tests/support/process/until.ts";
 import { readHttpsUrls } from "./http/https_urls.ts";
 import { usualHeaders } from "./http/security_headers.ts";
 import { unservedApp } from "./unserved.ts";

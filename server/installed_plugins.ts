@@ -1,6 +1,6 @@
 import { loadPackages } from "../core/plugin/load.ts";
 import { createRegistry, type PluginRegistry } from "../core/plugin/registry.ts";
-import { readVariable, type Environment } from "../platform/variable.ts";
+import { type Environment, readVariable } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { Environment } from "../platform/variable.ts";
 import { namesOf, ownNames, type Setting } from "../core/plugin/settings.ts";
+import type { Environment } from "../platform/variable.ts";
 import { installedPlugins } from "./installed_plugins.ts";
 
 /**

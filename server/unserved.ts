@@ -1,16 +1,16 @@
-import { Background } from "../platform/background.ts";
 import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
-import { systemClock } from "../platform/clock.ts";
+import { Keys } from "../core/auth/token/keys.ts";
 import { type Config, readConfig } from "../core/config.ts";
-import type { Environment } from "../platform/variable.ts";
-import { createLog } from "../platform/log.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
 import { createRegistry } from "../core/plugin/registry.ts";
-import { Keys } from "../core/auth/token/keys.ts";
 import { openDatabase } from "../drizzle/client.ts";
+import { Background } from "../platform/background.ts";
+import { systemClock } from "../platform/clock.ts";
+import { createLog } from "../platform/log.ts";
+import type { Environment } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
-import { proxyTrust } from "./http/address.ts";
 import { type App, createApp } from "./app.ts";
+import { proxyTrust } from "./http/address.ts";
 import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 

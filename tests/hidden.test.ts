@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { count, eq, sql } from "drizzle-orm";
 import { event, individual } from "../drizzle/schema/index.ts";
+import { noteStatements } from "./support/database/statements.ts";
 import type { ApiAnswer } from "./support/http/people.ts";
 import { ofAnIncident, type Request } from "./support/http/permission_requests.ts";
 import { createWorld, nowhere, type Place, type World } from "./support/http/permission_world.ts";
 import { readPermissions } from "./support/http/permissions.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
-import { noteStatements } from "./support/database/statements.ts";
 
 // What a Restricted incident betrays to those who may not read it, beyond the status: nothing.
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
-import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { knownVariables } from "../server/known_variables.ts";
+import { serveHealth, WorkerHealth } from "../worker/health.ts";
 import { startTestServer } from "./support/http/server.ts";
 
 const folder = join(import.meta.dir, "../deploy/kubernetes");

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { watchPools } from "../drizzle/connection/telemetry.ts";
 import { observePlugins } from "../core/plugin/observe.ts";
+import { watchPools } from "../drizzle/connection/telemetry.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
-import { joinMetrics } from "../server/metrics/join.ts";
 import { ObservedRequests } from "../server/http/metrics.ts";
+import { joinMetrics } from "../server/metrics/join.ts";
 import { ObservedSchedule } from "../worker/metrics.ts";
 import { parseExposition, valuesOf } from "./support/http/exposition.ts";
 import { startTestTelemetry } from "./support/telemetry.ts";

@@ -3,7 +3,7 @@ import type { Person } from "./support/http/people.ts";
 import { ofNobody, ofNoIncident } from "./support/http/permission_catalog.ts";
 import { clearTheWay, ofAnIncident, type Request } from "./support/http/permission_requests.ts";
 import { createWorld, type World } from "./support/http/permission_world.ts";
-import { type Permission, readPermissions, type Role } from "./support/http/permissions.ts";
+import { type Permission, type Role, readPermissions } from "./support/http/permissions.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
 
 // docs/permissions.md, cell by cell: what is expected stands there.

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { readFile } from "node:fs/promises";
 import { openSql } from "../drizzle/client.ts";
 import { TestBrowser } from "./support/browser/browser.ts";
-import { databaseAsText } from "./support/process/traces.ts";
 import { decide, newChallenge, poll, startTestServer } from "./support/http/server.ts";
+import { databaseAsText } from "./support/process/traces.ts";
 
 test("T, verifier, token, session id and passwords stand in no log line and no table", async () => {
   await using server = await startTestServer();

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "./support/process/until.ts";
 import { descendants, untilGone } from "./support/process/processes.ts";
+import { until } from "./support/process/until.ts";
 import { npmStart, startUp, wrapped } from "./support/process/up.ts";
 
 setDefaultTimeout(30_000);

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createTestDatabase } from "./support/database/database.ts";
 import { using } from "./support/database/backup.ts";
+import { createTestDatabase } from "./support/database/database.ts";
 import { environmentOf, startUp, svc, type Up } from "./support/process/up.ts";
 
 setDefaultTimeout(30_000);

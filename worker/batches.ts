@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import type { Transaction } from "../drizzle/client.ts";
 import type { Fault, TaskResult } from "../core/schedule/runs.ts";
-import { endsRun, lockedReason, recordFailure, type TaskContext } from "./task.ts";
+import type { Transaction } from "../drizzle/client.ts";
 import { transience } from "../drizzle/database_error.ts";
+import { endsRun, lockedReason, recordFailure, type TaskContext } from "./task.ts";
 import { pause } from "./time.ts";
 
 /** What a batch came to, with the items of which nothing could be done. */

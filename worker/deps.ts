@@ -1,8 +1,8 @@
 import type { Config } from "../core/config.ts";
-import type { Log } from "../platform/log.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
 import type { ScheduleContext } from "../core/schedule/claims.ts";
 import type { Database } from "../drizzle/client.ts";
+import type { Log } from "../platform/log.ts";
 import type { WorkerHealth } from "./health.ts";
 import type { ObservedSchedule } from "./metrics.ts";
 import type { DatabaseTime } from "./time.ts";

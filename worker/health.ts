@@ -1,6 +1,6 @@
-import { SvcError } from "../platform/errors.ts";
-import { hostInUrl } from "../platform/address.ts";
 import { goneSeconds } from "../core/schedule/heartbeat.ts";
+import { hostInUrl } from "../platform/address.ts";
+import { SvcError } from "../platform/errors.ts";
 
 /** A loop that was not seen for so long is broken: with or without a database, it asks several times a minute. */
 const stuckSeconds = 60;

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { DrizzleQueryError } from "drizzle-orm";
+import type { Fault } from "../core/schedule/runs.ts";
 import { Conflict, Unavailable } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
-import type { Fault } from "../core/schedule/runs.ts";
 import { workOnItem } from "./task.ts";
 
 function working(error: unknown, signal = new AbortController().signal) {

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
+import { readConfig } from "../core/config.ts";
 import { attemptDelivery } from "../core/incident/delivery/attempt.ts";
 import { resendDelivery } from "../core/outbox/resend.ts";
-import { readConfig } from "../core/config.ts";
-import { openPlugins } from "../core/plugin/open.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
+import { openPlugins } from "../core/plugin/open.ts";
 import { delivery, individual, participant } from "../drizzle/schema/index.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
@@ -15,8 +15,8 @@ import {
   type Outbox,
   startOutbox,
 } from "../tests/support/domain/delivery.ts";
-import { until } from "../tests/support/process/until.ts";
 import { noPlugins } from "../tests/support/domain/plugins.ts";
+import { until } from "../tests/support/process/until.ts";
 import { startMailServer, type TestMailServer } from "../tests/support/smtp.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { DatabaseTime } from "./time.ts";

@@ -1,7 +1,5 @@
-import { after } from "../platform/clock.ts";
-import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
-import { SvcError } from "../platform/errors.ts";
 import type { Claim } from "../core/schedule/claims.ts";
+import { lastChance } from "../core/schedule/decide.ts";
 import {
   type Ending,
   type Fault,
@@ -14,7 +12,9 @@ import {
   whileHeld,
 } from "../core/schedule/runs.ts";
 import type { TaskDefinition } from "../core/schedule/tasks.ts";
-import { lastChance } from "../core/schedule/decide.ts";
+import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
+import { after } from "../platform/clock.ts";
+import { SvcError } from "../platform/errors.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { ScheduledTask, TaskContext } from "./task.ts";
 import { inTime, pause } from "./time.ts";

@@ -1,9 +1,9 @@
+import type { TaskName } from "../core/schedule/tasks.ts";
 import { SvcError } from "../platform/errors.ts";
-import type { Environment } from "../platform/variable.ts";
 import { createLifecycleLog, Verbosity } from "../platform/log.ts";
 import { stopSignal } from "../platform/stop_signal.ts";
-import type { TaskName } from "../core/schedule/tasks.ts";
 import { type MetricsEndpoint, metricsPlace, serveMetrics } from "../platform/telemetry/endpoint.ts";
+import type { Environment } from "../platform/variable.ts";
 import { startWatchdog } from "../platform/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";

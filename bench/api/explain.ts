@@ -1,14 +1,14 @@
 import { drizzle } from "drizzle-orm/postgres-js";
-import { systemClock } from "../../platform/clock.ts";
 import { readConfig } from "../../core/config.ts";
 import type { Actor, Context } from "../../core/context.ts";
 import { listDocuments } from "../../core/incident/document/list.ts";
 import { listIncidents } from "../../core/incident/incident/list.ts";
-import { createLog } from "../../platform/log.ts";
 import { searchAll } from "../../core/incident/search/search.ts";
 import { listTasks } from "../../core/incident/task/list.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
 import * as schema from "../../drizzle/schema/index.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { createLog } from "../../platform/log.ts";
 import { BenchError } from "../support.ts";
 import { email, type Size } from "./data.ts";
 import { words } from "./requests.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { chooseFreePort } from "../../cli/up/ports.ts";
-import { BenchError, firstLine, installPackages, root, startProgram, type Started } from "../support.ts";
+import { BenchError, firstLine, installPackages, root, type Started, startProgram } from "../support.ts";
 
 const python = "/usr/bin/python3";
 const packages = ["fastapi", "uvicorn", "sqlalchemy", "psycopg2", "uvloop", "httptools"];

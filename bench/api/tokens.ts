@@ -1,10 +1,10 @@
-import { systemClock } from "../../platform/clock.ts";
-import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../platform/log.ts";
 import { signToken } from "../../core/auth/token/issue.ts";
 import { Keys } from "../../core/auth/token/keys.ts";
+import { readConfig } from "../../core/config.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { token } from "../../drizzle/schema/index.ts";
+import { systemClock } from "../../platform/clock.ts";
+import { createLog } from "../../platform/log.ts";
 import { email } from "./data.ts";
 
 /** Access tokens of the first `count` people, none of them an admin, as svc itself would have issued them today. */

@@ -1,7 +1,7 @@
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../platform/log.ts";
 import type { Plugins } from "../../core/plugin/choose.ts";
 import type { Database } from "../../drizzle/client.ts";
+import { createLog } from "../../platform/log.ts";
 import type { TestClock } from "../../tests/support/clock.ts";
 import { taskContextOf } from "../../tests/support/domain/task_context.ts";
 import type { TaskContext } from "../../worker/task.ts";

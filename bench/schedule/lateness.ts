@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import bossPackage from "../../node_modules/pg-boss/package.json" with { type: "json" };
 import { openSql } from "../../drizzle/client.ts";
+import bossPackage from "../../node_modules/pg-boss/package.json" with { type: "json" };
 import * as support from "../support.ts";
 import { residentMegabytes } from "./memory.ts";
 

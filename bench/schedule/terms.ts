@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { sha256 } from "../../platform/secret.ts";
 import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { type Database, openDatabase } from "../../drizzle/client.ts";
 import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
+import { sha256 } from "../../platform/secret.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";

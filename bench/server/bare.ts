@@ -1,6 +1,6 @@
-import { createLog } from "../../platform/log.ts";
-import { schemaStatus } from "../../drizzle/revision/status.ts";
 import { openDatabase } from "../../drizzle/client.ts";
+import { schemaStatus } from "../../drizzle/revision/status.ts";
+import { createLog } from "../../platform/log.ts";
 import { shared } from "../../server/health/shared.ts";
 import { usualHeaders } from "../../server/http/security_headers.ts";
 

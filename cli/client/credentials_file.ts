@@ -2,8 +2,8 @@ import { Database } from "bun:sqlite";
 import * as fs from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
-import type { Environment } from "../../platform/variable.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { type Credentials, formatCredentials, NO_CREDENTIALS, parseCredentials } from "./credentials.ts";
 
 /** How long a process waits for others that write the file: each of them needs a few milliseconds. */

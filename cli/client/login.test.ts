@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { Interrupted, UsageError } from "../errors.ts";
-import { fakeToken, FakeServer } from "../testing/fake_server.ts";
+import { FakeServer, fakeToken } from "../testing/fake_server.ts";
 import { configHome, fakeTerminal, type TestIo, testIo } from "../testing/io.ts";
 import { credentialsPath, readCredentials } from "./credentials_file.ts";
 import { login } from "./login.ts";

@@ -1,3 +1,7 @@
+import { InvalidInput, SvcError } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { printable } from "../text.ts";
 import { type Challenge, readChallenge, UnusableToken } from "./answer.ts";
 import { reasonNotToOpen } from "./browser.ts";
 import { type Entry, withEntry } from "./credentials.ts";
@@ -9,10 +13,6 @@ import type { Server } from "./server.ts";
 import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
 import { type AccessToken, readToken } from "./token.ts";
 import { localTime } from "./when.ts";
-import { UsageError } from "../errors.ts";
-import type { Io } from "../io.ts";
-import { printable } from "../text.ts";
-import { InvalidInput, SvcError } from "../../platform/errors.ts";
 
 export interface LoginOptions {
   user?: string;

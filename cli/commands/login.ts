@@ -1,5 +1,5 @@
-import { localTime } from "../client/when.ts";
 import { clientArgs } from "../client/args.ts";
+import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({

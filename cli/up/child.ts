@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Environment } from "../../platform/variable.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { ownCommand } from "../../platform/own_command.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { LogFile } from "./log_file.ts";
 import { root } from "./settings.ts";
 

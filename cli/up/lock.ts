@@ -1,8 +1,8 @@
 import { Database } from "bun:sqlite";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { ConfigurationError, Conflict, SvcError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { Conflict, ConfigurationError, SvcError } from "../../platform/errors.ts";
 import type { RunningTrial } from "../trial.ts";
 
 /** The lock of a data directory. */

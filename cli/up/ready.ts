@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
 import { and, eq, gt } from "drizzle-orm";
-import { Unavailable } from "../../platform/errors.ts";
 import { behindNow, databaseClock } from "../../core/schedule/database_clock.ts";
 import { goneSeconds } from "../../core/schedule/heartbeat.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { worker } from "../../drizzle/schema/index.ts";
+import { Unavailable } from "../../platform/errors.ts";
 
 const deadlineSeconds = 60;
 const pauseMilliseconds = 25;

@@ -1,9 +1,9 @@
 import { join, resolve } from "node:path";
-import { hostInUrl } from "../../platform/address.ts";
 import { type Config, readConfig } from "../../core/config.ts";
-import type { Environment } from "../../platform/variable.ts";
+import { hostInUrl } from "../../platform/address.ts";
 import { readEnvironment } from "../../platform/environment.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { isLoopback } from "../../trial/idp/loopback.ts";
 import { chooseFreePort } from "./ports.ts";
 

@@ -1,10 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Child, type ChildOptions, startChild } from "./child.ts";
-import { untilReady, untilWorks } from "./ready.ts";
-import type { Progress } from "./report.ts";
-import type { Settings } from "./settings.ts";
 import { variables } from "../../core/config.ts";
 import { init } from "../../core/populate/init.ts";
 import { openDatabase } from "../../drizzle/client.ts";
@@ -16,6 +12,10 @@ import { Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { exampleData } from "../../trial/example/data.ts";
 import { loadExample } from "../../trial/example/load.ts";
+import { type Child, type ChildOptions, startChild } from "./child.ts";
+import { untilReady, untilWorks } from "./ready.ts";
+import type { Progress } from "./report.ts";
+import type { Settings } from "./settings.ts";
 
 /** The server answers held polls and closes its connections before it ends; the provider has nothing to finish. */
 const serverGraceSeconds = 7;

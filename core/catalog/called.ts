@@ -1,5 +1,5 @@
-import type { Actor } from "../context.ts";
 import { Forbidden } from "../../platform/errors.ts";
+import type { Actor } from "../context.ts";
 import type { Reasons } from "./reason.ts";
 
 type Called = Reasons & { email: string | null };

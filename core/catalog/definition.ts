@@ -1,7 +1,7 @@
 import { getTableColumns, isNull } from "drizzle-orm";
 import { definition, definitionTerm } from "../../drizzle/schema/index.ts";
-import { type Link, linkedIds, setLinks, toTerm } from "./link.ts";
 import { parseProse } from "../../platform/text.ts";
+import { type Link, linkedIds, setLinks, toTerm } from "./link.ts";
 import { byText, type Resource } from "./resource.ts";
 import { comesFromSource } from "./source.ts";
 

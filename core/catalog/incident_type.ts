@@ -8,8 +8,8 @@ import {
   type visibilities,
 } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
-import { keepTargets } from "./link.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
+import { keepTargets } from "./link.ts";
 import { byText, type Resource } from "./resource.ts";
 
 /** An incident of the type gets a document of this resource type, made from the text of this one. */

@@ -5,12 +5,12 @@ import {
   individualIncidentType,
   individualTerm,
 } from "../../drizzle/schema/index.ts";
-import { mayKnow } from "../incident/visibility/visibility.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
-import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "./reason.ts";
 import { parseName } from "../../platform/text.ts";
 import { parseUserName } from "../auth/user/field.ts";
+import { mayKnow } from "../incident/visibility/visibility.ts";
 import { onlyAdminsCall } from "./called.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
+import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists, releaseFromTombstones } from "./release.ts";
 import { byText, type Resource } from "./resource.ts";
 

@@ -1,13 +1,13 @@
 import { and, eq } from "drizzle-orm";
 import { individual } from "../../drizzle/schema/index.ts";
-import type { PluginContext } from "../plugin/context.ts";
 import { Unavailable } from "../../platform/errors.ts";
+import { canonicalUserName } from "../auth/user/name.ts";
 import { mayKnow, type Reader } from "../incident/visibility/visibility.ts";
-import { nameByAddress } from "./person/person.ts";
 import { callPlugin } from "../plugin/call.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import { nameByAddress } from "./person/person.ts";
 import { onCall } from "./rotation/on_call.ts";
 import { rosterSlug } from "./rotation/rotation.ts";
-import { canonicalUserName } from "../auth/user/name.ts";
 import type { Service } from "./service.ts";
 
 /** `id` is null for somebody whom the reader knows from the plugin alone. */

@@ -1,10 +1,10 @@
 import { and, eq } from "drizzle-orm";
+import { Forbidden } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
 import type { Actor } from "../context.ts";
 import type { PluginContext } from "../plugin/context.ts";
-import { Forbidden } from "../../platform/errors.ts";
-import { unlessReferredTo } from "./reference.ts";
 import { getRecord } from "./get.ts";
+import { unlessReferredTo } from "./reference.ts";
 import { type CatalogTable, type Columns, noSuch, type Resource } from "./resource.ts";
 import { unlessListed } from "./source.ts";
 

@@ -2,12 +2,12 @@ import type { SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { SelectResultFields } from "drizzle-orm/query-builders/select.types";
 import type { Transaction } from "../../drizzle/client.ts";
+import { Forbidden, NotFound, type SvcError } from "../../platform/errors.ts";
+import { nameLength, parseText } from "../../platform/text.ts";
 import type { AuditAction, AuditEvent } from "../audit.ts";
 import type { Actor } from "../context.ts";
-import { Forbidden, NotFound, type SvcError } from "../../platform/errors.ts";
 import type { Reader } from "../incident/visibility/visibility.ts";
 import type { List } from "../list/page.ts";
-import { nameLength, parseText } from "../../platform/text.ts";
 
 // Terminology. The catalog is what there is before an incident: people, teams, services, types, priorities, terms,
 // definitions, applications. A resource is one kind of record of it: a table, and what belongs to its rows in others

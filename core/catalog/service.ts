@@ -1,10 +1,10 @@
 import { getTableColumns } from "drizzle-orm";
 import { service } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
-import type { PluginRegistry } from "../plugin/registry.ts";
-import { rosterSlug, type Rotation, rotationColumn, setRotation } from "./rotation/rotation.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
+import type { PluginRegistry } from "../plugin/registry.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
+import { type Rotation, rosterSlug, rotationColumn, setRotation } from "./rotation/rotation.ts";
 
 const { search, ...row } = getTableColumns(service);
 const columns = { ...row, rotation: rotationColumn(service.id) };

@@ -1,10 +1,10 @@
 import { getTableColumns } from "drizzle-orm";
 import { team, teamIncidentPriority, teamIncidentType, teamTerm } from "../../drizzle/schema/index.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
-import { type ReasonLinks, reasonColumns, type Reasons, setReasons } from "./reason.ts";
 import { descriptionLength, parseName, parseText } from "../../platform/text.ts";
 import { parseUserName } from "../auth/user/field.ts";
 import { onlyAdminsCall } from "./called.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "./link.ts";
+import { type ReasonLinks, type Reasons, reasonColumns, setReasons } from "./reason.ts";
 import { releaseFromLists } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 

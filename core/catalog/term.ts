@@ -1,8 +1,8 @@
 import { and, eq, getTableColumns, isNull, or, sql } from "drizzle-orm";
 import { definitionTerm, documentTerm, individualTerm, teamTerm, term } from "../../drizzle/schema/index.ts";
 import { Forbidden } from "../../platform/errors.ts";
-import { linkedIds, toDefinition } from "./link.ts";
 import { parseName } from "../../platform/text.ts";
+import { linkedIds, toDefinition } from "./link.ts";
 import { releaseFromDefinitions } from "./release.ts";
 import { byText, type Item, type Resource } from "./resource.ts";
 import { comesFromSource, lockSource } from "./source.ts";

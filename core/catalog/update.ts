@@ -1,6 +1,6 @@
 import { and, eq } from "drizzle-orm";
-import type { Actor, Context } from "../context.ts";
 import { Conflict } from "../../platform/errors.ts";
+import type { Actor, Context } from "../context.ts";
 import { getRecord } from "./get.ts";
 import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } from "./resource.ts";
 import { unlessTaken } from "./taken.ts";

@@ -2,9 +2,9 @@ import { and, eq, lte, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { idempotencyKey } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
-import type { Context } from "../context.ts";
 import { InProgress, InvalidInput, KeyReused } from "../../platform/errors.ts";
 import { sha256, toHex } from "../../platform/secret.ts";
+import type { Context } from "../context.ts";
 
 /** A write as its sender names it. */
 export interface KeyedRequest {

@@ -1,10 +1,10 @@
 import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import type { Actor, Context } from "../context.ts";
-import { InvalidInput } from "../../platform/errors.ts";
-import { type AnyReader, anyReader, type Reader } from "../incident/visibility/visibility.ts";
 import { kept } from "../../drizzle/kept.ts";
+import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
+import type { Actor, Context } from "../context.ts";
+import { type AnyReader, anyReader, type Reader } from "../incident/visibility/visibility.ts";
 import { type Key, type KeyKind, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 import { literal, newestMatches } from "./newest.ts";
 

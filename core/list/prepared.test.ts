@@ -3,9 +3,9 @@ import { eq, sql } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
-import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility/visibility.ts";
 import { rita } from "../../tests/support/domain/flow.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../incident/visibility/visibility.ts";
 import { type ListQuery, startPage } from "./page.ts";
 
 const member = { ...rita, user: "carol@example.com" };

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog, delivery } from "../../drizzle/schema/index.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { at, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { resendAllDead, resendDelivery } from "./resend.ts";
 
 let outbox: Outbox;

@@ -1,9 +1,9 @@
 import { and, asc, eq, gt } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
-import { audit } from "../audit.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Conflict, NotFound } from "../../platform/errors.ts";
+import { audit } from "../audit.ts";
 import { enqueue } from "./job.ts";
 
 type ResendContext = { db: Database; clock: Clock };

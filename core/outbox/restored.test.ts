@@ -1,22 +1,22 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { dump, type Format } from "../../drizzle/backup/dump.ts";
+import { restore } from "../../drizzle/backup/restore.ts";
 import { openDatabase } from "../../drizzle/client.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
+import { createLog } from "../../platform/log.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { createDatabaseOn, temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { createDatabaseOn, temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { dump, type Format } from "../../drizzle/backup/dump.ts";
-import { restore } from "../../drizzle/backup/restore.ts";
-import { upgrade } from "../../drizzle/revision/upgrade.ts";
+import { readConfig } from "../config.ts";
 import { attemptDelivery } from "../incident/delivery/attempt.ts";
 import { deliver } from "./deliver.ts";
 import { resendDelivery } from "./resend.ts";
-import { readConfig } from "../config.ts";
-import { createLog } from "../../platform/log.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {

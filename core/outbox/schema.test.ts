@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import { getConstructionPlans } from "pg-boss";
 import { openSql } from "../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../tests/support/database/database.ts";
-import { dropAll } from "../../drizzle/revision/drop.ts";
 import { canonicalSchema } from "../../drizzle/revision/canonical.ts";
 import { findDrift } from "../../drizzle/revision/check.ts";
+import { dropAll } from "../../drizzle/revision/drop.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../../tests/support/database/database.ts";
 
 /** What a database has of the schema of pg-boss. */
 async function bossSchema(url: string): Promise<string[]> {

@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { conversation, incident } from "../../drizzle/schema/index.ts";
+import { Refused } from "../../platform/errors.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeConversation, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../plugins/fake/plugins.ts";
 import { at, insertSecond, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
-import { Refused } from "../../platform/errors.ts";
 import { attemptDelivery } from "../incident/delivery/attempt.ts";
 import type { Outgoing } from "./deliver.ts";
 import { countDeliveries, listDeliveries } from "./list.ts";

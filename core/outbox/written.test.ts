@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { after } from "../../platform/clock.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { at, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
-import { after } from "../../platform/clock.ts";
 import { writtenSince } from "./written.ts";
 
 let outbox: Outbox;

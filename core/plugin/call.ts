@@ -5,8 +5,8 @@ import {
   type MethodAnswer,
   type MethodInput,
   type MethodName,
-  pluginMethods,
   type PluginType,
+  pluginMethods,
 } from "./methods.ts";
 
 /** A plugin that is chosen and set up. Only `callPlugin` calls its methods. */

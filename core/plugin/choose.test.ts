@@ -2,12 +2,12 @@ import { expect, test } from "bun:test";
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readConfig } from "../config.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
-import { choosePlugins } from "./choose.ts";
-import type { Context } from "../context.ts";
-import type { BuiltinDeps } from "./define.ts";
 import { noPlugins } from "../../tests/support/domain/plugins.ts";
+import { readConfig } from "../config.ts";
+import type { Context } from "../context.ts";
+import { choosePlugins } from "./choose.ts";
+import type { BuiltinDeps } from "./define.ts";
 import { createRegistry } from "./registry.ts";
 
 const silent = () => {};

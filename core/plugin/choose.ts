@@ -1,12 +1,12 @@
-import type { Config } from "../config.ts";
-import type { Environment } from "../../platform/variable.ts";
-import { variables } from "../config.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Config } from "../config.ts";
+import { variables } from "../config.ts";
 import type { ActivePlugin } from "./call.ts";
 import { type InstalledPlugin, none } from "./check.ts";
 import type { BuiltinDeps } from "./define.ts";
 import { describeFault } from "./mask.ts";
-import { optionalMethods, pluginMethods, type PluginType, pluginTypes } from "./methods.ts";
+import { optionalMethods, type PluginType, pluginMethods, pluginTypes } from "./methods.ts";
 import type { PluginRegistry } from "./registry.ts";
 import { namesOf, readSettings, variableName } from "./settings.ts";
 

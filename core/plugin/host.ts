@@ -1,9 +1,9 @@
-import { pathToFileURL } from "node:url";
 import { writeFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import type { PluginDeps, PluginLog } from "./define.ts";
 import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
-import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import { outliveStrays } from "./strays.ts";
 
 // The program of the process in which a package of a third party runs. See package.ts.

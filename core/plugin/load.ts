@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import type { Environment } from "../../platform/variable.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { hasSourceTree } from "../../platform/own_command.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { PluginLog } from "./define.ts";
 import { describeFault, shown } from "./mask.ts";
 import { PluginPackage } from "./package.ts";

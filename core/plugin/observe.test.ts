@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { callPlugin } from "./call.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { attributeOf, startCollector } from "../../tests/support/collector.ts";
 import { valuesOf } from "../../tests/support/http/exposition.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
+import { callPlugin } from "./call.ts";
 import { observePlugins } from "./observe.ts";
 
 const incident = {

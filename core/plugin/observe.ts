@@ -1,7 +1,7 @@
+import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 import type { ActivePlugin, Around } from "./call.ts";
 import type { Plugins } from "./choose.ts";
 import type { PluginType } from "./methods.ts";
-import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 
 /** The same plugins; of each call to one it is told how long it took and what came of it. */
 export function observePlugins(plugins: Plugins, { meter, tracing }: Telemetry): Plugins {

@@ -1,5 +1,5 @@
-import type { Config } from "../config.ts";
 import type { Environment } from "../../platform/variable.ts";
+import type { Config } from "../config.ts";
 import { choosePlugins, type Plugins } from "./choose.ts";
 import type { BuiltinDeps, Plugin } from "./define.ts";
 import { loadPackages } from "./load.ts";

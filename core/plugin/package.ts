@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 import type { PluginDeps, PluginLog } from "./define.ts";
-import { pluginMethods, type PluginType } from "./methods.ts";
+import { type PluginType, pluginMethods } from "./methods.ts";
 import { PluginProcess, ProcessEnded, type ProcessOptions } from "./process.ts";
 import type { Described } from "./protocol.ts";
 

@@ -1,6 +1,6 @@
 import { Value } from "@sinclair/typebox/value";
-import type { Environment } from "../../platform/variable.ts";
 import { bunProgram } from "../../platform/own_command.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { PluginLog } from "./define.ts";
 import { type Fault, fromHost, type Request, type ToHost } from "./protocol.ts";
 

@@ -1,7 +1,7 @@
 import { OptionalKind, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { readValue, variables } from "../config.ts";
 import type { Environment } from "../../platform/variable.ts";
+import { readValue, variables } from "../config.ts";
 
 /** One thing that can be set of a plugin. */
 export interface Setting {

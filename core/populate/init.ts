@@ -1,7 +1,7 @@
-import { createDatabase } from "../../drizzle/revision/create_database.ts";
 import { openDatabase } from "../../drizzle/client.ts";
-import { type ChangeOptions, upgrade, type UpgradeResult } from "../../drizzle/revision/upgrade.ts";
-import { populate, type Populated } from "./populate.ts";
+import { createDatabase } from "../../drizzle/revision/create_database.ts";
+import { type ChangeOptions, type UpgradeResult, upgrade } from "../../drizzle/revision/upgrade.ts";
+import { type Populated, populate } from "./populate.ts";
 
 export interface InitResult extends UpgradeResult, Populated {
   /** The database's name, if it was not there before. */

@@ -2,9 +2,9 @@ import { beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { openDatabase } from "../../drizzle/client.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { createEmptyTestDatabase, useDatabase } from "../../tests/support/database/database.ts";
-import { Unavailable } from "../../platform/errors.ts";
 import { populate } from "./populate.ts";
 
 const clock = new TestClock();

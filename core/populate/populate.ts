@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
+import { isPostgresError, operatorsError } from "../../drizzle/database_error.ts";
 import { costFormula, costFormulaRole, incidentPriority, incidentType } from "../../drizzle/schema/index.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import { isPostgresError, operatorsError } from "../../drizzle/database_error.ts";
 import { Conflict } from "../../platform/errors.ts";
 import { formula, incidentPriorities, incidentTypes, multipliers } from "./defaults.ts";
 

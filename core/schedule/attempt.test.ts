@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { after } from "../../platform/clock.ts";
 import { openDatabase } from "../../drizzle/client.ts";
 import { run, scheduledTask } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
-import { everySeconds, scheduleOf, steppingClock } from "../../tests/support/domain/schedule.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
+import { everySeconds, scheduleOf, steppingClock } from "../../tests/support/domain/schedule.ts";
 import { attemptClaim, type Claim, claimDue, claimNow } from "./claims.ts";
-import { finishRun } from "./runs.ts";
 import { usuallyWanted } from "./decide.ts";
+import { finishRun } from "./runs.ts";
 
 const client = useDatabase(4);
 let clock: TestClock;

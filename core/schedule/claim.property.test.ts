@@ -2,11 +2,11 @@ import { beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
 import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { after } from "../../platform/clock.ts";
-import { claimDue, type Claimed } from "./claims.ts";
+import { type Claimed, claimDue } from "./claims.ts";
 import { previousSlot } from "./slots.ts";
 import type { Timing } from "./tasks.ts";
 

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { run, scheduledTask } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { daily, everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
-import { after } from "../../platform/clock.ts";
 import { type Claim, claimDue, claimNow, lockTask } from "./claims.ts";
-import { finishRun } from "./runs.ts";
 import { pauseTask, resumeTask } from "./operate.ts";
+import { finishRun } from "./runs.ts";
 import type { TaskDefinition } from "./tasks.ts";
 
 const client = useDatabase(25);

@@ -1,14 +1,20 @@
+import { and, eq, lte, type SQL, sql } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { Conflict } from "../../platform/errors.ts";
 import { behindNow, type DatabaseClock } from "./database_clock.ts";
 import {
   covers,
   decide,
-  resultOf,
   type Running,
+  resultOf,
+  type Seen,
+  type SeenRow,
   see,
   seeing,
-  type Seen,
   seenOf,
-  type SeenRow,
   soonBehind,
   usuallyWanted,
   type Wanted,
@@ -16,12 +22,6 @@ import {
 } from "./decide.ts";
 import { catchUpSeconds, nextSlot } from "./slots.ts";
 import type { TaskDefinition } from "./tasks.ts";
-import { and, eq, lte, type SQL, sql } from "drizzle-orm";
-import { PgDialect } from "drizzle-orm/pg-core";
-import type { Database, Transaction } from "../../drizzle/client.ts";
-import { run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
-import { after } from "../../platform/clock.ts";
-import { Conflict } from "../../platform/errors.ts";
 
 /** What the verbs of the schedule work with. */
 export interface ScheduleContext {

@@ -1,11 +1,11 @@
-import type { DatabaseClock } from "./database_clock.ts";
-import { sendPrepared } from "./claims.ts";
-import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
-import type { TaskDefinition, Timing } from "./tasks.ts";
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
-import { run, type RunResult, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
+import { type RunResult, run, type runTriggers, scheduledTask } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
+import { sendPrepared } from "./claims.ts";
+import type { DatabaseClock } from "./database_clock.ts";
+import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
+import type { TaskDefinition, Timing } from "./tasks.ts";
 
 /** A run that somebody has claimed and that has not ended; its worker may be dead. */
 export interface Running {

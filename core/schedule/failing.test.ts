@@ -1,13 +1,13 @@
 import { beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
+import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../../tests/support/clock.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { claimNow } from "./claims.ts";
-import { run } from "../../drizzle/schema/index.ts";
-import { finishRun, putOff } from "./runs.ts";
 import { beat } from "./heartbeat.ts";
 import { pauseTask, resumeTask } from "./operate.ts";
+import { finishRun, putOff } from "./runs.ts";
 import { laggards, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 

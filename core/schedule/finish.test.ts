@@ -1,11 +1,11 @@
 import { beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { run, runFault } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { type Claim, claimNow, type ScheduleContext } from "./claims.ts";
 import { databaseClock } from "./database_clock.ts";
 import { finishRun, renewLease } from "./runs.ts";

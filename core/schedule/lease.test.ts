@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { run, runFault, team } from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { everySeconds, scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { type Claim, claimDue, claimNow } from "./claims.ts";

@@ -1,9 +1,3 @@
-import { audit } from "../audit.ts";
-import { readValue, variables } from "../config.ts";
-import { keyOf } from "../outbox/deliver.ts";
-import type { ScheduleContext } from "./claims.ts";
-import { databaseClock, databaseNow } from "./database_clock.ts";
-import { summaryTask, type TaskName } from "./tasks.ts";
 import { and, eq, gt, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import { openDatabase, type Transaction } from "../../drizzle/client.ts";
@@ -20,6 +14,12 @@ import {
 import { after, type Clock, systemClock } from "../../platform/clock.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
+import { audit } from "../audit.ts";
+import { readValue, variables } from "../config.ts";
+import { keyOf } from "../outbox/deliver.ts";
+import type { ScheduleContext } from "./claims.ts";
+import { databaseClock, databaseNow } from "./database_clock.ts";
+import { summaryTask, type TaskName } from "./tasks.ts";
 
 export type OperatorContext = Pick<ScheduleContext, "db" | "databaseClock" | "config"> & { clock: Clock };
 

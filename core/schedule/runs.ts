@@ -1,9 +1,9 @@
-import { type Claim, type ScheduleContext, sendPrepared } from "./claims.ts";
-import { behindNow } from "./database_clock.ts";
 import { and, eq, gt, gte, inArray, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run, runFault } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
+import { type Claim, type ScheduleContext, sendPrepared } from "./claims.ts";
+import { behindNow } from "./database_clock.ts";
 
 /** An item that the run could do nothing about, and why. */
 export interface Fault {

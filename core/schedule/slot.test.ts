@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { nextSlot, previousSlot, slotsBetween } from "./slots.ts";
 import { isTimeZone } from "../../platform/clock.ts";
+import { nextSlot, previousSlot, slotsBetween } from "./slots.ts";
 import type { Timing } from "./tasks.ts";
 
 const at = (text: string) => new Date(text);

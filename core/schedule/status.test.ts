@@ -7,9 +7,9 @@ import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { claimDue, claimNow } from "./claims.ts";
 import { cleanUp } from "./clean.ts";
 import { explain } from "./explain.ts";
-import { finishRun, putOff } from "./runs.ts";
 import { beat, signOff } from "./heartbeat.ts";
 import { pauseTask, resumeTask } from "./operate.ts";
+import { finishRun, putOff } from "./runs.ts";
 import { laggards, recentFaults, scheduleStatus } from "./status.ts";
 import { findTask } from "./tasks.ts";
 

@@ -1,12 +1,12 @@
+import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
+import { type RunResult, run, runFault, scheduledTask, worker } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import type { ScheduleContext } from "./claims.ts";
 import { databaseNow } from "./database_clock.ts";
 import { goneSeconds } from "./heartbeat.ts";
 import { type Fault, hasEnded } from "./runs.ts";
 import { dueSlots, nextSlot } from "./slots.ts";
 import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
-import { and, count, desc, eq, gt, gte, lte, max, min, type SQL, sql } from "drizzle-orm";
-import { run, runFault, type RunResult, scheduledTask, worker } from "../../drizzle/schema/index.ts";
-import { after } from "../../platform/clock.ts";
 
 type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 

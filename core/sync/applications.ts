@@ -1,6 +1,6 @@
 import { application } from "../../drizzle/schema/index.ts";
+import { type ApplicationFields, applications } from "../catalog/application.ts";
 import { type ApplicationItem, applicationItem } from "../plugin/methods.ts";
-import { applications, type ApplicationFields } from "../catalog/application.ts";
 import type { Followed } from "./keep.ts";
 
 /** For application-sync: what a source says of an application, and what a person may say, are the same. */

@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { document, documentContent, documentTerm, term } from "../../drizzle/schema/index.ts";
-import { ownTextSlug, type TextPlace } from "../incident/document/texts.ts";
 import { sha256, toHex } from "../../platform/secret.ts";
 import type { Vocabulary } from "../catalog/search_words/match.ts";
+import { ownTextSlug, type TextPlace } from "../incident/document/texts.ts";
 
 /** What was found in the text of a document. */
 export interface Finding {

@@ -1,9 +1,9 @@
 import type { TSchema } from "@sinclair/typebox";
 import { InvalidInput } from "../../platform/errors.ts";
+import { nameLength, parseText } from "../../platform/text.ts";
 import { readItem } from "../plugin/items.ts";
 import { shown } from "../plugin/mask.ts";
 import type { Fault } from "../schedule/runs.ts";
-import { nameLength, parseText } from "../../platform/text.ts";
 import type { Listed } from "./difference.ts";
 
 /** A list as far as sense can be made of it. */

@@ -1,11 +1,11 @@
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseInstant } from "../../platform/instant.ts";
-import { readItem } from "../plugin/items.ts";
-import { type DocumentTask, documentTask } from "../plugin/methods.ts";
-import type { TaskState, TaskStatus } from "../incident/task/status.ts";
-import { sameContent } from "../incident/task/write.ts";
 import { nameLength, parseProse, parseText } from "../../platform/text.ts";
 import { parseUserName } from "../auth/user/field.ts";
+import type { TaskState, TaskStatus } from "../incident/task/status.ts";
+import { sameContent } from "../incident/task/write.ts";
+import { readItem } from "../plugin/items.ts";
+import { type DocumentTask, documentTask } from "../plugin/methods.ts";
 
 /** A task as it stands in its document, with addresses in their canonical spelling, each once and sorted. */
 export interface FoundTask {

@@ -1,9 +1,9 @@
-import type { Config } from "../config.ts";
-import type { Outgoing } from "../outbox/deliver.ts";
 import { minuteText } from "../../platform/duration.ts";
 import { literally } from "../../platform/markdown.ts";
+import type { Config } from "../config.ts";
 import type { TaskStatus } from "../incident/task/status.ts";
 import { taskLine, taskSaid } from "../incident/task/write.ts";
+import type { Outgoing } from "../outbox/deliver.ts";
 
 /** Something that happened to a task in its document. */
 export interface TaskNotice {

@@ -1,7 +1,7 @@
 import { term } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
-import { type TermItem, termItem } from "../plugin/methods.ts";
 import { nameLength, parseName, parseProse, parseText } from "../../platform/text.ts";
+import { type TermItem, termItem } from "../plugin/methods.ts";
 import { keepDefinitions } from "./definitions.ts";
 import type { Followed } from "./keep.ts";
 

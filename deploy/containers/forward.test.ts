@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
+import { secondsUntilAsked } from "../../tests/support/http/sockets.ts";
 import { freePort } from "../../tests/support/process/stack.ts";
 import { until } from "../../tests/support/process/until.ts";
-import { secondsUntilAsked } from "../../tests/support/http/sockets.ts";
 import { forward } from "./forward.ts";
 
 /** What it passes on. That it chooses among several servers is tried with real ones, in tests/containers. */

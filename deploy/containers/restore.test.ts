@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { contentOf, temporaryDirectory, using } from "../../tests/support/database/backup.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
-import { upgrade } from "../../drizzle/revision/upgrade.ts";
 
 // docs/restore.md without an engine: its commands run in a folder that is as the container `tools` finds its own.
 

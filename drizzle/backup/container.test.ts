@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -9,7 +10,6 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { descendants, untilGone } from "../../tests/support/process/processes.ts";
 import { upgrade } from "../revision/upgrade.ts";

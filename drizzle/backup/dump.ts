@@ -1,14 +1,14 @@
-import type { Sql } from "../client.ts";
 import type { Clock } from "../../platform/clock.ts";
-import type { Environment } from "../../platform/variable.ts";
-import { isPostgresError, operatorsError } from "../database_error.ts";
 import { Conflict, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Sql } from "../client.ts";
+import { isPostgresError, operatorsError } from "../database_error.ts";
 import { type Revision, readRevisions } from "../revision/read.ts";
 import type { Applied } from "../revision/store.ts";
 import { dumpCustom } from "./dump_custom.ts";
 import { dumpPortable } from "./dump_portable.ts";
 import { isOurs, refuseIncomplete } from "./identity.ts";
-import { headsOfApplied, type Inventory, readEverything, readInventory, type Runner } from "./inventory.ts";
+import { headsOfApplied, type Inventory, type Runner, readEverything, readInventory } from "./inventory.ts";
 import type { OnProgress } from "./progress.ts";
 import { majorVersion, withSession } from "./session.ts";
 import { serverOf } from "./tool_process.ts";

@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
-import type { Environment } from "../../platform/variable.ts";
 import { Unavailable } from "../../platform/errors.ts";
-import type { DumpWork } from "./dump.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { quoted } from "../sql_text.ts";
+import type { DumpWork } from "./dump.ts";
 import { countRows, plainName, type Runner, tableName } from "./inventory.ts";
 import { checkArchive } from "./restore_custom.ts";
 import { appendSeal, readSeal } from "./seal.ts";

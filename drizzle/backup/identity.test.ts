@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -8,14 +9,13 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { readRevisions } from "../revision/read.ts";
-import { quoted } from "../sql_text.ts";
 import { revisionTable } from "../revision/store.ts";
 import { upgrade } from "../revision/upgrade.ts";
+import { quoted } from "../sql_text.ts";
 import { dump } from "./dump.ts";
 import { tablesOf } from "./identity.ts";
 import { restore } from "./restore.ts";

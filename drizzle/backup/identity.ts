@@ -1,8 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
 import { inOrder } from "../revision/graph.ts";
 import type { Revision } from "../revision/read.ts";
-import { fold } from "../sql_text.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
+import { fold } from "../sql_text.ts";
 import { type Runner, tableName } from "./inventory.ts";
 
 /** An applied revision, as a database or a backup records it. */

@@ -1,8 +1,8 @@
 import type { Sql } from "../client.ts";
 import { headsOf, type Node } from "../revision/graph.ts";
 import { withParents } from "../revision/plan.ts";
-import { quoted } from "../sql_text.ts";
 import { type Applied, toApplied } from "../revision/store.ts";
+import { quoted } from "../sql_text.ts";
 
 export interface Table {
   schema: string;

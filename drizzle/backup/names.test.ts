@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -9,10 +10,9 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
-import { quoted } from "../sql_text.ts";
 import { upgrade } from "../revision/upgrade.ts";
+import { quoted } from "../sql_text.ts";
 import { dump } from "./dump.ts";
 import { restore } from "./restore.ts";
 

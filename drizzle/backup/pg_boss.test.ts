@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
 import { PgBoss } from "pg-boss";
+import { bossOptions, deliveryQueue, recipientQueue } from "../../core/outbox/job.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { createDatabaseOn, temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
-import { bossOptions, deliveryQueue, recipientQueue } from "../../core/outbox/job.ts";
 import { findDrift } from "../revision/check.ts";
 import { dropAll } from "../revision/drop.ts";
 import { upgrade } from "../revision/upgrade.ts";

@@ -2,7 +2,6 @@ import { type FileHandle, open } from "node:fs/promises";
 import { promisify } from "node:util";
 import { type ZlibOptions, zstdDecompress } from "node:zlib";
 import { InvalidInput } from "../../platform/errors.ts";
-import { areObjects, areTexts, parseJson } from "./shape.ts";
 import {
   blockBytes,
   endMark,
@@ -13,6 +12,7 @@ import {
   type PortableHeader,
   type PortableSummary,
 } from "./portable_file.ts";
+import { areObjects, areTexts, parseJson } from "./shape.ts";
 
 export interface PortableContent {
   header: PortableHeader;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod } from "node:fs/promises";
 import { join } from "node:path";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -9,12 +10,11 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump } from "./dump.ts";
-import { restore, type RestoreOptions } from "./restore.ts";
+import { type RestoreOptions, restore } from "./restore.ts";
 
 let debian: DebianServer;
 beforeAll(async () => {

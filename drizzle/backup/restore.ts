@@ -1,27 +1,27 @@
 import type { BigIntStats } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import type { Sql } from "../client.ts";
-import type { Environment } from "../../platform/variable.ts";
-import { isPostgresError, operatorsError } from "../database_error.ts";
-import { holdRestored } from "./hold_deliveries.ts";
 import { Conflict, InvalidInput, SvcError, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Sql } from "../client.ts";
+import { isPostgresError, operatorsError } from "../database_error.ts";
 import { whenFree } from "../revision/apply.ts";
 import { type DatabaseDescription, dropEverything } from "../revision/drop.ts";
 import { settings, withLock } from "../revision/lock.ts";
 import { type Revision, readRevisions } from "../revision/read.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import type { Backup, Format } from "./dump.ts";
-import { fileError } from "./file_error.ts";
 import { provideExtensions } from "./extensions.ts";
+import { fileError } from "./file_error.ts";
+import { holdRestored } from "./hold_deliveries.ts";
 import { refuseIncomplete } from "./identity.ts";
 import {
   countRows,
   type Extension,
   plainName,
-  readRevisionRows,
   type Runner,
-  tableName,
+  readRevisionRows,
   type TableRows,
+  tableName,
 } from "./inventory.ts";
 import { portableMagic } from "./portable_file.ts";
 import type { OnProgress } from "./progress.ts";

@@ -1,5 +1,5 @@
-import type { Environment } from "../../platform/variable.ts";
 import { InvalidInput } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { copyIn, countLines } from "./copy.ts";
 import { plainName, type Runner, tableName } from "./inventory.ts";

@@ -1,12 +1,12 @@
 import { Conflict } from "../../platform/errors.ts";
 import { inOrder } from "../revision/graph.ts";
 import type { Revision } from "../revision/read.ts";
-import { quoted } from "../sql_text.ts";
-import { installTriggers } from "../revision/triggers.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { revisionTable } from "../revision/store.ts";
+import { installTriggers } from "../revision/triggers.ts";
+import { quoted } from "../sql_text.ts";
 import { copyIn } from "./copy.ts";
-import { copyTarget, plainName, readInventory, type Runner, type Table, tableName } from "./inventory.ts";
+import { copyTarget, plainName, type Runner, readInventory, type Table, tableName } from "./inventory.ts";
 import { clearTheWay, refreshViews, setSequences } from "./loading.ts";
 import { type PortableContent, readPortable, verifyPortable } from "./portable_reader.ts";
 import type { OnProgress } from "./progress.ts";

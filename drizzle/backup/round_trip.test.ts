@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmod, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   contentOf,
   createDatabaseOn,
@@ -9,16 +10,15 @@ import {
   temporaryDirectory,
   using,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { dropAll } from "../revision/drop.ts";
 import { upgrade } from "../revision/upgrade.ts";
-import { dump, type DumpOptions, type Format } from "./dump.ts";
+import { type DumpOptions, dump, type Format } from "./dump.ts";
 import { readPortable, verifyPortable } from "./portable_reader.ts";
 import { PortableWriter } from "./portable_writer.ts";
-import { restore, type RestoreOptions } from "./restore.ts";
+import { type RestoreOptions, restore } from "./restore.ts";
 
 let debian: DebianServer;
 let embedded: string;

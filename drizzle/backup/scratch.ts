@@ -1,12 +1,12 @@
+import { Conflict } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 import type { Sql } from "../client.ts";
 import { errorCode } from "../database_error.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { canonicalSchema } from "../revision/canonical.ts";
 import type { Revision } from "../revision/read.ts";
 import { ask } from "../revision/session.ts";
-import { literal, quoted } from "../sql_text.ts";
 import { installTriggers } from "../revision/triggers.ts";
-import { sha256Hex } from "../../platform/secret.ts";
+import { literal, quoted } from "../sql_text.ts";
 import type { Runner } from "./inventory.ts";
 import { makeTables } from "./restore_portable.ts";
 

@@ -1,6 +1,6 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { fold } from "../sql_text.ts";
 import { wordsOf } from "../revision/statements.ts";
+import { fold } from "../sql_text.ts";
 
 /**
  * The SQL script that pg_restore writes for the rows of an archive: statements and COPY blocks. A block is a statement

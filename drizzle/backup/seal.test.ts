@@ -2,13 +2,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { zstdCompressSync } from "node:zlib";
+import { TestClock } from "../../tests/support/clock.ts";
 import {
   createDatabaseOn,
   hostileRevisions,
   insertHostileRows,
   temporaryDirectory,
 } from "../../tests/support/database/backup.ts";
-import { TestClock } from "../../tests/support/clock.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { dump, type Format } from "./dump.ts";

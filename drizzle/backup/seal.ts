@@ -1,7 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { InvalidInput } from "../../platform/errors.ts";
-import { areObjects, areTexts, parseJson } from "./shape.ts";
 import type { Extension, TableRows } from "./inventory.ts";
+import { areObjects, areTexts, parseJson } from "./shape.ts";
 
 /**
  * What svc writes after the last byte of pg_dump's archive. pg_restore never reads that far, so the file stays an

@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Encryption } from "../connection/address.ts";
-import type { Sql } from "../client.ts";
-import type { Environment } from "../../platform/variable.ts";
 import { InvalidInput, Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Sql } from "../client.ts";
+import type { Encryption } from "../connection/address.ts";
 import { commandIn, engineEnvironment, type ServerAddress } from "./container.ts";
 import { fileError } from "./file_error.ts";
 import type { Tool } from "./tools.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import type { Environment } from "../../platform/variable.ts";
 import { Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { type Container, containerAt, type ServerAddress, versionIn } from "./container.ts";
 
 export type ToolName = "pg_dump" | "pg_restore";

@@ -1,7 +1,7 @@
+import { Unavailable } from "../../platform/errors.ts";
+import { operatorsError } from "../database_error.ts";
 import { isPooled, whichBackend } from "./pooler.ts";
 import { primaryOf, type Sql } from "./sql.ts";
-import { operatorsError } from "../database_error.ts";
-import { Unavailable } from "../../platform/errors.ts";
 
 // SVC_DATABASE_URL may be the address of a pooler, which lends a connection for no longer than a transaction. What needs
 // PostgreSQL itself goes by SVC_DATABASE_DIRECT_URL: LISTEN, the lock of schema changes, settings that last, COPY.

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
-import { addressesOf } from "./hosts.ts";
 import { whyUnreadable } from "../../platform/unreadable.ts";
 import { databaseUrlPattern } from "../../platform/variable.ts";
+import { addressesOf } from "./hosts.ts";
 
 /** For a ConfigurationError. */
 export const databaseMissing =

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { until } from "../../tests/support/process/until.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
+import { until } from "../../tests/support/process/until.ts";
 import {
   type Database,
   type DatabaseClient,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { until, within } from "../../tests/support/process/until.ts";
 import { type Replicas, startReplicas } from "../../tests/support/database/replicas.ts";
+import { until, within } from "../../tests/support/process/until.ts";
 import { NoPrimary } from "./primary.ts";
 import { openSql, primaryOf, type Sql } from "./sql.ts";
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { openDatabase } from "../client.ts";
-import { team } from "../schema/index.ts";
 import { attributeOf, startCollector } from "../../tests/support/collector.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { valuesOf } from "../../tests/support/http/exposition.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
+import { openDatabase } from "../client.ts";
+import { team } from "../schema/index.ts";
 import { watchPools } from "./telemetry.ts";
 
 let database: TestDatabase;

@@ -1,6 +1,6 @@
 import type { Meter } from "@opentelemetry/api";
-import type { PoolWatch } from "./watch.ts";
 import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
+import type { PoolWatch } from "./watch.ts";
 
 /** Characters; what is longer carries rows. */
 const longestText = 2000;

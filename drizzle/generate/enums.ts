@@ -1,6 +1,6 @@
 import { isSubsequence } from "./compare.ts";
-import type { Plan } from "./plan.ts";
 import { literal, qualified, quote, shown, tableKey } from "./names.ts";
+import type { Plan } from "./plan.ts";
 import type { EnumType } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
 

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql as raw } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
-import * as schema from "../schema/index.ts";
 import { snapshotFor, tripDatabase } from "../../tests/support/database/round_trip.ts";
+import * as schema from "../schema/index.ts";
 import { generate, generateBetween } from "./index.ts";
 
 const { trip, between } = tripDatabase();

@@ -1,3 +1,4 @@
+import { InvalidInput } from "../../platform/errors.ts";
 import { alterColumns } from "./columns.ts";
 import { compare } from "./compare.ts";
 import type { Way } from "./convert.ts";
@@ -11,7 +12,6 @@ import { alterSequences } from "./sequences.ts";
 import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
 import { suggestRenames } from "./suggest.ts";
 import { oneLine, type Statement, write } from "./write.ts";
-import { InvalidInput } from "../../platform/errors.ts";
 
 export { parseRename, type Rename } from "./rename.ts";
 export type { Snapshot } from "./snapshot.ts";

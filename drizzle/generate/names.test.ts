@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { sql as raw } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
-import { openSql } from "../client.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { snapshotFor, tripDatabase } from "../../tests/support/database/round_trip.ts";
+import { openSql } from "../client.ts";
 import { downgrade } from "../revision/downgrade.ts";
-import { shownName } from "../sql_text.ts";
 import { upgrade } from "../revision/upgrade.ts";
+import { shownName } from "../sql_text.ts";
 import { generateBetween } from "./index.ts";
 import { emptyLike } from "./snapshot.ts";
 

@@ -1,6 +1,6 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
 import { missing } from "./compare.ts";
+import { givenName, qualified, quote, renameIn, tableKey } from "./names.ts";
 import type { Column, Schema, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
 import { type Statement, statement } from "./write.ts";

@@ -1,9 +1,9 @@
+import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode, isPostgresError } from "../database_error.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
 import { settings } from "./lock.ts";
-import { lossGuard, lossRefusal, losingStatements } from "./loss.ts";
+import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { composeMessage, type Message, send } from "./message.ts";
 import type { Revision } from "./read.ts";

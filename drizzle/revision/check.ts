@@ -1,7 +1,7 @@
-import { openSql } from "../connection/sql.ts";
-import { operatorsError } from "../database_error.ts";
 import { SvcError, Unavailable } from "../../platform/errors.ts";
 import { hasSourceTree } from "../../platform/own_command.ts";
+import { openSql } from "../connection/sql.ts";
+import { operatorsError } from "../database_error.ts";
 import { canonicalSchema, difference } from "./canonical.ts";
 import { pendingSql } from "./create.ts";
 import { inOrder } from "./graph.ts";

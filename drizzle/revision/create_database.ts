@@ -1,6 +1,6 @@
+import { Unavailable } from "../../platform/errors.ts";
 import { openSql } from "../client.ts";
 import { errorCode, operatorsError } from "../database_error.ts";
-import { Unavailable } from "../../platform/errors.ts";
 import { quoted } from "../sql_text.ts";
 import { ask } from "./session.ts";
 

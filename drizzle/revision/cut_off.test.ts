@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openSql } from "../client.ts";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
+import { openSql } from "../client.ts";
 import { readApplied } from "./store.ts";
 
 test("a process that is gone takes its statement with it: nobody waits for that, and it is not done", async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { openSql, type Sql } from "../client.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { openSql, type Sql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
 import { lockKey } from "./lock.ts";
 import { downgradeScript } from "./script.ts";

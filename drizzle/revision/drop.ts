@@ -1,8 +1,8 @@
+import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
-import { Conflict } from "../../platform/errors.ts";
-import { whenFree } from "./apply.ts";
 import { literal } from "../sql_text.ts";
+import { whenFree } from "./apply.ts";
 import { withLock } from "./lock.ts";
 import { ask } from "./session.ts";
 

@@ -1,5 +1,5 @@
-import { errorCode, isPostgresError, operatorsError } from "../database_error.ts";
 import { SvcError } from "../../platform/errors.ts";
+import { errorCode, isPostgresError, operatorsError } from "../database_error.ts";
 import type { Statement } from "./statements.ts";
 
 /** What is known of a step that failed. */

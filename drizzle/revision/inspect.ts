@@ -1,5 +1,5 @@
-import { sha256Hex } from "../../platform/secret.ts";
 import { InvalidInput } from "../../platform/errors.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 import { descendantsOf, findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
 import { readRevisions } from "./read.ts";
 import { ask } from "./session.ts";

@@ -1,8 +1,8 @@
 import { hostname } from "node:os";
-import { openSql, type Sql } from "../connection/sql.ts";
-import { refusePooler } from "../connection/database_address.ts";
-import { operatorsError } from "../database_error.ts";
 import { Conflict, Unavailable } from "../../platform/errors.ts";
+import { refusePooler } from "../connection/database_address.ts";
+import { openSql, type Sql } from "../connection/sql.ts";
+import { operatorsError } from "../database_error.ts";
 
 /** Any number that no one else uses: `pg_locks` shows it, so an operator can see who holds it. */
 export const lockKey = 7_798_563;

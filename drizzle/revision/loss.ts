@@ -1,10 +1,10 @@
+import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
+import { errorCode } from "../database_error.ts";
+import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
 import { triggers } from "../triggers/index.ts";
 import { nameAt } from "./additive.ts";
-import { errorCode } from "../database_error.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { type Loss, marksIn, readMarks } from "./marks.ts";
-import { literal, nameParts, quoted, shownName } from "../sql_text.ts";
 import { type Statement, splitStatements, wordsOf } from "./statements.ts";
 
 /** A statement, and what it would lose if there is something to lose. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { openSql } from "../client.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { openSql } from "../client.ts";
 import { tryOrders } from "./merge.ts";
 
 const base = testRevision("1", [], "create table t (id int, a int, b int)");

@@ -1,5 +1,5 @@
 import type { Sql } from "../connection/sql.ts";
-import { lossGuard, losingStatements } from "./loss.ts";
+import { losingStatements, lossGuard } from "./loss.ts";
 import { type Statement, splitStatements } from "./statements.ts";
 
 /** A revision's SQL as it is sent, so that a failure can be found in the file it came from. */

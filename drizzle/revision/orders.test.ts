@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { openSql } from "../client.ts";
-import { canonicalSchema } from "./canonical.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { openSql } from "../client.ts";
+import { canonicalSchema } from "./canonical.ts";
 import { downgrade } from "./downgrade.ts";
 import { inOrder, withAncestors } from "./graph.ts";
 import type { Revision } from "./read.ts";

@@ -1,6 +1,6 @@
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
-import { descendantsOf, findRevision, headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
 import { sha256Hex } from "../../platform/secret.ts";
+import { descendantsOf, findRevision, headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
 import type { Revision } from "./read.ts";
 import type { Applied } from "./store.ts";
 

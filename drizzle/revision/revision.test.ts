@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { generateDrizzleJson, generateMigration } from "drizzle-kit/api";
-import { openSql } from "../client.ts";
-import * as schema from "../schema/index.ts";
+import { sha256Hex } from "../../platform/secret.ts";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
-import { sha256Hex } from "../../platform/secret.ts";
+import { openSql } from "../client.ts";
+import * as schema from "../schema/index.ts";
 import { headsOf, inOrder } from "./graph.ts";
 import { readRevisions } from "./read.ts";
 import { upgrade } from "./upgrade.ts";

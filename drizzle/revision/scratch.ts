@@ -1,8 +1,8 @@
+import { Unavailable } from "../../platform/errors.ts";
 import { openSql, type Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
-import { Unavailable } from "../../platform/errors.ts";
-import { setUp } from "./session.ts";
 import { quoted } from "../sql_text.ts";
+import { setUp } from "./session.ts";
 
 /**
  * Creates an empty database beside the one that `url` names, and drops it afterwards.

@@ -1,13 +1,14 @@
 import { Conflict, InvalidInput } from "../../platform/errors.ts";
+import { literal } from "../sql_text.ts";
 import { changesSettings } from "./apply.ts";
 import { refuseNoWay } from "./downgrade.ts";
 import { findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
-import { literal } from "../sql_text.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { isHead, planDowngrade, planUpgrade } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";
+import { ask } from "./session.ts";
 import {
   type Applied,
   forgetScript,
@@ -16,8 +17,6 @@ import {
   revisionColumns,
   revisionTable,
 } from "./store.ts";
-
-import { ask } from "./session.ts";
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
 interface ScriptOptions {

@@ -1,5 +1,5 @@
-import { openSql, type Sql } from "../connection/sql.ts";
 import { isPooled, whichBackend } from "../connection/pooler.ts";
+import { openSql, type Sql } from "../connection/sql.ts";
 import { operatorsError } from "../database_error.ts";
 import { settings } from "./lock.ts";
 

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { Database } from "../client.ts";
 import { Conflict } from "../../platform/errors.ts";
+import type { Database } from "../client.ts";
 import { headsOf } from "./graph.ts";
 import { withParents } from "./plan.ts";
 import { type Revision, readRevisions } from "./read.ts";

@@ -1,6 +1,6 @@
+import { sha256Hex } from "../../platform/secret.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
-import { sha256Hex } from "../../platform/secret.ts";
 import { literal } from "../sql_text.ts";
 import type { Manifest, Revision } from "./read.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { openSql, type Sql } from "../client.ts";
-import { triggers } from "../triggers/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../tests/support/database/database.ts";
 import { until } from "../../tests/support/process/until.ts";
+import { openSql, type Sql } from "../client.ts";
+import { triggers } from "../triggers/index.ts";
 import { installTriggers, syncTriggers } from "./triggers.ts";
 
 let database: TestDatabase;

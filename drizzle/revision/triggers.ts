@@ -1,6 +1,6 @@
 import type { Sql } from "../connection/sql.ts";
-import { triggerPrefix, type Trigger, triggers as ourTriggers } from "../triggers/index.ts";
 import { literal } from "../sql_text.ts";
+import { triggers as ourTriggers, type Trigger, triggerPrefix } from "../triggers/index.ts";
 import { type StepOptions, whenFree } from "./apply.ts";
 
 export interface SyncResult {

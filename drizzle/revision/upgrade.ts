@@ -1,6 +1,6 @@
+import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { type After, applyUp, finishInterrupted } from "./apply.ts";
 import { headsOf, inOrder } from "./graph.ts";
 import { withLock } from "./lock.ts";

@@ -1,5 +1,5 @@
-import { boolean, check, index, integer, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { sql } from "drizzle-orm";
+import { boolean, check, index, integer, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { editable, id, idOf, oneOf } from "./columns.ts";
 import { service } from "./service.ts";
 import { searchVector } from "./types.ts";

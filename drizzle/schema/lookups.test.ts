@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { randomOf } from "../../trial/example/random.ts";
 import { mayReadIncident } from "../../core/incident/visibility/visibility.ts";
 import { parseUrl, urlLength } from "../../platform/text.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { randomOf } from "../../trial/example/random.ts";
 import type { Transaction } from "../client.ts";
 import { document, incident } from "./index.ts";
 

@@ -1,6 +1,6 @@
 import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import type { TelemetryConfig } from "./variables.ts";
 import type { Log } from "../log.ts";
+import type { TelemetryConfig } from "./variables.ts";
 
 /** `name=value`, comma-separated, with percent-encoded values (W3C Baggage); the variables' pattern has let them pass. */
 export function pairsOf(text: string | undefined): [string, string][] {

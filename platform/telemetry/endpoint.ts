@@ -1,7 +1,7 @@
 import { hostInUrl } from "../address.ts";
-import { type TelemetryConfig, telemetryVariables } from "./variables.ts";
 import { SvcError } from "../errors.ts";
 import { providersOf } from "./providers.ts";
+import { type TelemetryConfig, telemetryVariables } from "./variables.ts";
 
 /** Where /metrics is served. */
 export interface MetricsPlace {

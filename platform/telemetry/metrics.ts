@@ -4,10 +4,10 @@ import { PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
 import type { Resource } from "@opentelemetry/resources";
 import { MeterProvider, MetricReader, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
 import { version } from "../../package.json" with { type: "json" };
-import type { TelemetryConfig } from "./variables.ts";
 import type { Log } from "../log.ts";
 import { collectorOf, toldOnce } from "./collector.ts";
 import type { MetricProvider } from "./providers.ts";
+import type { TelemetryConfig } from "./variables.ts";
 
 /** Collects when it is asked, and not by itself. */
 class AskedReader extends MetricReader {

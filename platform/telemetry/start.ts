@@ -1,11 +1,11 @@
 import { defaultResource, resourceFromAttributes } from "@opentelemetry/resources";
-import type { TelemetryConfig } from "./variables.ts";
 import type { Log } from "../log.ts";
 import { challengeCounter } from "./challenges.ts";
 import { pairsOf } from "./collector.ts";
 import { observeProcess } from "./process.ts";
 import type { MetricProvider } from "./providers.ts";
 import type { Program, Telemetry } from "./telemetry.ts";
+import type { TelemetryConfig } from "./variables.ts";
 
 /** For what is left at the end; the collector may be down. */
 const flushMilliseconds = 2000;

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../log.ts";
 import { attributeOf, type Span, startCollector } from "../../tests/support/collector.ts";
 import { startTestTelemetry } from "../../tests/support/telemetry.ts";
+import { createLog } from "../log.ts";
 import { pairsOf } from "./collector.ts";
 import { openTelemetry } from "./telemetry.ts";
 

@@ -1,8 +1,8 @@
 import type { Attributes, Meter } from "@opentelemetry/api";
-import type { TelemetryConfig } from "./variables.ts";
 import type { Log } from "../log.ts";
 import type { ChallengeOutcome } from "./challenges.ts";
 import { providersOf } from "./providers.ts";
+import type { TelemetryConfig } from "./variables.ts";
 
 /*
  * Vocabulary of this folder

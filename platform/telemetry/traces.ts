@@ -1,13 +1,13 @@
 import {
   type Attributes,
-  context,
   type Context,
+  context,
   ROOT_CONTEXT,
   type Span,
   SpanKind,
   SpanStatusCode,
-  trace,
   type Tracer,
+  trace,
 } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -22,11 +22,11 @@ import {
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace-base";
 import { version } from "../../package.json" with { type: "json" };
-import type { TelemetryConfig } from "./variables.ts";
 import type { Log } from "../log.ts";
 import { collectorOf, toldOnce } from "./collector.ts";
 import type { Tracing, Work, WorkSpan } from "./telemetry.ts";
 import { parseTraceParent } from "./trace_parent.ts";
+import type { TelemetryConfig } from "./variables.ts";
 
 /** Spans that wait for the collector; those beyond are lost. */
 const queuedSpans = 2048;

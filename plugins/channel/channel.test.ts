@@ -3,7 +3,7 @@ import { asc, eq } from "drizzle-orm";
 import { callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import { conversation, conversationMessage, incident } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;

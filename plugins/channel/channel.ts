@@ -1,10 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { and, eq } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { channelSlug } from "../../core/outbox/reach.ts";
 import { defineBuiltin, type Message } from "../../core/plugin.ts";
 import { conversation, conversationMessage } from "../../drizzle/schema/index.ts";
+import { Conflict } from "../../platform/errors.ts";
 
 /**
  * An incident's own channel, in our database. Who reads it is decided by who reads the incident, so nobody needs to be

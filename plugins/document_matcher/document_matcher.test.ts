@@ -10,7 +10,7 @@ import {
   incident,
   term,
 } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;

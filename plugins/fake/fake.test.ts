@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { callPlugin } from "../../core/plugin/call.ts";
-import { pluginMethods, type PluginType, pluginTypes } from "../../core/plugin/methods.ts";
+import { type PluginType, pluginMethods, pluginTypes } from "../../core/plugin/methods.ts";
 import * as fakes from "./fakes.ts";
 import { pluginsOf } from "./plugins.ts";
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { literally } from "../../platform/markdown.ts";
 import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import {
@@ -10,7 +9,8 @@ import {
   participantGroupMember,
   team,
 } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { literally } from "../../platform/markdown.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 import { startMailServer, type TestMailServer, textOf } from "../../tests/support/smtp.ts";
 

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
-import { Conflict, Refused } from "../../platform/errors.ts";
-import { plain } from "../../platform/markdown.ts";
 import { addressOf, mayBeTold, recipientsOf } from "../../core/incident/participant/addresses.ts";
 import { type CallContext, defineBuiltin, type IncidentFacts, type Message } from "../../core/plugin.ts";
+import { Conflict, Refused } from "../../platform/errors.ts";
+import { plain } from "../../platform/markdown.ts";
 import { createPost, type Mail } from "./post.ts";
 import { mailServerOf } from "./server.ts";
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { callPlugin } from "../../core/plugin/call.ts";
 import type { IncidentFacts } from "../../core/plugin.ts";
 import { participantGroup, team } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;

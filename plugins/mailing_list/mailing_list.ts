@@ -1,10 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { and, asc, eq, inArray, or, sql } from "drizzle-orm";
 import type { Context } from "../../core/context.ts";
-import { Conflict } from "../../platform/errors.ts";
 import { mailingListSlug } from "../../core/incident/participant/addresses.ts";
 import { defineBuiltin, type PersonFacts, type TeamFacts } from "../../core/plugin.ts";
 import { individual, participantGroup, participantGroupMember, team } from "../../drizzle/schema/index.ts";
+import { Conflict } from "../../platform/errors.ts";
 
 /** What an answer may hold. */
 const mostMembers = 10_000;

@@ -1,10 +1,10 @@
 import { and, eq, sql } from "drizzle-orm";
-import { longestContent } from "../../core/incident/document/content.ts";
 import type { Context } from "../../core/context.ts";
+import { longestContent } from "../../core/incident/document/content.ts";
+import { document, documentContent } from "../../drizzle/schema/index.ts";
 import { Conflict, NotFound } from "../../platform/errors.ts";
 import { sha256 } from "../../platform/secret.ts";
 import { parseText } from "../../platform/text.ts";
-import { document, documentContent } from "../../drizzle/schema/index.ts";
 
 export interface Content {
   text: string;

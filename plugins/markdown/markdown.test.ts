@@ -4,7 +4,7 @@ import { type ActivePlugin, callPlugin } from "../../core/plugin/call.ts";
 import type { DocumentFacts } from "../../core/plugin.ts";
 import { document, documentContent, task } from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;

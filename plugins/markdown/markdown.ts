@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { longestContent } from "../../core/incident/document/content.ts";
-import { NotFound } from "../../platform/errors.ts";
 import { defineBuiltin } from "../../core/plugin.ts";
+import { NotFound } from "../../platform/errors.ts";
 import { readContent, removeContent, replaceContent, startContent } from "./content.ts";
 import { tasksSince } from "./tasks.ts";
 import { fillTemplate } from "./template.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { fromMarkdown } from "mdast-util-from-markdown";
 import fc from "fast-check";
+import { fromMarkdown } from "mdast-util-from-markdown";
 import { parseTasks } from "./parse.ts";
 import { fillTemplate } from "./template.ts";
 

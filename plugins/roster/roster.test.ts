@@ -11,7 +11,7 @@ import {
   teamIncidentPriority,
   teamTerm,
 } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../tests/support/domain/plugins.ts";
 
 let its: PluginTest;

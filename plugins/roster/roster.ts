@@ -1,9 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { eq } from "drizzle-orm";
-import { matchIncident } from "../../core/incident/incident/match.ts";
-import { defineBuiltin } from "../../core/plugin.ts";
 import { onCall } from "../../core/catalog/rotation/on_call.ts";
 import { rosterSlug, rotationColumn } from "../../core/catalog/rotation/rotation.ts";
+import { matchIncident } from "../../core/incident/incident/match.ts";
+import { defineBuiltin } from "../../core/plugin.ts";
 import {
   individual,
   individualIncidentPriority,

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
-import { Unavailable } from "../../platform/errors.ts";
 import { type ApplicationItem, definePlugin, type UnreadableItem } from "../../core/plugin.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { isRecord, orUnreadable, recordIn, textIn } from "./parse.ts";
 import { type Location, nameOf } from "./read.ts";
 import { openSource, sourceSettings } from "./settings.ts";

@@ -1,6 +1,6 @@
 import { extname } from "node:path";
-import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import type { UnreadableItem } from "../../core/plugin.ts";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
 import { type CsvRecord, parseCsv, rowFault } from "./csv.ts";
 import { type Content, type Location, nameOf } from "./read.ts";
 

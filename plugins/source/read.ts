@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { open, stat } from "node:fs/promises";
-import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 import type { PluginDeps } from "../../core/plugin.ts";
+import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 
 /** What one location may cost us. */
 export const limits = { bytes: 10_000_000, milliseconds: 10_000, redirects: 5 };

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
-import type { Context } from "../../core/context.ts";
 import { readConfig } from "../../core/config.ts";
+import type { Context } from "../../core/context.ts";
 import { callPlugin } from "../../core/plugin/call.ts";
 import { choosePlugins } from "../../core/plugin/choose.ts";
 import { createRegistry } from "../../core/plugin/registry.ts";

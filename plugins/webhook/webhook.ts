@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
-import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { type CallContext, definePlugin, type IncidentFacts, type PluginDeps } from "../../core/plugin.ts";
+import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 
 const milliseconds = 10_000;

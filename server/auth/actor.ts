@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
+import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Actor } from "../../core/context.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
-import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Deps } from "../deps.ts";
 import { refuseCondition } from "../http/etag.ts";
 import { refuseOtherMedia } from "../http/json.ts";

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
-import { isLoopbackHost } from "../../platform/address.ts";
 import type { Config } from "../../core/config.ts";
+import { isLoopbackHost } from "../../platform/address.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 
 /**

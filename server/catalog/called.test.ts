@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import * as schema from "../../drizzle/schema/index.ts";
-import { insertRow } from "../../tests/support/http/catalog.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 

@@ -5,8 +5,8 @@ import { lockSource } from "../../core/catalog/source.ts";
 import { keepTasks } from "../../core/sync/document_tasks.ts";
 import * as schema from "../../drizzle/schema/index.ts";
 import { somebodyWaits } from "../../tests/support/database/blocked.ts";
-import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 

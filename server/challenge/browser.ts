@@ -2,8 +2,6 @@ import { Elysia, t } from "elysia";
 import { decideChallenge } from "../../core/auth/challenge/decide.ts";
 import { findOpened, openChallenge } from "../../core/auth/challenge/open.ts";
 import { type Challenge, stateOf } from "../../core/auth/challenge/state.ts";
-import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../platform/errors.ts";
-import { RateLimit } from "../../platform/rate_limit.ts";
 import {
   findSession,
   isCsrfToken,
@@ -13,6 +11,8 @@ import {
   signInSession,
   signOutSession,
 } from "../../core/auth/session/session.ts";
+import { Conflict, Forbidden, NotFound, TooManyRequests } from "../../platform/errors.ts";
+import { RateLimit } from "../../platform/rate_limit.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { isLookAhead, requireForm, requireOwnOrigin } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, spyOn, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { openSql } from "../../drizzle/client.ts";
-import { until } from "../../tests/support/process/until.ts";
 import {
   decide,
   newChallenge,
@@ -10,6 +9,7 @@ import {
   type TestChallenge,
   type TestServer,
 } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 // Two processes' worth of server on one database: a decision at one must reach whoever waits at the other.
 let first: TestServer;

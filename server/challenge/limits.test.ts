@@ -1,10 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { createChallenge } from "../../core/auth/challenge/create.ts";
 import { KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
+import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
 import { TooManyRequests } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
-import { challenge as challengeTable } from "../../drizzle/schema/index.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import {
   decide,
@@ -13,6 +12,7 @@ import {
   startTestServer,
   type TestServer,
 } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 describe("limits", () => {
   test("a challenge polled too fast: 429 with Retry-After, then all is well", async () => {

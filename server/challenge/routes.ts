@@ -1,19 +1,19 @@
 import type { Server } from "bun";
 import { Elysia, status, t } from "elysia";
 import { createChallenge } from "../../core/auth/challenge/create.ts";
+import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
 import {
   type PollContext,
   type PollOutcome,
   pollChallenge,
   pollFromMemory,
 } from "../../core/auth/challenge/poll.ts";
-import { addressScope } from "../../platform/address.ts";
-import { GenerationLimit, KnownChallenges, OpenChallenges } from "../../core/auth/challenge/limits.ts";
+import { canonicalUserName } from "../../core/auth/user/name.ts";
 import { databaseAnswer } from "../../drizzle/database_answer.ts";
+import { addressScope } from "../../platform/address.ts";
 import { InvalidInput, NotFound, SvcError, TooManyRequests } from "../../platform/errors.ts";
 import { RateLimit } from "../../platform/rate_limit.ts";
 import { sha256Hex } from "../../platform/secret.ts";
-import { canonicalUserName } from "../../core/auth/user/name.ts";
 import { tokenCookie } from "../auth/actor.ts";
 import { refuseOtherSites, requireOwnHost } from "../auth/origin.ts";
 import { addressOf, type Deps } from "../deps.ts";

@@ -4,11 +4,11 @@ import { keyOfText } from "../../core/incident/steps/make_documents.ts";
 import { document, event, flowStep, incident } from "../../drizzle/schema/index.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertEmptyIncident } from "../../tests/support/http/participants.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 // What becomes of a document whose plugin gave no answer in time when its incident was reported: its record stays, and
 // waits for its text.

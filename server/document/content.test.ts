@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { document, documentContent, event, incident, participant } from "../../drizzle/schema/index.ts";
-import { insertIncident, type IncidentIds } from "../../tests/support/domain/incident.ts";
+import { type IncidentIds, insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog, document, event, incidentTypeTemplate, task } from "../../drizzle/schema/index.ts";
-import { insertTask } from "../../tests/support/http/task.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { insertTask } from "../../tests/support/http/task.ts";
 
 let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -6,8 +6,8 @@ import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 import { oncePerKey } from "../http/idempotency.ts";
-import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../http/schema.ts";
+import { incidentParams } from "../incident/model.ts";
 import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };

@@ -1,7 +1,7 @@
 import { t } from "elysia";
 import { nameLength } from "../../platform/text.ts";
-import { incidentDetail } from "../incident/model.ts";
 import { closed } from "../http/schema.ts";
+import { incidentDetail } from "../incident/model.ts";
 
 export const retried = t.Optional(
   t.Object(

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { retryFlow } from "../../core/incident/flow/retry.ts";
-import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
+import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
 let server: TestServer;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
-import { reasonOf } from "../../drizzle/database_error.ts";
 import { type DatabaseState, isDiskFull, isReadOnly, type KeyState, keyState } from "../../core/readiness.ts";
+import { reasonOf } from "../../drizzle/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../drizzle/revision/status.ts";
 import type { Deps } from "../deps.ts";
 import { shared } from "./shared.ts";

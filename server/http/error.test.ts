@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { Elysia, t } from "elysia";
-import { createLog } from "../../platform/log.ts";
 import { openDatabase } from "../../drizzle/client.ts";
+import { createLog } from "../../platform/log.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { errorAnswer, faultOf } from "./error.ts";
 

@@ -3,9 +3,9 @@ import { ValueErrorType } from "@sinclair/typebox/errors";
 import { t } from "elysia";
 import { errorCode, reasonOf } from "../../drizzle/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
-import type { FailureLog } from "./log.ts";
-import { BodyTooLarge, WrongMediaType } from "./json.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
+import { BodyTooLarge, WrongMediaType } from "./json.ts";
+import type { FailureLog } from "./log.ts";
 
 const statuses: Record<SvcError["code"], number> = {
   invalid_input: 400,

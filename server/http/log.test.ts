@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { until } from "../../tests/support/process/until.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 test("the log has the status that was answered, also of what was refused", async () => {
   await using server = await startTestServer();

@@ -1,5 +1,5 @@
-import { Elysia } from "elysia";
 import { expect, test } from "bun:test";
+import { Elysia } from "elysia";
 import { routeTable } from "./route_table.ts";
 
 test("what varies is in braces, and a path with two spellings is two rows", () => {

@@ -1,5 +1,5 @@
 import { type SchemaOptions, Type } from "@sinclair/typebox";
-import { t, type TSchema } from "elysia";
+import { type TSchema, t } from "elysia";
 import { largestLimit, longestQuery, rankedMatches } from "../../core/list/page.ts";
 
 // What the schemas of all resources share. Objects are closed: a name that nobody knows is an error, also in what we say.

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
 import { newChallenge, poll, signInToken, type TestServer } from "../../tests/support/http/server.ts";
+import { errorPage } from "../process/error_page.ts";
 import { proxyTrust } from "./address.ts";
 import { SecurityHeaders } from "./security_headers.ts";
-import { errorPage } from "../process/error_page.ts";
 
 const { server } = useFrontEnd();
 

@@ -6,8 +6,8 @@ import {
   participantRole,
   recommendation,
 } from "../../drizzle/schema/index.ts";
-import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
 
 let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {

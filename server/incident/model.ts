@@ -4,10 +4,9 @@ import type { IncidentDetail } from "../../core/incident/incident/get.ts";
 import type { Incident } from "../../core/incident/incident/incident.ts";
 import type { IncidentQuery } from "../../core/incident/incident/list.ts";
 import type { IncidentFields } from "../../core/incident/lifecycle/update.ts";
+import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
 import { parseInstant } from "../../platform/instant.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
-import { flowStepStates, incidentStatuses, visibilities } from "../../drizzle/schema/index.ts";
-import { personView } from "../participant/model.ts";
 import {
   closed,
   id,
@@ -21,6 +20,7 @@ import {
   readOnly,
   version,
 } from "../http/schema.ts";
+import { personView } from "../participant/model.ts";
 
 const title = t.String({ minLength: 1, maxLength: nameLength });
 const description = t.String({ maxLength: descriptionLength });

@@ -1,11 +1,11 @@
 import { Elysia, status, t } from "elysia";
-import { runFlowWithin } from "../../core/incident/steps/run.ts";
 import { getIncident } from "../../core/incident/incident/get.ts";
 import { listIncidents } from "../../core/incident/incident/list.ts";
 import { removeIncident } from "../../core/incident/lifecycle/remove.ts";
 import { reportIncident } from "../../core/incident/lifecycle/report.ts";
-import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { updateIncident } from "../../core/incident/lifecycle/update.ts";
+import { runFlowWithin } from "../../core/incident/steps/run.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";

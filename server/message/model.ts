@@ -1,8 +1,8 @@
 import { type Static, t } from "elysia";
 import type { Message } from "../../core/incident/message/message.ts";
 import { descriptionLength } from "../../platform/text.ts";
-import { personView } from "../participant/model.ts";
 import { closed, id, instant, listQuery, nullable, pageOf } from "../http/schema.ts";
+import { personView } from "../participant/model.ts";
 
 export const messageView = t.Object(
   {

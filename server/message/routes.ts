@@ -1,13 +1,13 @@
 import { Elysia, status } from "elysia";
-import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { listMessages } from "../../core/incident/message/list.ts";
 import { say } from "../../core/incident/message/say.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 import { oncePerKey } from "../http/idempotency.ts";
-import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../http/schema.ts";
+import { incidentParams } from "../incident/model.ts";
 import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };

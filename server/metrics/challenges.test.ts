@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { noteWrongVerifier } from "../../core/auth/challenge/note.ts";
-import { createLog } from "../../platform/log.ts";
 import { csrfToken } from "../../core/auth/session/session.ts";
+import { createLog } from "../../platform/log.ts";
 import type { ChallengeOutcome } from "../../platform/telemetry/challenges.ts";
 import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";

@@ -3,11 +3,11 @@ import { eq } from "drizzle-orm";
 import { conversation, flowStep, participantGroup } from "../../drizzle/schema/index.ts";
 import { fakeChat, fakeConversation, fakeParticipantGroup } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { insertEmptyIncident } from "../../tests/support/http/participants.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 test("who joins is added to conversations and groups, and who leaves is taken out", async () => {
   const chat = fakeChat({ add: () => undefined, remove: () => undefined });

@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import { type Participant, shownRoles } from "../../core/incident/participant/participant.ts";
-import { nameLength } from "../../platform/text.ts";
 import { participantRoles } from "../../drizzle/schema/index.ts";
+import { nameLength } from "../../platform/text.ts";
 import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
 
 /** An individual wherever they have a part in something. */

@@ -1,8 +1,5 @@
 import { Elysia, type Static, status, t } from "elysia";
 import type { Actor } from "../../core/context.ts";
-import type { PluginContext } from "../../core/plugin/context.ts";
-import { runFlowWithin } from "../../core/incident/steps/run.ts";
-import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { assumeRole } from "../../core/incident/participant/assume.ts";
 import { getParticipant } from "../../core/incident/participant/get.ts";
 import { inviteParticipant } from "../../core/incident/participant/invite.ts";
@@ -11,13 +8,16 @@ import { listParticipants } from "../../core/incident/participant/list.ts";
 import type { Participant } from "../../core/incident/participant/participant.ts";
 import { removeParticipant } from "../../core/incident/participant/remove.ts";
 import { renounceRole } from "../../core/incident/participant/renounce.ts";
+import { runFlowWithin } from "../../core/incident/steps/run.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
+import type { PluginContext } from "../../core/plugin/context.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 import { oncePerKey } from "../http/idempotency.ts";
-import { incidentParams } from "../incident/model.ts";
 import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
+import { incidentParams } from "../incident/model.ts";
 import {
   endedRole,
   newParticipant,

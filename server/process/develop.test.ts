@@ -2,8 +2,8 @@ import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { chooseFreePort } from "../../cli/up/ports.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

@@ -1,5 +1,5 @@
-import { prettyFactory } from "pino-pretty";
 import { join } from "node:path";
+import { prettyFactory } from "pino-pretty";
 import { hostInUrl } from "../../platform/address.ts";
 import { stopSignal } from "../../platform/stop_signal.ts";
 import { errorPage } from "./error_page.ts";

@@ -1,5 +1,5 @@
-import type { SocketAddress } from "bun";
 import { connect, createServer, type Socket } from "node:net";
+import type { SocketAddress } from "bun";
 import { SvcError } from "../../platform/errors.ts";
 
 /** A client on a Unix socket is a program on this machine. */

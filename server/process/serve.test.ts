@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../tests/support/process/until.ts";
 import { appFolder, messagesIn, startServing } from "../../tests/support/http/serving.ts";
+import { until } from "../../tests/support/process/until.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

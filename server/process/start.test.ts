@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startServer } from "./start.ts";
 import type { StartOptions } from "./options.ts";
+import { startServer } from "./start.ts";
 
 const options: Omit<StartOptions, "app"> = {
   ...{

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
+import { parseConfig } from "../../core/config.ts";
 import { hostInUrl } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
-import { parseConfig } from "../../core/config.ts";
-import type { Environment } from "../../platform/variable.ts";
 import { readEnvironment } from "../../platform/environment.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { createLifecycleLog, type Log } from "../../platform/log.ts";
 import { onHangUp, stopSignal } from "../../platform/stop_signal.ts";
 import { type MetricsPlace, metricsPlace, serveMetrics } from "../../platform/telemetry/endpoint.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { startWatchdog } from "../../platform/watchdog.ts";
 import type { Operator } from "../app.ts";
 import { isElysia, loadApp } from "./load_app.ts";

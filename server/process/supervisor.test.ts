@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "bun:test";
 import { join } from "node:path";
-import { until } from "../../tests/support/process/until.ts";
-import { descendants } from "../../tests/support/process/processes.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
+import { descendants } from "../../tests/support/process/processes.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { Supervisor } from "./supervisor.ts";
 
 const folder = appFolder();

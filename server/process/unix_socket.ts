@@ -1,4 +1,4 @@
-import { type Stats, lstatSync, unlinkSync } from "node:fs";
+import { lstatSync, type Stats, unlinkSync } from "node:fs";
 import { connect } from "node:net";
 import { SvcError } from "../../platform/errors.ts";
 

@@ -1,4 +1,4 @@
-import { type FSWatcher, existsSync, statSync, watch } from "node:fs";
+import { existsSync, type FSWatcher, statSync, watch } from "node:fs";
 import { basename, dirname } from "node:path";
 
 /** An editor writes a file in several steps, and a checkout writes many files. */

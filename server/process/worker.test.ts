@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { chooseFreePort } from "../../cli/up/ports.ts";
 import { startCollector } from "../../tests/support/collector.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
-import { until } from "../../tests/support/process/until.ts";
 import { appFolder } from "../../tests/support/http/serving.ts";
+import { until } from "../../tests/support/process/until.ts";
 import { Worker } from "./worker.ts";
 
 const hour = 3_600_000;

@@ -1,8 +1,8 @@
 import { type Static, t } from "elysia";
 import type { Report } from "../../core/incident/report/report.ts";
 import { descriptionLength } from "../../platform/text.ts";
-import { personView } from "../participant/model.ts";
 import { closed, id, idText, instant, listQuery, pageOf } from "../http/schema.ts";
+import { personView } from "../participant/model.ts";
 
 const text = (description: string, minLength = 0) =>
   t.String({ minLength, maxLength: descriptionLength, description });

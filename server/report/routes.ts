@@ -1,14 +1,14 @@
 import { Elysia, status } from "elysia";
-import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { getReport } from "../../core/incident/report/get.ts";
 import { listReports } from "../../core/incident/report/list.ts";
 import { writeReport } from "../../core/incident/report/write.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
 import { oncePerKey } from "../http/idempotency.ts";
-import { incidentParams } from "../incident/model.ts";
 import { listQueryOf } from "../http/schema.ts";
+import { incidentParams } from "../incident/model.ts";
 import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };

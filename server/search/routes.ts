@@ -1,7 +1,7 @@
 import { Elysia, t } from "elysia";
-import { longestQuery } from "../../core/list/page.ts";
 import { mostFound, rankedOfType, searchAll } from "../../core/incident/search/search.ts";
 import { searchedTypes } from "../../core/incident/search/searched.ts";
+import { longestQuery } from "../../core/list/page.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";

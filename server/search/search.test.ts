@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import * as schema from "../../drizzle/schema/index.ts";
 import { rankedOfType } from "../../core/incident/search/search.ts";
 import { searchedTypes } from "../../core/incident/search/searched.ts";
+import * as schema from "../../drizzle/schema/index.ts";
 import type { Person } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { insertTask, insertTwoIncidents, type Place, places } from "../../tests/support/http/task.ts";

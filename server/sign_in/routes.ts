@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
-import { NotFound, Unauthenticated } from "../../platform/errors.ts";
 import { findSession, signInSession } from "../../core/auth/session/session.ts";
+import { NotFound, Unauthenticated } from "../../platform/errors.ts";
 import { readCookie, sessionCookie, sessionCookieName } from "../auth/cookie.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";

@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { eq } from "drizzle-orm";
 import { session } from "../../drizzle/schema/index.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
-import { expectRefused } from "../../tests/support/http/refusal.ts";
 import type { Misbehaviour } from "../../tests/support/http/issuer.ts";
+import { expectRefused } from "../../tests/support/http/refusal.ts";
 import {
   decide,
   newChallenge,

@@ -1,7 +1,7 @@
+import { canonicalUserName } from "../../core/auth/user/name.ts";
 import type { Config } from "../../core/config.ts";
 import type { Identity } from "../../core/context.ts";
 import { InvalidInput, Unauthenticated } from "../../platform/errors.ts";
-import { canonicalUserName } from "../../core/auth/user/name.ts";
 
 const longestGroup = 256;
 

@@ -1,10 +1,10 @@
 import { and, eq, gt } from "drizzle-orm";
 import * as client from "openid-client";
-import { after } from "../../platform/clock.ts";
 import type { Context } from "../../core/context.ts";
+import { signIn } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { ConfigurationError, SvcError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { looksLikeSecret, newSecret, sha256 } from "../../platform/secret.ts";
-import { signIn } from "../../drizzle/schema/index.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";

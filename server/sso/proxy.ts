@@ -1,6 +1,6 @@
 import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
-import type { Clock } from "../../platform/clock.ts";
 import type { Config } from "../../core/config.ts";
+import type { Clock } from "../../platform/clock.ts";
 import { ConfigurationError, Unauthenticated, Unavailable } from "../../platform/errors.ts";
 import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";

@@ -1,5 +1,5 @@
-import type { Identity } from "../../core/context.ts";
 import type { Session } from "../../core/auth/session/session.ts";
+import type { Identity } from "../../core/context.ts";
 
 /** How a browser's user is found out. */
 export type SingleSignOn = RedirectSignOn | HeaderSignOn;

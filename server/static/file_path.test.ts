@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import fc from "fast-check";
 import { join, sep } from "node:path";
+import fc from "fast-check";
 import { filePath } from "./file_path.ts";
 
 test.each([

@@ -1,7 +1,7 @@
 import { type Static, t } from "elysia";
 import { mostAssignees, type Task, type TaskFields } from "../../core/incident/task/task.ts";
-import { descriptionLength } from "../../platform/text.ts";
 import { taskStatuses } from "../../drizzle/schema/index.ts";
+import { descriptionLength } from "../../platform/text.ts";
 import {
   closed,
   id,

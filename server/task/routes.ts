@@ -1,11 +1,11 @@
 import { Elysia, status, t } from "elysia";
-import { seeIncident } from "../../core/incident/visibility/see.ts";
-import { parseInstant } from "../../platform/instant.ts";
 import { createTask } from "../../core/incident/task/create.ts";
 import { getTask } from "../../core/incident/task/get.ts";
 import { listTasks } from "../../core/incident/task/list.ts";
 import { removeTask } from "../../core/incident/task/remove.ts";
 import { updateTask } from "../../core/incident/task/update.ts";
+import { seeIncident } from "../../core/incident/visibility/see.ts";
+import { parseInstant } from "../../platform/instant.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";

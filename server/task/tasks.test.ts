@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { auditLog, document, event, individual, taskAssignee } from "../../drizzle/schema/index.ts";
-import { insertRow } from "../../tests/support/http/catalog.ts";
 import type { IncidentIds } from "../../tests/support/domain/incident.ts";
+import { insertRow } from "../../tests/support/http/catalog.ts";
+import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { insertTask } from "../../tests/support/http/task.ts";
-import { type IncidentServer, useIncidentServer } from "../../tests/support/http/incident_server.ts";
 
 let { server, admin, member, ids } = {} as IncidentServer;
 useIncidentServer((given) => {

@@ -1,15 +1,15 @@
 import { expect, test } from "bun:test";
 import { asc } from "drizzle-orm";
-import { after, systemClock } from "../../platform/clock.ts";
 import { rewind } from "../../core/schedule/operate.ts";
 import { run, worker } from "../../drizzle/schema/index.ts";
+import { after, systemClock } from "../../platform/clock.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { Connections } from "../../worker/connections.ts";
 import { DatabaseTime } from "../../worker/time.ts";
 import { work } from "../../worker/worker.ts";
 import { startOutbox } from "../support/domain/delivery.ts";
-import { until } from "../support/process/until.ts";
 import { everySeconds, runningClock } from "../support/domain/schedule.ts";
+import { until } from "../support/process/until.ts";
 
 test("a worker goes on after the database's clock jumps a day ahead and back, once an operator rewinds", async () => {
   await using outbox = await startOutbox();

@@ -3,15 +3,15 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
-import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { type Claim, claimDue } from "../../core/schedule/claims.ts";
 import { finishRun, renewLease, whileHeld } from "../../core/schedule/runs.ts";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { run } from "../../drizzle/schema/index.ts";
 import { TestClock } from "../support/clock.ts";
-import { descendants, untilGone } from "../support/process/processes.ts";
 import { everySeconds, scheduleOf } from "../support/domain/schedule.ts";
+import { descendants, untilGone } from "../support/process/processes.ts";
 
 setDefaultTimeout(120_000);
 

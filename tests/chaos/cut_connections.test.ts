@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { and, eq, isNotNull, sql } from "drizzle-orm";
-import { after } from "../../platform/clock.ts";
 import type { TaskName } from "../../core/schedule/tasks.ts";
 import {
   delivery,
@@ -10,6 +9,7 @@ import {
   run,
   scheduledTask,
 } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
 import { fakeConversation, fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { Connections } from "../../worker/connections.ts";
@@ -17,8 +17,8 @@ import { worksOf } from "../../worker/tasks/index.ts";
 import { DatabaseTime } from "../../worker/time.ts";
 import { work } from "../../worker/worker.ts";
 import { type Outbox, startOutbox } from "../support/domain/delivery.ts";
-import { until } from "../support/process/until.ts";
 import { runningClock } from "../support/domain/schedule.ts";
+import { until } from "../support/process/until.ts";
 
 /** Workers whose connections are all cut in the middle of a daily run: it is done all the same, and once. */
 

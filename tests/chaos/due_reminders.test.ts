@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { until } from "../support/process/until.ts";
 import { numbers } from "../support/domain/numbers.ts";
 import { countReminders, remindersDue } from "../support/domain/reminder_storm.ts";
 import { Storm, strayWriters } from "../support/domain/schedule_storm.ts";
+import { until } from "../support/process/until.ts";
 import { seed } from "../support/seed.ts";
 
 const wanted = { reports: 5000, tasks: 5000, people: 500, seconds: 40 };

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
-import { until } from "../support/process/until.ts";
 import { numbers } from "../support/domain/numbers.ts";
-import { seed } from "../support/seed.ts";
 import {
   Storm,
   stormPeriodMilliseconds,
   stormTasks,
   strayWriters,
 } from "../support/domain/schedule_storm.ts";
+import { until } from "../support/process/until.ts";
+import { seed } from "../support/seed.ts";
 
 /** Of all tasks; more of them take longer. */
 const slots = Number(process.env.SVC_TEST_SLOTS ?? 10_000);

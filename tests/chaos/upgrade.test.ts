@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { openSql } from "../../drizzle/client.ts";
 import { canonicalSchema } from "../../drizzle/revision/canonical.ts";
-import { createEmptyTestDatabase } from "../support/database/database.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { countFrames } from "../support/browser/frames.ts";
+import { createEmptyTestDatabase } from "../support/database/database.ts";
 import { testRevision } from "../support/database/revision.ts";
 
 /** Real processes that upgrade one database: killed, racing, in each other's way. */

@@ -3,8 +3,6 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
 import { accountOf } from "../support/containers/account.ts";
-import { Load } from "../support/containers/load.ts";
-import { pluginVariables, writeLoadFile } from "../support/containers/load_file.ts";
 import {
   buildImage,
   Compose,
@@ -13,6 +11,8 @@ import {
   saidBy,
   testImage,
 } from "../support/containers/containers.ts";
+import { Load } from "../support/containers/load.ts";
+import { pluginVariables, writeLoadFile } from "../support/containers/load_file.ts";
 import { until } from "../support/process/until.ts";
 
 /**

@@ -1,7 +1,6 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { productionIn, secrets } from "../support/containers/production.ts";
 import {
   buildImage,
   type Compose,
@@ -10,6 +9,7 @@ import {
   runName,
   saidBy,
 } from "../support/containers/containers.ts";
+import { productionIn, secrets } from "../support/containers/production.ts";
 import { until } from "../support/process/until.ts";
 
 /** An installation as compose.production.yaml makes it. */

@@ -2,16 +2,16 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { issueTokens } from "../../bench/api/tokens.ts";
-import { version } from "../../package.json" with { type: "json" };
 import { headsOf } from "../../drizzle/revision/graph.ts";
 import { readRevisions } from "../../drizzle/revision/read.ts";
+import { version } from "../../package.json" with { type: "json" };
 import { accountOf } from "../support/containers/account.ts";
+import { type Compose, docker, done, makeClone, runName } from "../support/containers/containers.ts";
 import { Load } from "../support/containers/load.ts";
 import { writeLoadFile } from "../support/containers/load_file.ts";
 import { productionIn, secrets } from "../support/containers/production.ts";
-import { type Compose, docker, done, makeClone, runName } from "../support/containers/containers.ts";
-import { until } from "../support/process/until.ts";
 import { testRevision } from "../support/database/revision.ts";
+import { until } from "../support/process/until.ts";
 
 /** docs/release.md, typed as it stands there while people work; each test goes on where the one before has ended. */
 

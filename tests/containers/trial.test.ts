@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
+import { signInAt } from "../support/browser/sign_in.ts";
 import { buildImage, Compose, docker, say } from "../support/containers/containers.ts";
 import { Program } from "../support/process/program.ts";
-import { signInAt } from "../support/browser/sign_in.ts";
 import { until } from "../support/process/until.ts";
 
 /** `docker compose up` in a fresh clone, as README tells it; each test goes on where the one before has ended. */

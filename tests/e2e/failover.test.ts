@@ -2,18 +2,18 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../platform/clock.ts";
 import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestBrowser } from "../support/browser/browser.ts";
-import { Program } from "../support/process/program.ts";
 import { ask } from "../support/browser/sign_in.ts";
+import { type Replicas, startReplicas } from "../support/database/replicas.ts";
+import { startTestIssuer } from "../support/http/issuer.ts";
+import { Program } from "../support/process/program.ts";
 import { freePort, listening } from "../support/process/stack.ts";
 import { until } from "../support/process/until.ts";
-import { startTestIssuer } from "../support/http/issuer.ts";
-import { type Replicas, startReplicas } from "../support/database/replicas.ts";
 
 /**
  * The primary of two synchronous PostgreSQL servers is killed under load and the standby is promoted (docs/scale.md,

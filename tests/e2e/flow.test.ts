@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { type DatabaseClient, openDatabase } from "../../drizzle/client.ts";
 import { conversation, flowStep } from "../../drizzle/schema/index.ts";
+import { insertIncident } from "../support/domain/incident.ts";
 import { freePort, listening, Stack } from "../support/process/stack.ts";
 import { until } from "../support/process/until.ts";
-import { insertIncident } from "../support/domain/incident.ts";
 
 /** What follows from an incident when the server that should do it ends: the next one does it. */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import { delivery } from "../../drizzle/schema/index.ts";
-import { until } from "../support/process/until.ts";
 import { addressOf, type MailWorld, people, startMailWorld } from "../support/domain/mail_world.ts";
+import { until } from "../support/process/until.ts";
 import { startMailServer, type TestMail, type TestMailServer, textOf, wordsOf } from "../support/smtp.ts";
 
 // What three tasks tell people, from two workers' processes to a real mail server that does not have a good day: of each

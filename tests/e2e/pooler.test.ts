@@ -2,19 +2,19 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../platform/clock.ts";
 import { deliver } from "../../core/outbox/deliver.ts";
 import { openDatabase, openSql, type Sql } from "../../drizzle/client.ts";
+import { systemClock } from "../../platform/clock.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestBrowser } from "../support/browser/browser.ts";
-import { createTestDatabase } from "../support/database/database.ts";
-import { Program } from "../support/process/program.ts";
 import { ask } from "../support/browser/sign_in.ts";
+import { createTestDatabase } from "../support/database/database.ts";
+import { type Pooler, startPgbouncer } from "../support/database/pgbouncer.ts";
+import { startTestIssuer } from "../support/http/issuer.ts";
+import { Program } from "../support/process/program.ts";
 import { freePort, listening } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
-import { startTestIssuer } from "../support/http/issuer.ts";
-import { type Pooler, startPgbouncer } from "../support/database/pgbouncer.ts";
 
 /** Two servers and a worker behind a real PgBouncer that lends two connections, for one transaction each (docs/scale.md). */
 

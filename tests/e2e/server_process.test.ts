@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { openSql } from "../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
 import { ask } from "../support/browser/sign_in.ts";
+import { createEmptyTestDatabase, createTestDatabase } from "../support/database/database.ts";
 import { freePort, listening, Stack } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 

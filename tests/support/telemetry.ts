@@ -1,7 +1,7 @@
 import { readConfig } from "../../core/config.ts";
-import type { Environment } from "../../platform/variable.ts";
 import { createLog } from "../../platform/log.ts";
 import { openTelemetry, type Telemetry } from "../../platform/telemetry/telemetry.ts";
+import type { Environment } from "../../platform/variable.ts";
 import { type Family, parseExposition } from "./http/exposition.ts";
 
 export interface TestTelemetry extends AsyncDisposable {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { trialUsers } from "../idp/users.ts";
 import { incidentPriorities, incidentTypes } from "../../core/populate/defaults.ts";
+import { trialUsers } from "../idp/users.ts";
 import { exampleData } from "./data.ts";
 
 const now = new Date("2026-11-20T12:00:00Z");

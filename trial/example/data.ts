@@ -1,9 +1,9 @@
-import { openScene } from "./scene.ts";
+import { people, states } from "./crowd.ts";
 import type { Example, ExampleDocument, ExampleEvent } from "./example.ts";
 import { groupMembers, openIncident, report } from "./opening.ts";
 import { papers } from "./papers.ts";
-import { people, states } from "./crowd.ts";
 import { type Planned, planIncidents } from "./plan.ts";
+import { openScene } from "./scene.ts";
 import { messages, reports } from "./talk.ts";
 import { type World, worldAt } from "./world.ts";
 

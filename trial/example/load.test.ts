@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { openDatabase } from "../../drizzle/client.ts";
+import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { document, incident, incidentType } from "../../drizzle/schema/index.ts";
 import { createTestDatabase, useDatabase } from "../../tests/support/database/database.ts";
-import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { exampleData } from "./data.ts";
 import { loadExample } from "./load.ts";
 

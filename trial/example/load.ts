@@ -1,9 +1,9 @@
 import { eq, getTableName, max, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import { populate } from "../../core/populate/populate.ts";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import * as tables from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
-import { populate } from "../../core/populate/populate.ts";
 import type { Example } from "./example.ts";
 import { loadIncidents } from "./load_incidents.ts";
 import { type Defaults, insertAll, linkRows, pairs } from "./rows.ts";

@@ -1,9 +1,9 @@
-import { hoursBefore } from "./time.ts";
 import type { Example, ExampleDocument, Links } from "./example.ts";
 import { applicationAddress, applicationSource, applications } from "./texts/applications.ts";
 import { calledTeams, experts, people, type TeamKey, teams } from "./texts/people.ts";
 import { references, templates } from "./texts/runbooks.ts";
-import { goneTerm, terms, termSource } from "./texts/terms.ts";
+import { goneTerm, termSource, terms } from "./texts/terms.ts";
+import { hoursBefore } from "./time.ts";
 
 export type Organisation = Pick<
   Example,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { contentOf, using } from "../../tests/support/database/backup.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { contentOf, using } from "../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { restoreExample } from "./restore.ts";
 

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { asc, count, eq, ne, sql } from "drizzle-orm";
 import { readConfig } from "../../core/config.ts";
-import { createLog } from "../../platform/log.ts";
 import { populate } from "../../core/populate/populate.ts";
 import type { Fault } from "../../core/schedule/runs.ts";
-import { useDatabase } from "../../tests/support/database/database.ts";
 import { incident, incidentCost } from "../../drizzle/schema/index.ts";
+import { createLog } from "../../platform/log.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { TestClock } from "../../tests/support/clock.ts";
+import { useDatabase } from "../../tests/support/database/database.ts";
 import { insertMany, prepareCosts } from "../../tests/support/domain/costs.ts";
 import { taskContextOf } from "../../tests/support/domain/task_context.ts";
 import type { TaskContext } from "../task.ts";

@@ -1,12 +1,12 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
-import { ownTexts, ownTextSlug, pageOfTexts, type TextPlace } from "../../core/incident/document/texts.ts";
+import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
+import { ownTextSlug, ownTexts, pageOfTexts, type TextPlace } from "../../core/incident/document/texts.ts";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/document_terms.ts";
-import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { Asking } from "../ask.ts";
 import { byHalves } from "../batches.ts";
-import { recordFailure, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 import { inLanes } from "../deliveries.ts";
+import { recordFailure, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 
 /** Documents that are looked at together. */
 const page = 500;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import type { Listed } from "../../core/incident/summary/listed.ts";
-import { rewind } from "../../core/schedule/operate.ts";
 import { summaryMessage } from "../../core/incident/summary/message.ts";
+import { rewind } from "../../core/schedule/operate.ts";
 import {
   conversation,
   delivery,

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
-import { transience } from "../../drizzle/database_error.ts";
 import { dueReminder, reminderMessage } from "../../core/incident/reminder/remind.ts";
+import { rewind } from "../../core/schedule/operate.ts";
+import { transience } from "../../drizzle/database_error.ts";
 import {
   conversation,
   event,
@@ -22,7 +23,6 @@ import {
   type Outbox,
   startOutbox,
 } from "../../tests/support/domain/delivery.ts";
-import { rewind } from "../../core/schedule/operate.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentStatusReportReminder } from "./incident-status-report-reminder.ts";
 

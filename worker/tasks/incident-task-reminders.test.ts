@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { eq, sql } from "drizzle-orm";
 import fc from "fast-check";
 import { type OverdueTask, overdueMessage } from "../../core/incident/task/overdue_message.ts";
+import { rewind } from "../../core/schedule/operate.ts";
 import { conversation, incident, individual, task, taskAssignee } from "../../drizzle/schema/index.ts";
 import { fakeConversation } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
@@ -12,7 +13,6 @@ import {
   type Outbox,
   startOutbox,
 } from "../../tests/support/domain/delivery.ts";
-import { rewind } from "../../core/schedule/operate.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { incidentTaskReminders } from "./incident-task-reminders.ts";
 

@@ -1,6 +1,6 @@
+import { endlessTasks, peopleOverdue, remindOfTasks } from "../../core/incident/task/remind.ts";
 import { previousSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
-import { endlessTasks, peopleOverdue, remindOfTasks } from "../../core/incident/task/remind.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask, TaskContext } from "../task.ts";
 

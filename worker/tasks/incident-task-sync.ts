@@ -1,8 +1,5 @@
-import { transience } from "../../drizzle/database_error.ts";
-import { deliver } from "../../core/outbox/deliver.ts";
-import { endlessReason } from "../../drizzle/endless.ts";
-import { Unavailable } from "../../platform/errors.ts";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
+import { deliver } from "../../core/outbox/deliver.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
 import { shown } from "../../core/plugin/mask.ts";
 import type { TaskResult } from "../../core/schedule/runs.ts";
@@ -10,15 +7,18 @@ import { nextSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
 import {
   keepTasks,
-  pageOfTaskPlaces,
   type PluginFilter,
+  pageOfTaskPlaces,
   type TaskPlace,
 } from "../../core/sync/document_tasks.ts";
 import { readTasks } from "../../core/sync/task_changes.ts";
 import { outgoingOf } from "../../core/sync/task_notice.ts";
+import { transience } from "../../drizzle/database_error.ts";
+import { endlessReason } from "../../drizzle/endless.ts";
+import { Unavailable } from "../../platform/errors.ts";
 import { Asking } from "../ask.ts";
-import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 import { inLanes } from "../deliveries.ts";
+import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 import { pause } from "../time.ts";
 
 const page = 500;

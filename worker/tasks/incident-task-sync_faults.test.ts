@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
 import * as schema from "../../drizzle/schema/index.ts";
-import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import { fakeDocument } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { somebodyWaits } from "../../tests/support/database/blocked.ts";
 import {
   foundTask,
   startTaskSyncTest,

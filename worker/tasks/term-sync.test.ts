@@ -5,8 +5,8 @@ import { definition, definitionTerm, term } from "../../drizzle/schema/index.ts"
 import { fakeTerm } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { refuseRows } from "../../tests/support/database/refused_rows.ts";
-import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { noteStatements } from "../../tests/support/database/statements.ts";
+import { startTaskTest, type TaskTest } from "../../tests/support/domain/scheduled_task.ts";
 import { termSync } from "./term-sync.ts";
 
 let its: TaskTest;

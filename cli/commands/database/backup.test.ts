@@ -13,8 +13,8 @@ import {
 } from "../../../tests/support/database/backup.ts";
 import { createTestDatabase } from "../../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../../tests/support/database/debian_postgres.ts";
-import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { smallDisk } from "../../../tests/support/database/small_disk.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { spawnSvc, svc, svcOnTerminal } from "../../testing/process.ts";
 
 const file = "svc-backup.dump";

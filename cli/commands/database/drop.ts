@@ -1,5 +1,5 @@
-import { confirmByName } from "../../confirm.ts";
 import { defineCommand } from "../../command.ts";
+import { confirmByName } from "../../confirm.ts";
 import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 

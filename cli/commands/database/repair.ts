@@ -1,6 +1,6 @@
-import { UsageError } from "../../errors.ts";
 import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
+import { UsageError } from "../../errors.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { exampleData } from "../../../trial/example/data.ts";
 import { readRevisions } from "../../../drizzle/revision/read.ts";
 import { contentOf, temporaryDirectory, using } from "../../../tests/support/database/backup.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
+import { exampleData } from "../../../trial/example/data.ts";
 import { head, ok } from "../../testing/database.ts";
 import { svc, svcOnTerminal } from "../../testing/process.ts";
 

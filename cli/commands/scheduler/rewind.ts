@@ -1,5 +1,5 @@
-import { confirmByName } from "../../confirm.ts";
 import { defineCommand } from "../../command.ts";
+import { confirmByName } from "../../confirm.ts";
 import { instantText, onSchedule } from "../../scheduler.ts";
 
 export default defineCommand({

@@ -1,7 +1,7 @@
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
-import { parsePort } from "../../up/ports.ts";
 import { taskArgument, taskNamed } from "../../scheduler.ts";
+import { parsePort } from "../../up/ports.ts";
 
 export default defineCommand({
   args: {

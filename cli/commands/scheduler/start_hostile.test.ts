@@ -2,12 +2,12 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { populate } from "../../../core/populate/populate.ts";
+import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
-import { until } from "../../../tests/support/process/until.ts";
 import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 
 let database: TestDatabase;

@@ -3,8 +3,8 @@ import { populate } from "../../../core/populate/populate.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
 import { startCollector } from "../../../tests/support/collector.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
-import { until } from "../../../tests/support/process/until.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 
 const root = join(import.meta.dir, "../../..");

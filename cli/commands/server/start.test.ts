@@ -2,13 +2,13 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { backlogOf } from "../../../tests/support/http/sockets.ts";
 import {
   appFolder,
   messagesIn,
   startOnDescriptor,
   startServing,
 } from "../../../tests/support/http/serving.ts";
+import { backlogOf } from "../../../tests/support/http/sockets.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

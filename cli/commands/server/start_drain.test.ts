@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants } from "../../../tests/support/process/processes.ts";
 import { type Started, startServing, useOwnServer } from "../../../tests/support/http/serving.ts";
+import { descendants } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 
 /** `--timeout-drain`: what balancers and clients see of a server that is about to stop. */
 

@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants } from "../../../tests/support/process/processes.ts";
 import { appFolder, type Started, startServing } from "../../../tests/support/http/serving.ts";
+import { descendants } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

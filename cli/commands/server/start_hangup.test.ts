@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
-import { connect } from "node:tls";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import {
   appFolder,
   messagesIn,

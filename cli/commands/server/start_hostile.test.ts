@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { frontEnd, secret } from "../../../tests/support/browser/front_end.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { exchange, exchangePieces, statusesOf } from "../../../tests/support/http/raw_http.ts";
 import { appFolder, type Started, startServing } from "../../../tests/support/http/serving.ts";
 import "../../../tests/support/seed.ts";

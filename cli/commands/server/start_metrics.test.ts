@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { chooseFreePort } from "../../up/ports.ts";
-import { until } from "../../../tests/support/process/until.ts";
 import { parseExposition, valuesOf } from "../../../tests/support/http/exposition.ts";
-import { descendants } from "../../../tests/support/process/processes.ts";
 import { type Started, useOwnServer } from "../../../tests/support/http/serving.ts";
+import { descendants } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc, svc } from "../../testing/process.ts";
+import { chooseFreePort } from "../../up/ports.ts";
 
 const own = useOwnServer({ METRIC_PROVIDERS: "prometheus" });
 

@@ -2,8 +2,8 @@ import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { within } from "../../../tests/support/process/until.ts";
 import { useOwnServer } from "../../../tests/support/http/serving.ts";
+import { within } from "../../../tests/support/process/until.ts";
 import { svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

@@ -3,9 +3,9 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { openSql } from "../../../drizzle/client.ts";
 import { startSmallDatabase } from "../../../tests/support/database/disk_full.ts";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants } from "../../../tests/support/process/processes.ts";
 import { type Started, startServing, useOwnServer } from "../../../tests/support/http/serving.ts";
+import { descendants } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { svc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readdirSync, readlinkSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { until } from "../../../tests/support/process/until.ts";
 import { appFolder, startOnDescriptor, startServing } from "../../../tests/support/http/serving.ts";
+import { until } from "../../../tests/support/process/until.ts";
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());

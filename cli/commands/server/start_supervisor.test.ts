@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants, type Process, untilGone } from "../../../tests/support/process/processes.ts";
 import { appFolder, startServing } from "../../../tests/support/http/serving.ts";
+import { descendants, type Process, untilGone } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 

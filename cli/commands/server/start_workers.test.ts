@@ -1,8 +1,6 @@
 import { afterAll, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../../tests/support/process/until.ts";
-import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
 import {
   appFolder,
   type Started,
@@ -10,6 +8,8 @@ import {
   startServing,
 } from "../../../tests/support/http/serving.ts";
 import { wrk } from "../../../tests/support/http/wrk.ts";
+import { descendants, untilGone } from "../../../tests/support/process/processes.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { svc } from "../../testing/process.ts";
 
 const folder = appFolder();

@@ -1,7 +1,7 @@
 import { and, eq, gt, isNotNull, isNull } from "drizzle-orm";
 import { challenge, token } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
 import { after } from "../../../platform/clock.ts";
+import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
 import { signToken, type TokenClaims } from "../token/issue.ts";
 import type { Keys } from "../token/keys.ts";

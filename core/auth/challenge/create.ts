@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
-import type { Context } from "../../context.ts";
 import { Forbidden, InvalidInput, TooManyRequests } from "../../../platform/errors.ts";
 import { looksLikeSecret, newSecret, newUserCode, sha256, toHex } from "../../../platform/secret.ts";
+import type { Context } from "../../context.ts";
 import { canonicalUserName } from "../user/name.ts";
 import type { KnownChallenges, OpenChallenges } from "./limits.ts";
 import { openedChannel } from "./watch.ts";

@@ -1,9 +1,9 @@
 import { and, eq, gt, isNull } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
-import type { Context } from "../../context.ts";
 import { Conflict, Forbidden, NotFound } from "../../../platform/errors.ts";
 import { toHex } from "../../../platform/secret.ts";
+import { audit } from "../../audit.ts";
+import type { Context } from "../../context.ts";
 import type { SignedInSession } from "../session/session.ts";
 import { auditBeginning, noteWrongUser } from "./note.ts";
 import { findOpened } from "./open.ts";

@@ -2,8 +2,8 @@ import { and, gt, isNull, sql } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope } from "../../../platform/address.ts";
 import type { Clock } from "../../../platform/clock.ts";
-import type { Context } from "../../context.ts";
 import { RateLimit } from "../../../platform/rate_limit.ts";
+import type { Context } from "../../context.ts";
 
 /** One user name's share of what its address may do: one in so many. */
 const userShare = 5;

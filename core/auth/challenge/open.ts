@@ -1,9 +1,9 @@
 import { and, eq, isNull, or, TransactionRollbackError } from "drizzle-orm";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../../../platform/address.ts";
+import { looksLikeSecret, sha256 } from "../../../platform/secret.ts";
 import type { Config } from "../../config.ts";
 import type { Context } from "../../context.ts";
-import { looksLikeSecret, sha256 } from "../../../platform/secret.ts";
 import { createSession, findSession, type Session } from "../session/session.ts";
 import { type Challenge, stateOf } from "./state.ts";
 

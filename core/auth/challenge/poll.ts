@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
+import { databaseAnswer } from "../../../drizzle/database_answer.ts";
 import { challenge } from "../../../drizzle/schema/index.ts";
 import { addressScope, isInScope } from "../../../platform/address.ts";
-import type { Context } from "../../context.ts";
 import type { Bucket, RateLimit } from "../../../platform/rate_limit.ts";
 import { looksLikeSecret, sameText, sha256, sha256Hex, toHex } from "../../../platform/secret.ts";
+import type { Context } from "../../context.ts";
 import type { Keys } from "../token/keys.ts";
-import { databaseAnswer } from "../../../drizzle/database_answer.ts";
 import { collect, collectAgain } from "./collect.ts";
 import type { KnownChallenges } from "./limits.ts";
 import { noteWrongVerifier } from "./note.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { createLog } from "../../../platform/log.ts";
+import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
 import { ChallengeWatch, type PendingFacts } from "./watch.ts";
 
 const log = createLog("fatal");

@@ -1,11 +1,11 @@
 import { createHmac } from "node:crypto";
 import { and, eq, gt } from "drizzle-orm";
 import { session } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
 import { after } from "../../../platform/clock.ts";
-import type { Context, Identity } from "../../context.ts";
 import { Unauthenticated } from "../../../platform/errors.ts";
 import { looksLikeSecret, newSecret, sameText, sha256 } from "../../../platform/secret.ts";
+import { audit } from "../../audit.ts";
+import type { Context, Identity } from "../../context.ts";
 
 export type Session = typeof session.$inferSelect;
 export type SignedInSession = Session & { userName: string };

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { exportPKCS8, generateKeyPair } from "jose";
 import { signingKey } from "../../../drizzle/schema/index.ts";
 import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
-import { planRotation } from "./rotation.ts";
 import { Keys } from "./keys.ts";
+import { planRotation } from "./rotation.ts";
 
 const day = 24 * 3600;
 const whoami = async (server: TestServer, token: string) =>

@@ -11,10 +11,10 @@ import {
   type JWK,
 } from "jose";
 import { signingKey } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
-import type { Context } from "../../context.ts";
 import { ConfigurationError } from "../../../platform/errors.ts";
 import { whyUnreadable } from "../../../platform/unreadable.ts";
+import { audit } from "../../audit.ts";
+import type { Context } from "../../context.ts";
 import { type Algorithm, planRotation } from "./rotation.ts";
 
 export interface SigningKey {

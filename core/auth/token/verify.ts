@@ -1,10 +1,10 @@
 import { eq, sql } from "drizzle-orm";
 import { errors, jwtVerify } from "jose";
+import { kept } from "../../../drizzle/kept.ts";
 import { token } from "../../../drizzle/schema/index.ts";
+import { Unauthenticated } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
-import { Unauthenticated } from "../../../platform/errors.ts";
-import { kept } from "../../../drizzle/kept.ts";
 import { tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 

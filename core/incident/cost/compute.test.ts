@@ -9,12 +9,12 @@ import {
   incidentCost,
   participant,
 } from "../../../drizzle/schema/index.ts";
-import { insertCase, prepareCosts } from "../../../tests/support/domain/costs.ts";
 import { createTestDatabase, useDatabase } from "../../../tests/support/database/database.ts";
 import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
-import { costChanged } from "../incident/lock.ts";
-import { populate } from "../../populate/populate.ts";
+import { insertCase, prepareCosts } from "../../../tests/support/domain/costs.ts";
 import { formula as defaults, multipliers } from "../../populate/defaults.ts";
+import { populate } from "../../populate/populate.ts";
+import { costChanged } from "../incident/lock.ts";
 import { computeCosts, costDue, formulaInForce, lockForCost } from "./compute.ts";
 import { costOf, type Formula, type RoleInterval } from "./formula.ts";
 

@@ -1,5 +1,6 @@
 import { and, asc, desc, gt, inArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { isEndlessColumn } from "../../../drizzle/endless.ts";
 import {
   costFormula,
   costFormulaRole,
@@ -8,7 +9,6 @@ import {
   participant,
   participantRole,
 } from "../../../drizzle/schema/index.ts";
-import { isEndlessColumn } from "../../../drizzle/endless.ts";
 import { SvcError } from "../../../platform/errors.ts";
 
 /** The version of the formula in force: the highest. @throws SvcError when there is none */

@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { conversation, delivery, incident, individual, participant } from "../../../drizzle/schema/index.ts";
+import { Refused } from "../../../platform/errors.ts";
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
-import { Refused } from "../../../platform/errors.ts";
-import { attemptDelivery, buryDelivery, Stopped } from "./attempt.ts";
 import type { Outgoing } from "../../outbox/deliver.ts";
 import { resendDelivery } from "../../outbox/resend.ts";
+import { attemptDelivery, buryDelivery, Stopped } from "./attempt.ts";
 
 let outbox: Outbox;
 let channel: Fake<"conversation">;

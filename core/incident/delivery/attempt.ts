@@ -1,15 +1,15 @@
 import { and, eq, inArray, ne, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { conversation, delivery, flowStep, incident, individual } from "../../../drizzle/schema/index.ts";
-import type { PluginContext } from "../../plugin/context.ts";
 import { dueAgain } from "../../outbox/backoff.ts";
-import { notChosen, resourceFacts } from "../steps/resource.ts";
-import { incidentFacts, personFacts } from "../incident/facts.ts";
-import { mayBeTold } from "../participant/addresses.ts";
-import { callPlugin, type Failure } from "../../plugin/call.ts";
 import { enqueue } from "../../outbox/job.ts";
 import { comingConversations, restrictedStep } from "../../outbox/reach.ts";
 import { splitDelivery } from "../../outbox/split.ts";
+import { callPlugin, type Failure } from "../../plugin/call.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { incidentFacts, personFacts } from "../incident/facts.ts";
+import { mayBeTold } from "../participant/addresses.ts";
+import { notChosen, resourceFacts } from "../steps/resource.ts";
 
 export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;

@@ -1,11 +1,11 @@
 import { document } from "../../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../../context.ts";
 import { Conflict, Forbidden, InvalidInput } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
-import { lockNamedIncident } from "../incident/lock.ts";
-import { longestSlug, slugPattern } from "../../plugin/check.ts";
-import { setReasons } from "../../catalog/reason.ts";
 import { parseName } from "../../../platform/text.ts";
+import { setReasons } from "../../catalog/reason.ts";
+import type { Actor, Context } from "../../context.ts";
+import { longestSlug, slugPattern } from "../../plugin/check.ts";
+import { lockNamedIncident } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 

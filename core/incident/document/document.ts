@@ -7,9 +7,9 @@ import {
   documentTerm,
 } from "../../../drizzle/schema/index.ts";
 import { NotFound } from "../../../platform/errors.ts";
-import { toIncidentPriority, toIncidentType, toTerm } from "../../catalog/link.ts";
-import { type ReasonLinks, reasonColumns, type Reasons } from "../../catalog/reason.ts";
 import { descriptionLength, parseName, parseText, parseUrl } from "../../../platform/text.ts";
+import { toIncidentPriority, toIncidentType, toTerm } from "../../catalog/link.ts";
+import { type ReasonLinks, type Reasons, reasonColumns } from "../../catalog/reason.ts";
 
 const { id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId } =
   getTableColumns(document);

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
+import { nameLength, parseText } from "../../../platform/text.ts";
 import type { Actor, Context } from "../../context.ts";
-import { type AnyReader, mayReadOf, type Reader } from "../visibility/visibility.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { parseText, nameLength } from "../../../platform/text.ts";
+import { type AnyReader, mayReadOf, type Reader } from "../visibility/visibility.ts";
 import { type Document, documentColumns } from "./document.ts";
 
 export interface DocumentQuery extends ListQuery {

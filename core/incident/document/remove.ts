@@ -1,11 +1,11 @@
 import { and, eq, isNotNull } from "drizzle-orm";
 import { document, task } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
-import type { Actor, Context } from "../../context.ts";
 import { Forbidden } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
-import { lockIncidentOf } from "../incident/lock.ts";
+import { audit } from "../../audit.ts";
 import { unlessReferredTo } from "../../catalog/reference.ts";
+import type { Actor, Context } from "../../context.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { noSuchDocument } from "./document.ts";
 
 /**

@@ -1,15 +1,15 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
-import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
 import { Conflict, Unavailable } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
+import type { Actor } from "../../context.ts";
+import { callPlugin } from "../../plugin/call.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { documentFacts } from "../incident/facts.ts";
 import { answerOf } from "../steps/ask.ts";
 import { keyOfText } from "../steps/make_documents.ts";
 import { isTaken } from "../steps/resource.ts";
-import { documentFacts } from "../incident/facts.ts";
+import { tell } from "../timeline/event.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
-import { callPlugin } from "../../plugin/call.ts";
 import type { Document } from "./document.ts";
 import { getDocument } from "./get.ts";
 

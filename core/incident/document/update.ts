@@ -1,10 +1,10 @@
 import { and, eq } from "drizzle-orm";
 import { document } from "../../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../../context.ts";
 import { Conflict } from "../../../platform/errors.ts";
+import { setReasons } from "../../catalog/reason.ts";
+import type { Actor, Context } from "../../context.ts";
 import { tell } from "../timeline/event.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
-import { setReasons } from "../../catalog/reason.ts";
 import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 

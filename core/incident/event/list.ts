@@ -1,9 +1,9 @@
-import type { Actor, Context } from "../../context.ts";
-import { maySee, seeIncident } from "../visibility/see.ts";
-import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { and, eq, getTableColumns, sql } from "drizzle-orm";
 import { document, event } from "../../../drizzle/schema/index.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
+import type { Actor, Context } from "../../context.ts";
+import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
 
 export type Event = typeof event.$inferSelect;
 

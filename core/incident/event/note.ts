@@ -1,9 +1,9 @@
 import { event } from "../../../drizzle/schema/index.ts";
-import { announceNote } from "../message/announce.ts";
+import { parseProse } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
-import { parseProse } from "../../../platform/text.ts";
+import { announceNote } from "../message/announce.ts";
 import type { Event } from "./list.ts";
 
 /**

@@ -3,11 +3,11 @@ import { alias, type PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
-import type { Context } from "../../context.ts";
 import { NotFound } from "../../../platform/errors.ts";
-import { tell, type TimelineEvent } from "../timeline/event.ts";
-import { lockIncident } from "../incident/lock.ts";
+import type { Context } from "../../context.ts";
 import { dueAgain } from "../../outbox/backoff.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { type TimelineEvent, tell } from "../timeline/event.ts";
 
 // A step belongs to whoever has claimed it, until `lease_until`; afterwards its process counts as dead and another one
 // takes it over. `lease_until` also tells the claims of a step apart: who no longer finds their own can neither write

@@ -1,8 +1,8 @@
-import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
-import type { Plugins } from "../../plugin/choose.ts";
 import { and, eq, inArray, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, flowStep } from "../../../drizzle/schema/index.ts";
+import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
+import type { Plugins } from "../../plugin/choose.ts";
 
 export interface Planned {
   incidentId: number;

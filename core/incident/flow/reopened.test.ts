@@ -5,8 +5,8 @@ import { fakeConversation, fakeReopening } from "../../../plugins/fake/fakes.ts"
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { updateIncident } from "../lifecycle/update.ts";
 import type { Plugins } from "../../plugin/choose.ts";
+import { updateIncident } from "../lifecycle/update.ts";
 import { runFlow } from "../steps/run.ts";
 
 let flow: FlowTest;

@@ -1,9 +1,9 @@
 import { and, eq } from "drizzle-orm";
 import { flowStep } from "../../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../../context.ts";
 import { NotFound } from "../../../platform/errors.ts";
-import { lockIncident } from "../incident/lock.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
+import type { Actor, Context } from "../../context.ts";
+import { lockIncident } from "../incident/lock.ts";
 import { planSteps } from "./plan.ts";
 
 /**

@@ -1,4 +1,5 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
+import { kept } from "../../../drizzle/kept.ts";
 import {
   type document,
   incident,
@@ -7,10 +8,9 @@ import {
   individual,
   term,
 } from "../../../drizzle/schema/index.ts";
-import type { Context } from "../../context.ts";
-import { kept } from "../../../drizzle/kept.ts";
-import type { DocumentFacts, IncidentFacts } from "../../plugin/facts.ts";
 import { buildVocabularyBeside, type Vocabulary } from "../../catalog/search_words/match.ts";
+import type { Context } from "../../context.ts";
+import type { DocumentFacts, IncidentFacts } from "../../plugin/facts.ts";
 import { commanderNow, reporterOf } from "./holder.ts";
 
 /** Columns of an individual, as plugins are told of a person. */

@@ -12,12 +12,12 @@ import {
   team,
 } from "../../../drizzle/schema/index.ts";
 import type { RecommendationReason } from "../../../drizzle/schema/recommendation.ts";
-import type { Actor, Context } from "../../context.ts";
 import type { Person } from "../../catalog/person/person.ts";
-import { commanderNow, reporterOf } from "./holder.ts";
-import { type Incident, incidentColumns } from "./incident.ts";
+import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
 import { keptForReaders, mayReadIncident, mayReadOf } from "../visibility/visibility.ts";
+import { commanderNow, reporterOf } from "./holder.ts";
+import { type Incident, incidentColumns } from "./incident.ts";
 
 /** One of the things that follow from the incident: `core/incident/flow`. */
 export interface Step extends Pick<typeof flowStep.$inferSelect, "step" | "state" | "attempts" | "error"> {

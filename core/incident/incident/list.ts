@@ -7,12 +7,12 @@ import {
   participant,
   participantRole,
 } from "../../../drizzle/schema/index.ts";
+import { parseUserName } from "../../auth/user/field.ts";
 import type { Actor, Context } from "../../context.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { parseUserName } from "../../auth/user/field.ts";
+import { type AnyReader, mayReadIncident, type Reader } from "../visibility/visibility.ts";
 import { type Incident, incidentColumns, type Visibility } from "./incident.ts";
 import type { IncidentStatus } from "./transition.ts";
-import { type AnyReader, mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 export interface IncidentQuery extends ListQuery {
   status?: IncidentStatus;

@@ -3,8 +3,8 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
 import { InvalidInput, NotFound } from "../../../platform/errors.ts";
-import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 import { noSuchIncident } from "../visibility/see.ts";
+import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 /**
  * Keeps an incident as it is until the transaction ends: whoever changes something that belongs to it takes this first,

@@ -8,10 +8,10 @@ import {
   documentTerm,
   term,
 } from "../../../drizzle/schema/index.ts";
-import { insertRow } from "../../../tests/support/http/catalog.ts";
+import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
 import { type IncidentIds, insertIncident } from "../../../tests/support/domain/incident.ts";
 import { type PluginTest, startPluginTest } from "../../../tests/support/domain/plugins.ts";
-import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
+import { insertRow } from "../../../tests/support/http/catalog.ts";
 import { callPlugin } from "../../plugin/call.ts";
 import { matchIncident } from "./match.ts";
 

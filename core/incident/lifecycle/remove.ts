@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import { incident } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
-import type { Actor, Context } from "../../context.ts";
 import { Forbidden } from "../../../platform/errors.ts";
+import { audit } from "../../audit.ts";
 import { unlessReferredTo } from "../../catalog/reference.ts";
+import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
 
 /**

@@ -1,9 +1,8 @@
 import { incident, participant, participantRole } from "../../../drizzle/schema/index.ts";
+import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { tell } from "../timeline/event.ts";
 import { planFlow } from "../flow/plan.ts";
-import { individualOf } from "../../catalog/person/of_actor.ts";
 import {
   findIncident,
   type Incident,
@@ -12,6 +11,7 @@ import {
   parseIncident,
   type Visibility,
 } from "../incident/incident.ts";
+import { tell } from "../timeline/event.ts";
 
 export interface NewIncident extends IncidentText {
   incidentTypeId: number;

@@ -1,13 +1,11 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { incident } from "../../../drizzle/schema/index.ts";
-import { announceChange } from "../message/announce.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { descriptionLength, parseText } from "../../../platform/text.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { Conflict } from "../../../platform/errors.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
 import { planClosed, planReopened, planRestricted } from "../flow/plan.ts";
-import { descriptionLength, parseText } from "../../../platform/text.ts";
 import {
   findIncident,
   type Incident,
@@ -16,8 +14,10 @@ import {
   parseIncident,
   type Visibility,
 } from "../incident/incident.ts";
-import { noSuchIncident } from "../visibility/see.ts";
 import { type IncidentStatus, type Transition, transition } from "../incident/transition.ts";
+import { announceChange } from "../message/announce.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
+import { noSuchIncident } from "../visibility/see.ts";
 import { mayReadIncident } from "../visibility/visibility.ts";
 
 /** What a PUT replaces. */

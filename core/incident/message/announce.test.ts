@@ -11,17 +11,17 @@ import {
 import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeChat, fakeConversation, fakeMailing } from "../../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { attemptDelivery } from "../delivery/attempt.ts";
+import { noteStatements } from "../../../tests/support/database/statements.ts";
 import { attemptAll, endDeliveries } from "../../../tests/support/domain/delivery.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { noteStatements } from "../../../tests/support/database/statements.ts";
-import { runFlow } from "../steps/run.ts";
+import { attemptDelivery } from "../delivery/attempt.ts";
 import { noteOnTimeline } from "../event/note.ts";
 import { updateIncident } from "../lifecycle/update.ts";
-import { say } from "./say.ts";
 import { assumeRole } from "../participant/assume.ts";
 import { inviteParticipant } from "../participant/invite.ts";
 import { writeReport } from "../report/write.ts";
+import { runFlow } from "../steps/run.ts";
+import { say } from "./say.ts";
 
 // What people say and decide reaches every conversation plugin (docs/plugins.md).
 

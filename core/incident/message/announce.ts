@@ -1,14 +1,14 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, conversationMessage, event, individual } from "../../../drizzle/schema/index.ts";
-import type { PluginContext } from "../../plugin/context.ts";
-import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
-import type { EventKind } from "../timeline/event.ts";
-import type { Incident } from "../incident/incident.ts";
 import { nameByAddress, type Person } from "../../catalog/person/person.ts";
+import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { channelSlug } from "../../outbox/reach.ts";
 import type { Plugins } from "../../plugin/choose.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
+import type { Incident } from "../incident/incident.ts";
+import type { EventKind } from "../timeline/event.ts";
 import {
   type About,
   changeMessage,

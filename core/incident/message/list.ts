@@ -1,10 +1,10 @@
 import { and, eq, isNull, or, sql } from "drizzle-orm";
 import { conversation, conversationMessage, individual } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
-import { maySee, seeIncident } from "../visibility/see.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
-import { type Message, messageColumns, recipient } from "./message.ts";
 import { channelSlug } from "../../outbox/reach.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
+import { type Message, messageColumns, recipient } from "./message.ts";
 
 const messages: List<"at"> = {
   name: "messages",

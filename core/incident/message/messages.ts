@@ -1,6 +1,6 @@
-import type { Incident } from "../incident/incident.ts";
 import { literally } from "../../../platform/markdown.ts";
 import type { Message } from "../../plugin/facts.ts";
+import type { Incident } from "../incident/incident.ts";
 
 /** The incident that a message is about. */
 export interface About {

@@ -1,16 +1,16 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { conversation, conversationMessage, individual, participant } from "../../../drizzle/schema/index.ts";
-import { announceSaid } from "./announce.ts";
-import type { Actor } from "../../context.ts";
-import type { PluginContext } from "../../plugin/context.ts";
 import { Conflict, InvalidInput } from "../../../platform/errors.ts";
-import { lockIncident } from "../incident/lock.ts";
+import { parseProse } from "../../../platform/text.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
 import { type Person, personColumns } from "../../catalog/person/person.ts";
-import { parseProse } from "../../../platform/text.ts";
-import type { Message } from "./message.ts";
+import type { Actor } from "../../context.ts";
 import { channelSlug } from "../../outbox/reach.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { announceSaid } from "./announce.ts";
+import type { Message } from "./message.ts";
 
 /**
  * Says something in an incident's own channel: to everyone or, with `recipientId`, to one individual who takes part.

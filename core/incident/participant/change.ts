@@ -1,8 +1,8 @@
 import type { Transaction } from "../../../drizzle/client.ts";
-import { announceCommand } from "../message/announce.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { announceCommand } from "../message/announce.ts";
 import { participantOf } from "./get.ts";
 import type { Change, Participant } from "./participant.ts";
 

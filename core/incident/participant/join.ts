@@ -1,8 +1,8 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, participant } from "../../../drizzle/schema/index.ts";
-import { tell } from "../timeline/event.ts";
 import { costChanged } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { assume } from "./assume.ts";
 import type { Change, ParticipantRole } from "./participant.ts";
 

@@ -1,12 +1,12 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { participant, participantRole } from "../../../drizzle/schema/index.ts";
+import { Forbidden } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { Forbidden } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
 import { planJoined } from "../flow/plan.ts";
 import { costChanged } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
 import {
   activeParticipant,

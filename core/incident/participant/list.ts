@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
 import { individual, participant } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
-import { maySee, seeIncident } from "../visibility/see.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
 import { type Participant, participantColumns } from "./participant.ts";
 
 export interface ParticipantQuery extends ListQuery {

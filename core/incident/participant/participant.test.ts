@@ -1,6 +1,8 @@
 import { beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import { participantRoles } from "../../../drizzle/schema/index.ts";
+import { Conflict } from "../../../platform/errors.ts";
+import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
 import { useDatabase } from "../../../tests/support/database/database.ts";
 import { type IncidentIds, insertIncident } from "../../../tests/support/domain/incident.ts";
@@ -15,8 +17,6 @@ import {
 import { readConfig } from "../../config.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { Conflict } from "../../../platform/errors.ts";
-import { createLog } from "../../../platform/log.ts";
 import { assumeRole } from "./assume.ts";
 import { inviteParticipant } from "./invite.ts";
 import { leaveIncident } from "./leave.ts";

@@ -1,11 +1,11 @@
 import { and, eq, inArray, isNotNull, ne } from "drizzle-orm";
 import { flowStep, participant } from "../../../drizzle/schema/index.ts";
+import { Conflict, Forbidden } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { Conflict, Forbidden } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
 import { costChanged, lockIncident } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { participantOf } from "./get.ts";
 
 /**

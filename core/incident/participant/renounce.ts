@@ -1,11 +1,11 @@
 import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { participantRole } from "../../../drizzle/schema/index.ts";
+import { Conflict } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { Conflict } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
 import { costChanged } from "../incident/lock.ts";
+import { tell } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
 import {
   activeParticipant,

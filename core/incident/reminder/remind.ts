@@ -1,10 +1,3 @@
-import { type Person, personColumns } from "../../catalog/person/person.ts";
-import { tell } from "../timeline/event.ts";
-import { deliver, type Outgoing } from "../../outbox/deliver.ts";
-import type { PluginContext } from "../../plugin/context.ts";
-import type { Message } from "../../plugin/facts.ts";
-import type { Fault } from "../../schedule/runs.ts";
-import type { TaskName } from "../../schedule/tasks.ts";
 import { and, asc, eq, gt, inArray, isNull, max, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { endlessReason, isEndless } from "../../../drizzle/endless.ts";
@@ -19,6 +12,13 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { durationText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
+import { type Person, personColumns } from "../../catalog/person/person.ts";
+import { deliver, type Outgoing } from "../../outbox/deliver.ts";
+import type { PluginContext } from "../../plugin/context.ts";
+import type { Message } from "../../plugin/facts.ts";
+import type { Fault } from "../../schedule/runs.ts";
+import type { TaskName } from "../../schedule/tasks.ts";
+import { tell } from "../timeline/event.ts";
 
 const task = "incident-status-report-reminder" satisfies TaskName;
 

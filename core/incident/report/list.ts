@@ -1,8 +1,8 @@
 import { and, eq } from "drizzle-orm";
 import { individual, statusReport } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
-import { maySee, seeIncident } from "../visibility/see.ts";
 import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { maySee, seeIncident } from "../visibility/see.ts";
 import { type Report, reportColumns } from "./report.ts";
 
 const reports: List<"created_at"> = {

@@ -1,11 +1,11 @@
 import { statusReport } from "../../../drizzle/schema/index.ts";
-import { announceReport } from "../message/announce.ts";
+import { descriptionLength, parseProse, parseText } from "../../../platform/text.ts";
+import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { tell } from "../timeline/event.ts";
 import { lockIncident } from "../incident/lock.ts";
-import { individualOf } from "../../catalog/person/of_actor.ts";
-import { descriptionLength, parseProse, parseText } from "../../../platform/text.ts";
+import { announceReport } from "../message/announce.ts";
+import { tell } from "../timeline/event.ts";
 import { getReport } from "./get.ts";
 import type { Report } from "./report.ts";
 

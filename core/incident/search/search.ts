@@ -1,10 +1,10 @@
 import { type Placeholder, type SQL, sql } from "drizzle-orm";
-import type { Actor, Context } from "../../context.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
-import { type AnyReader, keptForReaders, type Reader } from "../visibility/visibility.ts";
+import type { Actor, Context } from "../../context.ts";
 import { literal, newestMatches } from "../../list/newest.ts";
 import { parseWords, wordsOf } from "../../list/page.ts";
-import { type Searched, searched, type SearchedType, searchedTypes } from "./searched.ts";
+import { type AnyReader, keptForReaders, type Reader } from "../visibility/visibility.ts";
+import { type Searched, type SearchedType, searched, searchedTypes } from "./searched.ts";
 
 const defaultLimit = 20;
 export const mostFound = 50;

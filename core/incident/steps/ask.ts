@@ -1,9 +1,9 @@
-import type { PluginContext } from "../../plugin/context.ts";
 import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { sha256Hex } from "../../../platform/secret.ts";
 import { type ActivePlugin, callPlugin, type Outcome } from "../../plugin/call.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../plugin/methods.ts";
-import { sha256Hex } from "../../../platform/secret.ts";
 import { type Claim, renew } from "../flow/lease.ts";
 
 /** What the work of a step is handed. */

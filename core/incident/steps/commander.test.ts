@@ -9,14 +9,14 @@ import {
   recommendation,
   service,
 } from "../../../drizzle/schema/index.ts";
+import { Refused } from "../../../platform/errors.ts";
 import type { Script } from "../../../plugins/fake/fake.ts";
 import { fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { Refused } from "../../../platform/errors.ts";
+import type { Plugins } from "../../plugin/choose.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { join } from "../participant/join.ts";
-import type { Plugins } from "../../plugin/choose.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

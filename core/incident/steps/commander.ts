@@ -9,15 +9,15 @@ import {
   participantRole,
   service,
 } from "../../../drizzle/schema/index.ts";
-import { announceCommand } from "../message/announce.ts";
 import { InvalidInput, SvcError, Unavailable } from "../../../platform/errors.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
+import { writeAs } from "../flow/lease.ts";
+import { planJoined } from "../flow/plan.ts";
+import { announceCommand } from "../message/announce.ts";
 import { assume } from "../participant/assume.ts";
 import { join } from "../participant/join.ts";
 import { type Change, commanderOf } from "../participant/participant.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
-import { planJoined } from "../flow/plan.ts";
-import { writeAs } from "../flow/lease.ts";
 import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";
 

@@ -8,6 +8,7 @@ import {
   participantGroup,
   team,
 } from "../../../drizzle/schema/index.ts";
+import { Refused } from "../../../platform/errors.ts";
 import {
   fakeChat,
   fakeConversation,
@@ -17,13 +18,12 @@ import {
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { type FlowTest, rita, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { Refused } from "../../../platform/errors.ts";
-import { lockIncident } from "../incident/lock.ts";
-import { join } from "../participant/join.ts";
-import { leave } from "../participant/leave.ts";
 import type { Plugins } from "../../plugin/choose.ts";
 import { planClosed, planJoined } from "../flow/plan.ts";
 import { retryFlow } from "../flow/retry.ts";
+import { lockIncident } from "../incident/lock.ts";
+import { join } from "../participant/join.ts";
+import { leave } from "../participant/leave.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

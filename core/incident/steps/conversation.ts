@@ -1,24 +1,24 @@
+import { and, eq, ne, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../../drizzle/client.ts";
+import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
+import { Refused, Unavailable } from "../../../platform/errors.ts";
+import { literally } from "../../../platform/markdown.ts";
 import type { Context } from "../../context.ts";
+import { deliver } from "../../outbox/deliver.ts";
+import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
+import type { ActivePlugin } from "../../plugin/call.ts";
+import type { IncidentFacts, Message, ResourceFacts } from "../../plugin/facts.ts";
+import type { MethodAnswer } from "../../plugin/methods.ts";
 import { LeaseLost, writeAs } from "../flow/lease.ts";
 import { planSteps } from "../flow/plan.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
 import { announceReopened } from "../message/announce.ts";
+import { type EventKind, tell } from "../timeline/event.ts";
 import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
 import { type People, peopleOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
-import { deliver } from "../../outbox/deliver.ts";
-import { channelSlug, restrictedStep } from "../../outbox/reach.ts";
-import type { ActivePlugin } from "../../plugin/call.ts";
-import type { IncidentFacts, Message, ResourceFacts } from "../../plugin/facts.ts";
-import type { MethodAnswer } from "../../plugin/methods.ts";
-import { and, eq, ne, type SQL, sql } from "drizzle-orm";
-import type { Transaction } from "../../../drizzle/client.ts";
-import { conversation, delivery, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
-import { Refused, Unavailable } from "../../../platform/errors.ts";
-import { literally } from "../../../platform/markdown.ts";
 
 /**
  * Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about; nothing of that

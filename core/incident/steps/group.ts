@@ -1,12 +1,12 @@
 import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { participantGroup } from "../../../drizzle/schema/index.ts";
-import { tell } from "../timeline/event.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
 import type { ResourceFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { ask, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { tell } from "../timeline/event.ts";
+import { ask, keyFor, type StepRun } from "./ask.ts";
 import { peopleOf, teamsOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 

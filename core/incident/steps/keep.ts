@@ -1,8 +1,8 @@
 import type { Transaction } from "../../../drizzle/client.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../plugin/methods.ts";
-import { askEach, type StepRun } from "./ask.ts";
 import { writeAs } from "../flow/lease.ts";
+import { askEach, type StepRun } from "./ask.ts";
 
 /** What was made of an answer. */
 interface Kept {

@@ -2,14 +2,14 @@ import { and, asc, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { document, incident, incidentTypeTemplate } from "../../../drizzle/schema/index.ts";
 import { SvcError, Unavailable } from "../../../platform/errors.ts";
-import { tell } from "../timeline/event.ts";
-import { documentFacts, incidentFacts } from "../incident/facts.ts";
+import { nameLength } from "../../../platform/text.ts";
 import type { ActivePlugin, Outcome } from "../../plugin/call.ts";
 import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { nameLength } from "../../../platform/text.ts";
-import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { documentFacts, incidentFacts } from "../incident/facts.ts";
+import { tell } from "../timeline/event.ts";
+import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { isTaken } from "./resource.ts";
 
 /** A document that the incident is to have. */

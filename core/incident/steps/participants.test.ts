@@ -9,11 +9,11 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { fakeConversation, fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { somebodyWaits } from "../../../tests/support/database/blocked.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { individualOf } from "../../catalog/person/of_actor.ts";
-import { leave } from "../participant/leave.ts";
 import { lockIncident } from "../incident/lock.ts";
+import { leave } from "../participant/leave.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

@@ -1,10 +1,10 @@
 import { and, asc, eq, isNotNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, participant, recommendation, team } from "../../../drizzle/schema/index.ts";
-import { personFacts } from "../incident/facts.ts";
-import type { PersonFacts, TeamFacts } from "../../plugin/facts.ts";
-import { parseText, nameLength } from "../../../platform/text.ts";
+import { nameLength, parseText } from "../../../platform/text.ts";
 import { canonicalUserName } from "../../auth/user/name.ts";
+import type { PersonFacts, TeamFacts } from "../../plugin/facts.ts";
+import { personFacts } from "../incident/facts.ts";
 
 /** Who takes part in an incident, or did. */
 export interface People {

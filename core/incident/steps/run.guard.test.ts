@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { incidentType, service } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
 import { fakeConversation, fakeParticipant } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { until } from "../../../tests/support/process/until.ts";
 import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { after } from "../../../platform/clock.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { runFlow } from "./run.ts";
 
 let flow: FlowTest;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { and, eq } from "drizzle-orm";
 import { conversation, event, flowStep, incident } from "../../../drizzle/schema/index.ts";
+import { Background } from "../../../platform/background.ts";
 import {
   fakeConversation,
   fakeDocument,
@@ -8,9 +9,8 @@ import {
   fakeParticipantGroup,
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { until } from "../../../tests/support/process/until.ts";
 import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { Background } from "../../../platform/background.ts";
+import { until } from "../../../tests/support/process/until.ts";
 import { runDueFlows, runFlow, runFlowWithin } from "./run.ts";
 
 let flow: FlowTest;

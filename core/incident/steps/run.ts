@@ -1,3 +1,7 @@
+import { asc, min } from "drizzle-orm";
+import { flowStep } from "../../../drizzle/schema/index.ts";
+import { Refused, SvcError, Unavailable } from "../../../platform/errors.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "../flow/lease.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { Postponed, type StepRun, type StepWork, throwFailures } from "./ask.ts";
@@ -13,10 +17,6 @@ import { joinGroup, makeGroup } from "./group.ts";
 import { makeDocuments } from "./make_documents.ts";
 import { proposeParticipants } from "./participants.ts";
 import { proposeDocuments } from "./propose_documents.ts";
-import type { PluginContext } from "../../plugin/context.ts";
-import { asc, min } from "drizzle-orm";
-import { flowStep } from "../../../drizzle/schema/index.ts";
-import { Refused, SvcError, Unavailable } from "../../../platform/errors.ts";
 
 export interface FlowOptions {
   /** Aborts when the program stops: plugins are no longer waited for, and steps given back. */

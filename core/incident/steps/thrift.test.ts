@@ -8,10 +8,10 @@ import {
   fakeParticipantGroup,
 } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
-import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { noteAsked, noteStatements } from "../../../tests/support/database/statements.ts";
-import { incidentFacts } from "../incident/facts.ts";
+import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
 import { claimDue, renew, writeAs } from "../flow/lease.ts";
+import { incidentFacts } from "../incident/facts.ts";
 import { runFlow } from "./run.ts";
 
 // What a report costs the database, which is asked for it by everybody at once when something burns.

@@ -1,5 +1,6 @@
 import { and, asc, count, desc, eq, gt, inArray, isNull, lte, max, or, type SQL, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
+import { endlessReason, isEndlessColumn } from "../../../drizzle/endless.ts";
 import {
   incident,
   incidentPriority,
@@ -8,7 +9,6 @@ import {
   participantRole,
   statusReport,
 } from "../../../drizzle/schema/index.ts";
-import { endlessReason, isEndlessColumn } from "../../../drizzle/endless.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { Window } from "./window.ts";
 

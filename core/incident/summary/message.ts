@@ -1,5 +1,5 @@
-import { durationText, minuteText } from "../../../platform/duration.ts";
 import { isEndless } from "../../../drizzle/endless.ts";
+import { durationText, minuteText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Listed } from "./listed.ts";

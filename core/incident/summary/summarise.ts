@@ -2,15 +2,15 @@ import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { delivery, deliveryStates, incident } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
-import type { PluginContext } from "../../plugin/context.ts";
 import { deliver, keyOf, type Outgoing } from "../../outbox/deliver.ts";
 import { openConversations } from "../../outbox/reach.ts";
 import { writtenSince } from "../../outbox/written.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import type { Fault } from "../../schedule/runs.ts";
+import { summaryTask as task } from "../../schedule/tasks.ts";
 import { countListed, participations, readListed } from "./listed.ts";
 import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
 import type { Window } from "./window.ts";
-import { summaryTask as task } from "../../schedule/tasks.ts";
 
 const daySeconds = 24 * 3600;
 /** Incidents that a message spells out. */

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { run } from "../../../drizzle/schema/index.ts";
+import { TestClock } from "../../../tests/support/clock.ts";
 import { useDatabase } from "../../../tests/support/database/database.ts";
+import { scheduleOf } from "../../../tests/support/domain/schedule.ts";
 import { cleanUp } from "../../schedule/clean.ts";
 import { nextSlot, previousSlot } from "../../schedule/slots.ts";
-import { TestClock } from "../../../tests/support/clock.ts";
-import { scheduleOf } from "../../../tests/support/domain/schedule.ts";
-import { windowOf } from "./window.ts";
 import { summaryTask } from "../../schedule/tasks.ts";
+import { windowOf } from "./window.ts";
 
 const client = useDatabase(1);
 const zone = "Europe/Berlin";

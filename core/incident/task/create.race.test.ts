@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { document, individual, task } from "../../../drizzle/schema/index.ts";
+import { Conflict } from "../../../platform/errors.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../../tests/support/database/blocked.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
 import { rita } from "../../../tests/support/domain/flow.ts";
 import { removeDocument } from "../document/remove.ts";
-import { Conflict } from "../../../platform/errors.ts";
 import { createTask } from "./create.ts";
 
 let outbox: Outbox;

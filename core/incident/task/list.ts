@@ -1,9 +1,9 @@
 import { and, eq, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts";
-import type { Actor, Context } from "../../context.ts";
-import { mayReadOf } from "../visibility/visibility.ts";
-import { type List, type ListQuery, startPage } from "../../list/page.ts";
 import { parseUserName } from "../../auth/user/field.ts";
+import type { Actor, Context } from "../../context.ts";
+import { type List, type ListQuery, startPage } from "../../list/page.ts";
+import { mayReadOf } from "../visibility/visibility.ts";
 import type { TaskStatus } from "./status.ts";
 import { type Task, taskColumns } from "./task.ts";
 

@@ -1,6 +1,6 @@
-import type { Config } from "../../config.ts";
 import { minuteText } from "../../../platform/duration.ts";
 import { literally } from "../../../platform/markdown.ts";
+import type { Config } from "../../config.ts";
 import type { Message } from "../../plugin/facts.ts";
 import { taskLine } from "./write.ts";
 

@@ -1,10 +1,10 @@
 import { and, asc, inArray } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, taskAssignee } from "../../../drizzle/schema/index.ts";
-import type { Actor } from "../../context.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
-import { mayKnow } from "../visibility/visibility.ts";
 import { nameByAddress } from "../../catalog/person/person.ts";
+import type { Actor } from "../../context.ts";
+import { mayKnow } from "../visibility/visibility.ts";
 
 /**
  * The ids of individuals by their canonical addresses. Who is unknown becomes one, called by their address.

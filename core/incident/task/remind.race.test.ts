@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { task, taskAssignee } from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { inTheWay } from "../../../tests/support/database/blocked.ts";
 import { at, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
-import { after } from "../../../platform/clock.ts";
 import { remindOfTasks } from "./remind.ts";
 
 const channel = fakeConversation({}, { slug: "channel" });

@@ -1,12 +1,12 @@
 import { and, asc, eq, gt, inArray, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
+import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { incident, participant, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { after } from "../../../platform/clock.ts";
-import type { PluginContext } from "../../plugin/context.ts";
 import { deliver, type Outgoing } from "../../outbox/deliver.ts";
-import { endlessReason, isEndless, isEndlessColumn } from "../../../drizzle/endless.ts";
 import { openConversations } from "../../outbox/reach.ts";
 import { writtenSince } from "../../outbox/written.ts";
+import type { PluginContext } from "../../plugin/context.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
 import { overdueMessage } from "./overdue_message.ts";

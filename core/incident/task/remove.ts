@@ -1,10 +1,10 @@
 import { and, eq, isNull } from "drizzle-orm";
 import { task } from "../../../drizzle/schema/index.ts";
-import { audit } from "../../audit.ts";
-import type { Actor, Context } from "../../context.ts";
 import { Forbidden } from "../../../platform/errors.ts";
-import { lockIncidentOf } from "../incident/lock.ts";
+import { audit } from "../../audit.ts";
 import { unlessReferredTo } from "../../catalog/reference.ts";
+import type { Actor, Context } from "../../context.ts";
+import { lockIncidentOf } from "../incident/lock.ts";
 import { noSuchTask } from "./task.ts";
 import { tellOfTask } from "./write.ts";
 

@@ -2,9 +2,9 @@ import { getTableColumns, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { individual, task, taskAssignee } from "../../../drizzle/schema/index.ts";
 import { InvalidInput, NotFound } from "../../../platform/errors.ts";
-import type { Person } from "../../catalog/person/person.ts";
 import { parseProse } from "../../../platform/text.ts";
 import { parseUserName } from "../../auth/user/field.ts";
+import type { Person } from "../../catalog/person/person.ts";
 
 const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders } =
   getTableColumns(task);

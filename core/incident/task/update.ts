@@ -1,5 +1,5 @@
-import type { Actor, Context } from "../../context.ts";
 import { Conflict } from "../../../platform/errors.ts";
+import type { Actor, Context } from "../../context.ts";
 import { getTask, isTask } from "./get.ts";
 import { refuseUnknown } from "./people.ts";
 import { parseTask, type Task } from "./task.ts";

@@ -1,7 +1,7 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
 import { incident } from "../../../drizzle/schema/index.ts";
-import type { Context } from "../../context.ts";
 import { NotFound } from "../../../platform/errors.ts";
+import type { Context } from "../../context.ts";
 import { mayReadIncident, type Reader } from "./visibility.ts";
 
 /**

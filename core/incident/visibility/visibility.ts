@@ -1,5 +1,6 @@
 import { or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import { kept } from "../../../drizzle/kept.ts";
 import {
   conversation,
   conversationMessage,
@@ -13,7 +14,6 @@ import {
   taskAssignee,
 } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
-import { kept } from "../../../drizzle/kept.ts";
 
 // Who reads what. Everything that shows anything of an incident has one of these conditions in its own WHERE: a list, a
 // search, a count, an UPDATE. Nothing is read first and judged afterwards, so what is hidden takes the same query, the

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import axe from "axe-core";
-import { until } from "../process/until.ts";
 import { descendants, type Process, untilGone } from "../process/processes.ts";
+import { until } from "../process/until.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 const install = "apt-get update && apt-get install -y --no-install-recommends chromium";

@@ -11,8 +11,8 @@ import {
   run,
   scheduledTask,
 } from "../../../drizzle/schema/index.ts";
-import type { Load } from "./load.ts";
 import { until } from "../process/until.ts";
+import type { Load } from "./load.ts";
 
 /** A message whose worker has died is tried again within a few minutes. */
 const patienceSeconds = 420;

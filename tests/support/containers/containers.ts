@@ -4,8 +4,8 @@ import { delimiter, dirname, join } from "node:path";
 import { withLock } from "../../../scripts/bootstrap/lock.mjs";
 import { composeProgram } from "../../../scripts/engine.ts";
 import { nameOfRun } from "../../../scripts/engine_leftovers.ts";
-import { publishedPort } from "./network.ts";
 import { until } from "../process/until.ts";
+import { publishedPort } from "./network.ts";
 
 const root = join(import.meta.dir, "../../..");
 

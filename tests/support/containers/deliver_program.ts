@@ -1,6 +1,6 @@
-import { systemClock } from "../../../platform/clock.ts";
 import { deliver } from "../../../core/outbox/deliver.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
+import { systemClock } from "../../../platform/clock.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { conversations } from "./load.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { chownSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { frontSubnet, publishedPort } from "./network.ts";
 import { Compose, say, testImage } from "./containers.ts";
+import { frontSubnet, publishedPort } from "./network.ts";
 
 /** compose.production.yaml as it stands, but for its name: this machine, whose certificate Caddy signs by itself. */
 

@@ -3,10 +3,10 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readRevisions } from "../../../drizzle/revision/read.ts";
-import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { type DatabaseClient, openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
+import { readRevisions } from "../../../drizzle/revision/read.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface TestDatabase {
   /** Superuser's address; the schema is at head and empty. */

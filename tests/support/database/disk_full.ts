@@ -1,10 +1,10 @@
 import { chmod, mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { openSql } from "../../../drizzle/client.ts";
-import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
 import { findBinaries } from "../../../drizzle/embedded/binaries.ts";
+import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface SmallDatabase extends AsyncDisposable {
   /** At head, on a disk of 64 MB of its own. */

@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, expect } from "bun:test";
+import { openSql, type Sql } from "../../../drizzle/client.ts";
 import {
   type GenerateOptions,
-  type Rename,
   generateBetween,
+  type Rename,
   type Snapshot,
   type Steps,
 } from "../../../drizzle/generate/index.ts";
 import { snapshotOf } from "../../../drizzle/generate/kit.ts";
 import { shown } from "../../../drizzle/generate/names.ts";
 import { emptyLike } from "../../../drizzle/generate/snapshot.ts";
+import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
 import { checkStatements, readMarks } from "../../../drizzle/revision/marks.ts";
 import { quoted } from "../../../drizzle/sql_text.ts";
-import { openSql, type Sql } from "../../../drizzle/client.ts";
-import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
 import { createEmptyTestDatabase, type TestDatabase } from "./database.ts";
 
 type Rows = Record<string, Record<string, unknown>[]>;

@@ -6,11 +6,11 @@ import {
   attemptDelivery,
 } from "../../../core/incident/delivery/attempt.ts";
 import { deliver, type Outgoing } from "../../../core/outbox/deliver.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import type { Fault } from "../../../core/schedule/runs.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
+import { createLog } from "../../../platform/log.ts";
 import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";

@@ -1,6 +1,6 @@
 import { readConfig } from "../../../core/config.ts";
-import { createLog } from "../../../platform/log.ts";
 import { openDatabase, openSql } from "../../../drizzle/client.ts";
+import { createLog } from "../../../platform/log.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { sendDeliveries } from "../../../worker/deliveries.ts";

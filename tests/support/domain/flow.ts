@@ -1,13 +1,13 @@
 import { asc, eq } from "drizzle-orm";
 import { readConfig } from "../../../core/config.ts";
 import type { Actor } from "../../../core/context.ts";
-import type { PluginContext } from "../../../core/plugin/context.ts";
 import { planSteps } from "../../../core/incident/flow/plan.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
+import type { PluginContext } from "../../../core/plugin/context.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
+import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 

@@ -1,11 +1,11 @@
 import type { Actor } from "../../../core/context.ts";
-import type { PluginContext } from "../../../core/plugin/context.ts";
 import { getContent, putContent } from "../../../core/incident/document/content.ts";
-import type { Example } from "../../../trial/example/example.ts";
 import { findIncident } from "../../../core/incident/incident/incident.ts";
 import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../../core/incident/lifecycle/update.ts";
 import { writeReport } from "../../../core/incident/report/write.ts";
+import type { PluginContext } from "../../../core/plugin/context.ts";
+import type { Example } from "../../../trial/example/example.ts";
 import type { GoldenWorker } from "./golden_schedule.ts";
 
 const labels = "Labels of one carrier come out blank";

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "../../../platform/clock.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
+import { after } from "../../../platform/clock.ts";
 import { createTestDatabase } from "../database/database.ts";
 import { Program } from "../process/program.ts";
 

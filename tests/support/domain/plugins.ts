@@ -1,12 +1,12 @@
 import { type Config, readConfig } from "../../../core/config.ts";
-import type { Environment } from "../../../platform/variable.ts";
 import type { Context } from "../../../core/context.ts";
 import { incidentFacts } from "../../../core/incident/incident/facts.ts";
-import { createLog } from "../../../platform/log.ts";
 import { choosePlugins, type Plugins } from "../../../core/plugin/choose.ts";
 import { createRegistry } from "../../../core/plugin/registry.ts";
 import type { IncidentFacts } from "../../../core/plugin.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Environment } from "../../../platform/variable.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";

@@ -3,10 +3,10 @@ import type { Work } from "../../../worker/run.ts";
 import type { TaskContext } from "../../../worker/task.ts";
 import { worksOf } from "../../../worker/tasks/index.ts";
 import { work } from "../../../worker/worker.ts";
+import { skewClock } from "../process/skewed_clock.ts";
 import { reminderTasks } from "./reminder_storm.ts";
 import { everySeconds } from "./schedule.ts";
 import { noteWriter, stormLeaseSeconds } from "./schedule_storm.ts";
-import { skewClock } from "../process/skewed_clock.ts";
 
 // A worker as a process of its own, for a storm: the real tasks that remind, due twice a second instead of once an hour.
 // They do what they do anywhere, and note in each transaction who writes.

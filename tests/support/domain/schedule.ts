@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
-import type { Clock } from "../../../platform/clock.ts";
 import type { ScheduleContext } from "../../../core/schedule/claims.ts";
 import type { DatabaseClock } from "../../../core/schedule/database_clock.ts";
 import type { TaskDefinition } from "../../../core/schedule/tasks.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import { run } from "../../../drizzle/schema/index.ts";
+import type { Clock } from "../../../platform/clock.ts";
 
 /** A database clock that shows what the test's clock shows, so that one clock drives both. */
 function databaseClockOf(clock: Clock): DatabaseClock {

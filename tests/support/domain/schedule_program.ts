@@ -1,9 +1,9 @@
+import { openSql } from "../../../drizzle/client.ts";
 import { openWorker } from "../../../worker/open.ts";
 import type { ScheduledTask } from "../../../worker/task.ts";
 import { work } from "../../../worker/worker.ts";
-import { openSql } from "../../../drizzle/client.ts";
-import { everySeconds } from "./schedule.ts";
 import { skewClock } from "../process/skewed_clock.ts";
+import { everySeconds } from "./schedule.ts";
 
 // A worker as a process of its own, for tests: one task that is due each second, notes in the table `begun` that it has
 // begun, takes SVC_TEST_TAKES milliseconds, and then writes one row into `effect`, through its run. Its lease is short.

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql as drizzleSql } from "drizzle-orm";
-import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { openSql, type Sql, type Transaction } from "../../../drizzle/client.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
-import { until } from "../process/until.ts";
+import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import { openSpoiltWay, type SpoiltWay } from "../http/half_open.ts";
+import { until } from "../process/until.ts";
 
 export const stormTasks = Array.from({ length: 8 }, (_, i) => `task-${i}`);
 export const stormPeriodMilliseconds = 40;

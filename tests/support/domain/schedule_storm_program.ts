@@ -1,13 +1,13 @@
 import { sql } from "drizzle-orm";
-import { Conflict } from "../../../platform/errors.ts";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { Conflict } from "../../../platform/errors.ts";
 import { openWorker } from "../../../worker/open.ts";
 import type { Work } from "../../../worker/run.ts";
 import { pause } from "../../../worker/time.ts";
 import { work } from "../../../worker/worker.ts";
+import { skewClock } from "../process/skewed_clock.ts";
 import { everySeconds } from "./schedule.ts";
 import { noteWriter, stormLeaseSeconds, stormPeriodMilliseconds, stormTasks } from "./schedule_storm.ts";
-import { skewClock } from "../process/skewed_clock.ts";
 
 // A worker as a process of its own, for a storm: many tasks that are due all the time. Each run writes one row into
 // `effect`, and who wrote it beside whose the run was at that moment into `written`. A run whose transaction fails tries

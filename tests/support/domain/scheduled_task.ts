@@ -1,7 +1,7 @@
-import type { Environment } from "../../../platform/variable.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import type { Fault, TaskResult } from "../../../core/schedule/runs.ts";
 import type { Database } from "../../../drizzle/client.ts";
+import type { Environment } from "../../../platform/variable.ts";
 import type { ScheduledTask, TaskContext } from "../../../worker/task.ts";
 import type { TestClock } from "../clock.ts";
 import { noPlugins, startPluginTest } from "./plugins.ts";

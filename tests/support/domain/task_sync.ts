@@ -1,6 +1,6 @@
 import { asc, sql } from "drizzle-orm";
-import type { DocumentTask } from "../../../core/plugin.ts";
 import { taskColumns } from "../../../core/incident/task/task.ts";
+import type { DocumentTask } from "../../../core/plugin.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import { fakeConversation, fakeDocument } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";

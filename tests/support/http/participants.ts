@@ -1,7 +1,7 @@
 import { and, eq, isNull } from "drizzle-orm";
-import type { ParticipantRole } from "../../../core/incident/participant/participant.ts";
-import { join } from "../../../core/incident/participant/join.ts";
 import { lockIncident } from "../../../core/incident/incident/lock.ts";
+import { join } from "../../../core/incident/participant/join.ts";
+import type { ParticipantRole } from "../../../core/incident/participant/participant.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import {
   conversation,

@@ -1,5 +1,5 @@
-import { conversation, conversationMessage } from "../../../drizzle/schema/index.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
+import { conversation, conversationMessage } from "../../../drizzle/schema/index.ts";
 import { insertRow } from "./catalog.ts";
 import type { Visibility } from "./participants.ts";
 import { type Person, personOf } from "./people.ts";

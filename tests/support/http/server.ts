@@ -1,25 +1,25 @@
 import { eq } from "drizzle-orm";
 import { EventCounts } from "../../../core/audit.ts";
-import { Background } from "../../../platform/background.ts";
 import { ChallengeWatch } from "../../../core/auth/challenge/watch.ts";
+import { Keys } from "../../../core/auth/token/keys.ts";
 import { type Config, readConfig } from "../../../core/config.ts";
-import { createLog } from "../../../platform/log.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
-import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
-import { Keys } from "../../../core/auth/token/keys.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../../drizzle/schema/index.ts";
+import { Background } from "../../../platform/background.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
 import { builtinPlugins } from "../../../plugins/builtin.ts";
-import { proxyTrust } from "../../../server/http/address.ts";
 import { createApp } from "../../../server/app.ts";
+import { proxyTrust } from "../../../server/http/address.ts";
 import { oidcSignOn } from "../../../server/sso/oidc.ts";
 import { proxySignOn } from "../../../server/sso/proxy.ts";
 import { TestBrowser } from "../browser/browser.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
-import { startTestIssuer, type TestIssuer } from "./issuer.ts";
 import { noPlugins } from "../domain/plugins.ts";
+import { startTestIssuer, type TestIssuer } from "./issuer.ts";
 
 export interface TestServer {
   url: string;

@@ -1,5 +1,5 @@
-import { incident, participant, task } from "../../../drizzle/schema/index.ts";
 import { eq } from "drizzle-orm";
+import { incident, participant, task } from "../../../drizzle/schema/index.ts";
 import { insertIncident } from "../domain/incident.ts";
 import { type Person, personOf } from "./people.ts";
 import type { TestServer } from "./server.ts";
