@@ -1,11 +1,11 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
+import pLimit from "p-limit";
 import { readVocabulary } from "../../core/catalog/search_words/vocabulary.ts";
 import { ownTextSlug, ownTexts, pageOfTexts, type TextPlace } from "../../core/incident/document/texts.ts";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { type Finding, findTerms, isRead, keepFindings } from "../../core/sync/document_terms.ts";
 import { Asking } from "../ask.ts";
 import { byHalves } from "../batches.ts";
-import { inLanes } from "../deliveries.ts";
 import { recordFailure, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 
 /** Documents that are looked at together. */
@@ -88,7 +88,7 @@ function textReader(context: TaskContext) {
       own.map(({ id }) => id),
     );
     const texts = new Map<number, string | null>(own.map(({ id }) => [id, kept.get(id) ?? null]));
-    await inLanes(lanes, others, async (place) => {
+    await pLimit(lanes).map(others, async (place) => {
       const answer = await workOnItem(context, nameOf(place.id), () => ask(place));
       if ("value" in answer) texts.set(place.id, answer.value);
     });

@@ -1,3 +1,4 @@
+import pLimit from "p-limit";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { deliver } from "../../core/outbox/deliver.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
@@ -17,7 +18,6 @@ import { transience } from "../../drizzle/database_error.ts";
 import { endlessReason } from "../../drizzle/endless.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import { Asking } from "../ask.ts";
-import { inLanes } from "../deliveries.ts";
 import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 import { pause } from "../time.ts";
 
@@ -86,7 +86,7 @@ async function syncDocuments(
   let last = 0;
   for (;;) {
     const places = await pageOfTaskPlaces(db, filter, last, page);
-    await inLanes(lanes, places, async (place) => {
+    await pLimit(lanes).map(places, async (place) => {
       const plugin = plugins.find("document", place.pluginSlug);
       if (locked.has(place.incidentId)) {
         context.postpone(nameOf(place), lockedReason);
