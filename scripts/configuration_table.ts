@@ -1,7 +1,7 @@
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { variables } from "../core/config.ts";
 
-/** The README's configuration table, made from the one list of variables. */
+/** The table of docs/configuration.md, made from the one list of variables. */
 function configurationTable(): string {
   const rows = Object.values(variables).map(({ name, schema, about, secret }) => {
     const { default: value } = schema as TSchema;
@@ -21,12 +21,12 @@ export function withTable(page: string): string {
   const [head, rest] = page.split(begin);
   const [, tail] = rest?.split(end) ?? [];
   if (head === undefined || tail === undefined)
-    throw new Error("README.md has lost the marks of its configuration table");
+    throw new Error("docs/configuration.md has lost the marks of its configuration table");
   return `${head}${begin}\n\n${configurationTable()}\n\n${end}${tail}`;
 }
 
 if (import.meta.main) {
-  const file = `${import.meta.dir}/../README.md`;
+  const file = `${import.meta.dir}/../docs/configuration.md`;
   const page = withTable(await Bun.file(file).text());
   if (process.argv.includes("--write")) await Bun.write(file, page);
   else console.log(configurationTable());

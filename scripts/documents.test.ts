@@ -6,8 +6,8 @@ import { withTable } from "./configuration_table.ts";
 
 const root = join(import.meta.dir, "..");
 
-test("the README's configuration table is the one that the code makes", async () => {
-  const page = await Bun.file(join(root, "README.md")).text();
+test("docs/configuration.md has the table that the code makes", async () => {
+  const page = await Bun.file(join(root, "docs/configuration.md")).text();
   expect(withTable(page), "run: bun scripts/configuration_table.ts --write").toBe(page);
 });
 
