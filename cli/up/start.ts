@@ -174,7 +174,7 @@ export function wantsExample({ example, startsDatabase, dataDir }: Settings): bo
   return example && startsDatabase && !existsSync(join(dataDir, "postgres/data"));
 }
 
-/** Loads it into a database at head. @returns what a person is told */
+/** Loads the example data into a database at head. @returns a line for the terminal */
 export async function firstExample({ dataDir }: Settings, url: string): Promise<string> {
   const example = exampleData({ now: systemClock.now() });
   const { db, close } = openDatabase(url, 1);

@@ -54,7 +54,7 @@ const attempts = 2;
 /**
  * Claims the slot of a task that is due by the database's time, or takes over the run of a worker that has died. Slots
  * that nobody ran are recorded with it: those of a short task in the result of the run that stands for them, those of a
- * daily one as Missed. Whoever has the task in hand is not waited for.
+ * daily one as Missed. It never waits for another process that holds the task's lock.
  *
  * `at` is what the caller believes the database's time to be. Where it is right one statement does it, mostly; nothing
  * that is not due is claimed because of it.
@@ -104,7 +104,7 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
 /**
  * Claims a slot in one statement if the task is as expected, and says how the task was seen to be.
  *
- * Nobody is waited for: whoever claims or pauses the task at this moment has its row locked, and then nothing is claimed.
+ * It never waits: while another process claims or pauses the task, the row is locked and nothing is claimed.
  * That row is read once more when we lock it; of the runs the statement sees what there was when it began. What came in
  * between is refused all the same: the same slot and another run by the indexes of `run`, a later slot by its time.
  *

@@ -4,7 +4,7 @@ import { individual } from "../../../drizzle/schema/index.ts";
 import { mayKnow, type Reader } from "../../incident/visibility/visibility.ts";
 import { nameByAddress } from "./person.ts";
 
-/** Whoever reads Open incidents alone. */
+/** A reader who may read Open incidents only. */
 export const everybody: Reader = { user: "", admin: false };
 
 /**

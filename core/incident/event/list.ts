@@ -54,8 +54,8 @@ export async function listEvents(
 const { id, incidentId } = document;
 
 /**
- * Whether a line proposes a document that nobody is told of now. Lines that were written earlier also name those of other
- * incidents, which may have become Restricted since; they are shown as what is gone, or one could tell that they exist.
+ * Whether a line proposes a document that is no longer shown. Older lines also name documents of other incidents, which may
+ * have become Restricted since. They look like deleted ones, so that a reader cannot tell that they exist.
  */
 const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
   select from ${document} where ${id} = (${event.data}->>'document_id')::bigint

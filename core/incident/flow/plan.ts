@@ -92,7 +92,7 @@ export async function planClosed(tx: Transaction, { incidentId, at, plugins }: P
  */
 export async function planReopened(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<boolean> {
   const { pluginSlug, archivedAt } = conversation;
-  // Somebody began to archive it, and nobody knows how far that came.
+  // An attempt to archive it began and has not finished: it may be archived already.
   const perhaps = sql`exists (select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
     and ${flowStep.step} = 'closed:conversation:' || ${pluginSlug}
     and ${isNull(flowStep.finishedAt)} and ${flowStep.attempts} > 0)`;
