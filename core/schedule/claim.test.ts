@@ -247,9 +247,9 @@ test.each(["with an idea of the time", "with none"])(
 );
 
 test("PostgreSQL ends a claim whose process no longer says anything, so that others get at the task", async () => {
-  for (const whoever of ["wait", "skip"] as const) {
+  for (const lockMode of ["wait", "skip"] as const) {
     const limits = await client.db.transaction(async (tx) => {
-      expect(await lockTask(tx, as("a"), "hourly", whoever)).toBe(true);
+      expect(await lockTask(tx, as("a"), "hourly", lockMode)).toBe(true);
       return tx.execute(sql`select current_setting('idle_in_transaction_session_timeout') as idle`);
     });
     expect([...limits]).toEqual([{ idle: "30s" }]);

@@ -201,13 +201,13 @@ export async function lockTask(
   tx: Transaction,
   { databaseClock, leaseSeconds }: ScheduleContext,
   name: string,
-  whoever: "wait" | "skip",
+  lockMode: "wait" | "skip",
 ): Promise<boolean> {
   const ours = scheduledTask.name;
   const idle = sql`set_config('idle_in_transaction_session_timeout', ${`${leaseSeconds}s`}, true)`;
   const lock = async () => {
     const select = tx.select({ idle }).from(scheduledTask).where(eq(ours, name));
-    const held = await (whoever === "wait"
+    const held = await (lockMode === "wait"
       ? select.for("update")
       : select.for("update", { skipLocked: true }));
     return held.length > 0;
