@@ -6,7 +6,7 @@ import { newChallenge, poll, signInToken, type TestServer } from "../tests/suppo
 import { until } from "../tests/support/process/until.ts";
 import { readHttpsUrls } from "./http/https_urls.ts";
 import { usualHeaders } from "./http/security_headers.ts";
-import { unservedApp } from "./unserved.ts";
+import { createInspectionApp } from "./inspection.ts";
 
 /** What is true of answers of every kind, whichever part of the server makes them. */
 
@@ -177,7 +177,7 @@ test("an address that cannot be read is refused, whoever was asked for before", 
 });
 
 test("over TLS, a host so short that the path would begin behind its first name is refused", async () => {
-  const app = unservedApp({});
+  const app = createInspectionApp({});
   readHttpsUrls(app);
   const statusOf = async (host: string, path: string) =>
     (await app.handle(new Request(`https://${host}${path}`))).status;

@@ -15,7 +15,7 @@ import { healthRoutes } from "./health/routes.ts";
 import { errorAnswer } from "./http/error.ts";
 import { largestTextBytes, readJson } from "./http/json.ts";
 import { failureLog, logRequests } from "./http/log.ts";
-import { judgeMethod } from "./http/methods.ts";
+import { resolveMethodError } from "./http/methods.ts";
 import { ObservedRequests, tellRoutes } from "./http/metrics.ts";
 import { OptionalBodies } from "./http/no_body.ts";
 import { refuseUnknownQuery } from "./http/no_query.ts";
@@ -75,7 +75,7 @@ export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const presence = { leaving: false };
   const readiness = new ReadinessCheck(deps);
-  const judge = judgeMethod((): AnyElysia => app);
+  const methodError = resolveMethodError((): AnyElysia => app);
   const server: ServerNow = () => app.server;
   const bodies = new OptionalBodies((): AnyElysia => app);
   const hasAddress = judgeAddress();
@@ -113,8 +113,9 @@ export function createApp(deps: Deps) {
     .onError({ as: "global" }, ({ error, request, requestId, path, route, set }) => {
       requests?.matched(request, route);
       if (isOutOfSpace(error)) readiness.doubtDisk();
-      const judged = judge(error, request, path, route);
-      const answer = judged instanceof Response ? judged : errorAnswer(judged, path, requestId, failures);
+      const resolved = methodError(error, request, path, route);
+      const answer =
+        resolved instanceof Response ? resolved : errorAnswer(resolved, path, requestId, failures);
       // For the log, too: Elysia has put its own idea of a status there.
       set.status = answer.status;
       if (answer instanceof Response) return answer;

@@ -17,7 +17,7 @@ import { createLog } from "../platform/log.ts";
 import { sourceFaults } from "../platform/source_error.ts";
 import type { Environment } from "../platform/variable.ts";
 import { readHttpsUrls } from "./http/https_urls.ts";
-import { unservedApp } from "./unserved.ts";
+import { createInspectionApp } from "./inspection.ts";
 
 export interface ShellOptions {
   environment: Environment;
@@ -61,7 +61,7 @@ export async function shell({
   const sql = openSql(url, { max: 1 });
   const log = createLog(config.logLevel);
   const context = { db, clock: systemClock, config, log };
-  const app = unservedApp(environment);
+  const app = createInspectionApp(environment);
   if (config.publicUrl.startsWith("https:")) readHttpsUrls(app);
   Object.assign(globalThis, {
     ...{ config, db, tables, sql, app, context },

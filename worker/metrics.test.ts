@@ -16,7 +16,7 @@ import { until } from "../tests/support/process/until.ts";
 import { startTestTelemetry, type TestTelemetry } from "../tests/support/telemetry.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import type { WorkerDeps } from "./deps.ts";
-import { kept, ObservedSchedule } from "./metrics.ts";
+import { cached, ObservedSchedule } from "./metrics.ts";
 import { runClaim } from "./run.ts";
 import type { ScheduledTask } from "./task.ts";
 import { DatabaseTime } from "./time.ts";
@@ -109,7 +109,7 @@ describe("how the schedule stands", () => {
     let now = 0;
     let asked = 0;
     let down = false;
-    const ask = kept(
+    const ask = cached(
       async () => {
         asked += 1;
         if (down) throw new Error("down");

@@ -83,8 +83,8 @@ function observeDatabase(
   meter: NonNullable<Telemetry["meter"]>,
   { schedule }: Pick<WorkerDeps, "schedule">,
 ): void {
-  const status = kept(() => scheduleStatus(schedule()));
-  const deliveries = kept(() => countDeliveries(schedule()));
+  const status = cached(() => scheduleStatus(schedule()));
+  const deliveries = cached(() => countDeliveries(schedule()));
   const gauge = (name: string, description: string, unit?: string) =>
     meter.createObservableGauge(name, { description, unit });
   gauge(
@@ -118,7 +118,7 @@ function observeDatabase(
  * Asks, and answers the same for a while. Undefined while the database does not answer: no number is better than one that
  * was true once.
  */
-export function kept<T>(
+export function cached<T>(
   ask: () => Promise<T>,
   milliseconds = () => performance.now(),
 ): () => Promise<T | undefined> {

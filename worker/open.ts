@@ -5,7 +5,7 @@ import { parseConfig } from "../core/config.ts";
 import { ConfigurationFaults } from "../core/faults.ts";
 import { observePlugins } from "../core/plugin/observe.ts";
 import { openPlugins } from "../core/plugin/open.ts";
-import { outliveStrays } from "../core/plugin/strays.ts";
+import { installUnhandledErrorHandlers } from "../core/plugin/unhandled.ts";
 import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
 import { behindPooler, keepsStatements } from "../drizzle/connection/database_address.ts";
 import { databaseMissing } from "../drizzle/connection/database_url.ts";
@@ -63,7 +63,7 @@ export async function openWorker(
   const connections = new Connections(config.databaseUrl ?? nowhere, config.databasePoolSize, poolWatch, {
     prepare: keepsStatements(config),
   });
-  const calm = outlive ? outliveStrays(log) : undefined;
+  const calm = outlive ? installUnhandledErrorHandlers(log) : undefined;
   let opened: Awaited<ReturnType<typeof withPlugins>> | undefined;
   const close = async () => {
     opened?.closePlugins();

@@ -30,11 +30,11 @@ export async function work(
   grace = graceMilliseconds,
 ): Promise<void> {
   const outage = new Outage(deps.log);
-  const crew = new Crew();
+  const peers = new WorkerPeers();
   try {
     // Twice: the first answer also takes the time to connect.
-    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps, crew), stop))) return;
-    await followAll(deps, works, { outage, crew, grace }, stop);
+    for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps, peers), stop))) return;
+    await followAll(deps, works, { outage, peers, grace }, stop);
   } finally {
     await inTime(patienceMilliseconds, signOff(deps.schedule())).catch(() => {});
   }
@@ -43,7 +43,7 @@ export async function work(
 async function followAll(
   deps: WorkerDeps,
   works: readonly Work[],
-  { outage, crew, grace }: { outage: Outage; crew: Crew; grace: number },
+  { outage, peers, grace }: { outage: Outage; peers: WorkerPeers; grace: number },
   stop: AbortSignal,
 ): Promise<void> {
   const [giveUp, heart] = [new AbortController(), new AbortController()];
@@ -52,9 +52,9 @@ async function followAll(
     timer = setTimeout(() => giveUp.abort(), grace);
   };
   stop.addEventListener("abort", drain, { once: true });
-  const beside = Promise.all([beatOn(deps, crew, outage, heart.signal), cleanOn(deps, stop)]);
+  const beside = Promise.all([beatOn(deps, peers, outage, heart.signal), cleanOn(deps, stop)]);
   try {
-    await Promise.all(works.map((one) => follow(deps, one, { outage, crew }, stop, giveUp.signal)));
+    await Promise.all(works.map((one) => follow(deps, one, { outage, peers }, stop, giveUp.signal)));
   } finally {
     clearTimeout(timer);
     heart.abort();
@@ -70,7 +70,7 @@ async function followAll(
  */
 export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): Promise<Outcome> {
   const now = async () => {
-    await observe(deps, new Crew());
+    await observe(deps, new WorkerPeers());
     try {
       const claim = await claimNow(deps.schedule(), one.definition);
       return await runClaim(deps, one, claim, stop);
@@ -86,7 +86,7 @@ export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): P
 async function follow(
   deps: WorkerDeps,
   one: Work,
-  { outage, crew }: { outage: Outage; crew: Crew },
+  { outage, peers }: { outage: Outage; peers: WorkerPeers },
   stop: AbortSignal,
   giveUp: AbortSignal,
 ): Promise<void> {
@@ -95,7 +95,7 @@ async function follow(
     const claimed = await outage.outlast(() => claimDue(schedule(), one.definition, time.now()), stop);
     if (!claimed) return;
     if ("lookAgain" in claimed) {
-      await time.sleepUntil(crew.inTurn(schedule(), one.definition, claimed.lookAgain), stop);
+      await time.sleepUntil(peers.inTurn(schedule(), one.definition, claimed.lookAgain), stop);
       continue;
     }
     const { claim } = claimed;
@@ -112,14 +112,14 @@ async function excuse(context: ScheduleContext, claim: Claim): Promise<true> {
 }
 
 /** Says that we live, and hears what time it is and who else does. */
-async function observe({ schedule, time, reopen, health }: WorkerDeps, crew: Crew): Promise<true> {
+async function observe({ schedule, time, reopen, health }: WorkerDeps, peers: WorkerPeers): Promise<true> {
   health?.asks();
   const say = async () => {
     await beat(schedule(), { host: hostname(), pid: process.pid });
     const sent = performance.now();
     const { now, workers } = await lookAround(schedule());
     time.observe(now, sent, performance.now());
-    crew.hear(workers);
+    peers.hear(workers);
   };
   await inTime(patienceMilliseconds, say()).catch((error: unknown) => {
     // A failover may have left us where nothing can be written; by the same address there may be the new primary.
@@ -130,9 +130,14 @@ async function observe({ schedule, time, reopen, health }: WorkerDeps, crew: Cre
   return true;
 }
 
-async function beatOn(deps: WorkerDeps, crew: Crew, outage: Outage, stop: AbortSignal): Promise<void> {
+async function beatOn(
+  deps: WorkerDeps,
+  peers: WorkerPeers,
+  outage: Outage,
+  stop: AbortSignal,
+): Promise<void> {
   while (!stop.aborted) {
-    await outage.outlast(() => observe(deps, crew), stop);
+    await outage.outlast(() => observe(deps, peers), stop);
     await pause(heartbeatSeconds * 1000, stop);
   }
 }
@@ -152,7 +157,7 @@ const turnSeconds = 0.01;
  * wherever it is computed, so that they do not all come at the same moment and each is the first for its share. Nothing
  * depends on it but who comes when: they still race for the slot.
  */
-export class Crew {
+export class WorkerPeers {
   #workers: readonly string[] = [];
 
   hear(workers: readonly string[]): void {

@@ -1,6 +1,6 @@
 import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { kept } from "../../drizzle/kept.ts";
+import { preparedQuery } from "../../drizzle/prepared_query.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
@@ -79,7 +79,7 @@ export interface Page {
 }
 
 /** By list, sort, and whether admins read. */
-const firstPages = kept(() => new Map<string, Prepared<unknown>>());
+const firstPages = preparedQuery(() => new Map<string, Prepared<unknown>>());
 
 /**
  * What to ask the database for. `filters` are the other parameters of the query: a cursor is good only with the same

@@ -4,7 +4,7 @@ import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import type { PluginDeps, PluginLog } from "./define.ts";
 import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
-import { outliveStrays } from "./strays.ts";
+import { installUnhandledErrorHandlers } from "./unhandled.ts";
 
 // The program of the process in which a package of a third party runs. See package.ts.
 
@@ -59,7 +59,7 @@ const log: PluginLog = {
   warn: (facts, message) => line("warn", facts, message),
   error: (facts, message) => line("error", facts, message),
 };
-outliveStrays(log);
+installUnhandledErrorHandlers(log);
 
 let clockOffset = 0;
 const deps = (): PluginDeps => ({

@@ -10,7 +10,7 @@ import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 
@@ -56,7 +56,7 @@ export function catalogRoutes<
       "/",
       async ({ actor, body, request, set }) => {
         const fields = fieldsOf({ ...model.defaults, ...body } as Static<TObject<Written>>);
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

@@ -9,7 +9,7 @@ import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
   changedDocument,
@@ -47,7 +47,7 @@ export const documentRoutes = (deps: Deps) =>
           ...fieldsOf(body),
           ...{ incidentId: incident_id, pluginSlug: plugin_slug, resourceId: resource_id },
         };
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
-import { tell } from "../../core/incident/timeline/event.ts";
+import { recordEvent } from "../../core/incident/timeline/event.ts";
 import { document, incident } from "../../drizzle/schema/index.ts";
 import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type EmptyIncident, useEmptyIncident } from "../../tests/support/http/empty_incident.ts";
@@ -49,7 +49,7 @@ test("the list goes by time and then by id, the newest first, and shows one kind
   // Told late, of what was earlier: another machine's clock.
   const at = new Date(server.clock.now().getTime() - 3600_000);
   const told = { incidentId, at, actor: "worker", source: "incident-cost", data: { a: { b: [1, null] } } };
-  await tell(server.db, { ...told, kind: "reminder.sent", description: "0" });
+  await recordEvent(server.db, { ...told, kind: "reminder.sent", description: "0" });
   expect((await note("d")).http).toBe(201);
   expect(await descriptions("")).toBe("dcba0");
   expect(await descriptions("&sort=at")).toBe("0abcd");
@@ -122,7 +122,7 @@ test("a line that was written earlier names no document of another incident, nor
   const other = await insertEmptyIncident(db, kind!, server.clock.now(), "Restricted");
   const propose = async (name: string, of: number | null, gone = false) => {
     const id = await insertRow(db, document, { name, resourceType: "reference", incidentId: of });
-    await tell(db, {
+    await recordEvent(db, {
       ...{
         incidentId,
         at: server.clock.now(),

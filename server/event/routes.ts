@@ -5,7 +5,7 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
@@ -35,7 +35,7 @@ export const eventRoutes = (deps: Deps) =>
       async ({ actor, params, body, request }) => {
         const incidentId = Number(params.incident_id);
         const { description } = body;
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

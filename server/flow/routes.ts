@@ -6,7 +6,7 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { detailOf, incidentParams } from "../incident/model.ts";
 import { retried, stepsView } from "./model.ts";
 
@@ -20,7 +20,7 @@ export const flowRoutes = (deps: Deps) =>
     async ({ actor, params, body: said, request }) => {
       const incidentId = Number(params.incident_id);
       const body = said ?? {};
-      await oncePerKey(
+      await withIdempotencyKey(
         deps,
         { actor, request, body },
         async (context) => {

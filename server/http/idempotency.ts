@@ -12,7 +12,7 @@ export interface Made<T> {
  * just does it. `work` writes through the context that it is handed and nothing else. An answer that was kept is only
  * given to somebody who `mayStillRead` it, who may have left a Restricted incident meanwhile: that rejects as a GET would.
  */
-export async function oncePerKey<T>(
+export async function withIdempotencyKey<T>(
   context: Context,
   { actor, request, body }: { actor: Actor; request: Request; body: unknown },
   work: (context: Context) => Promise<Made<T>>,

@@ -7,7 +7,7 @@ import { WrongMethod } from "./error.ts";
  *
  * @returns the answer to OPTIONS, or the error that it really is
  */
-export function judgeMethod(app: () => AnyElysia) {
+export function resolveMethodError(app: () => AnyElysia) {
   let routes: { method: string; path: string; pattern: RegExp }[] | undefined;
   let own: Set<string> | undefined;
   return (error: unknown, { method }: Request, path: string, route: string | undefined): unknown => {

@@ -10,7 +10,7 @@ import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import {
   changedIncident,
   detailOf,
@@ -46,7 +46,7 @@ export const incidentRoutes = (deps: Deps) =>
         const { title, description, visibility } = body;
         const { incident_type_id: incidentTypeId, incident_priority_id: incidentPriorityId } = body;
         const wanted = { title, description, visibility, incidentTypeId, incidentPriorityId };
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

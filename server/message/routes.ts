@@ -5,7 +5,7 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./model.ts";
@@ -38,7 +38,7 @@ export const messageRoutes = (deps: Deps) =>
           text,
           recipientId: recipient_id ?? undefined,
         };
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

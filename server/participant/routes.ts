@@ -14,7 +14,7 @@ import type { PluginContext } from "../../core/plugin/context.ts";
 import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { nothing } from "../http/no_body.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
@@ -48,7 +48,7 @@ export const participantRoutes = (deps: Deps) => {
     work: (context: PluginContext) => Promise<Participant>,
     mayStillRead = (_: Static<typeof participantView>) => seeIncident(deps, post.actor, incidentId),
   ) =>
-    oncePerKey(
+    withIdempotencyKey(
       deps,
       { ...post, body: post.body ?? {} },
       async (context) => {

@@ -6,7 +6,7 @@ import { seeIncident } from "../../core/incident/visibility/see.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
 import { problemSchema } from "../http/error.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { incidentParams } from "../incident/model.ts";
 import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } from "./model.ts";
@@ -34,7 +34,7 @@ export const reportRoutes = (deps: Deps) =>
       "/",
       async ({ actor, params, body, request, set }) => {
         const incidentId = Number(params.incident_id);
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

@@ -5,7 +5,7 @@ import { brotliCompressSync, brotliDecompressSync, gunzipSync, zstdDecompressSyn
 import { secret } from "../../tests/support/browser/front_end.ts";
 import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
-import { unservedApp } from "../unserved.ts";
+import { createInspectionApp } from "../inspection.ts";
 
 const { site, server } = useFrontEnd();
 
@@ -251,7 +251,7 @@ describe("what is no file", () => {
 
 describe("STATIC_DIR", () => {
   test("that is no folder stops the start, in words", () => {
-    const start = (STATIC_DIR: string) => () => unservedApp({ STATIC_DIR });
+    const start = (STATIC_DIR: string) => () => createInspectionApp({ STATIC_DIR });
     expect(start("/no/such/folder")).toThrow(
       "STATIC_DIR: there is no folder /no/such/folder that can be read",
     );

@@ -10,7 +10,7 @@ import { actorMacro } from "../auth/actor.ts";
 import { addressOf, type Deps } from "../deps.ts";
 import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { etagOf } from "../http/etag.ts";
-import { oncePerKey } from "../http/idempotency.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import {
   changedTask,
@@ -53,7 +53,7 @@ export const taskRoutes = (deps: Deps) =>
           ...{ ...fieldsOf(body), incidentId: incident_id, documentId: document_id },
           resolveBy: resolve_by === undefined ? undefined : parseInstant("resolve_by", resolve_by),
         };
-        const made = await oncePerKey(
+        const made = await withIdempotencyKey(
           deps,
           { actor, request, body },
           async (context) => {

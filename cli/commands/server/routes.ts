@@ -9,12 +9,12 @@ export default defineCommand({
     "The application is built and asked; no database is needed.",
   ],
   async run({ json }, io) {
-    const [{ readEnvironment }, { routeTable }, { unservedApp }] = await Promise.all([
+    const [{ readEnvironment }, { routeTable }, { createInspectionApp }] = await Promise.all([
       import("../../../platform/environment.ts"),
       import("../../../server/http/route_table.ts"),
-      import("../../../server/unserved.ts"),
+      import("../../../server/inspection.ts"),
     ]);
-    const rows = routeTable(unservedApp(readEnvironment(io.env)));
+    const rows = routeTable(createInspectionApp(readEnvironment(io.env)));
     if (json) {
       io.stdout.write(`${JSON.stringify(rows)}\n`);
       return;

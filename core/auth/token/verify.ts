@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
 import { errors, jwtVerify } from "jose";
-import { kept } from "../../../drizzle/kept.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import { token } from "../../../drizzle/schema/index.ts";
 import { Unauthenticated } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
@@ -52,7 +52,7 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
   };
 }
 
-const issuedToken = kept((db) =>
+const issuedToken = preparedQuery((db) =>
   db
     .select()
     .from(token)

@@ -8,7 +8,7 @@ import type { PluginContext } from "../../plugin/context.ts";
 import type { DocumentFacts } from "../../plugin/facts.ts";
 import { documentFacts } from "../incident/facts.ts";
 import { answerOf } from "../steps/ask.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { noSuchDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 import { type Keepable, startText } from "./start_text.ts";
@@ -107,7 +107,7 @@ async function tellOf({ db, clock }: PluginContext, actor: Actor, id: number): P
       .for("key share");
     if (!changed) throw noSuchDocument();
     if (changed.incidentId === null) return;
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId: changed.incidentId, at: clock.now(), actor: actor.user, kind: "document.updated" },
       ...{ description: `Text of a document changed: ${changed.name}`, data: { document_id: id } },
     });

@@ -5,7 +5,7 @@ import { setReasons } from "../../catalog/reason.ts";
 import type { Actor, Context } from "../../context.ts";
 import { longestSlug, slugPattern } from "../../plugin/check.ts";
 import { lockNamedIncident } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 
@@ -45,7 +45,7 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
       throw new Conflict("Another document already has the text of this plugin_slug and resource_id");
     await setReasons(tx, documentLinks, created.id, wanted);
     if (incidentId !== null) {
-      await tell(tx, {
+      await recordEvent(tx, {
         ...{ incidentId, at, actor: actor.user, kind: "document.created" },
         ...{ description: `Document added: ${created.name}`, data: { document_id: created.id } },
       });

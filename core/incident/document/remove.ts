@@ -5,7 +5,7 @@ import { audit } from "../../audit.ts";
 import { unlessReferredTo } from "../../catalog/reference.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { noSuchDocument } from "./document.ts";
 
 /**
@@ -37,7 +37,7 @@ export async function removeDocument(
     const { name, incidentId } = removed;
     await audit(tx, { at, actor: actor.user, action: "document.deleted", address, subject: String(id) });
     if (incidentId !== null) {
-      await tell(tx, {
+      await recordEvent(tx, {
         ...{ incidentId, at, actor: actor.user, kind: "document.deleted" },
         ...{ description: `Document deleted: ${name}`, data: { document_id: id } },
       });

@@ -8,7 +8,7 @@ import { documentFacts } from "../incident/facts.ts";
 import { answerOf } from "../steps/ask.ts";
 import { keyOfText } from "../steps/make_documents.ts";
 import { isTaken } from "../steps/resource.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
 import type { Document } from "./document.ts";
 import { getDocument } from "./get.ts";
@@ -61,7 +61,7 @@ export async function startText(
       throw new Conflict("Somebody has just given this document a text");
     }
     if (isAwaited) {
-      await tell(tx, {
+      await recordEvent(tx, {
         ...{ incidentId, at, actor: actor.user, kind: "document.created" },
         ...{ description: `Document added: ${started.name}`, data: { document_id: id } },
       });

@@ -3,7 +3,7 @@ import { document } from "../../../drizzle/schema/index.ts";
 import { Conflict } from "../../../platform/errors.ts";
 import { setReasons } from "../../catalog/reason.ts";
 import type { Actor, Context } from "../../context.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { mayReadOf } from "../visibility/visibility.ts";
 import { type Document, type DocumentFields, documentLinks, parseDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
@@ -39,7 +39,7 @@ export async function updateDocument(
     if (lost.has("termIds"))
       await tx.update(document).set({ termContentHash: null }).where(eq(document.id, id));
     if (updated.incidentId !== null) {
-      await tell(tx, {
+      await recordEvent(tx, {
         ...{ incidentId: updated.incidentId, at, actor: actor.user, kind: "document.updated" },
         ...{ description: `Document changed: ${updated.name}`, data: { document_id: id } },
       });

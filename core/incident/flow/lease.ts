@@ -7,7 +7,7 @@ import { NotFound } from "../../../platform/errors.ts";
 import type { Context } from "../../context.ts";
 import { dueAgain } from "../../outbox/backoff.ts";
 import { lockIncident } from "../incident/lock.ts";
-import { type TimelineEvent, tell } from "../timeline/event.ts";
+import { type TimelineEvent, recordEvent as tell } from "../timeline/event.ts";
 
 // A step belongs to whoever has claimed it, until `lease_until`; afterwards its process counts as dead and another one
 // takes it over. `lease_until` also tells the claims of a step apart: who no longer finds their own can neither write

@@ -1,5 +1,5 @@
 import { and, eq, isNull, sql } from "drizzle-orm";
-import { kept } from "../../../drizzle/kept.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import {
   type document,
   incident,
@@ -50,7 +50,7 @@ const termsMark = sql<string>`(
   from ${term} where ${isWanted})`;
 
 /** One statement, for each step of a flow asks. */
-const factsQuery = kept((db) =>
+const factsQuery = preparedQuery((db) =>
   db
     .select({
       ...{ id: incident.id, name: incident.name, title: incident.title, description: incident.description },

@@ -11,7 +11,7 @@ import {
   parseIncident,
   type Visibility,
 } from "../incident/incident.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 
 export interface NewIncident extends IncidentText {
   incidentTypeId: number;
@@ -50,7 +50,7 @@ export async function reportIncident(
       .returning({ id: participant.id });
     const participantId = reporter!.id;
     await tx.insert(participantRole).values({ participantId, incidentId, role: "reporter", assumedAt: at });
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId, at, actor: actor.user, kind: "incident.reported" },
       ...{ description: `${name} reported: ${text.title}`, data: { participant_id: participantId } },
     });

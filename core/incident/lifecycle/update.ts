@@ -16,7 +16,7 @@ import {
 } from "../incident/incident.ts";
 import { type IncidentStatus, type Transition, transition } from "../incident/transition.ts";
 import { announceChange } from "../message/announce.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
+import { type EventKind, recordEvent } from "../timeline/event.ts";
 import { noSuchIncident } from "../visibility/see.ts";
 import { mayReadIncident } from "../visibility/visibility.ts";
 
@@ -110,7 +110,7 @@ async function tellOfFields(tx: Transaction, actor: Actor, before: Incident, aft
   const values = fields
     .filter((field) => !written.has(field))
     .map((field) => [names[field], { from: before[field], to: after[field] }]);
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId: after.id, at: after.updatedAt, actor: actor.user, kind: "incident.updated" },
     description: `Changed: ${changed.join(", ").replaceAll("_id", "").replaceAll("_", " ")}`,
     data: { changed, ...Object.fromEntries(values) },
@@ -132,5 +132,5 @@ async function tellOfStatus(
   const description = `${name} ${words[kind]}`;
   // The record forgets when it was stable and closed before; the timeline does not.
   const data = kind === "incident.reopened" ? { stable_at: stableAt, closed_at: closedAt } : {};
-  await tell(tx, { incidentId, at, actor: actor.user, kind, description, data });
+  await recordEvent(tx, { incidentId, at, actor: actor.user, kind, description, data });
 }

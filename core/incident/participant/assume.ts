@@ -5,7 +5,7 @@ import { Conflict, InvalidInput } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { costChanged } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
 import {
   activeParticipant,
@@ -42,7 +42,7 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
     })
     .returning({ id: participantRole.id });
   if (!assumed) return false;
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor, source, kind: "role.assumed" },
     description: from ? `${name} took over as ${role} from ${from.name}` : `${name} is ${role}`,
     data: { participant_id: participantId, role, ...(from ? { from_participant_id: from.id } : {}) },

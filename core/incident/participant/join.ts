@@ -2,7 +2,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { individual, participant } from "../../../drizzle/schema/index.ts";
 import { costChanged } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { assume } from "./assume.ts";
 import type { Change, ParticipantRole } from "./participant.ts";
 
@@ -54,7 +54,7 @@ async function enter(tx: Transaction, { incidentId, individualId, at, actor, sou
     .select({ name: individual.name })
     .from(individual)
     .where(eq(individual.id, individualId));
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor, source, kind: "participant.joined" },
     ...{ description: `${person!.name} joined`, data: { participant_id: id, individual_id: individualId } },
   });

@@ -6,7 +6,7 @@ import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { planJoined } from "../flow/plan.ts";
 import { costChanged } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
 import {
   activeParticipant,
@@ -37,7 +37,7 @@ export async function leave(tx: Transaction, wanted: Leaving): Promise<void> {
     .set({ renouncedAt: at })
     .where(and(eq(participantRole.participantId, participantId), isNull(participantRole.renouncedAt)))
     .returning({ role: participantRole.role });
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor, source, kind: "participant.left", description: `${name} left` },
     data: { participant_id: participantId, roles: renounced.map(({ role }) => role).sort() },
   });

@@ -5,7 +5,7 @@ import { audit } from "../../audit.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { costChanged, lockIncident } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { participantOf } from "./get.ts";
 
 /**
@@ -52,7 +52,7 @@ export async function removeParticipant(
       );
     const subject = String(participantId);
     await audit(tx, { at, actor: actor.user, action: "participant.deleted", address, subject });
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId, at, actor: actor.user, kind: "participant.deleted" },
       description: `${individual.name} was deleted as a participant`,
       data: { participant_id: participantId, individual_id: individual.id },

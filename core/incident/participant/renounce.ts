@@ -5,7 +5,7 @@ import { Conflict } from "../../../platform/errors.ts";
 import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { costChanged } from "../incident/lock.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { changeParticipant } from "./change.ts";
 import {
   activeParticipant,
@@ -45,7 +45,7 @@ export async function renounce(tx: Transaction, wanted: Renunciation): Promise<v
     )
     .returning({ id: participantRole.id });
   if (!renounced) throw new Conflict("This participant does not have the role");
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor, source, kind: "role.renounced" },
     ...{ description: `${name} is no longer ${role}`, data: { participant_id: participantId, role } },
   });

@@ -18,7 +18,7 @@ import type { PluginContext } from "../../plugin/context.ts";
 import type { Message } from "../../plugin/facts.ts";
 import type { Fault } from "../../schedule/runs.ts";
 import type { TaskName } from "../../schedule/tasks.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 
 const task = "incident-status-report-reminder" satisfies TaskName;
 
@@ -80,7 +80,7 @@ export async function remind(
     if (noted.length === 0) continue;
     done += 1;
     const person = people.get(of.id);
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId: of.id, at: now, actor: "worker", source: task, kind: "reminder.sent" },
       description: `${person?.name ?? "Everybody"} is reminded to write a status report`,
       data: { k, ...(person && { individual_id: person.id }) },

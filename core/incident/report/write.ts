@@ -5,7 +5,7 @@ import type { Actor } from "../../context.ts";
 import type { PluginContext } from "../../plugin/context.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { announceReport } from "../message/announce.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { getReport } from "./get.ts";
 import type { Report } from "./report.ts";
 
@@ -36,7 +36,7 @@ export async function writeReport(
       .values({ incidentId, authorId, ...texts, createdAt: at })
       .returning({ id: statusReport.id });
     const reportId = written!.id;
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId, at, actor: actor.user, kind: "report.written" },
       ...{ description: "Status report written", data: { report_id: reportId } },
     });

@@ -15,7 +15,7 @@ import { incidentFacts } from "../incident/facts.ts";
 import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
 import { announceReopened } from "../message/announce.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
+import { type EventKind, recordEvent as tell } from "../timeline/event.ts";
 import { ask, keyFor, Postponed, type StepRun } from "./ask.ts";
 import { type People, peopleOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";

@@ -5,7 +5,7 @@ import type { ActivePlugin } from "../../plugin/call.ts";
 import type { ResourceFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { LeaseLost, writeAs } from "../flow/lease.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent as tell } from "../timeline/event.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { peopleOf, teamsOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";

@@ -8,7 +8,7 @@ import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { LeaseLost, writeAs } from "../flow/lease.ts";
 import { documentFacts, incidentFacts } from "../incident/facts.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent as tell } from "../timeline/event.ts";
 import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { isTaken } from "./resource.ts";
 

@@ -6,7 +6,7 @@ import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { planJoined } from "../flow/plan.ts";
 import { type Joining, join } from "../participant/join.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent as tell } from "../timeline/event.ts";
 import { keyFor, type StepRun, throwFailures } from "./ask.ts";
 import { keepEach } from "./keep.ts";
 import { parsePerson } from "./people.ts";

@@ -4,7 +4,7 @@ import { document, incident } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { parseName, parseUrl } from "../../../platform/text.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { tell } from "../timeline/event.ts";
+import { recordEvent as tell } from "../timeline/event.ts";
 import { keyFor, type StepRun } from "./ask.ts";
 import { keepEach } from "./keep.ts";
 import { recommend } from "./recommend.ts";

@@ -1,7 +1,7 @@
 import { and, eq, type SQL } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { task, taskAssignee } from "../../../drizzle/schema/index.ts";
-import { type EventKind, tell } from "../timeline/event.ts";
+import { type EventKind, recordEvent } from "../timeline/event.ts";
 import { addAssignees, individualsOf } from "./people.ts";
 import { type TaskState, type TaskStatus, transition } from "./status.ts";
 import type { TaskFields } from "./task.ts";
@@ -131,7 +131,7 @@ export async function tellOfTask(
   { id, incidentId, description }: { id: number; incidentId: number; description: string },
   change: Change,
 ): Promise<void> {
-  await tell(tx, {
+  await recordEvent(tx, {
     ...change,
     incidentId,
     kind,

@@ -47,6 +47,6 @@ export interface TimelineEvent {
 }
 
 /** Appends to the timeline of an incident, in the transaction of what it tells of. */
-export async function tell(db: Database | Transaction, told: TimelineEvent): Promise<void> {
+export async function recordEvent(db: Database | Transaction, told: TimelineEvent): Promise<void> {
   await db.insert(event).values({ ...told, source: told.source ?? "core" });
 }

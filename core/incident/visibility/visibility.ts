@@ -1,6 +1,6 @@
 import { or, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
-import { kept } from "../../../drizzle/kept.ts";
+import { preparedQuery } from "../../../drizzle/prepared_query.ts";
 import {
   conversation,
   conversationMessage,
@@ -32,7 +32,7 @@ export const anyReader = (admin: boolean): AnyReader => ({ admin, user: sql.plac
 export function keptForReaders<Query>(
   make: (db: Context["db"], reader: AnyReader) => Query,
 ): (db: Context["db"], reader: Reader) => Query {
-  const [members, admins] = [false, true].map((admin) => kept((db) => make(db, anyReader(admin))));
+  const [members, admins] = [false, true].map((admin) => preparedQuery((db) => make(db, anyReader(admin))));
   return (db, { admin }) => (admin ? admins! : members!)(db);
 }
 

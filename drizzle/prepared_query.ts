@@ -6,7 +6,7 @@ type Asked = Database | Transaction;
  * A query with placeholders, prepared: made once for each database that asks it. To make it anew takes drizzle longer than
  * PostgreSQL takes to answer. A transaction is a database of its own here, and keeps nothing for the next.
  */
-export function kept<Query>(make: (db: Asked) => Query): (db: Asked) => Query {
+export function preparedQuery<Query>(make: (db: Asked) => Query): (db: Asked) => Query {
   const queries = new WeakMap<Asked, Query>();
   return (db) => {
     const known = queries.get(db);

@@ -1,19 +1,19 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { daily, everySeconds } from "../tests/support/domain/schedule.ts";
-import { Crew } from "./worker.ts";
+import { WorkerPeers } from "./worker.ts";
 
 const config = { timezone: "Europe/Berlin" };
 const task = everySeconds("hourly", 3600);
 const slot = (hour: number) => new Date(Date.UTC(2026, 11, 1) + hour * 3_600_000);
-const crewOf = (workers: string[]) => {
-  const crew = new Crew();
-  crew.hear(workers);
-  return crew;
+const peersOf = (workers: string[]) => {
+  const peers = new WorkerPeers();
+  peers.hear(workers);
+  return peers;
 };
 /** Milliseconds that each of the workers lets pass. */
 const waits = (workers: string[], at: Date, definition = task) =>
-  workers.map((owner) => crewOf(workers).inTurn({ owner, config }, definition, at).getTime() - at.getTime());
+  workers.map((owner) => peersOf(workers).inTurn({ owner, config }, definition, at).getTime() - at.getTime());
 
 test("for each slot, one of the workers comes at once and the others 10 ms apart", () => {
   fc.assert(
@@ -43,8 +43,8 @@ test("each is the first for its share of the slots, and of the tasks that are du
 });
 
 test("who knows of nobody else, or is no longer counted, comes by its own place", () => {
-  expect(new Crew().inTurn({ owner: "a", config }, task, slot(1))).toEqual(slot(1));
-  const place = (owner: string) => crewOf(["b", "c"]).inTurn({ owner, config }, task, slot(1));
+  expect(new WorkerPeers().inTurn({ owner: "a", config }, task, slot(1))).toEqual(slot(1));
+  const place = (owner: string) => peersOf(["b", "c"]).inTurn({ owner, config }, task, slot(1));
   expect(
     ["b", "c", "a"].map((owner) => place(owner).getTime() - slot(1).getTime()).every((wait) => wait <= 20),
   ).toBe(true);

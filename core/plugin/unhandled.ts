@@ -11,7 +11,7 @@ const tellMilliseconds = 1000;
  *
  * @returns what ends that
  */
-export function outliveStrays(log: Pick<PluginLog, "error">): () => void {
+export function installUnhandledErrorHandlers(log: Pick<PluginLog, "error">): () => void {
   const told = new Set<string>();
   let repeats = 0;
   let timer: NodeJS.Timeout | undefined;

@@ -32,7 +32,7 @@ const noPlugins: Plugins = { ofType: () => [], find: () => undefined };
  *
  * @throws ConfigurationError when a variable is not valid
  */
-export function unservedApp(environment: Environment): App {
+export function createInspectionApp(environment: Environment): App {
   const set = Object.entries(readConfig(environment)).filter(([, value]) => value !== undefined);
   const config: Config & typeof standIns = { ...standIns, ...(Object.fromEntries(set) as Config) };
   const log = createLog("silent");

@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import type { Context } from "../core/context.ts";
-import { kept } from "./kept.ts";
+import { preparedQuery } from "./prepared_query.ts";
 
 test("a query is made once for each database", () => {
   const [one, other] = [{} as Context["db"], {} as Context["db"]];
   let made = 0;
-  const query = kept((db) => {
+  const query = preparedQuery((db) => {
     made += 1;
     return { db };
   });
