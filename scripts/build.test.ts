@@ -82,3 +82,11 @@ test("it knows the revisions, and serves", async () => {
   server.kill("SIGTERM");
   await ended;
 });
+
+test("it has the example data", async () => {
+  await using database = await createEmptyTestDatabase();
+  expect(run(["database", "restore", "--example"], { SVC_DATABASE_URL: database.url })).toMatchObject({
+    exitCode: 0,
+    out: expect.stringMatching(/^Loaded the example: 43 incidents, /),
+  });
+});

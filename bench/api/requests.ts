@@ -1,4 +1,4 @@
-import { randomOf } from "../../trial/example/random.ts";
+import { randomOf } from "../random.ts";
 import { requestText } from "../wrk.ts";
 import { isRestricted, type Size } from "./data.ts";
 import { retired, vocabulary } from "./words.ts";

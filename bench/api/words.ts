@@ -1,4 +1,4 @@
-import { randomOf } from "../../trial/example/random.ts";
+import { randomOf } from "../random.ts";
 
 // Words as people write them: the one of rank n is written once where the first is written n times (Zipf). So one word
 // stands in nearly every document and most in hardly any, and those between are what a search has most work with.

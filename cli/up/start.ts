@@ -10,7 +10,6 @@ import { hostInUrl } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
-import { exampleData } from "../../trial/example/data.ts";
 import { loadExample } from "../../trial/example/load.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
 import { untilReady, untilWorks } from "./ready.ts";
@@ -176,14 +175,13 @@ export function wantsExample({ example, startsDatabase, dataDir }: Settings): bo
 
 /** Loads the example data into a database at head. @returns a line for the terminal */
 export async function firstExample({ dataDir }: Settings, url: string): Promise<string> {
-  const example = exampleData({ now: systemClock.now() });
   const { db, close } = openDatabase(url, 1);
   try {
-    await loadExample(db, example);
+    const { incidents } = await loadExample(db, systemClock.now());
+    return `Example data loaded: ${incidents} incidents (to begin without: remove ${dataDir}, then --no-example)`;
   } finally {
     await close();
   }
-  return `Example data loaded: ${example.incidents.length} incidents (to begin without: remove ${dataDir}, then --no-example)`;
 }
 
 /**

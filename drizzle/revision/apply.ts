@@ -197,15 +197,14 @@ async function statementsBeforeDeferred(
  * Runs a transaction that needs locks on tables in use: one that is not free in 5 s (see withLock) is given up, so that
  * nobody queues up behind us, and the whole is tried again.
  */
-export async function whenFree(
+export async function whenFree<T>(
   what: string,
   onRetry: StepOptions["onRetry"],
-  transaction: () => Promise<unknown>,
-): Promise<void> {
+  transaction: () => Promise<T>,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await transaction();
-      return;
+      return await transaction();
     } catch (error) {
       const busy = isBusy(error);
       if (!busy || attempt === attempts) throw error;

@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
+import fc from "fast-check";
 import { mayReadIncident } from "../../core/incident/visibility/visibility.ts";
 import { parseUrl, urlLength } from "../../platform/text.ts";
 import { useDatabase } from "../../tests/support/database/database.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { randomOf } from "../../trial/example/random.ts";
 import type { Transaction } from "../client.ts";
 import { document, incident } from "./index.ts";
 
@@ -25,10 +25,9 @@ function planOf(query: ReturnType<typeof sql>): Promise<string> {
 }
 
 test("a document is found by its link, also by the longest that there may be", async () => {
-  const random = randomOf("link");
-  const letters = Array.from({ length: urlLength - 20 }, () =>
-    String.fromCodePoint(Math.floor(random.between(0x4e00, 0x9fff))),
-  );
+  const letters = fc
+    .sample(fc.integer({ min: 0x4e00, max: 0x9ffe }), urlLength - 20)
+    .map((code) => String.fromCodePoint(code));
   const weblink = parseUrl("weblink", `https://example.com/${letters.join("")}`);
   expect(weblink.length).toBeGreaterThan(9 * (urlLength - 20));
   const stamps = { createdAt: at, updatedAt: at };

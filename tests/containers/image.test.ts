@@ -42,6 +42,7 @@ test("holds what runs and nothing else", async () => {
   for (const wanted of [
     "/app/cli/main.ts",
     "/app/trial/idp/main.ts",
+    "/app/trial/example/data/incident.jsonl",
     "/app/worker/start.ts",
     "/app/drizzle/triggers",
   ])

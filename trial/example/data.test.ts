@@ -1,160 +1,96 @@
 import { describe, expect, test } from "bun:test";
+import { getTableName } from "drizzle-orm";
 import fc from "fast-check";
-import { incidentPriorities, incidentTypes } from "../../core/populate/defaults.ts";
-import { trialUsers } from "../idp/users.ts";
-import { exampleData } from "./data.ts";
+import { incidentType } from "../../drizzle/schema/index.ts";
+import { type ExampleFiles, exampleTables, readExample, rowsAt, timeAt } from "./data.ts";
 
 const now = new Date("2026-11-20T12:00:00Z");
-const example = exampleData({ now });
-const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).digest("hex");
+const files = await readExample();
 
-describe("the same seed and the same present", () => {
-  test("give the same bytes, on every machine", () => {
-    expect(JSON.stringify(exampleData({ now }))).toBe(JSON.stringify(example));
-    // Whoever changes the example writes the new sum down here.
-    expect(sha256(JSON.stringify(example))).toBe(
-      "064ea187327eca12ec29e4fe3587bd8f2e1794a7ff580fe64a4440a62e33838e",
-    );
+describe("an offset", () => {
+  test.each([
+    ["-21d 15:48:15", "2026-10-29T20:11:45.000Z"],
+    ["+0d 00:00:01", "2026-11-20T12:00:01.000Z"],
+    ["+3d 11:59:59", "2026-11-23T23:59:59.000Z"],
+    ["end of day +3d 11:59:59", "2026-11-23T23:59:59.999Z"],
+    ["end of day +3d 12:00:00", "2026-11-24T23:59:59.999Z"],
+    ["end of day -0d 12:00:01", "2026-11-19T23:59:59.999Z"],
+  ])("%s", (offset, time) => {
+    expect(timeAt(offset, now).toISOString()).toBe(time);
   });
 
-  test("another seed gives others; a later present, the same a while later", () => {
-    expect(JSON.stringify(exampleData({ now, seed: "other" }).events)).not.toBe(
-      JSON.stringify(example.events),
-    );
-    const week = 7 * 24 * 3_600_000;
-    const later = exampleData({ now: new Date(now.getTime() + week) });
-    const moved = later.events.map(({ at }) => at.getTime() - week);
-    expect(moved).toEqual(example.events.map(({ at }) => at.getTime()));
-  });
-});
-
-describe("there is", () => {
-  const { incidents } = example;
-
-  test("enough of everything", () => {
-    const least = { incidents: 40, individuals: 25, teams: 6, services: 6, terms: 40, applications: 12 };
-    for (const [key, count] of Object.entries(least)) {
-      expect([key, example[key as "incidents"].length >= count]).toEqual([key, true]);
-    }
-    const days = (now.getTime() - Math.min(...incidents.map(({ reportedAt }) => +reportedAt))) / 86_400_000;
-    expect(days).toBeGreaterThan(80);
-    expect(days).toBeLessThan(91);
-    expect(now.getTime() - Math.max(...incidents.map(({ reportedAt }) => +reportedAt))).toBeLessThan(
-      6 * 3_600_000,
-    );
-  });
-
-  test("every state, type, priority and visibility", () => {
-    const seen = (key: "status" | "type" | "priority" | "visibility") =>
-      [...new Set(incidents.map((one) => one[key]))].sort();
-    expect(seen("status")).toEqual(["Active", "Closed", "Stable"]);
-    expect(seen("visibility")).toEqual(["Open", "Restricted"]);
-    expect(seen("type")).toEqual(incidentTypes.map(({ name }) => name).sort());
-    expect(seen("priority")).toEqual(incidentPriorities.map(({ name }) => name).sort());
-    expect(new Set(example.tasks.map(({ status }) => status)).size).toBe(3);
-    expect(example.tasks.some(({ deletedAt }) => deletedAt !== null)).toBe(true);
-    expect(example.events.some(({ kind }) => kind === "incident.reopened")).toBe(true);
-    expect(example.participants.some(({ leftAt }) => leftAt !== null)).toBe(true);
-  });
-
-  test("somebody who has more than one role at a time, and one who came back", () => {
-    const open = example.roles.filter(({ renouncedAt }) => renouncedAt === null);
-    expect(new Set(open.map(({ participantId }) => participantId)).size).toBeLessThan(open.length);
-    const pairs = example.participants.map((one) => `${one.incidentId} ${one.individualId}`);
-    expect(new Set(pairs).size).toBeLessThan(pairs.length);
-  });
-
-  test("for each trial user: an incident that goes on, and a task that is theirs", () => {
-    const active = new Set(incidents.filter(({ status }) => status === "Active").map(({ id }) => id));
-    for (const { email } of trialUsers) {
-      const person = example.individuals.find((one) => one.email === email);
-      const theirs = example.participants.filter(
-        (one) => one.individualId === person?.id && one.leftAt === null && active.has(one.incidentId),
-      );
-      const tasks = example.tasks.filter(
-        (one) => one.status === "Open" && one.assigneeIds.includes(person?.id ?? 0),
-      );
-      expect([email, theirs.length > 0, tasks.length > 0]).toEqual([email, true, true]);
-    }
-  });
-
-  test("a Restricted incident that bob is in, and one that he is not in", () => {
-    const bob = example.individuals.find(({ email }) => email === "bob@example.com")?.id;
-    const restricted = incidents.filter(({ visibility }) => visibility === "Restricted");
-    const his = restricted.filter(({ id }) =>
-      example.participants.some(
-        (one) => one.incidentId === id && one.individualId === bob && one.leftAt === null,
-      ),
-    );
-    expect(his.length).toBeGreaterThan(0);
-    expect(his.length).toBeLessThan(restricted.length);
+  test.each([
+    "",
+    "2026-11-20T12:00:00Z",
+    "21d 15:48:15",
+    "-21d",
+    "-21d 15:48",
+    "-21d 25:00:00",
+    "-1d 00:00:00 ",
+  ])("not %p", (offset) => {
+    expect(() => timeAt(offset, now)).toThrow(`not an offset such as -21d 15:48:15: ${offset}`);
   });
 });
 
-test("what is said in a Restricted incident stands in no document, message or report of others", () => {
-  const restricted = example.incidents.filter(({ visibility }) => visibility === "Restricted");
-  const hidden = new Set(restricted.map(({ id }) => id));
-  const openConversations = new Set(
-    example.conversations.filter(({ incidentId }) => !hidden.has(incidentId)).map(({ id }) => id),
+test("in a text, offsets are filled in, and a template's {{fields}} stay", () => {
+  const texts = rowsAt(files, now).documentContent.map(({ content }) => String(content));
+  expect(texts.filter((text) => text.includes("${"))).toEqual([]);
+  expect(texts.filter((text) => text.includes("at 2026-11-")).length).toBeGreaterThan(10);
+  expect(texts.filter((text) => text.includes("(due 2026-11-")).length).toBeGreaterThan(10);
+  expect(texts.filter((text) => text.includes("{{reported_at}}")).length).toBeGreaterThan(0);
+});
+
+test("every file in data/ is used, once", () => {
+  const rows = rowsAt(files, now);
+  const ofTables = [...Object.values(exampleTables), incidentType].map(
+    (table) => `${getTableName(table)}.jsonl`,
   );
-  const open = [
-    ...example.documents
-      .filter(({ incidentId }) => incidentId === null || !hidden.has(incidentId))
-      .map(({ name, description, content }) => `${name}\n${description}\n${content?.text}`),
-    ...example.messages.filter((one) => openConversations.has(one.conversationId)).map(({ text }) => text),
-    ...example.reports
-      .filter(({ incidentId }) => !hidden.has(incidentId))
-      .map(({ conditions, actions }) => `${conditions} ${actions}`),
-  ].join("\n");
-  const secrets = restricted.flatMap(({ id, title, description }) => [
-    ...[title, description],
-    ...example.reports.filter(({ incidentId }) => incidentId === id).map(({ conditions }) => conditions),
-  ]);
-  const told = secrets.filter((secret) => secret !== "Stable." && open.includes(secret));
-  expect([secrets.length > 20, told]).toEqual([true, []]);
-  for (const { name } of restricted.map(({ id }) => ({ name: `INC-${id}` }))) {
-    expect(open).not.toMatch(new RegExp(`${name}\\b`));
-  }
+  const texts = (files["document_content.jsonl"] ?? "").matchAll(/"content":"([^"]+)"/g);
+  const ofTexts = [...texts].map(([, name]) => `documents/${name}`);
+  expect(ofTexts).toHaveLength(rows.documentContent.length);
+  expect([...ofTables, ...ofTexts].sort()).toEqual(Object.keys(files).sort());
 });
 
-test("the terms occur: each nested one, and most of the others", () => {
-  const found = new Set(example.documents.flatMap(({ foundTermIds }) => foundTermIds ?? []));
-  const words = example.terms.filter(({ id }) => found.has(id)).map(({ text }) => text);
-  for (const word of ["data loss", "credential leak", "pii export", "leak", "export"])
-    expect(words).toContain(word);
-  expect(words.length).toBeGreaterThan(40);
-  const texts = example.incidents.map(({ description }) => description.toLowerCase()).join("\n");
-  expect(example.terms.filter(({ text }) => texts.includes(text.toLowerCase())).length).toBeGreaterThan(25);
+test("a file that is missing is named", () => {
+  const without: ExampleFiles = { ...files, "documents/INC-01.md": undefined as never };
+  expect(() => rowsAt(without, now)).toThrow("trial/example/data/documents/INC-01.md is missing");
 });
 
-test("whatever the seed and the present: nothing is before its cause or after the present", () => {
+/** Every time in it, in the order in which they stand. */
+function timesIn(value: unknown): number[] {
+  if (value instanceof Date) return [value.getTime()];
+  return typeof value === "object" && value !== null ? Object.values(value).flatMap(timesIn) : [];
+}
+
+test("a week later, everything is a week later", () => {
+  const week = 7 * 24 * 3_600_000;
+  const times = timesIn(rowsAt(files, now));
+  expect(times.length).toBeGreaterThan(4000);
+  expect(timesIn(rowsAt(files, new Date(now.getTime() + week)))).toEqual(times.map((time) => time + week));
+});
+
+test("whatever the present: nothing is before its cause or after the present", () => {
   fc.assert(
     fc.property(
-      fc.string(),
       fc.date({ noInvalidDate: true, min: new Date("2000-01-01"), max: new Date("2100-01-01") }),
-      (seed, present) => {
-        const made = exampleData({ seed, now: present });
-        const dates = (value: unknown): Date[] =>
-          value instanceof Date
-            ? [value]
-            : typeof value === "object" && value !== null
-              ? Object.values(value).flatMap(dates)
-              : [];
-        const { tasks, ...rest } = made;
+      (present) => {
+        const { task, incident, participant, ...rest } = rowsAt(files, present);
+        const at = (value: unknown) => (value === undefined ? present.getTime() : Number(value));
         // Only what is to be done lies ahead.
-        const past = dates([rest, tasks.map(({ resolveBy, ...task }) => task)]);
-        expect(Math.max(...past.map(Number))).toBeLessThanOrEqual(present.getTime());
-        for (const { reportedAt, stableAt, closedAt } of made.incidents) {
-          expect(+(stableAt ?? present)).toBeGreaterThan(+reportedAt);
-          expect(+(closedAt ?? present)).toBeGreaterThan(+(stableAt ?? reportedAt));
+        const past = timesIn([rest, incident, participant, task.map(({ resolveBy, ...row }) => row)]);
+        expect(past.reduce((latest, date) => Math.max(latest, date), 0)).toBeLessThanOrEqual(
+          present.getTime(),
+        );
+        for (const { reportedAt, stableAt, closedAt } of incident) {
+          expect(at(stableAt)).toBeGreaterThan(at(reportedAt));
+          expect(at(closedAt)).toBeGreaterThan(at(stableAt ?? reportedAt));
         }
-        for (const { createdAt, updatedAt, resolveBy, resolvedAt } of tasks) {
-          expect(+resolveBy).toBeGreaterThan(+createdAt);
-          expect(+updatedAt).toBeGreaterThanOrEqual(+createdAt);
-          expect(+(resolvedAt ?? updatedAt)).toBe(+updatedAt);
+        for (const { createdAt, updatedAt, resolveBy, resolvedAt } of task) {
+          expect(at(resolveBy)).toBeGreaterThan(at(createdAt));
+          expect(at(updatedAt)).toBeGreaterThanOrEqual(at(createdAt));
+          expect(at(resolvedAt ?? updatedAt)).toBe(at(updatedAt));
         }
-        for (const { joinedAt, leftAt } of made.participants)
-          expect(+(leftAt ?? present)).toBeGreaterThan(+joinedAt);
+        for (const { joinedAt, leftAt } of participant) expect(at(leftAt)).toBeGreaterThan(at(joinedAt));
       },
     ),
     { numRuns: 15 },

@@ -1,106 +1,143 @@
-import { people, states } from "./crowd.ts";
-import type { Example, ExampleDocument, ExampleEvent } from "./example.ts";
-import { groupMembers, openIncident, report } from "./opening.ts";
-import { papers } from "./papers.ts";
-import { type Planned, planIncidents } from "./plan.ts";
-import { openScene } from "./scene.ts";
-import { messages, reports } from "./talk.ts";
-import { type World, worldAt } from "./world.ts";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import type { PgTable } from "drizzle-orm/pg-core";
+import * as tables from "../../drizzle/schema/index.ts";
+import { sha256 } from "../../platform/secret.ts";
 
-const exampleSeed = "brindlewick";
+// The example is the files in data/: three months of an imaginary company's incidents.
+//
+// <table>.jsonl   The rows of a table, one per line. Columns that are null or have their default are left out, and so is
+//                 an updatedAt that equals createdAt. A string in a column for an id is a name: of a type, a priority, a
+//                 team, a service or a term, or a person's e-mail address up to the @.
+// documents/*.md  The texts that document_content.jsonl names.
+//
+// Times are offsets from the present: `-21d 15:48:15` is 21 days, 15 hours, 48 minutes and 15 seconds ago, and
+// `end of day -21d 15:48:15` the last millisecond of that day in UTC. Within a text, `${time OFFSET}` stands for
+// the time, and `${day OFFSET}` for its day.
 
-/** Its group could not be made: something to try `retry` on. */
-const broken = "Northern replica is twenty minutes behind";
-
-/**
- * Three months of an imaginary company's incidents that end at `now`. Pure: the same seed and the same `now` give the
- * same data, to the byte, and every id is fixed.
- */
-export function exampleData({ seed = exampleSeed, now }: { seed?: string; now: Date }): Example {
-  const world = worldAt(now, seed);
-  const made = planIncidents(seed, now).map((planned, index) => incidentOf(world, planned, index + 1));
-  const all = <K extends keyof Made>(key: K): Made[K][number][] =>
-    made.flatMap((one) => one[key] as Made[K][number][]);
-  const { documents, ...organisation } = world.organisation;
-  return {
-    ...{ now, ...organisation },
-    documents: [...documents, ...all("documents")].map((document) => ({
-      ...document,
-      foundTermIds: termsOf(world, document),
-    })),
-    ...{ incidents: all("incidents"), participants: all("participants"), roles: all("roles") },
-    ...{ reports: all("reports"), reminders: all("reminders"), tasks: all("tasks") },
-    ...{ conversations: all("conversations"), messages: all("messages"), groups: all("groups") },
-    ...{ groupMembers: all("groupMembers"), recommendations: all("recommendations"), steps: all("steps") },
-    events: inOrder(all("events")),
-  };
-}
-
-type Made = Omit<Example, keyof World["organisation"] | "now" | "events"> & {
-  documents: World["organisation"]["documents"];
-  events: Omit<ExampleEvent, "id">[];
+/** The tables in data/ whose rows are inserted, each after those that it references. */
+export const exampleTables = {
+  individual: tables.individual,
+  team: tables.team,
+  service: tables.service,
+  rotation: tables.rotation,
+  rotationMember: tables.rotationMember,
+  term: tables.term,
+  definition: tables.definition,
+  definitionTerm: tables.definitionTerm,
+  application: tables.application,
+  individualIncidentType: tables.individualIncidentType,
+  individualIncidentPriority: tables.individualIncidentPriority,
+  individualTerm: tables.individualTerm,
+  teamIncidentType: tables.teamIncidentType,
+  teamIncidentPriority: tables.teamIncidentPriority,
+  teamTerm: tables.teamTerm,
+  incident: tables.incident,
+  document: tables.document,
+  documentContent: tables.documentContent,
+  documentIncidentType: tables.documentIncidentType,
+  documentIncidentPriority: tables.documentIncidentPriority,
+  documentTerm: tables.documentTerm,
+  incidentTypeTemplate: tables.incidentTypeTemplate,
+  participant: tables.participant,
+  participantRole: tables.participantRole,
+  statusReport: tables.statusReport,
+  statusReportReminder: tables.statusReportReminder,
+  task: tables.task,
+  taskAssignee: tables.taskAssignee,
+  conversation: tables.conversation,
+  conversationMessage: tables.conversationMessage,
+  participantGroup: tables.participantGroup,
+  participantGroupMember: tables.participantGroupMember,
+  recommendation: tables.recommendation,
+  flowStep: tables.flowStep,
+  event: tables.event,
 };
 
-function incidentOf(world: World, planned: Planned, id: number): Made {
-  const scene = openScene(world, planned, id);
-  const { scenario, reportedAt, stableAt, closedAt, cast } = scene;
-  const opening = openIncident(scene, scenario.title === broken);
-  report(scene);
-  people(scene);
-  states(scene);
-  const said = messages(scene, opening.conversations[0]?.id ?? 0);
-  const told = reports(scene);
-  // Documents name those who take part, so these have to be known first.
-  scene.play();
-  const written = papers(scene, synced(planned, id));
-  scene.play();
-  const changes = scene.events.filter(
-    ({ kind }) => kind.startsWith("incident.") && kind !== "incident.reported",
-  );
-  return {
-    incidents: [
-      {
-        ...{
-          id,
-          title: scenario.title,
-          description: scenario.description,
-          status: scenario.status ?? "Closed",
-        },
-        ...{ visibility: visibilityOf(planned), type: scenario.type, priority: scenario.priority },
-        ...{ resolution: stableAt ? scenario.resolution : null, reportedAt, stableAt, closedAt },
-        ...{ version: 1 + changes.length, updatedAt: changes.at(-1)?.at ?? reportedAt },
-        costBasis: 1 + cast.changes() + changes.length,
-      },
-    ],
-    ...{ participants: cast.participants, roles: cast.roles, ...written, ...told, messages: said },
-    ...{ conversations: opening.conversations, groups: opening.groups, steps: opening.steps },
-    ...{ recommendations: opening.recommendations, groupMembers: groupMembers(scene, opening) },
-    events: scene.events.map((event) => ({ ...event, incidentId: id })),
+/** And the types, which `populate` inserts: the example only says who commands their incidents. */
+const tablesOfFiles = { ...exampleTables, incidentType: tables.incidentType };
+
+export type Row = Record<string, unknown>;
+/** Rows by table, with names in place of ids. */
+export type ExampleRows = Record<keyof typeof tablesOfFiles, Row[]>;
+/** Contents by path within data/. */
+export type ExampleFiles = Readonly<Record<string, string>>;
+
+/** Written into the single executable by scripts/build.ts, which has no source tree to read. */
+declare const SVC_EXAMPLE: ExampleFiles | undefined;
+
+const directory = join(import.meta.dir, "data");
+
+export async function readExample(): Promise<ExampleFiles> {
+  if (typeof SVC_EXAMPLE !== "undefined") return SVC_EXAMPLE;
+  const names = (await readdir(directory, { recursive: true })).filter((name) => /\.(jsonl|md)$/.test(name));
+  const read = async (name: string) => {
+    const text = await readFile(join(directory, name), "utf8");
+    // On Windows the folder is separated by a backslash, and git may have written other line ends.
+    return [name.replaceAll("\\", "/"), text.replaceAll("\r\n", "\n")] as const;
   };
+  return Object.fromEntries(await Promise.all(names.sort().map(read)));
 }
 
-function visibilityOf({ scenario: { visibility, type } }: Planned): "Open" | "Restricted" {
-  return visibility ?? (type === "Security" || type === "Vulnerability" ? "Restricted" : "Open");
+/**
+ * The example as it is at `now`.
+ *
+ * @throws RangeError for a file that is missing and a time that is no offset
+ */
+export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
+  const entries = Object.entries(tablesOfFiles).map(([name, table]) => [name, readRows(files, table, now)]);
+  const rows = Object.fromEntries(entries) as ExampleRows;
+  const hashes = new Map<unknown, Uint8Array>();
+  for (const row of rows.documentContent) {
+    row.content = fillIn(fileNamed(files, `documents/${row.content}`), now);
+    row.hash = sha256(row.content as string);
+    hashes.set(row.documentId, row.hash as Uint8Array);
+  }
+  for (const row of rows.document) {
+    row.contentHash = hashes.get(row.id);
+    // A vocabulary was matched with the text as it is.
+    if (row.termVocabulary !== undefined) row.termContentHash = row.contentHash;
+  }
+  return rows;
 }
 
-/** Of the incidents that go on, every third has a document that was never read, and every third one an old reading. */
-function synced({ scenario: { status } }: Planned, id: number): "all" | "nothing" | "before" {
-  if (status === undefined) return "all";
-  return (["all", "nothing", "before"] as const)[id % 3] ?? "all";
+function readRows(files: ExampleFiles, table: PgTable, now: Date): Row[] {
+  const columns = Object.entries(getTableColumns(table));
+  const times = columns.filter(([, { dataType }]) => dataType === "date").map(([key]) => key);
+  const lines = fileNamed(files, `${getTableName(table)}.jsonl`)
+    .trim()
+    .split("\n");
+  return lines.map((line) => {
+    const row = JSON.parse(fillIn(line, now)) as Row;
+    for (const key of times) if (row[key] !== undefined) row[key] = timeAt(String(row[key]), now);
+    if (times.includes("updatedAt")) row.updatedAt ??= row.createdAt;
+    return row;
+  });
 }
 
-/** Null for what document-term-sync has yet to read: links have no text, and some texts are new. */
-function termsOf(
-  world: World,
-  { content, updatedAt, incidentId }: ExampleDocument | World["organisation"]["documents"][0],
-) {
-  const fresh = incidentId !== null && world.now.getTime() - updatedAt.getTime() < 24 * 3_600_000;
-  return content === null || fresh ? null : world.termsIn(content.text);
+function fileNamed(files: ExampleFiles, path: string): string {
+  const text = files[path];
+  if (text === undefined) throw new RangeError(`trial/example/data/${path} is missing`);
+  return text;
 }
 
-/** The timeline's ids go with its times. */
-function inOrder(events: readonly Omit<ExampleEvent, "id">[]): ExampleEvent[] {
-  return events
-    .toSorted((a, b) => a.at.getTime() - b.at.getTime())
-    .map((event, index) => ({ id: index + 1, ...event }));
+function fillIn(text: string, now: Date): string {
+  return text.replace(/\$\{(time|day) ([^}]+)\}/g, (_, what, offset) => {
+    const time = timeAt(offset, now).toISOString();
+    return what === "day" ? time.slice(0, 10) : time;
+  });
+}
+
+const offsetPattern =
+  /^(?<endOfDay>end of day )?(?<sign>[+-])(?<days>\d+)d (?<time>(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)$/;
+
+/** The time at an offset from `now`. @throws RangeError for a text that is no offset */
+export function timeAt(offset: string, now: Date): Date {
+  const { endOfDay, sign, days, time } = offsetPattern.exec(offset)?.groups ?? {};
+  if (time === undefined) throw new RangeError(`not an offset such as -21d 15:48:15: ${offset}`);
+  const distance = Number(days) * 86_400_000 + Date.parse(`1970-01-01T${time}Z`);
+  const at = new Date(now.getTime() + (sign === "-" ? -distance : distance));
+  if (endOfDay !== undefined) at.setUTCHours(23, 59, 59, 999);
+  return at;
 }

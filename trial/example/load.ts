@@ -3,37 +3,45 @@ import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import { populate } from "../../core/populate/populate.ts";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import * as tables from "../../drizzle/schema/index.ts";
+import type { RecommendationReason } from "../../drizzle/schema/recommendation.ts";
 import { Conflict } from "../../platform/errors.ts";
-import type { Example } from "./example.ts";
-import { loadIncidents } from "./load_incidents.ts";
-import { type Defaults, insertAll, linkRows, pairs } from "./rows.ts";
+import { type ExampleRows, exampleTables, type Row, readExample, rowsAt } from "./data.ts";
+
+export interface LoadedExample {
+  incidents: number;
+  documents: number;
+  people: number;
+}
 
 /**
- * Writes the example, and the defaults that it needs, in one transaction. The schema is at head.
+ * Inserts the example as it is at `now`, and the defaults that it needs, in one transaction. The schema is at head.
  *
- * @throws Conflict when there is anything of the kind already: its ids are fixed, and it is not for real data
+ * @throws Conflict when there are rows already: the example's ids are fixed, and it is not for real data
  */
-export async function loadExample(db: Database | Transaction, example: Example): Promise<void> {
+export async function loadExample(db: Database | Transaction, now: Date): Promise<LoadedExample> {
+  const rows = rowsAt(await readExample(), now);
   await db.transaction(async (tx) => {
-    // Of two at once the second one waits, and finds what the first has written.
+    // Of two at once, the second one waits, and then finds the rows of the first.
     await tx.execute(sql`lock table ${tables.incident} in share row exclusive mode`);
     await refuseOthers(tx);
-    await populate(tx, { now: () => example.now });
-    const defaults = await readDefaults(tx);
-    await loadOrganisation(tx, example, defaults);
-    await loadIncidents(tx, example, defaults);
+    await populate(tx, { now: () => now });
+    const withIds = resolver(rows, await readDefaults(tx));
+    for (const [name, table] of Object.entries(exampleTables)) {
+      await tx
+        .insert(table as PgTable)
+        .overridingSystemValue()
+        .values(rows[name as keyof typeof exampleTables].map(withIds));
+    }
+    await setCommanders(tx, rows.incidentType.map(withIds));
     for (const table of numbered) await continueAfter(tx, table);
     await tx.execute(sql`select setval('incident_name_seq', (select max(id) from ${tables.incident}))`);
   });
+  const { incident, document, individual } = rows;
+  return { incidents: incident.length, documents: document.length, people: individual.length };
 }
 
-/** Tables whose ids the example brings along. */
-const numbered: readonly (PgTable & { id: PgColumn })[] = [
-  ...[tables.individual, tables.team, tables.service, tables.term, tables.definition, tables.application],
-  ...[tables.incident, tables.document, tables.task, tables.participant, tables.participantRole],
-  ...[tables.statusReport, tables.conversation, tables.conversationMessage, tables.participantGroup],
-  ...[tables.participantGroupMember, tables.recommendation, tables.event],
-];
+/** Tables whose ids the example fixes. */
+const numbered = Object.values(exampleTables).filter((table) => "id" in table);
 
 async function refuseOthers(tx: Transaction): Promise<void> {
   for (const table of numbered) {
@@ -44,54 +52,60 @@ async function refuseOthers(tx: Transaction): Promise<void> {
   }
 }
 
-async function readDefaults(tx: Transaction): Promise<Defaults> {
-  const { incidentType: type, incidentPriority: priority } = tables;
-  const types = await tx.select({ name: type.name, id: type.id }).from(type);
-  const priorities = await tx.select({ name: priority.name, id: priority.id }).from(priority);
-  const byName = (rows: typeof types) => new Map(rows.map(({ name, id }) => [name, id]));
-  return { types: byName(types), priorities: byName(priorities) };
+type Ids = ReadonlyMap<unknown, unknown>;
+
+async function readDefaults(tx: Transaction): Promise<{ types: Ids; priorities: Ids }> {
+  const { incidentType, incidentPriority } = tables;
+  const types = await tx.select({ name: incidentType.name, id: incidentType.id }).from(incidentType);
+  const priorities = await tx
+    .select({ name: incidentPriority.name, id: incidentPriority.id })
+    .from(incidentPriority);
+  return { types: idsBy("name", types), priorities: idsBy("name", priorities) };
 }
 
-async function loadOrganisation(tx: Transaction, example: Example, defaults: Defaults): Promise<void> {
-  const { individuals, teams, services, commanders } = example;
-  const stamped = <T extends { at: Date }>({ at, ...rest }: T) => ({ ...rest, createdAt: at, updatedAt: at });
-  await tx.insert(tables.individual).overridingSystemValue().values(individuals.map(stamped));
-  await tx.insert(tables.team).overridingSystemValue().values(teams.map(stamped));
-  await tx
-    .insert(tables.service)
-    .overridingSystemValue()
-    .values(services.map((service) => ({ ...stamped(service), pluginSlug: "roster" })));
-  await tx
-    .insert(tables.rotation)
-    .values(services.map(({ id: serviceId, rotation }) => ({ serviceId, ...rotation })));
-  await tx
-    .insert(tables.rotationMember)
-    .values(
-      services.flatMap(({ id: serviceId, rotation }) =>
-        rotation.members.map((individualId, position) => ({ serviceId, individualId, position })),
-      ),
-    );
+function idsBy(key: string, rows: readonly Row[]): Ids {
+  return new Map(rows.map((row) => [row[key], row.id]));
+}
+
+/** Puts ids in place of names. */
+function resolver(rows: ExampleRows, { types, priorities }: { types: Ids; priorities: Ids }) {
+  const people = new Map(rows.individual.map(({ id, email }) => [String(email).split("@")[0], id]));
+  const terms = idsBy("text", rows.term);
+  const services = idsBy("name", rows.service);
+  const idsOf: Readonly<Record<string, Ids>> = {
+    ...{ incidentTypeId: types, incidentPriorityId: priorities, termId: terms },
+    ...{ teamId: idsBy("name", rows.team), serviceId: services, commanderServiceId: services },
+    ...{ individualId: people, authorId: people, recipientId: people, creatorId: people, ownerId: people },
+  };
+  const ofReason: Readonly<Record<string, string>> = {
+    ...{ incident_type: "incidentTypeId", incident_priority: "incidentPriorityId", term: "termId" },
+  };
+  const idOf = (column: string, name: unknown) => {
+    const id = idsOf[column]?.get(name);
+    if (id === undefined) throw new RangeError(`the example has no ${name} for ${column}`);
+    return id;
+  };
+  const withId = (reason: RecommendationReason) => ({
+    ...reason,
+    id: idOf(ofReason[reason.kind] ?? reason.kind, reason.name),
+  });
+  return (row: Row): Row => {
+    const resolved = Object.entries(row).map(([column, value]) => {
+      if (column === "reasons") return [column, (value as RecommendationReason[]).map(withId)];
+      return [column, column in idsOf && value !== undefined ? idOf(column, value) : value];
+    });
+    return Object.fromEntries(resolved);
+  };
+}
+
+async function setCommanders(tx: Transaction, types: readonly Row[]): Promise<void> {
   const { incidentType } = tables;
-  for (const { type, serviceId } of commanders) {
+  for (const { name, commanderServiceId } of types) {
     await tx
       .update(incidentType)
-      .set({ commanderServiceId: serviceId, version: sql`${incidentType.version} + 1` })
-      .where(eq(incidentType.name, type));
+      .set({ commanderServiceId: commanderServiceId as number, version: sql`${incidentType.version} + 1` })
+      .where(eq(incidentType.name, String(name)));
   }
-  await tx.insert(tables.term).overridingSystemValue().values(example.terms.map(stamped));
-  await tx.insert(tables.definition).overridingSystemValue().values(example.definitions.map(stamped));
-  await tx
-    .insert(tables.definitionTerm)
-    .values(example.definitions.flatMap(({ id, termIds }) => pairs("definitionId", id, "termId", termIds)));
-  await tx.insert(tables.application).overridingSystemValue().values(example.applications.map(stamped));
-  const ofPeople = linkRows(individuals, "individualId", defaults);
-  await insertAll(tx, tables.individualIncidentType, ofPeople.types);
-  await insertAll(tx, tables.individualIncidentPriority, ofPeople.priorities);
-  await insertAll(tx, tables.individualTerm, ofPeople.terms);
-  const ofTeams = linkRows(teams, "teamId", defaults);
-  await insertAll(tx, tables.teamIncidentType, ofTeams.types);
-  await insertAll(tx, tables.teamIncidentPriority, ofTeams.priorities);
-  await insertAll(tx, tables.teamTerm, ofTeams.terms);
 }
 
 /** The next row of the table gets the id after the highest. */

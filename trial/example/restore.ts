@@ -13,9 +13,7 @@ import { type Revision, readRevisions } from "../../drizzle/revision/read.ts";
 import { record } from "../../drizzle/revision/store.ts";
 import { installTriggers } from "../../drizzle/revision/triggers.ts";
 import { type Clock, systemClock } from "../../platform/clock.ts";
-import { exampleData } from "./data.ts";
-import type { Example } from "./example.ts";
-import { loadExample } from "./load.ts";
+import { type LoadedExample, loadExample } from "./load.ts";
 
 export interface RestoreExampleOptions {
   url: string;
@@ -30,10 +28,7 @@ export interface RestoreExampleOptions {
   notice?: (message: string) => void;
 }
 
-export interface RestoredExample {
-  incidents: number;
-  documents: number;
-  people: number;
+export interface RestoredExample extends LoadedExample {
   /** The revision that the schema is at. */
   head: string;
 }
@@ -45,17 +40,15 @@ export interface RestoredExample {
  * @throws Unavailable for what the server refuses; what `confirm` throws
  */
 export async function restoreExample(options: RestoreExampleOptions): Promise<RestoredExample> {
-  const { url, signal, clock = systemClock } = options;
+  const { url, signal } = options;
   const known = await readRevisions();
   const head = oneHead(known);
   try {
     const { database } = await describeTarget(url, signal);
     if (database && (await holdsAnything(url, database, []))) await options.confirm(database);
     signal?.throwIfAborted();
-    const example = exampleData({ now: clock.now() });
-    await creating(url, !database, () => replace(options, known, example));
-    const { incidents, documents, individuals } = example;
-    return { incidents: incidents.length, documents: documents.length, people: individuals.length, head };
+    const loaded = await creating(url, !database, () => replace(options, known));
+    return { ...loaded, head };
   } catch (error) {
     signal?.throwIfAborted();
     throw operatorsError(withoutQuery(error));
@@ -63,16 +56,15 @@ export async function restoreExample(options: RestoreExampleOptions): Promise<Re
 }
 
 async function replace(
-  { url, patience, signal, progress, notice }: RestoreExampleOptions,
+  { url, patience, signal, progress, notice, clock = systemClock }: RestoreExampleOptions,
   known: readonly Revision[],
-  example: Example,
-): Promise<void> {
+): Promise<LoadedExample> {
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
   // A connection of its own: drizzle changes how the one that it is given reads and writes.
   const { db, close } = openDatabase(url, 1, undefined, { connection: { statement_timeout: 0 } });
-  const load = (tx: Transaction) => loadInto(tx, { known, example, signal, progress });
+  const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress });
   try {
-    await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>
+    return await withLock({ url, patience, purpose: "svc database restore", onWait }, () =>
       whenFree("restore", notice, () =>
         db.transaction(load).catch((error: unknown) => {
           throw withoutQuery(error);
@@ -86,12 +78,12 @@ async function replace(
 
 interface Loading {
   known: readonly Revision[];
-  example: Example;
+  now: Date;
   signal?: AbortSignal;
   progress?: OnProgress;
 }
 
-async function loadInto(tx: Transaction, { known, example, signal, progress }: Loading): Promise<void> {
+async function loadInto(tx: Transaction, { known, now, signal, progress }: Loading): Promise<LoadedExample> {
   const run = async (text: string) => {
     signal?.throwIfAborted();
     return tx.execute(sql.raw(text)).catch((error: unknown) => {
@@ -106,7 +98,8 @@ async function loadInto(tx: Transaction, { known, example, signal, progress }: L
   for (const revision of known) await record(runner, revision);
   await installTriggers(runner);
   progress?.({ doing: "loading the example" });
-  await loadExample(tx, example);
+  const loaded = await loadExample(tx, now);
   // The last moment at which nothing has happened.
   signal?.throwIfAborted();
+  return loaded;
 }

@@ -2,12 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { readRevisions } from "../../../drizzle/revision/read.ts";
 import { contentOf, temporaryDirectory, using } from "../../../tests/support/database/backup.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { exampleData } from "../../../trial/example/data.ts";
+import { readExample, rowsAt } from "../../../trial/example/data.ts";
 import { head, ok } from "../../testing/database.ts";
 import { svc, svcOnTerminal } from "../../testing/process.ts";
 
-const { incidents, documents, individuals } = exampleData({ now: new Date() });
-const loaded = `Loaded the example: ${incidents.length} incidents, ${documents.length} documents, ${individuals.length} people (revision ${head})\n`;
+const { incident, document, individual } = rowsAt(await readExample(), new Date());
+const loaded = `Loaded the example: ${incident.length} incidents, ${document.length} documents, ${individual.length} people (revision ${head})\n`;
 
 /** With no tools of PostgreSQL on the path. */
 async function inDirectory(url: string) {
@@ -54,7 +54,7 @@ describe("svc database restore --example", () => {
     expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));
     await using(database.url, async (sql) => {
       expect(await sql`select from audit_log`).toHaveLength(0);
-      expect(await sql`select from incident`).toHaveLength(incidents.length);
+      expect(await sql`select from incident`).toHaveLength(incident.length);
     });
     // Once more, over itself.
     expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));

@@ -7,14 +7,13 @@ import type { Plugins } from "../../../core/plugin/choose.ts";
 import { claimDue } from "../../../core/schedule/claims.ts";
 import type { Database } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
-import { exampleData } from "../../../trial/example/data.ts";
-import type { Example } from "../../../trial/example/example.ts";
 import { loadExample } from "../../../trial/example/load.ts";
 import type { WorkerDeps } from "../../../worker/deps.ts";
 import { runClaim, type Work } from "../../../worker/run.ts";
 import { worksOf } from "../../../worker/tasks/index.ts";
 import { DatabaseTime } from "../../../worker/time.ts";
 import type { TestClock } from "../clock.ts";
+import { type Example, readLoadedExample } from "./example.ts";
 import { changesOf, takePicture } from "./golden_views.ts";
 import { type PluginTest, startPluginTest } from "./plugins.ts";
 import { scheduleOf } from "./schedule.ts";
@@ -60,8 +59,8 @@ export async function startGoldenWorker(start: string): Promise<GoldenWorker> {
   const db = context.db as Database;
   const moveTo = (at: string) => clock.advance((Date.parse(at) - clock.now().getTime()) / 1000);
   moveTo(start);
-  const example = exampleData({ now: clock.now() });
-  await loadExample(db, example);
+  await loadExample(db, clock.now());
+  const example = await readLoadedExample(db);
   const deps: WorkerDeps = {
     ...{ schedule: () => scheduleOf(db, clock, "a worker", timezone), db: () => db },
     ...{ reopen: () => {}, time: new StillTime(clock), config, log, plugins },

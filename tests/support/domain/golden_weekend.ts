@@ -5,7 +5,7 @@ import { reportIncident } from "../../../core/incident/lifecycle/report.ts";
 import { updateIncident } from "../../../core/incident/lifecycle/update.ts";
 import { writeReport } from "../../../core/incident/report/write.ts";
 import type { PluginContext } from "../../../core/plugin/context.ts";
-import type { Example } from "../../../trial/example/example.ts";
+import type { Example } from "./example.ts";
 import type { GoldenWorker } from "./golden_schedule.ts";
 
 const labels = "Labels of one carrier come out blank";
