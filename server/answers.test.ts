@@ -177,7 +177,7 @@ test("an address that cannot be read is refused, whoever was asked for before", 
 });
 
 test("over TLS, a host so short that the path would begin behind its first name is refused", async () => {
-  const app = createInspectionApp({});
+  const app = await createInspectionApp({});
   readHttpsUrls(app);
   const statusOf = async (host: string, path: string) =>
     (await app.handle(new Request(`https://${host}${path}`))).status;

@@ -1,7 +1,5 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { isOutOfSpace } from "../drizzle/database_error.ts";
-import type { Verbosity } from "../platform/log.ts";
-import type { MetricsPlace } from "../platform/telemetry/endpoint.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
@@ -98,11 +96,6 @@ export function createApp(deps: Deps) {
       error: () => new Response(null, { status: 500 }),
     },
   })
-    .decorate("leave", () => {
-      presence.leaving = true;
-    })
-    .decorate("drain", nothingToDrain)
-    .decorate("operator", operatorOf(readiness, requests))
     // Elysia reads the text of hooks: one that waits, or names its `server`, costs each request of every route.
     .onRequest(({ request, set }) => {
       set.headers = security.of(request);
@@ -153,7 +146,7 @@ export function createApp(deps: Deps) {
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
-  return app.wrap((handler, request) => {
+  app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
     if (answer) {
       requests?.atOnce(request, challengeRoute, answer);
@@ -165,34 +158,16 @@ export function createApp(deps: Deps) {
       : () => security.add(noAddress.clone(), request);
     return requests ? (inner: Request) => requests.around(inner, () => next(inner)) : next;
   });
+  return {
+    app,
+    leave() {
+      presence.leaving = true;
+    },
+    // Requests that wait for a plugin need not any more, and what was begun is given back.
+    drain: async () => void (await Promise.all([deps.watch.stop(), deps.background?.stop()])),
+    untilReady: () => readiness.untilReady(),
+    refused: requests && ((request: Request, answer: Response) => requests.outside(request, answer)),
+  };
 }
 
-/**
- * Called before the server stops: ends what would keep its connections busy (held polls are answered `pending`).
- * Elysia's own stop hooks come after the connections have ended.
- */
-async function nothingToDrain(): Promise<void> {}
-
-/** What whoever runs the process asks of it. */
-export interface Operator {
-  verbosity?: Verbosity;
-  /** Called when the server does not end TLS itself: warns if a proxy that does would hide the clients' addresses. */
-  warnWithoutTls?: () => void;
-  /** Sends what telemetry is left. Behind everything else: Elysia does not wait for its own stop hooks. */
-  flush?: () => Promise<void>;
-  /** Tells of a request that was answered in place of the application. */
-  refused?: (request: Request, answer: Response) => void;
-  /** Resolves when the application can serve. */
-  untilReady?: () => Promise<void>;
-  /** All metrics, in the text format of Prometheus, and where they are to be served. */
-  metrics?: MetricsPlace & { scrape: () => Promise<string> };
-}
-
-function operatorOf(readiness: ReadinessCheck, requests: ObservedRequests | undefined): Operator {
-  const untilReady = () => readiness.untilReady();
-  return requests
-    ? { untilReady, refused: (request, answer) => requests.outside(request, answer) }
-    : { untilReady };
-}
-
-export type App = ReturnType<typeof createApp>;
+export type App = ReturnType<typeof createApp>["app"];

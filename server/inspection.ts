@@ -1,20 +1,11 @@
-import { ChallengeWatch } from "../core/auth/challenge/watch.ts";
-import { Keys } from "../core/auth/token/keys.ts";
-import { type Config, readConfig } from "../core/config.ts";
+import { readConfig } from "../core/config.ts";
 import type { Plugins } from "../core/plugin/choose.ts";
-import { createRegistry } from "../core/plugin/registry.ts";
-import { openDatabase } from "../drizzle/client.ts";
-import { Background } from "../platform/background.ts";
-import { systemClock } from "../platform/clock.ts";
 import { createLog } from "../platform/log.ts";
 import type { Environment } from "../platform/variable.ts";
-import { builtinPlugins } from "../plugins/builtin.ts";
 import { type App, createApp } from "./app.ts";
-import { proxyTrust } from "./http/address.ts";
-import { oidcSignOn } from "./sso/oidc.ts";
-import { proxySignOn } from "./sso/proxy.ts";
+import { openServerParts } from "./open.ts";
 
-/** For what must be set before a server starts, and is not asked before anything is connected to. */
+/** For what must be set before a server starts, and is not used before anything is connected to. */
 const standIns = {
   databaseUrl: "postgres://nowhere.invalid/none",
   keySecret: "only to be looked at, never to be used",
@@ -22,7 +13,7 @@ const standIns = {
   proxyJwksUrl: "https://nowhere.invalid",
   proxyIssuer: "https://nowhere.invalid",
   proxyAudience: "nobody",
-} satisfies Partial<Config>;
+};
 
 const noPlugins: Plugins = { ofType: () => [], find: () => undefined };
 
@@ -32,19 +23,10 @@ const noPlugins: Plugins = { ofType: () => [], find: () => undefined };
  *
  * @throws ConfigurationError when a variable is not valid
  */
-export function createInspectionApp(environment: Environment): App {
-  const set = Object.entries(readConfig(environment)).filter(([, value]) => value !== undefined);
-  const config: Config & typeof standIns = { ...standIns, ...(Object.fromEntries(set) as Config) };
+export async function createInspectionApp(environment: Environment): Promise<App> {
+  const config = { ...readConfig(environment) };
+  for (const [name, value] of Object.entries(standIns))
+    Object.assign(config, { [name]: config[name as keyof typeof standIns] ?? value });
   const log = createLog("silent");
-  const { db } = openDatabase(config.databaseUrl, 1);
-  const context = { db, clock: systemClock, config, log };
-  const registry = createRegistry([{ origin: "svc", exported: builtinPlugins, builtin: true }]);
-  return createApp({
-    ...{ ...context, registry, background: new Background() },
-    plugins: noPlugins,
-    watch: new ChallengeWatch(config.databaseUrl, log),
-    keys: new Keys(context),
-    sso: config.sso === "proxy" ? proxySignOn(config, systemClock, fetch) : oidcSignOn(context, fetch),
-    proxies: proxyTrust(config.proxyHeaders, config.trustedProxies),
-  });
+  return createApp(await openServerParts({ environment, config, log, plugins: noPlugins })).app;
 }

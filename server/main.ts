@@ -1,4 +1,4 @@
-import { openApp } from "./open.ts";
+import { openServer } from "./open.ts";
 
 /** The application as `svc server start server/main:app` serves it, set up by the environment and `.env`. */
-export const app = await openApp();
+export const app = await openServer();

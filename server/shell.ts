@@ -61,7 +61,7 @@ export async function shell({
   const sql = openSql(url, { max: 1 });
   const log = createLog(config.logLevel);
   const context = { db, clock: systemClock, config, log };
-  const app = createInspectionApp(environment);
+  const app = await createInspectionApp(environment);
   if (config.publicUrl.startsWith("https:")) readHttpsUrls(app);
   Object.assign(globalThis, {
     ...{ config, db, tables, sql, app, context },

@@ -7,13 +7,13 @@ import { Connections } from "./connections.ts";
 const client = useDatabase(2);
 
 test("what the schedule has asked in vain is rejected at once, and a task's work has time to end", async () => {
-  const connections = new Connections(client.url, 1);
+  const connections = new Connections({ url: client.url, poolSize: 1, prepare: true });
   const lock = sql`select pg_advisory_xact_lock(7)`;
   const waiting = await client.db.transaction(async (tx) => {
     await tx.execute(lock);
     // They are sent when somebody asks for their answers.
     const asked = Promise.allSettled([connections.schedule.execute(lock)]);
-    const work = Promise.allSettled([connections.tasks.execute(lock)]);
+    const work = Promise.allSettled([connections.db.execute(lock)]);
     await somebodyWaits(client.db, 2);
     connections.reopen();
     expect((await asked)[0].status).toBe("rejected");

@@ -1,5 +1,5 @@
+import type { DatabasePlace } from "../core/open.ts";
 import { type Database, type DatabaseClient, openDatabase } from "../drizzle/client.ts";
-import type { PoolWatch } from "../drizzle/connection/watch.ts";
 
 /** Claims, leases and heartbeats have connections of their own: no task's work holds them up. */
 const scheduleConnections = 3;
@@ -9,21 +9,17 @@ export class Connections {
   #schedule: DatabaseClient;
   #tasks: DatabaseClient;
 
-  constructor(
-    private readonly url: string,
-    private readonly poolSize: number,
-    private readonly watch?: (pool: string, size: number) => PoolWatch,
-    private readonly options?: { prepare: boolean },
-  ) {
+  constructor(private readonly place: DatabasePlace) {
     this.#schedule = this.#open("schedule", scheduleConnections);
-    this.#tasks = this.#open("tasks", poolSize);
+    this.#tasks = this.#open("tasks", place.poolSize);
   }
 
   get schedule(): Database {
     return this.#schedule.db;
   }
 
-  get tasks(): Database {
+  /** The tasks' own. */
+  get db(): Database {
     return this.#tasks.db;
   }
 
@@ -34,7 +30,7 @@ export class Connections {
   reopen(): void {
     const [schedule, tasks] = [this.#schedule, this.#tasks];
     this.#schedule = this.#open("schedule", scheduleConnections);
-    this.#tasks = this.#open("tasks", this.poolSize);
+    this.#tasks = this.#open("tasks", this.place.poolSize);
     schedule.close(0).catch(() => {});
     tasks.close().catch(() => {});
   }
@@ -44,6 +40,7 @@ export class Connections {
   }
 
   #open(pool: string, size: number): DatabaseClient {
-    return openDatabase(this.url, size, this.watch?.(pool, size), this.options);
+    const { url, watch, prepare } = this.place;
+    return openDatabase(url, size, watch?.(pool, size), { prepare });
   }
 }

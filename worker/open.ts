@@ -1,33 +1,22 @@
 import { sql } from "drizzle-orm";
 import { warnOfDisagreement } from "../core/agreement.ts";
-import type { Config } from "../core/config.ts";
-import { parseConfig } from "../core/config.ts";
-import { ConfigurationFaults } from "../core/faults.ts";
-import { observePlugins } from "../core/plugin/observe.ts";
-import { openPlugins } from "../core/plugin/open.ts";
+import { openParts } from "../core/open.ts";
 import { installUnhandledErrorHandlers } from "../core/plugin/unhandled.ts";
 import { type DatabaseClock, databaseClock } from "../core/schedule/database_clock.ts";
-import { behindPooler, keepsStatements } from "../drizzle/connection/database_address.ts";
-import { databaseMissing } from "../drizzle/connection/database_url.ts";
+import { behindPooler } from "../drizzle/connection/database_address.ts";
 import { isPooled, whichBackend } from "../drizzle/connection/pooler.ts";
-import { watchPools } from "../drizzle/connection/telemetry.ts";
 import { operatorsError, withoutQuery } from "../drizzle/database_error.ts";
 import { assertServable, schemaStatus } from "../drizzle/revision/status.ts";
 import { readEnvironment } from "../platform/environment.ts";
-import { ConfigurationError } from "../platform/errors.ts";
-import { createLog, type Log } from "../platform/log.ts";
-import { openTelemetry, type Telemetry } from "../platform/telemetry/telemetry.ts";
+import type { Log } from "../platform/log.ts";
+import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { Environment } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 import { Connections } from "./connections.ts";
 import type { WorkerDeps } from "./deps.ts";
 import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
-
 import { DatabaseTime } from "./time.ts";
-
-/** Nobody is asked there: it stands for a database address that is missing, until that is reported. */
-const nowhere = "postgres://127.0.0.1:1/";
 
 /** A dead worker's run waits for so long. */
 const leaseSeconds = 30;
@@ -50,29 +39,31 @@ export async function openWorker(
   stop: AbortSignal,
 ): Promise<OpenWorker | undefined> {
   const { patient, outlive = false, clock = databaseClock } = options;
-  const environment = readEnvironment(options.environment);
-  const parsed = parseConfig(environment);
-  const { config } = parsed;
-  const faults = new ConfigurationFaults(parsed.faults);
-  await faults.collect(() => {
-    if (!config.databaseUrl) throw new ConfigurationError([databaseMissing]);
+  const time = new DatabaseTime();
+  let calm: (() => void) | undefined;
+  const parts = await openParts(
+    {
+      environment: readEnvironment(options.environment),
+      telemetry: "svc-scheduler",
+      clock: time,
+      builtin: builtinPlugins,
+      connect: (place) => new Connections(place),
+    },
+    // Before a plugin is set up.
+    async ({ log }) => {
+      if (outlive) calm = installUnhandledErrorHandlers(log);
+    },
+  ).catch((error: unknown) => {
+    calm?.();
+    throw error;
   });
-  const log = createLog(config.logLevel);
-  const telemetry = faults.any ? undefined : await openTelemetry(config, log, "svc-scheduler");
-  const poolWatch = telemetry && watchPools(telemetry);
-  const connections = new Connections(config.databaseUrl ?? nowhere, config.databasePoolSize, poolWatch, {
-    prepare: keepsStatements(config),
-  });
-  const calm = outlive ? installUnhandledErrorHandlers(log) : undefined;
-  let opened: Awaited<ReturnType<typeof withPlugins>> | undefined;
+  const { connections, plugins } = parts;
+  const { config, log, telemetry } = parts.context;
   const close = async () => {
-    opened?.closePlugins();
-    await Promise.all([connections.close(), telemetry?.stop()]);
+    await Promise.all([parts.close(), telemetry?.stop()]);
     calm?.();
   };
   try {
-    opened = await faults.collect(() => withPlugins(connections, { config, environment, log, clock }));
-    faults.throwIfAny();
     const mayBePooled = config.databaseDirectUrl !== undefined;
     if (!(await assertDatabase(connections, { log, patient, mayBePooled }, stop))) {
       await close();
@@ -83,46 +74,22 @@ export async function openWorker(
       // A task that somebody runs by hand is no member of the system.
       { role: "worker", record: patient },
     ).catch((error: unknown) => log.warn({ err: error }, "could not compare our settings with the others'"));
-    const { closePlugins: _, ...deps } = opened;
-    return { ...(telemetry ? observed(deps, telemetry) : deps), close };
+    const owner = crypto.randomUUID();
+    const schedule = () => ({
+      db: connections.schedule,
+      databaseClock: clock,
+      ...{ config, owner, leaseSeconds },
+    });
+    return {
+      ...{ config, log, plugins, time, telemetry, schedule, close },
+      db: () => connections.db,
+      reopen: () => connections.reopen(),
+      observed: telemetry && new ObservedSchedule(telemetry, { schedule }),
+    };
   } catch (error) {
     await close();
     throw error;
   }
-}
-
-async function withPlugins(
-  connections: Connections,
-  {
-    config,
-    environment,
-    log,
-    clock,
-  }: { config: Config; environment: Environment; log: Log; clock: DatabaseClock },
-): Promise<WorkerDeps & { closePlugins: () => void }> {
-  const time = new DatabaseTime();
-  const owner = crypto.randomUUID();
-  const context = {
-    ...{ clock: time, config, log },
-    get db() {
-      return connections.tasks;
-    },
-  };
-  const { plugins, close: closePlugins } = await openPlugins({
-    ...{ config, environment, builtin: builtinPlugins, directory: process.cwd() },
-    deps: { fetch: (url, init) => fetch(url, init), clock: time, log, context },
-  });
-  return {
-    ...{ config, log, plugins, time, closePlugins },
-    schedule: () => ({ db: connections.schedule, databaseClock: clock, config, owner, leaseSeconds }),
-    db: () => connections.tasks,
-    reopen: () => connections.reopen(),
-  };
-}
-
-function observed(deps: WorkerDeps, telemetry: Telemetry): WorkerDeps & { telemetry: Telemetry } {
-  const plugins = observePlugins(deps.plugins, telemetry);
-  return { ...deps, plugins, telemetry, observed: new ObservedSchedule(telemetry, deps) };
 }
 
 /** A worker that does not know the tables it meets does harm. @returns false when `stop` aborted before it was known */

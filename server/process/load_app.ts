@@ -1,44 +1,28 @@
 import { isAbsolute, join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { AnyElysia } from "elysia";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
-import type { Operator } from "../app.ts";
-
-/** What any program may hand us: an object that answers requests. */
-export interface FetchApp {
-  fetch(request: Request, server?: unknown): Response | Promise<Response>;
-}
-
-/** An Elysia; ours is also told that it is about to go, and says how held requests are ended. */
-export type ElysiaApp = AnyElysia & {
-  decorator: { leave?: () => void; drain?: () => Promise<void>; operator?: Operator };
-};
-
-export function isElysia(app: FetchApp | ElysiaApp): app is ElysiaApp {
-  return (
-    "listen" in app && "wrap" in app && typeof app.listen === "function" && typeof app.wrap === "function"
-  );
-}
+import type { FetchApp, Service } from "./service.ts";
 
 /**
- * The application that `<module>:<attribute>` names. The module is a file (from the working directory, or absolute) or
+ * What `<module>:<attribute>` names: an application, or one of ours. The module is a file (from the working directory, or absolute) or
  * an npm package.
  * @throws ConfigurationError with one line that says what is missing
  */
-export async function loadApp(name: string): Promise<FetchApp | ElysiaApp> {
+export async function loadApp(name: string): Promise<Service> {
   const [, path, attribute] = name.match(/^(.+):([A-Za-z_$][\w$]*)$/) ?? [];
   if (!path || !attribute) {
     throw new ConfigurationError([`"${name}" is not <module>:<attribute>, for example server/main:app`]);
   }
   const app = (await importModule(path))[attribute];
   if (app === undefined) throw new ConfigurationError([`Module ${path} has no "${attribute}"`]);
-  if (!answersRequests(app)) {
-    throw new ConfigurationError([
-      `"${attribute}" of ${path} is not an application: it has no fetch(request)`,
-    ]);
-  }
-  return app;
+  if (answersRequests(app)) return { app };
+  if (isService(app)) return app;
+  throw new ConfigurationError([`"${attribute}" of ${path} is not an application: it has no fetch(request)`]);
+}
+
+function isService(value: unknown): value is Service {
+  return typeof value === "object" && value !== null && "app" in value && answersRequests(value.app);
 }
 
 function answersRequests(app: unknown): app is FetchApp {

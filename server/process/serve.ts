@@ -1,11 +1,12 @@
 import { chmodSync } from "node:fs";
 import type { Server, SocketAddress } from "bun";
+import type { AnyElysia } from "elysia";
 import { ConfigurationError, SvcError } from "../../platform/errors.ts";
 import { readHttpsUrls } from "../http/https_urls.ts";
 import { Gate } from "./gate.ts";
-import { type ElysiaApp, type FetchApp, isElysia } from "./load_app.ts";
 import { placeOf, type StartOptions } from "./options.ts";
 import { localAddress, relay } from "./relay.ts";
+import { type FetchApp, isElysia, type Service } from "./service.ts";
 import {
   ignoreNewConnections,
   listeningSockets,
@@ -45,11 +46,10 @@ export interface Serving {
  * @throws ConfigurationError, SvcError when it cannot listen
  */
 export async function serve(
-  app: FetchApp | ElysiaApp,
+  { app, refused, leave, drain }: Service,
   options: StartOptions,
   enough: () => void,
 ): Promise<Serving> {
-  const refused = isElysia(app) ? app.decorator.operator?.refused : undefined;
   const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
   if (options.uds !== undefined) await takeOver(options.uds);
   const others = listeningSockets();
@@ -91,7 +91,7 @@ export async function serve(
       : { renewCertificate }),
     leave() {
       gate.close();
-      if (isElysia(app)) app.decorator.leave?.();
+      leave?.();
     },
     async stop() {
       inner?.close();
@@ -106,7 +106,7 @@ export async function serve(
         await Promise.all([current, ...[...previous].map((one) => one.stop(now))]);
       };
       // Ends requests that are held, while their connections are there; another application may have none.
-      const drained = isElysia(app) ? app.decorator.drain?.() : undefined;
+      const drained = drain?.();
       let cut = false;
       const late = async () => {
         await Promise.all([
@@ -127,7 +127,7 @@ export async function serve(
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-function listen(app: FetchApp | ElysiaApp, gate: Gate, options: StartOptions): Server<unknown> {
+function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): Server<unknown> {
   const { host, port, uds, fd, supervised, timeoutKeepAlive } = options;
   const place =
     uds !== undefined

@@ -9,10 +9,10 @@ import { onHangUp, stopSignal } from "../../platform/stop_signal.ts";
 import { type MetricsPlace, metricsPlace, serveMetrics } from "../../platform/telemetry/endpoint.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { startWatchdog } from "../../platform/watchdog.ts";
-import type { Operator } from "../app.ts";
-import { isElysia, loadApp } from "./load_app.ts";
+import { loadApp } from "./load_app.ts";
 import type { StartOptions } from "./options.ts";
 import { type Serving, serve } from "./serve.ts";
+import type { Service } from "./service.ts";
 import { shareNewConnections, takeNewConnections } from "./socket.ts";
 import { onceMore } from "./supervise.ts";
 import { obey, stopOrdered, tell } from "./supervised.ts";
@@ -31,21 +31,20 @@ export async function startServer(options: StartOptions, environment: Environmen
   void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
   // The application reads its configuration when it is loaded, wherever it comes from.
   Object.assign(process.env, settingsOf(options, environment));
-  const app = await Promise.race([loadApp(options.app), stop.promise]);
+  const service = await Promise.race([loadApp(options.app), stop.promise]);
   // It may wait in vain, for a database that takes connections and says nothing; nobody is served yet.
-  if (app === undefined) return;
-  const operator = isElysia(app) ? (app.decorator.operator ?? {}) : {};
-  if (options.sslCertfile === undefined) operator.warnWithoutTls?.();
+  if (service === undefined) return;
+  if (options.sslCertfile === undefined) service.warnWithoutTls?.();
   // Before it listens: what it cannot serve, the process before it still can. The supervisor ends it when that takes too long.
   if (options.whenReady) {
     const stopped = stop.promise.then(() => true);
-    if (await Promise.race([operator.untilReady?.(), stopped])) return;
+    if (await Promise.race([service.untilReady?.(), stopped])) return;
   }
   const endpoint =
-    operator.metrics && !options.supervised
-      ? serveMetrics(operator.metrics, operator.metrics.scrape)
+    service.metrics && !options.supervised
+      ? serveMetrics(service.metrics, service.metrics.scrape)
       : undefined;
-  const serving = await serve(app, options, () => {
+  const serving = await serve(service, options, () => {
     // A supervisor first starts the one that takes over; it stops us then.
     if (options.supervised) tell("replace");
     else stop.resolve();
@@ -57,14 +56,14 @@ export async function startServer(options: StartOptions, environment: Environmen
     () => renewCertificate(serving, options, log),
     (error) => log.error({ err: error }, "the certificate cannot be replaced; the old one is still in use"),
   );
-  const { verbosity } = operator;
+  const { verbosity } = service;
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
   const takesNewOnes = options.takesOver && options.fd === undefined;
   if (takesNewOnes) takeNewConnections();
   obey((order) => {
     if (order === "leave") serving.leave();
     else if (order === "taken over") takesNewOnes && shareNewConnections();
-    else if (typeof order === "object") void tellMetrics(operator, order.question);
+    else if (typeof order === "object") void tellMetrics(service, order.question);
     else if (verbosity) verbosity.verbose = order === "log verbosely";
   });
   tell("ready");
@@ -75,7 +74,7 @@ export async function startServer(options: StartOptions, environment: Environmen
     await Bun.sleep(options.timeoutDrain * 1000);
   }
   await serving.stop();
-  await Promise.all([endpoint?.stop(), operator.flush?.(), endWatchdog?.()]);
+  await Promise.all([endpoint?.stop(), service.flush?.(), endWatchdog?.()]);
 }
 
 /** What SIGHUP asks of a process that serves alone. */
@@ -104,7 +103,7 @@ export function metricsPlaceOf(options: StartOptions, environment: Environment):
 }
 
 /** Tells nothing where there is nothing to tell any more: at our end. Throws nothing. */
-async function tellMetrics({ metrics }: Operator, question: number): Promise<void> {
+async function tellMetrics({ metrics }: Service, question: number): Promise<void> {
   const text = await metrics?.scrape().catch(() => undefined);
   if (text !== undefined) tell({ metrics: text, question });
 }

@@ -250,13 +250,13 @@ describe("what is no file", () => {
 });
 
 describe("STATIC_DIR", () => {
-  test("that is no folder stops the start, in words", () => {
-    const start = (STATIC_DIR: string) => () => createInspectionApp({ STATIC_DIR });
-    expect(start("/no/such/folder")).toThrow(
+  test("that is no folder stops the start, in words", async () => {
+    const start = (STATIC_DIR: string) => createInspectionApp({ STATIC_DIR });
+    await expect(start("/no/such/folder")).rejects.toThrow(
       "STATIC_DIR: there is no folder /no/such/folder that can be read",
     );
     const file = join(site.path, "logo.png");
-    expect(start(file)).toThrow(`STATIC_DIR: there is no folder ${file} that can be read`);
+    await expect(start(file)).rejects.toThrow(`STATIC_DIR: there is no folder ${file} that can be read`);
   });
 
   test("not set: nothing but the API is there", async () => {

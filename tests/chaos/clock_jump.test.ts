@@ -16,7 +16,7 @@ test("a worker goes on after the database's clock jumps a day ahead and back, on
   const { db } = outbox;
   const start = new Date("2026-12-01T12:00:00.000Z");
   const clock = runningClock(start);
-  const connections = new Connections(outbox.url, 2);
+  const connections = new Connections({ url: outbox.url, poolSize: 2, prepare: true });
   const stop = new AbortController();
   const task = { run: async () => ({ done: 1, skipped: 0, failed: 0 }) };
   const time = new DatabaseTime();
@@ -26,7 +26,7 @@ test("a worker goes on after the database's clock jumps a day ahead and back, on
       ...{
         ...outbox.context(pluginsOf()),
         time,
-        db: () => connections.tasks,
+        db: () => connections.db,
         reopen: () => connections.reopen(),
       },
       schedule: () => ({

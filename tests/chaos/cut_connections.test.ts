@@ -52,13 +52,16 @@ async function runSlot(task: TaskName, slot: Date, plugins: ReturnType<typeof pl
   const clock = runningClock(after(slot, 1));
   await db.insert(scheduledTask).values({ name: task, since: after(slot, -1) });
   const stop = new AbortController();
-  const pools = [new Connections(url, 4), new Connections(url, 4)];
+  const pools = [
+    new Connections({ url, poolSize: 4, prepare: true }),
+    new Connections({ url, poolSize: 4, prepare: true }),
+  ];
   const working = pools.map((connections, at) =>
     work(
       {
         ...outbox.context(plugins),
         time: new DatabaseTime(),
-        db: () => connections.tasks,
+        db: () => connections.db,
         reopen: () => connections.reopen(),
         schedule: () => ({
           ...{ db: connections.schedule, databaseClock: clock, config: { timezone: "UTC" } },

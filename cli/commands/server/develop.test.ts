@@ -37,8 +37,9 @@ afterAll(async () => {
 });
 
 const source = (answer: string) => `
-import { openApp } from "./open.ts";
-export const app = (await openApp()).get("/edit", () => "${answer}");
+import { openServer } from "./open.ts";
+export const app = await openServer();
+app.app.get("/edit", () => "${answer}");
 `;
 
 async function develop(args: readonly string[] = [], variables: Record<string, string> = {}) {

@@ -14,7 +14,7 @@ export default defineCommand({
       import("../../../server/http/route_table.ts"),
       import("../../../server/inspection.ts"),
     ]);
-    const rows = routeTable(createInspectionApp(readEnvironment(io.env)));
+    const rows = routeTable(await createInspectionApp(readEnvironment(io.env)));
     if (json) {
       io.stdout.write(`${JSON.stringify(rows)}\n`);
       return;

@@ -1,20 +1,15 @@
 import { eq } from "drizzle-orm";
-import { EventCounts } from "../../../core/audit.ts";
-import { ChallengeWatch } from "../../../core/auth/challenge/watch.ts";
-import { Keys } from "../../../core/auth/token/keys.ts";
+import type { EventCounts } from "../../../core/audit.ts";
+import type { ChallengeWatch } from "../../../core/auth/challenge/watch.ts";
+import type { Keys } from "../../../core/auth/token/keys.ts";
 import { type Config, readConfig } from "../../../core/config.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
-import { openPlugins } from "../../../core/plugin/open.ts";
-import { type Database, openDatabase } from "../../../drizzle/client.ts";
+import type { Database } from "../../../drizzle/client.ts";
 import { challenge as challengeTable } from "../../../drizzle/schema/index.ts";
-import { Background } from "../../../platform/background.ts";
 import { createLog } from "../../../platform/log.ts";
 import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
-import { builtinPlugins } from "../../../plugins/builtin.ts";
-import { createApp } from "../../../server/app.ts";
-import { proxyTrust } from "../../../server/http/address.ts";
-import { oidcSignOn } from "../../../server/sso/oidc.ts";
-import { proxySignOn } from "../../../server/sso/proxy.ts";
+import { type App, createApp } from "../../../server/app.ts";
+import { openServerParts } from "../../../server/open.ts";
 import { TestBrowser } from "../browser/browser.ts";
 import { TestClock } from "../clock.ts";
 import { createTestDatabase } from "../database/database.ts";
@@ -33,7 +28,7 @@ export interface TestServer {
   keys: Keys;
   /** Everything that was logged, at every level. */
   logged: string[];
-  app: ReturnType<typeof createApp>;
+  app: App;
   /** A GET or POST at the server itself. */
   fetch(path: string, init?: RequestInit): Promise<Response>;
   /** Another process's worth of application on the same database. */
@@ -93,24 +88,14 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
   };
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
-  const { db, close } = openDatabase(databaseUrl, 10);
-  const counts = new EventCounts();
-  const context = { db, clock, config, log, telemetry, counts };
-  const opened = await openPlugins({
-    ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
-    deps: { fetch: (url, init) => fetch(url, init), clock, log, context },
+  const parts = await openServerParts({
+    ...{ environment: {}, config, log, telemetry, clock, plugins: shared.plugins },
   });
-  const { registry } = opened;
-  const plugins = shared.plugins ?? opened.plugins;
-  const watch = new ChallengeWatch(databaseUrl, log);
+  const { watch, counts, keys } = parts;
+  const db = parts.db as Database;
   await watch.start();
-  const keys = new Keys(context);
-  const sso = config.sso === "proxy" ? proxySignOn(config, clock, fetch) : oidcSignOn(context, fetch);
-  const proxies = proxyTrust(config.proxyHeaders, config.trustedProxies);
-  const background = new Background();
-  const app = createApp({ ...context, registry, plugins, background, watch, keys, sso, proxies }).listen({
-    ...{ port, hostname: "127.0.0.1", reusePort: true },
-  });
+  const { app, drain } = createApp(parts);
+  app.listen({ port, hostname: "127.0.0.1", reusePort: true });
   await kept.stop(true);
   const url = `http://127.0.0.1:${port}`;
   return {
@@ -118,10 +103,9 @@ async function start(overrides: Partial<Config>, shared: Shared): Promise<TestSe
     fetch: (path, init) => fetch(url + path, { redirect: "manual", ...init }),
     another: (more = {}) => start({ ...overrides, ...more }, { ...shared, publicUrl: config.publicUrl }),
     [Symbol.asyncDispose]: async () => {
-      await background.stop();
-      await watch.stop();
+      await drain();
       await app.stop(true);
-      await close();
+      await parts.close();
     },
   };
 }
