@@ -17,8 +17,10 @@ export interface Deps extends PluginContext {
   proxies: ProxyTrust;
 }
 
-/** The server that an application has, as soon as there is one. */
-export type ServerNow = () => Server<unknown> | null;
+/** What an application listens by, once it does. */
+export interface Listener {
+  server: Server<unknown> | null;
+}
 
 /** The client's address, as far as our own eyes and the proxies that we trust can tell. */
 export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {

@@ -1,5 +1,6 @@
+import { Elysia } from "elysia";
 import { type DatabaseState, isDiskFull, isReadOnly, type KeyState, keyState } from "../../core/readiness.ts";
-import { reasonOf } from "../../drizzle/database_error.ts";
+import { isOutOfSpace, reasonOf } from "../../drizzle/database_error.ts";
 import { type SchemaStatus, schemaStatus } from "../../drizzle/revision/status.ts";
 import type { Deps } from "../deps.ts";
 import { shared } from "./shared.ts";
@@ -11,6 +12,12 @@ export interface Readiness {
   /** None where the database does not answer. */
   schema?: SchemaStatus;
 }
+
+/** Has the disk looked at again when a request could not write. */
+export const watchDisk = (check: ReadinessCheck) =>
+  new Elysia({ name: "watch disk" }).onError({ as: "global" }, ({ error }) => {
+    if (isOutOfSpace(error)) check.doubtDisk();
+  });
 
 const patienceSeconds = 3;
 /** Nobody needs to sign in to ask, so it must not keep the database busy. */

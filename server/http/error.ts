@@ -1,11 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { ValueErrorType } from "@sinclair/typebox/errors";
-import { t } from "elysia";
+import { Elysia, t } from "elysia";
 import { errorCode, reasonOf } from "../../drizzle/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
+import type { Deps } from "../deps.ts";
 import { BodyTooLarge, WrongMediaType } from "./json.ts";
-import type { FailureLog } from "./log.ts";
+import { type FailureLog, failureLog, requestIdOf } from "./log.ts";
+import { type Routes, resolveMethodError, WrongMethod } from "./methods.ts";
 
 const statuses: Record<SvcError["code"], number> = {
   invalid_input: 400,
@@ -19,13 +21,6 @@ const statuses: Record<SvcError["code"], number> = {
   configuration: 500,
   internal: 500,
 };
-
-/** The address is there, and answers the methods of `allowed` only: nothing that anybody but HTTP knows of. */
-export class WrongMethod extends Error {
-  constructor(readonly allowed: string) {
-    super("This address does not answer that method");
-  }
-}
 
 const titles: Record<number, string> = {
   400: "The request cannot be accepted",
@@ -245,4 +240,22 @@ export function errorAnswer(
 function pageOf({ status, detail }: Fault, requestId: string): Response {
   if (status === 404) return unknownPage();
   return messagePage(titles[status] ?? "Something went wrong", detail, status, requestId);
+}
+
+/** Answers each request that failed, or that found no route. */
+export function answerErrors(deps: Pick<Deps, "log" | "clock">, routes: Routes) {
+  const failures = failureLog(deps);
+  const methodError = resolveMethodError(routes);
+  return new Elysia({ name: "errors" })
+    .onStop(() => failures.report())
+    .onError({ as: "global" }, ({ error, request, path, route, set }) => {
+      const resolved = methodError(error, request, path, route);
+      const answer =
+        resolved instanceof Response ? resolved : errorAnswer(resolved, path, requestIdOf(set), failures);
+      // For the log, too: Elysia has put its own idea of a status there.
+      set.status = answer.status;
+      if (answer instanceof Response) return answer;
+      Object.assign(set.headers, answer.headers);
+      return answer.body;
+    });
 }

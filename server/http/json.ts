@@ -1,3 +1,4 @@
+import { Elysia } from "elysia";
 import { longestContent } from "../../core/incident/document/content.ts";
 
 /** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
@@ -36,7 +37,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  * With a reviver, JSON.parse gives up after some thousand levels. That is wanted: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
  */
-export async function readJson(request: Request, contentType: string, route: string): Promise<unknown> {
+async function readJson(request: Request, contentType: string, route: string): Promise<unknown> {
   if (/^multipart\//i.test(contentType)) {
     await request.bytes();
     return noJson;
@@ -54,6 +55,12 @@ export async function readJson(request: Request, contentType: string, route: str
     return value;
   });
 }
+
+/** Reads every body of JSON. */
+export const jsonBodies = new Elysia({ name: "json bodies" }).onParse(
+  { as: "global" },
+  ({ request, contentType, route }) => readJson(request, contentType, route),
+);
 
 /** An object of a few texts: to look into a large one takes long, and strangers send some, too. */
 function flat(value: unknown): unknown {

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { LogBudget } from "../../platform/log_budget.ts";
 import { looksLikeSecret, sha256Hex } from "../../platform/secret.ts";
 import { isAuthenticated } from "../auth/actor.ts";
-import type { Deps, ServerNow } from "../deps.ts";
+import type { Deps, Listener } from "../deps.ts";
 import { clientAddress } from "./address.ts";
 import type { ObservedRequests } from "./metrics.ts";
 
@@ -16,7 +16,7 @@ const answersPerMinute = 600;
  */
 export const logRequests = (
   { log, config, proxies, clock }: Pick<Deps, "log" | "config" | "proxies" | "clock">,
-  server: ServerNow,
+  listener: Listener,
   requests?: ObservedRequests,
 ) => {
   const refused = new LogBudget(log, clock, "requests", refusalsPerMinute);
@@ -27,19 +27,15 @@ export const logRequests = (
   const idFromProxy = (request: Request): string | undefined => {
     const id = request.headers.get("x-request-id");
     if (id === null || !looksLikeRequestId(id)) return undefined;
-    const peer = clientAddress(server()?.requestIP(request)?.address, null, proxies);
+    const peer = clientAddress(listener.server?.requestIP(request)?.address, null, proxies);
     return proxies.trusts(peer) ? id : undefined;
   };
   return new Elysia({ name: "log requests" })
-    .decorate("requestId", "")
-    .onRequest((context) => {
-      const { request, set } = context;
-      const id = (proxies.enabled && idFromProxy(request)) || newRequestId();
-      context.requestId = id;
-      set.headers["x-request-id"] = id;
+    .onRequest(({ request, set }) => {
+      set.headers[idHeader] = (proxies.enabled && idFromProxy(request)) || newRequestId();
     })
     .onAfterResponse({ as: "global" }, (context) => {
-      const { request, requestId, set, params, path, responseValue } = context;
+      const { request, set, params, path, responseValue } = context;
       // Elysia's types do not say so, but what matched nothing has no route.
       const route: string | undefined = context.route;
       const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
@@ -49,7 +45,7 @@ export const logRequests = (
         return;
       // What is undefined is no part of the line.
       const line = {
-        request_id: requestId,
+        request_id: requestIdOf(set),
         trace_id: requests?.traceOf(request),
         method: request.method,
         route: route || "none",
@@ -88,6 +84,13 @@ export function failureLog({ log, clock }: Pick<Deps, "log" | "clock">): Failure
     if (budget.admits(`${text} ${error}`, { failure: text, error })) log[level](fields, text);
   };
   return { warn: write("warn"), error: write("error"), report: () => budget.report() };
+}
+
+const idHeader = "x-request-id";
+
+/** The id of the request that `set` answers. */
+export function requestIdOf({ headers }: { headers: Record<string, string | number | undefined> }): string {
+  return String(headers[idHeader]);
 }
 
 const prefix = crypto.randomUUID().slice(0, 13);

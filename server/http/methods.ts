@@ -1,21 +1,28 @@
 import type { AnyElysia } from "elysia";
-import { WrongMethod } from "./error.ts";
+
+/** The routes of an application, as hooks look them up. */
+export type Routes = AnyElysia["routes"];
+
+/** The address is there, and answers the methods of `allowed` only: nothing that anybody but HTTP knows of. */
+export class WrongMethod extends Error {
+  constructor(readonly allowed: string) {
+    super("This address does not answer that method");
+  }
+}
 
 /**
- * Judges a failed request to `app`: where a route of the path takes other methods only, that is said (RFC 9110, 9.3.7 and
+ * Resolves a failed request: where a route of the path takes other methods only, that is said (RFC 9110, 9.3.7 and
  * 15.5.6). What the `route` says that has matched, since it answers the method, remains.
  *
  * @returns the answer to OPTIONS, or the error that it really is
  */
-export function resolveMethodError(app: () => AnyElysia) {
-  let routes: { method: string; path: string; pattern: RegExp }[] | undefined;
-  let own: Set<string> | undefined;
+export function resolveMethodError(all: Routes) {
+  // What takes every method only says that there is nothing, and what takes every path knows for itself.
+  const routes = all
+    .filter((route) => route.method !== "ALL" && !route.path.endsWith("*"))
+    .map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
+  const own = new Set(routes.map((known) => known.path));
   return (error: unknown, { method }: Request, path: string, route: string | undefined): unknown => {
-    // What takes every method only says that there is nothing, and what takes every path knows for itself.
-    routes ??= app()
-      .routes.filter((route) => route.method !== "ALL" && !route.path.endsWith("*"))
-      .map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
-    own ??= new Set(routes.map((known) => known.path));
     if (route !== undefined && own.has(route)) return error;
     const methods = new Set(routes.filter(({ pattern }) => pattern.test(path)).map((route) => route.method));
     if (methods.has("GET") && !changesByGet.test(path)) methods.add("HEAD");

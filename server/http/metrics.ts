@@ -110,6 +110,8 @@ function methodOf({ method }: Request): string {
 export const tellRoutes = (requests: ObservedRequests | undefined) => {
   const app = new Elysia({ name: "tell routes" });
   return requests
-    ? app.onTransform({ as: "global" }, ({ request, route }) => requests.matched(request, route))
+    ? app
+        .onTransform({ as: "global" }, ({ request, route }) => requests.matched(request, route))
+        .onError({ as: "global" }, ({ request, route }) => requests.matched(request, route))
     : app;
 };

@@ -1,7 +1,8 @@
 import { OptionalKind } from "@sinclair/typebox";
-import { type AnyElysia, t } from "elysia";
+import { Elysia, t } from "elysia";
 import { InvalidInput } from "../../platform/errors.ts";
 import { isJson, noJson } from "./json.ts";
+import type { Routes } from "./methods.ts";
 import { closed } from "./schema.ts";
 
 /** A request, as a hook sees it. */
@@ -15,16 +16,19 @@ interface Posted {
 export const nothing = t.Optional(t.Object({}, closed));
 
 /**
- * For each request of `app` whose body may be left out: there is none, or an object as JSON. Elysia checks no optional
+ * For each request to one of `routes` whose body may be left out: there is none, or an object as JSON. Elysia checks no optional
  * body in which it finds nothing: `[]`, bytes, and whatever is of a content type that it does not know.
  */
-export class OptionalBodies {
+class OptionalBodies {
   /** By their routes. */
-  #known: Set<string> | undefined;
+  readonly #known: Set<string>;
   /** Those in which there was nothing, though they were said to have something. */
   readonly #empty = new WeakSet<Request>();
 
-  constructor(private readonly app: () => AnyElysia) {}
+  constructor(routes: Routes) {
+    const optional = routes.filter(({ method, hooks }) => method === "POST" && isOptional(hooks.body));
+    this.#known = new Set(optional.map(({ path }) => path));
+  }
 
   /**
    * A parser ahead of that of JSON: it reads whatever else there is, to see whether that is anything. Whose length was not
@@ -48,14 +52,18 @@ export class OptionalBodies {
   }
 
   #has({ method }: Request, route: string): boolean {
-    if (method !== "POST") return false;
-    this.#known ??= new Set(
-      this.app()
-        .routes.filter(({ hooks }) => isOptional(hooks.body))
-        .map(({ path }) => path),
-    );
-    return this.#known.has(route);
+    return method === "POST" && this.#known.has(route);
   }
+}
+
+/** Before the parser of JSON. */
+export function optionalBodies(routes: Routes) {
+  const bodies = new OptionalBodies(routes);
+  return new Elysia({ name: "optional bodies" })
+    .onParse({ as: "global" }, ({ request, route }) => bodies.read({ request, route }))
+    .onBeforeHandle({ as: "global" }, ({ request, route, body }) => {
+      bodies.check({ request, route, body });
+    });
 }
 
 const sendsJson = ({ headers }: Request) => isJson(headers.get("content-type") ?? "");

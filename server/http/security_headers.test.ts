@@ -110,7 +110,7 @@ describe("Strict-Transport-Security", () => {
 });
 
 test("Strict-Transport-Security over TLS of our own", () => {
-  const security = new SecurityHeaders(proxyTrust(false, "127.0.0.1"), () => null);
+  const security = new SecurityHeaders(proxyTrust(false, "127.0.0.1"), { server: null });
   const name = "strict-transport-security";
   const told = (url: string) => [
     security.of(new Request(url))[name],

@@ -1,5 +1,6 @@
+import { Elysia } from "elysia";
 import { plainAddress } from "../../platform/address.ts";
-import type { Deps, ServerNow } from "../deps.ts";
+import type { Deps, Listener } from "../deps.ts";
 
 /** What a browser is told of every answer that does not say otherwise itself: it is data, for whoever asked, and not kept. */
 export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({
@@ -21,8 +22,14 @@ const usual: Readonly<Record<string, string>> = Object.fromEntries(usualHeaders)
 export class SecurityHeaders {
   constructor(
     private readonly proxies: Deps["proxies"],
-    private readonly server: ServerNow,
+    private readonly listener: Listener,
   ) {}
+
+  /** Gives them to each request's answer. */
+  readonly hook = () =>
+    new Elysia({ name: "security headers" }).onRequest(({ request, set }) => {
+      set.headers = this.of(request);
+    });
 
   /** What the answer to a request begins with; its route may put its own words in the place of these. */
   of(request: Request): Record<string, string> {
@@ -42,7 +49,7 @@ export class SecurityHeaders {
     if (request.url.startsWith("https:")) return true;
     if (!this.proxies.enabled) return false;
     const told = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim().toLowerCase();
-    const peer = plainAddress(this.server()?.requestIP(request)?.address ?? "");
+    const peer = plainAddress(this.listener.server?.requestIP(request)?.address ?? "");
     return told === "https" && peer !== undefined && this.proxies.trusts(peer);
   }
 }

@@ -11,14 +11,15 @@ const headers = {
 
 /**
  * `/openapi`: what the API is, for programs and (when a browser asks) for people; `/openapi/json` whoever asks. Open to
- * everyone, since it holds what the source holds and nothing of this installation but its address.
+ * everyone, since it holds what the source holds and nothing of this installation but its address. Its own routes are in no
+ * document.
  */
-export const openApiRoutes = (publicUrl: string, app: () => AnyElysia) => {
+export const openApiRoutes = (publicUrl: string, api: AnyElysia) => {
   let known: { document: OpenApiDocument; json: string } | undefined;
-  // With the first question and not before: the routes are not all there yet.
+  // With the first question: it takes long.
   const get = () => {
     if (!known) {
-      const document = openApiDocument(app(), publicUrl);
+      const document = openApiDocument(api, publicUrl);
       known = { document, json: JSON.stringify(document) };
     }
     return known;

@@ -17,17 +17,17 @@ function writeHolding(name: string, rest = forever) {
     `import { Elysia } from ${elysia};
      const held = Promise.withResolvers();
      const drain = async () => { await Bun.sleep(100); held.resolve(); await ${rest}; };
-     export const app = new Elysia()
-       .decorate("drain", drain)
+     const app = new Elysia()
        .get("/held", () => { console.error("held"); return held.promise.then(() => "answered"); })
-       .get("/stuck", () => { console.error("stuck"); return ${forever}; });`,
+       .get("/stuck", () => { console.error("stuck"); return ${forever}; });
+     export const service = { app, drain };`,
   );
 }
 
 test("a drain that hangs has no longer than what is under way, and what it lets go is answered", async () => {
   writeHolding("hangs");
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "3"], {
-    app: "hangs:app",
+    app: "hangs:service",
   });
   const held = server.fetch("/held").then((answer) => answer.text());
   const stuck = server.fetch("/stuck").then(
@@ -47,7 +47,7 @@ test.each([
 ])("what a drain %s lets go is answered without any grace, too", async (_, name, rest) => {
   writeHolding(name, rest);
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {
-    app: `${name}:app`,
+    app: `${name}:service`,
   });
   const held = server.fetch("/held").then((answer) => answer.text());
   const stuck = server.fetch("/stuck").catch(() => "cut");
@@ -64,10 +64,10 @@ test("a drain that comes to its end behind the grace time stops nothing a second
     `import { Elysia } from ${elysia};
      const over = Promise.withResolvers();
      const flush = async () => { over.resolve(); for (let at = 0; at < 100; at++) await new Promise(setImmediate); };
-     export const app = new Elysia().decorate("drain", () => over.promise).decorate("operator", { flush });`,
+     export const service = { app: new Elysia(), drain: () => over.promise, flush };`,
   );
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {
-    app: "late:app",
+    app: "late:service",
   });
   const { code, stdout, stderr } = await server.end("SIGTERM");
   expect([code, stdout, messagesIn(stderr)]).toEqual([

@@ -46,9 +46,9 @@ test("a process that hangs when it stops ends behind its supervisor", async () =
   const elysia = JSON.stringify(join(import.meta.dir, "../../node_modules/elysia"));
   writeFileSync(
     join(folder.path, "flushes.ts"),
-    `import { Elysia } from ${elysia}; export const app = new Elysia().decorate("operator", { flush: () => ${forever} });`,
+    `import { Elysia } from ${elysia}; export const service = { app: new Elysia(), flush: () => ${forever} };`,
   );
-  using hanging = supervised("flushes:app", "--uds", "flushes.sock");
+  using hanging = supervised("flushes:service", "--uds", "flushes.sock");
   await hanging.ready;
   hanging.child.disconnect();
   expect(await hanging.child.exited).toBe(1);

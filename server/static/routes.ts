@@ -1,6 +1,6 @@
-import { type AnyElysia, Elysia } from "elysia";
+import { Elysia } from "elysia";
 import { NotFound } from "../../platform/errors.ts";
-import { WrongMethod } from "../http/error.ts";
+import { type Routes, WrongMethod } from "../http/methods.ts";
 import { filePath } from "./file_path.ts";
 import { StaticFiles } from "./files.ts";
 import { Folder } from "./folder.ts";
@@ -12,20 +12,17 @@ const allowed = "GET, HEAD, OPTIONS";
 
 /**
  * `STATIC_DIR`: the files of a front end, for everyone, at each address that is not the API's. A path whose first name is
- * that of a route of `app` is the API's with all that begins like it, so what it does not know stays its own 404.
+ * that of one of `api` is the API's with all that begins like it, so what it does not know stays its own 404.
  *
  * @throws ConfigurationError when there is no such folder
  */
-export function staticRoutes(folder: string | undefined, app: () => AnyElysia) {
+export function staticRoutes(folder: string | undefined, api: Routes) {
   const routes = new Elysia({ name: "static" });
   if (folder === undefined) return routes;
   const files = new StaticFiles(Folder.open(folder));
-  let isOwn: ((name: string) => boolean) | undefined;
-  const isApi = (path: string) => {
-    isOwn ??= ownNames(app());
-    // However it is spelled: a proxy may spell it otherwise.
-    return isOwn(firstName(`/${filePath(path) ?? ""}`));
-  };
+  const isOwn = ownNames(api);
+  // However it is spelled: a proxy may spell it otherwise.
+  const isApi = (path: string) => isOwn(firstName(`/${filePath(path) ?? ""}`));
   const nothing = () => new NotFound("There is nothing at this address");
   const options = { parse: "none", detail: { hide: true } } as const;
   return routes
@@ -50,7 +47,7 @@ export function staticRoutes(folder: string | undefined, app: () => AnyElysia) {
 }
 
 /** Of a name with a parameter in it (`challenge:validator`), what stands before the parameter. */
-function ownNames({ routes }: AnyElysia): (name: string) => boolean {
+function ownNames(routes: Routes): (name: string) => boolean {
   const all = routes.map(({ path }) => firstName(path)).filter((name) => name !== "*" && name !== shared);
   const names = new Set(all);
   const beginnings = all.filter((name) => name.includes(":")).map((name) => name.split(":", 1)[0] ?? "");

@@ -58,12 +58,12 @@ test("SIGTERM while a new worker hangs: it has no longer than what is under way"
   const elysia = JSON.stringify(join(import.meta.dir, "../../../node_modules/elysia"));
   write(
     "stays.ts",
-    `import { Elysia } from ${elysia}; export const app = new Elysia().decorate("operator", { flush: () => ${forever} });`,
+    `import { Elysia } from ${elysia}; export const service = { app: new Elysia(), flush: () => ${forever} };`,
   );
   await using server = await startServing(
     folder.path,
     ["--workers", "1", "--timeout-graceful-shutdown", "0"],
-    { app: "stays:app" },
+    { app: "stays:service" },
   );
   const old = descendants(server.pid);
   write("stays.ts", hangs);

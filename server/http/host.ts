@@ -1,0 +1,31 @@
+/** For a request whose Host is missing, none, or there twice: what it is about cannot be told (RFC 9112, 3.2). */
+export const noAddress = new Response(
+  JSON.stringify({
+    status: "invalid_input",
+    code: "invalid_input",
+    detail: "The Host header is missing or not valid",
+  }),
+  // What follows on the connection may be for another host, too.
+  {
+    status: 400,
+    headers: { "content-type": "application/json", "cache-control": "no-store", connection: "close" },
+  },
+);
+
+/** What a URL that can be read begins with, as long as it is of nothing but plain characters. */
+const origin = /^https?:\/\/[\w.:[\]-]+\//;
+
+/** Over TLS, Elysia would take the first name of the path for part of a host as short as this: see `readHttpsUrls`. */
+const shortHost = /^https:\/\/[^/]{1,2}\//;
+
+/** Judges addresses, for which most come to the same host: behind one that can be read, every path can. */
+export function judgeAddress(): (request: Request) => boolean {
+  let known: string | undefined;
+  return ({ url, headers }) => {
+    if (known === undefined || !url.startsWith(known)) {
+      if (!url.startsWith("http") || shortHost.test(url) || !URL.canParse(url)) return false;
+      known = origin.exec(url)?.[0];
+    }
+    return !headers.get("host")?.includes(",");
+  };
+}
