@@ -11,15 +11,27 @@ test("docs/configuration.md has the table that the code makes", async () => {
   expect(withTable(page), "run: bun scripts/configuration_table.ts --write").toBe(page);
 });
 
+/** The headings of a page, as GitHub makes anchors of them. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
 test("every link of a page leads somewhere", async () => {
   const pages = ["*.md", "docs/**/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(root)]);
   expect(pages.length).toBeGreaterThan(4);
   for (const page of pages) {
     const text = await Bun.file(join(root, page)).text();
-    for (const [, target = ""] of text.matchAll(/\]\(([^)#]+)[^)]*\)/g)) {
+    for (const [, target = "", anchor] of text.matchAll(/\]\(([^)#]*)(?:#([^)]+))?\)/g)) {
       if (/^https?:/.test(target)) continue;
-      const file = join(root, dirname(page), target);
+      const file = target === "" ? join(root, page) : join(root, dirname(page), target);
       expect(existsSync(file), `${page} links ${target}`).toBe(true);
+      if (anchor === undefined || !file.endsWith(".md")) continue;
+      expect(anchorsOf(await Bun.file(file).text()), `${page} links ${target}#${anchor}`).toContain(anchor);
     }
   }
 });

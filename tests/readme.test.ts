@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { populate } from "../core/populate/populate.ts";
 import { type Person, personOf } from "./support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "./support/http/server.ts";
+import { shellBlocks, typeLines } from "./support/process/page.ts";
 
 // The README's walk from report to closure, typed as it stands there.
 
-const root = join(import.meta.dir, "..");
-const readme = readFileSync(join(root, "README.md"), "utf8");
-const [, section = ""] = /^## An incident, from report to closure$(.*?)^## /ms.exec(readme) ?? [];
-const commands = [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block);
+const commands = shellBlocks("README.md")
+  .filter(({ section }) => section === "An incident, from report to closure")
+  .map(({ lines }) => lines);
 
 let server: TestServer;
 let person: Person;
@@ -29,24 +29,8 @@ afterAll(async () => {
   rmSync(home, { recursive: true });
 });
 
-async function type(lines: string) {
-  const { PATH } = process.env;
-  const shell = Bun.spawn({
-    cmd: ["sh", "-eu", "-c", lines],
-    cwd: root,
-    env: {
-      ...{ PATH, HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) },
-      npm_config_update_notifier: "false",
-    },
-    stdout: "pipe",
-    stderr: "pipe",
-  });
-  const [stdout, stderr] = await Promise.all([
-    new Response(shell.stdout).text(),
-    new Response(shell.stderr).text(),
-  ]);
-  return { code: await shell.exited, stdout, stderr };
-}
+const type = async (lines: string) =>
+  typeLines(lines, { HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) });
 
 test("a call that fails prints its reason, and defines nothing", async () => {
   const { code, stdout, stderr } = await type(
