@@ -62,6 +62,11 @@ function timesIn(value: unknown): number[] {
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(timesIn) : [];
 }
 
+test("a column that the table does not have is named", () => {
+  const renamed = { ...files, "rotation.jsonl": '{"serviceId":"Data on call","starts":"-1d 00:00:00"}' };
+  expect(() => rowsAt(renamed, now)).toThrow("trial/example/data/rotation.jsonl: no column starts");
+});
+
 test("a week later, everything is a week later", () => {
   const week = 7 * 24 * 3_600_000;
   const times = timesIn(rowsAt(files, now));

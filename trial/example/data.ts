@@ -83,7 +83,7 @@ export async function readExample(): Promise<ExampleFiles> {
 /**
  * The example as it is at `now`.
  *
- * @throws RangeError for a file that is missing and a time that is no offset
+ * @throws RangeError for a missing file, an unknown column, and a time that is no offset
  */
 export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
   const entries = Object.entries(tablesOfFiles).map(([name, table]) => [name, readRows(files, table, now)]);
@@ -103,13 +103,15 @@ export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
 }
 
 function readRows(files: ExampleFiles, table: PgTable, now: Date): Row[] {
-  const columns = Object.entries(getTableColumns(table));
-  const times = columns.filter(([, { dataType }]) => dataType === "date").map(([key]) => key);
-  const lines = fileNamed(files, `${getTableName(table)}.jsonl`)
-    .trim()
-    .split("\n");
+  const columns = getTableColumns(table);
+  const times = Object.keys(columns).filter((key) => columns[key]?.dataType === "date");
+  const file = `${getTableName(table)}.jsonl`;
+  const lines = fileNamed(files, file).trim().split("\n");
   return lines.map((line) => {
     const row = JSON.parse(fillIn(line, now)) as Row;
+    // An insert would leave it out silently.
+    const unknown = Object.keys(row).find((key) => !Object.hasOwn(columns, key));
+    if (unknown !== undefined) throw new RangeError(`trial/example/data/${file}: no column ${unknown}`);
     for (const key of times) if (row[key] !== undefined) row[key] = timeAt(String(row[key]), now);
     if (times.includes("updatedAt")) row.updatedAt ??= row.createdAt;
     return row;
