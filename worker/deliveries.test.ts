@@ -1,8 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { PgBoss } from "pg-boss";
-import { bossOptions } from "../core/outbox/job.ts";
+import { deliveries } from "../core/outbox/deliver.ts";
 import { resendAllDead } from "../core/outbox/resend.ts";
+import { claimWork, mostAttempts } from "../core/outbox/work.ts";
+import { delivery } from "../drizzle/schema/index.ts";
+import { after } from "../platform/clock.ts";
 import type { Fake } from "../plugins/fake/fake.ts";
 import { fakeConversation } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
@@ -78,7 +80,6 @@ test("after a stop nothing new is begun, and what hangs is left to the next work
   const [left] = (await outbox.all()).filter(({ pluginSlug }) => pluginSlug === "mail");
   expect(left).toMatchObject({ state: "Queued", attempts: 0 });
   expect(mail.to("direct")[0]?.signal.aborted).toBe(true);
-  await outbox.db.execute(sql`update pgboss.job set start_after = now() where state = 'retry'`);
   mail.answer({ direct: () => {} });
   stop = new AbortController();
   start();
@@ -87,25 +88,24 @@ test("after a stop nothing new is begun, and what hangs is left to the next work
 
 test("what a worker that was killed had begun is tried again under the same key; what kills each is dead", async () => {
   await enqueue(1);
-  const boss = new PgBoss({ ...bossOptions, connectionString: outbox.url, supervise: false });
-  boss.on("error", () => {});
-  await boss.start();
-  const [job] = await boss.fetch("delivery");
   // It is taken, and nobody ever says what became of it.
-  await outbox.db.execute(sql`update pgboss.job set heartbeat_on = now() - interval '61 seconds'`);
-  await boss.supervise();
-  const [again] = await outbox.jobs();
-  expect(again).toMatchObject({ id: job!.id, state: "retry" });
-  await outbox.db.execute(sql`
-    update pgboss.job set retry_count = retry_limit, state = 'active', heartbeat_on = now() - interval '61 seconds'`);
-  await outbox.db.execute(sql`update pgboss.queue set monitor_on = null, monitor_claim_on = null`);
-  await boss.supervise();
-  await boss.stop();
+  const now = () => after(new Date(), -3600);
+  await outbox.db.execute(sql`update delivery set due_at = ${now().toISOString()}`);
+  const context = { db: outbox.db, config: outbox.context(pluginsOf()).config, clock: { now } };
+  const all = { among: undefined, order: [delivery.key], limit: 1 };
+  expect(await claimWork(context, deliveries, all)).toMatchObject([{ attempts: 1 }]);
   start();
-  await until("it is dead", async () => (await states())[0] === "Dead");
-  expect(channel.calls).toHaveLength(0);
-  expect((await outbox.all())[0]?.lastError).toContain("interrupted each time");
-  expect(await resendAllDead(outbox)).toBe(1);
   await until("it is done", async () => (await states())[0] === "Done");
   expect(channel.calls).toHaveLength(1);
+  await outbox.empty();
+  await enqueue(1);
+  await outbox.db.execute(
+    sql`update delivery set lease_until = now(), due_at = now(), attempts = ${mostAttempts}`,
+  );
+  await until("it is dead", async () => (await states())[0] === "Dead");
+  expect(channel.calls).toHaveLength(1);
+  expect((await outbox.all())[0]?.error).toContain("interrupted each time");
+  expect(await resendAllDead(outbox)).toBe(1);
+  await until("it is done", async () => (await states())[0] === "Done");
+  expect(channel.calls).toHaveLength(2);
 });

@@ -1,5 +1,7 @@
+import type { Sql } from "../../drizzle/connection/sql.ts";
 import { inOrder } from "../../drizzle/revision/graph.ts";
 import { readRevisions } from "../../drizzle/revision/read.ts";
+import { splitStatements } from "../../drizzle/revision/statements.ts";
 import { type Finished, svc } from "./process.ts";
 
 /** The release's revisions, the head last. */
@@ -18,3 +20,8 @@ export const failed = (message: string, stdout = ""): Finished => ({
   stdout,
   stderr: `svc: ${message}\n`,
 });
+
+/** Statement by statement: as one message it would be one transaction, in which no index is made concurrently. */
+export async function runAsPsql(sql: Sql, script: string): Promise<void> {
+  for (const { text } of splitStatements(script)) await sql.unsafe(text);
+}

@@ -1,9 +1,25 @@
+import { eq } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
-import { enqueue } from "./job.ts";
 import { comingConversations, openConversations } from "./reach.ts";
+import { type Claim, dueNow, type WorkKind } from "./work.ts";
+
+// Vocabulary. A delivery is a row of the table `delivery`: what is to be sent, and what became of it. An attempt is one
+// call of the plugin. A delivery is Dead when nobody tries it any more; whoever re-sends it gives it its attempts again.
+// One to everyone is Split when its plugin sends to each recipient by itself: it has become a delivery for each of them.
+
+/** A delivery that this process has claimed, as it was then. */
+export type DeliveryClaim = typeof delivery.$inferSelect & Claim;
+
+/** Deliveries as a kind of durable work. */
+export const deliveries: WorkKind<DeliveryClaim> = {
+  table: delivery,
+  key: delivery.key,
+  isRow: ({ key }) => eq(delivery.key, key),
+  states: { waiting: "Queued", running: "Queued", failed: "Queued", done: "Done", dead: "Dead" },
+};
 
 /** Something that is to be said, once. */
 export interface Outgoing {
@@ -63,20 +79,15 @@ export async function deliver(
       },
       ...{ about: [...(one.about ?? [one.incidentId])], individualId: one.individualId ?? null },
       ...{ subject: one.message.subject, text: one.message.text },
-      ...{ jobId: crypto.randomUUID(), queuedAt: at, dueAt: at },
+      ...{ queuedAt: at, dueAt: dueNow(clock) },
     })),
   );
   if (rows.length > 0) {
     // In one order, so that two that enqueue the same do not wait for each other in a circle.
-    const inserted = await tx
+    await tx
       .insert(delivery)
       .values(rows.sort((a, b) => (a.key < b.key ? -1 : 1)))
-      .onConflictDoNothing({ target: delivery.key })
-      .returning({ key: delivery.key, id: delivery.jobId, pluginSlug: delivery.pluginSlug });
-    await enqueue(
-      tx,
-      inserted.map(({ key, id, pluginSlug }) => ({ key, id: id!, pluginSlug, recipient: null })),
-    );
+      .onConflictDoNothing({ target: delivery.key });
   }
   return { reached, unreachable };
 }

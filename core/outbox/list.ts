@@ -17,14 +17,14 @@ export interface DeliveryView {
   queuedAt: Date;
   dueAt: Date | null;
   finishedAt: Date | null;
-  lastError: string | null;
+  error: string | null;
 }
 
 const { key, state, incidentId, pluginSlug, recipient, attempts } = delivery;
-const { queuedAt, dueAt, finishedAt, lastError } = delivery;
+const { queuedAt, dueAt, finishedAt, error } = delivery;
 const columns = {
   ...{ key, state, incidentId, pluginSlug, recipient, attempts },
-  ...{ queuedAt, dueAt, finishedAt, lastError },
+  ...{ queuedAt, dueAt, finishedAt, error },
 };
 
 /** The newest in these states. */

@@ -1,10 +1,10 @@
-import { and, asc, eq, gt } from "drizzle-orm";
+import { and, asc, eq, gt, inArray } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { Conflict, NotFound } from "../../platform/errors.ts";
 import { audit } from "../audit.ts";
-import { enqueue } from "./job.ts";
+import { dueNow } from "./work.ts";
 
 type ResendContext = { db: Database; clock: Clock };
 
@@ -53,16 +53,10 @@ export async function resendAllDead(context: ResendContext): Promise<number> {
 /** Locked, and Dead. */
 async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
   const at = clock.now();
-  const jobs = [];
-  for (const key of keys) {
-    const id = crypto.randomUUID();
-    const [row] = await tx
-      .update(delivery)
-      .set({ state: "Queued", jobId: id, attempts: 0, dueAt: at, finishedAt: null })
-      .where(eq(delivery.key, key))
-      .returning({ pluginSlug: delivery.pluginSlug, recipient: delivery.recipient });
-    jobs.push({ id, key, ...row! });
-    await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
-  }
-  await enqueue(tx, jobs);
+  if (keys.length === 0) return;
+  await tx
+    .update(delivery)
+    .set({ state: "Queued", attempts: 0, dueAt: dueNow(clock), finishedAt: null })
+    .where(inArray(delivery.key, [...keys]));
+  for (const key of keys) await audit(tx, { at, actor: "system", action: "delivery.resent", subject: key });
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { join } from "node:path";
+import { eq } from "drizzle-orm";
 import { dump, type Format } from "../../drizzle/backup/dump.ts";
 import { restore } from "../../drizzle/backup/restore.ts";
 import { openDatabase } from "../../drizzle/client.ts";
@@ -12,6 +13,7 @@ import { TestClock } from "../../tests/support/clock.ts";
 import { createDatabaseOn, temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { testServerUrl } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { attemptAll, claimAll } from "../../tests/support/domain/delivery.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { readConfig } from "../config.ts";
 import { attemptDelivery } from "../incident/delivery/attempt.ts";
@@ -52,28 +54,27 @@ test.each(cases)(
         ),
       );
     const all = () => db.select().from(delivery).orderBy(delivery.key);
-    const attempt = (jobId: string | null) =>
-      attemptDelivery({ db, clock, plugins, config: readConfig({}), log: createLog("silent") }, jobId ?? "");
+    const context = { db, clock, plugins, config: readConfig({}), log: createLog("silent") };
     await say("a", "b");
-    expect(await attempt((await all())[0]!.jobId)).toBe("done");
+    const ofA = eq(delivery.key, "t/w/a/channel");
+    expect(await attemptAll(context, ofA)).toEqual(["done"]);
     const path = join(directory.path, "backup");
     const common = { url: database.url, path, env: { PATH: debian.tools }, tools: () => [] };
     await dump({ ...common, format, release: "1.2.3", clock });
     // The database that the backup is of goes on: what waited is sent.
-    const late = (await all())[1]!.jobId;
-    expect(await attempt(late)).toBe("done");
+    const [late] = await claimAll(context);
+    expect(await attemptDelivery(context, late!)).toBe("done");
     const confirm = async () => {};
     await restore({ ...common, confirm });
     expect(await all()).toMatchObject([
-      { state: "Done", lastError: null },
-      { state: "Dead", jobId: null, lastError: expect.stringContaining("It waited in a backup") },
+      { state: "Done", error: null },
+      { state: "Dead", leaseUntil: null, error: expect.stringContaining("It waited in a backup") },
     ]);
-    expect(await db.execute("select from pgboss.job")).toHaveLength(0);
     await say("a", "b", "c");
     expect((await all()).map(({ state }) => state)).toEqual(["Done", "Dead", "Queued"]);
-    expect(await attempt(late)).toBe("stale");
+    expect(await attemptDelivery(context, late!)).toBe("stale");
     await resendDelivery({ db, clock }, (await all())[1]!.key);
-    expect(await attempt((await all())[1]!.jobId)).toBe("done");
+    expect(await attemptAll(context, eq(delivery.key, "t/w/b/channel"))).toEqual(["done"]);
     await close();
   },
 );

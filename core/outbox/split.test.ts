@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
-import { conversation, incident } from "../../drizzle/schema/index.ts";
+import { eq, sql } from "drizzle-orm";
+import { conversation, delivery, incident } from "../../drizzle/schema/index.ts";
 import { Refused } from "../../platform/errors.ts";
 import type { Fake } from "../../plugins/fake/fake.ts";
 import { fakeConversation, fakeMailing } from "../../plugins/fake/fakes.ts";
 import { type FakePlugins, pluginsOf } from "../../plugins/fake/plugins.ts";
-import { at, insertSecond, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
+import { at, claimAll, insertSecond, type Outbox, startOutbox } from "../../tests/support/domain/delivery.ts";
 import { attemptDelivery } from "../incident/delivery/attempt.ts";
-import type { Outgoing } from "./deliver.ts";
+import type { DeliveryClaim, Outgoing } from "./deliver.ts";
 import { countDeliveries, listDeliveries } from "./list.ts";
 import { resendAllDead, resendDelivery } from "./resend.ts";
 
@@ -25,19 +25,20 @@ afterEach(() => mailing.assertExpected());
 
 const message = { subject: "INC-1: report", text: "How does it stand?" };
 const parent = "t/w/everyone/channel";
-const attempt = (jobId: string | null, plugins: FakePlugins = pluginsOf(mailing)) =>
-  attemptDelivery(outbox.context(plugins), jobId ?? "");
+const attempt = (claim: DeliveryClaim, plugins: FakePlugins = pluginsOf(mailing)) =>
+  attemptDelivery(outbox.context(plugins), claim);
 const byKey = async () => new Map((await outbox.all()).map((row) => [row.key.slice(parent.length), row]));
 const states = async () =>
   (await outbox.all()).map(({ key, state }) => `${key.slice(parent.length)} ${state}`);
-const jobOf = async (key: string) => (await byKey()).get(key)!.jobId;
+const claimOf = async (key: string) =>
+  (await claimAll(outbox.context(pluginsOf()), eq(delivery.key, `${parent}${key}`)))[0]!;
 
-/** Enqueues one to everyone. */
-async function queued(more: Partial<Outgoing> = {}): Promise<string> {
+/** Enqueues one to everyone, and claims it. */
+async function queued(more: Partial<Outgoing> = {}): Promise<DeliveryClaim> {
   const key = { task: "t", what: "w", whom: "everyone" };
   const { incidentId } = outbox.ids;
   await outbox.deliver(pluginsOf(mailing), { key, incidentId, message, ...more });
-  return (await jobOf(""))!;
+  return await claimOf("");
 }
 
 /** Enqueues one, and splits it. */
@@ -45,24 +46,21 @@ async function split(): Promise<void> {
   expect(await attempt(await queued())).toBe("split");
 }
 
-test("each recipient has a delivery of its own, and a job where older workers do not look", async () => {
+test("each recipient has a delivery of its own", async () => {
   const second = await insertSecond(outbox);
-  await queued({ about: [outbox.ids.incidentId, second] });
-  expect(await attempt(await jobOf(""))).toBe("split");
+  expect(await attempt(await queued({ about: [outbox.ids.incidentId, second] }))).toBe("split");
   expect(mailing.to("recipients")).toMatchObject([
     { key: parent, conversation: { incident: { title: "Disk full" } } },
   ]);
   const rows = await byKey();
-  expect(rows.get("")).toMatchObject({ state: "Split", jobId: null, dueAt: null, finishedAt: at });
+  expect(rows.get("")).toMatchObject({ state: "Split", leaseUntil: null, dueAt: null, finishedAt: at });
   for (const recipient of ["a", "b"]) {
     const row = rows.get(`/${recipient}`)!;
     expect(row).toMatchObject({
       ...{ ...message, recipient, task: "t", individualId: null, pluginSlug: "channel", state: "Queued" },
-      ...{ about: [outbox.ids.incidentId, second], attempts: 0, queuedAt: at, dueAt: at },
+      ...{ about: [outbox.ids.incidentId, second], attempts: 0, queuedAt: at },
     });
-    const jobs = await outbox.jobs();
-    expect(jobs.filter(({ id }) => id === row.jobId)).toMatchObject([{ name: "delivery-recipient" }]);
-    expect(await attempt(row.jobId)).toBe("done");
+    expect(await attempt(await claimOf(`/${recipient}`))).toBe("done");
   }
   const key = (of: string) => `${parent}/${of}`;
   expect(mailing.to("send").map((call) => [call.recipient, call.key, call.message])).toEqual([
@@ -71,35 +69,31 @@ test("each recipient has a delivery of its own, and a job where older workers do
   expect(mailing.to("recipients")).toHaveLength(1);
 });
 
-test("one who cannot be reached is tried again alone, by a job of the same queue", async () => {
+test("one who cannot be reached is tried again alone", async () => {
   await split();
-  expect(await attempt(await jobOf("/a"))).toBe("done");
+  expect(await attempt(await claimOf("/a"))).toBe("done");
   mailing.answer({ send: () => Promise.reject(new Error("greylisted")) });
-  expect(await attempt(await jobOf("/b"))).toBe("again");
+  expect(await attempt(await claimOf("/b"))).toBe("again");
   mailing.answer({ send: () => {} });
-  const next = await jobOf("/b");
-  expect((await outbox.jobs()).find(({ id }) => id === next)?.name).toBe("delivery-recipient");
-  expect(await attempt(next)).toBe("done");
+  expect(await attempt(await claimOf("/b"))).toBe("done");
   expect(mailing.to("send").map(({ recipient }) => recipient)).toEqual(["a", "b", "b"]);
 });
 
 test("one who is refused for good is dead alone, and is sent again alone", async () => {
   await split();
-  expect(await attempt(await jobOf("/a"))).toBe("done");
+  expect(await attempt(await claimOf("/a"))).toBe("done");
   mailing.answer({ send: () => Promise.reject(new Refused("nobody of that name")) });
-  expect(await attempt(await jobOf("/b"))).toBe("dead");
+  expect(await attempt(await claimOf("/b"))).toBe("dead");
   mailing.answer({ send: () => {} });
   expect(await states()).toEqual([" Split", "/a Done", "/b Dead"]);
   expect(await countDeliveries(outbox)).toEqual({ Queued: 0, Done: 1, Dead: 1 });
   expect(await listDeliveries(outbox, { states: ["Queued", "Done", "Dead"], limit: 9 })).toMatchObject([
     { key: `${parent}/a`, recipient: "a" },
-    { key: `${parent}/b`, recipient: "b", lastError: "channel failed: nobody of that name" },
+    { key: `${parent}/b`, recipient: "b", error: "channel failed: nobody of that name" },
   ]);
   await expect(resendDelivery(outbox, parent)).rejects.toThrow("this delivery is Split");
   expect(await resendAllDead(outbox)).toBe(1);
-  const again = await jobOf("/b");
-  expect((await outbox.jobs()).find(({ id }) => id === again)?.name).toBe("delivery-recipient");
-  expect(await attempt(again)).toBe("done");
+  expect(await attempt(await claimOf("/b"))).toBe("done");
   expect(mailing.to("send").map(({ recipient }) => recipient)).toEqual(["a", "b", "b"]);
 });
 
@@ -113,36 +107,35 @@ describe("is split once", () => {
         return ["a", "b"];
       },
     });
-    const jobId = await queued();
-    expect((await Promise.all([attempt(jobId), attempt(jobId)])).toSorted()).toEqual(["split", "stale"]);
+    const claim = await queued();
+    expect((await Promise.all([attempt(claim), attempt(claim)])).toSorted()).toEqual(["split", "stale"]);
     expect(await states()).toEqual([" Split", "/a Queued", "/b Queued"]);
-    expect(await outbox.jobs()).toHaveLength(3);
-    expect(await attempt(jobId)).toBe("stale");
+    expect(await attempt(claim)).toBe("stale");
   });
 
   test("and whole or not at all: a worker that dies between leaves it as it was", async () => {
-    const jobId = await queued();
+    const claim = await queued();
     await outbox.db.execute(sql`
       create function no_b() returns trigger language plpgsql as $$ begin raise 'killed'; end $$;
       create trigger no_b before insert on delivery for each row when (new.recipient = 'b') execute function no_b()`);
-    await expect(attempt(jobId)).rejects.toThrow();
+    await expect(attempt(claim)).rejects.toThrow();
     await outbox.db.execute(sql`drop trigger no_b on delivery; drop function no_b`);
-    expect((await outbox.all()).map(({ state, jobId: of }) => [state, of])).toEqual([["Queued", jobId]]);
-    expect(await outbox.jobs()).toHaveLength(1);
+    expect((await outbox.all()).map(({ state, leaseUntil }) => [state, leaseUntil])).toEqual([
+      ["Queued", claim.leaseUntil],
+    ]);
     mailing.answer({ recipients: () => ["b", "c"] });
-    expect(await attempt(jobId)).toBe("split");
+    expect(await attempt(claim)).toBe("split");
     expect(await states()).toEqual([" Split", "/b Queued", "/c Queued"]);
   });
 });
 
 test("nobody, somebody twice, and ten thousand", async () => {
-  const jobId = await queued();
+  const claim = await queued();
   mailing.answer({ recipients: () => Array.from({ length: 10_001 }, (_, i) => `individual-${i}`) });
-  expect(await attempt(jobId)).toBe("again");
+  expect(await attempt(claim)).toBe("again");
   mailing.answer({ recipients: () => Array.from({ length: 10_000 }, (_, i) => `individual-${i}`) });
-  expect(await attempt(await jobOf(""))).toBe("split");
+  expect(await attempt(await claimOf(""))).toBe("split");
   expect(await countDeliveries(outbox)).toMatchObject({ Queued: 10_000 });
-  expect(new Set((await outbox.jobs()).map(({ id }) => id)).size).toBe(10_002);
   await outbox.empty();
   mailing.answer({ recipients: () => ["a", "a"] });
   await split();
@@ -161,20 +154,19 @@ test.each([
 ])("%s is no recipient", async (_, recipient) => {
   mailing.answer({ recipients: () => ["a", recipient] });
   expect(await attempt(await queued())).toBe("again");
-  expect((await outbox.all())[0]?.lastError).toStartWith("channel answered nonsense: /1");
+  expect((await outbox.all())[0]?.error).toStartWith("channel answered nonsense: /1");
 });
 
 describe("one to a recipient is not sent", () => {
   test("when an incident that it tells of has become Restricted, or its conversation is archived", async () => {
     const second = await insertSecond(outbox, { visibility: "Restricted" });
-    await queued();
-    await attempt(await jobOf(""));
+    await attempt(await queued());
     await outbox.db.execute(
       sql`update delivery set about = about || ${second}::text::jsonb where recipient = 'a'`,
     );
-    expect(await attempt(await jobOf("/a"))).toBe("dead");
+    expect(await attempt(await claimOf("/a"))).toBe("dead");
     await outbox.db.update(conversation).set({ archivedAt: at });
-    expect(await attempt(await jobOf("/b"))).toBe("dead");
+    expect(await attempt(await claimOf("/b"))).toBe("dead");
     await outbox.db.update(conversation).set({ archivedAt: null });
     expect(mailing.to("send")).toEqual([]);
   });
@@ -182,9 +174,9 @@ describe("one to a recipient is not sent", () => {
   test("to everyone, by a plugin that does not know recipients any more", async () => {
     await split();
     const other = fakeConversation({}, { slug: "channel" });
-    expect(await attempt(await jobOf("/a"), pluginsOf(other))).toBe("again");
+    expect(await attempt(await claimOf("/a"), pluginsOf(other))).toBe("again");
     expect(other.calls).toEqual([]);
-    expect((await byKey()).get("/a")?.lastError).toBe("channel no longer sends to one recipient");
+    expect((await byKey()).get("/a")?.error).toBe("channel no longer sends to one recipient");
   });
 });
 
@@ -195,10 +187,8 @@ test("one to a person goes to that person", async () => {
 });
 
 test("they go with their incident", async () => {
-  await queued({ incidentId: await insertSecond(outbox, { visibility: "Open" }) });
-  const jobId = await jobOf("");
-  expect(await attempt(jobId)).toBe("split");
-  const child = await jobOf("/a");
+  expect(await attempt(await queued({ incidentId: await insertSecond(outbox) }))).toBe("split");
+  const child = await claimOf("/a");
   await outbox.db.delete(incident).where(sql`${incident.id} > ${outbox.ids.incidentId}`);
   expect(await outbox.all()).toEqual([]);
   expect(await attempt(child)).toBe("stale");

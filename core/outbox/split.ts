@@ -1,8 +1,8 @@
-import { eq } from "drizzle-orm";
 import type { Database } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { enqueue } from "./job.ts";
+import { type DeliveryClaim, deliveries } from "./deliver.ts";
+import { dueNow, finishWork } from "./work.ts";
 
 /** Of rows that are written at once: a statement takes 65,535 values. */
 const batch = 1000;
@@ -12,40 +12,22 @@ const batch = 1000;
  * server does not take now holds up no other, and nobody gets it twice because of them. All of it or nothing is written,
  * so a worker that dies before leaves the delivery as it was. One to nobody is done.
  *
- * @returns false when its job is no longer the delivery's
+ * @throws LeaseLost
  */
 export async function splitDelivery(
   { db, clock }: { db: Database; clock: Clock },
-  jobId: string,
+  claim: DeliveryClaim,
   recipients: readonly string[],
-): Promise<boolean> {
+): Promise<void> {
   const at = clock.now();
-  return await db.transaction(async (tx) => {
-    const [split] = await tx
-      .update(delivery)
-      .set({
-        state: recipients.length > 0 ? "Split" : "Done",
-        jobId: null,
-        dueAt: null,
-        finishedAt: at,
-        lastError: null,
-      })
-      .where(eq(delivery.jobId, jobId))
-      .returning();
-    if (!split) return false;
-    const { key, task, incidentId, about, pluginSlug, subject, text } = split;
-    const rows = [...new Set(recipients)].map((recipient) => ({
-      ...{ key: `${key}/${encodeURIComponent(recipient)}`, task, incidentId, about, pluginSlug, recipient },
-      ...{ subject, text, jobId: crypto.randomUUID(), queuedAt: at, dueAt: at },
-    }));
-    for (let from = 0; from < rows.length; from += batch) {
-      const some = rows.slice(from, from + batch);
-      await tx.insert(delivery).values(some);
-      await enqueue(
-        tx,
-        some.map(({ jobId: id, key, pluginSlug, recipient }) => ({ id, key, pluginSlug, recipient })),
-      );
-    }
-    return true;
+  const { key, task, incidentId, about, pluginSlug, subject, text } = claim;
+  const rows = [...new Set(recipients)].map((recipient) => ({
+    ...{ key: `${key}/${encodeURIComponent(recipient)}`, task, incidentId, about, pluginSlug, recipient },
+    ...{ subject, text, queuedAt: at, dueAt: dueNow(clock) },
+  }));
+  await db.transaction(async (tx) => {
+    await finishWork(tx, deliveries, claim, at, rows.length > 0 ? "Split" : "Done");
+    for (let from = 0; from < rows.length; from += batch)
+      await tx.insert(delivery).values(rows.slice(from, from + batch));
   });
 }

@@ -5,6 +5,7 @@ import { operatorsError, withoutQuery } from "../../drizzle/database_error.ts";
 import { assertServable, schemaStatus } from "../../drizzle/revision/status.ts";
 import {
   delivery,
+  flowStep,
   run,
   scheduledTask,
   statusReportReminder,
@@ -114,10 +115,8 @@ export async function readAhead({ db, databaseClock }: OperatorContext): Promise
     db.$count(worker, gt(worker.seenAt, now)),
     db.$count(task, isAhead(task.lastReminderAt, now)),
     db.$count(statusReportReminder, isAhead(statusReportReminder.remindedAt, now)),
-    db.$count(
-      delivery,
-      and(eq(delivery.state, "Queued"), gt(delivery.dueAt, after(now, longestBackoffSeconds))),
-    ),
+    db.$count(delivery, gt(delivery.dueAt, after(now, longestBackoffSeconds))),
+    db.$count(flowStep, gt(flowStep.dueAt, after(now, longestBackoffSeconds))),
   ]);
   return {
     now,
@@ -156,7 +155,7 @@ export async function rewind({ db, databaseClock, clock }: OperatorContext): Pro
     await bringBack(tx, task, task.lastReminderAt, now);
     await bringBack(tx, statusReportReminder, statusReportReminder.remindedAt, now);
     await renameSummaries(tx, now);
-    await bringDeliveriesBack(tx, now);
+    await bringWorkBack(tx, now);
     await audit(tx, {
       ...{ at: clock.now(), actor: "system", action: "schedule.rewound" },
       data: { runs: deleted.length },
@@ -184,38 +183,22 @@ async function bringBack(tx: Transaction, table: PgTable, column: PgColumn, now:
  */
 async function renameSummaries(tx: Transaction, now: Date): Promise<void> {
   const begins = `${keyOf(summaryTask)}/`;
-  const renamed = await tx.execute<{ key: string; to: string }>(sql`
+  await tx.execute(sql`
     with ahead as (
       select key, regexp_replace(key, '^([^/]*/[0-9]{4}-[0-9]{2}-[0-9]{2})', ${`\\1~${now.getTime()}`}) as renamed
       from ${delivery}
       where task = ${summaryTask} and queued_at > ${now.toISOString()}::timestamptz and starts_with(key, ${begins})
     )
-    update ${delivery} set key = ahead.renamed from ahead where ${delivery.key} = ahead.key
-    returning ahead.key, ahead.renamed as to`);
-  if (renamed.length === 0) return;
-  await tx.execute(sql`
-    update pgboss.job set data = jsonb_build_object('key', renamed.to)
-    from jsonb_to_recordset(${JSON.stringify(renamed)}::jsonb) as renamed (key text, "to" text)
-    where job.data ->> 'key' = renamed.key`);
+    update ${delivery} set key = ahead.renamed from ahead where ${delivery.key} = ahead.key`);
 }
 
-/** Attempts that wait, those that a worker was at when it died, and what pg-boss does to find the latter. */
-async function bringDeliveriesBack(tx: Transaction, now: Date): Promise<void> {
-  const at = sql`${now.toISOString()}::timestamptz`;
+/** Of durable work, what waits for a time that no backoff and no lease reaches. */
+async function bringWorkBack(tx: Transaction, now: Date): Promise<void> {
   const beyond = after(now, longestBackoffSeconds);
-  const isQueued = eq(delivery.state, "Queued");
+  await tx.update(delivery).set({ dueAt: now, leaseUntil: null }).where(gt(delivery.dueAt, beyond));
+  const idle = sql`case when ${eq(flowStep.state, "Running")} then 'Pending' else ${flowStep.state} end`;
   await tx
-    .update(delivery)
-    .set({ dueAt: now })
-    .where(and(isQueued, gt(delivery.dueAt, beyond)));
-  await tx.execute(sql`
-    update pgboss.job set start_after = ${at}
-    where state in ('created', 'retry') and start_after > ${beyond.toISOString()}::timestamptz`);
-  await tx.execute(sql`
-    update pgboss.job set started_on = least(started_on, ${at}), heartbeat_on = least(heartbeat_on, ${at})
-    where state = 'active' and greatest(started_on, heartbeat_on) > ${at}`);
-  for (const column of ["monitor_on", "monitor_claim_on", "maintain_on"] as const)
-    await tx.execute(
-      sql`update pgboss.queue set ${sql.identifier(column)} = null where ${sql.identifier(column)} > ${at}`,
-    );
+    .update(flowStep)
+    .set({ state: idle, dueAt: now, leaseUntil: null })
+    .where(gt(flowStep.dueAt, beyond));
 }

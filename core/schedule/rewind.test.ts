@@ -149,7 +149,7 @@ describe("after the database's clock was a day ahead", () => {
   });
 });
 
-test("deliveries that would wait for that time are tried again now, and dead workers' attempts are found", async () => {
+test("durable work that would wait for that time is tried again now, and dead workers' attempts are found", async () => {
   await using outbox = await startOutbox();
   const { db, ids } = outbox;
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
@@ -163,27 +163,27 @@ test("deliveries that would wait for that time are tried again now, and dead wor
   const [ahead, soon] = [sql`now() + interval '1 day'`, sql`now() + interval '30 minutes'`];
   await db.execute(sql`update delivery set due_at = ${ahead} where key like 't/w/waits/%'`);
   await db.execute(sql`update delivery set due_at = ${soon} where key like 't/w/soon/%'`);
-  const ofJob = (whom: string) => sql`data ->> 'key' like ${`t/w/${whom}/%`}`;
   await db.execute(
-    sql`update pgboss.job set state = 'retry', start_after = ${ahead} where ${ofJob("waits")}`,
+    sql`update delivery set due_at = ${ahead}, lease_until = ${ahead} where key like 't/w/tried/%'`,
   );
-  await db.execute(sql`update pgboss.job set state = 'retry', start_after = ${soon} where ${ofJob("soon")}`);
-  await db.execute(
-    sql`update pgboss.job set state = 'active', started_on = ${ahead}, heartbeat_on = ${ahead} where ${ofJob("tried")}`,
-  );
-  await db.execute(sql`update pgboss.queue set monitor_on = ${ahead}, monitor_claim_on = ${ahead}`);
+  await db.execute(sql`
+    insert into flow_step (incident_id, step, state, due_at, lease_until, error)
+    select ${ids.incidentId}, step, state, ${ahead}, case when state = 'Running' then ${ahead} end, 'x'
+    from (values ('a', 'Running'), ('b', 'Failed')) as ahead (step, state)`);
   const context = { db, databaseClock, config: { timezone: "UTC" }, clock: systemClock };
   expect((await readAhead(context)).waits).toBe(true);
   await rewind(context);
   expect((await readAhead(context)).waits).toBe(false);
-  const left = await db.execute<{ whom: string; waits: boolean }>(sql`
-    select split_part(data ->> 'key', '/', 3) as whom,
-      greatest(start_after, started_on, heartbeat_on) > clock_timestamp() as waits
-    from pgboss.job order by 1`);
+  const left = await db.execute<{ whom: string; state: string; waits: boolean }>(sql`
+    select split_part(key, '/', 3) as whom, state, greatest(due_at, lease_until) > clock_timestamp() as waits
+    from delivery
+    union all select step, state, greatest(due_at, lease_until) > clock_timestamp() from flow_step
+    where step in ('a', 'b') order by 1`);
   expect([...left]).toEqual([
-    { whom: "soon", waits: true },
-    { whom: "tried", waits: false },
-    { whom: "waits", waits: false },
+    { whom: "a", state: "Pending", waits: false },
+    { whom: "b", state: "Failed", waits: false },
+    { whom: "soon", state: "Queued", waits: true },
+    { whom: "tried", state: "Queued", waits: false },
+    { whom: "waits", state: "Queued", waits: false },
   ]);
-  expect([...(await db.execute(sql`select from pgboss.queue where monitor_on > now()`))]).toHaveLength(0);
 });

@@ -224,7 +224,7 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
 /** In one transaction, which the caller ends. @returns how many rows there are then */
 async function replaceIn(sql: Runner, work: Work): Promise<number> {
   const { backup, known, progress } = work;
-  await dropEverything(sql, [...new Set(["public", "pgboss", ...backup.schemas])]);
+  await dropEverything(sql, [...new Set(["public", ...backup.schemas])]);
   await provideExtensions(sql, backup.extensions, work.notice);
   const loaded = await backup.load(sql, known).catch((error) => {
     throw loadError(error);

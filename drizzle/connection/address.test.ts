@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Encryption, readAddress } from "./address.ts";
-import { addressForPg } from "./address_pg.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-address-"));
 const file = join(directory, "root.crt");
@@ -68,10 +67,6 @@ describe("certificates", () => {
     expect(read(parameters)).toEqual({
       ...{ url: plain, hasTimeout: false },
       ssl: { cert, key, variables: { PGSSLMODE: "require", PGSSLCERT: file, PGSSLKEY: file } },
-    });
-    expect(await addressForPg(`${plain}?${parameters}`)).toEqual({
-      connectionString: plain,
-      ssl: { cert, key },
     });
   });
 });

@@ -1,5 +1,4 @@
 import { Socket } from "node:net";
-import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import type postgres from "postgres";
 import type { Sql } from "./sql.ts";
 
@@ -37,8 +36,8 @@ const question = `
 /**
  * Finds, among the servers that an address names, the one that takes writes, each time a connection is opened.
  *
- * Neither client that we use can be given the list: postgres.js goes through the hosts without a pause and without an
- * end while none of them takes writes, and node-postgres knows one host only.
+ * postgres.js is not given the list: it goes through the hosts without a pause and without an end while none of them
+ * takes writes.
  *
  * Of two that take writes, the one on the newer timeline is it: a primary that comes back after its standby was promoted
  * would accept what the cluster never sees. A connection to any other server is cut when that is found out, since a host
@@ -82,23 +81,6 @@ export class Primary {
     const socket = new Socket();
     this.#connect(socket, await this.#outcome());
     return socket;
-  }
-
-  /** For node-postgres, which says itself when to connect, and where: to a host that is not asked here. */
-  stream(): Socket {
-    const socket = new Socket();
-    const connect = socket.connect.bind(socket) as Socket["connect"];
-    socket.connect = () => {
-      socket.connect = connect;
-      void this.#outcome().then((outcome) => this.#connect(socket, outcome));
-      return socket;
-    };
-    return socket;
-  }
-
-  /** For TLS of node-postgres, which knows the name of one host only. */
-  checkIdentity(certificate: PeerCertificate): Error | undefined {
-    return checkServerIdentity(this.#found.host, certificate);
   }
 
   #outcome(): Promise<Place | Error> {

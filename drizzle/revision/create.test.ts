@@ -150,6 +150,9 @@ describe("a team's revisions, from the first on", () => {
     await using database = await createEmptyTestDatabase();
     const revisions = await readRevisionsFrom(directory);
     expect((await upgrade({ url: database.url, revisions })).head).toBe(merged!.id);
+    await expect(
+      createRevision({ message: "x", head: left!.id, now: at(12), directory, schema: both }),
+    ).rejects.toThrow(`Revision ${left!.id} is not a head: a revision follows ${merged!.id}`);
   });
 
   test("a rename is said, and becomes one both ways", async () => {

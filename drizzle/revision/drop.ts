@@ -52,8 +52,7 @@ export async function dropAll(url: string, patience?: number): Promise<number> {
   });
 }
 
-/** `public`, and the schema of pg-boss, which a revision makes. */
-const ownSchemas = ["public", "pgboss"];
+const ownSchemas = ["public"];
 
 /**
  * What stands in these schemas and belongs neither to an extension nor to a table (its sequences, its partitions); and

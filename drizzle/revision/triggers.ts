@@ -105,6 +105,7 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
     else if (trigger.fill) script.push(commentOn(trigger));
     (there ? changes.repaired : changes.created).push(trigger.name);
   }
+  changes.removed.sort();
   return changes;
 }
 

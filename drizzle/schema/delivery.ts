@@ -1,16 +1,17 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, jsonb, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { check, index, jsonb, pgTable, text } from "drizzle-orm/pg-core";
 import { idOf, oneOf } from "./columns.ts";
 import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
+import { workColumns } from "./work.ts";
 
 /** What was Split has become a delivery for each recipient: those say what came of it. */
 export const deliveryStates = ["Queued", "Done", "Dead", "Split"] as const;
 
 /**
- * A message that leaves the database: the outbox. It is written in the transaction of what it tells of, with a job of
- * pg-boss (schema `pgboss`) that says when to try it, and it stays when it is done: its key is never used again.
+ * A message that leaves the database: the outbox. It is written in the transaction of what it tells of, and it stays when it
+ * is done: its key is never used again.
  */
 export const delivery = pgTable(
   "delivery",
@@ -33,24 +34,19 @@ export const delivery = pgTable(
     /** Markdown. */
     text: text("text").notNull(),
     state: text("state", { enum: deliveryStates }).notNull().default("Queued"),
-    /** Of pg-boss, while it is Queued: what another job still does about it changes nothing. */
-    jobId: uuid("job_id"),
-    /** Those that failed. */
-    attempts: integer("attempts").notNull().default(0),
     queuedAt: instant("queued_at").notNull(),
-    /** Not tried before; null: never again by itself. */
-    dueAt: instant("due_at"),
-    finishedAt: instant("finished_at"),
-    /** Why the last attempt failed, in words for people; never a secret or a message from a library. */
-    lastError: text("last_error"),
+    ...workColumns,
   },
   (table) => [
     index("delivery_state_idx").on(table.state, table.queuedAt, table.key),
     index("delivery_incident_idx").on(table.incidentId),
     index("delivery_individual_idx").on(table.individualId),
-    uniqueIndex("delivery_job_idx").on(table.jobId),
+    // By plugin, since each has its own share of what a worker sends at once.
+    index("delivery_due_idx")
+      .on(table.pluginSlug, table.dueAt)
+      .where(sql`state = 'Queued'`),
     check("delivery_state_known", oneOf("state", deliveryStates)),
-    check("delivery_job_of_state", sql`(state = 'Queued') = (job_id is not null)`),
+    check("delivery_lease_of_state", sql`state = 'Queued' or lease_until is null`),
     check("delivery_due_of_state", sql`(state = 'Queued') = (due_at is not null)`),
     check("delivery_finished_of_state", sql`(state = 'Queued') = (finished_at is null)`),
     check("delivery_to_one", sql`recipient is null or individual_id is null`),
@@ -58,6 +54,6 @@ export const delivery = pgTable(
       "delivery_split_to_everyone",
       sql`state <> 'Split' or (recipient is null and individual_id is null)`,
     ),
-    check("delivery_dead_says_why", sql`state <> 'Dead' or last_error is not null`),
+    check("delivery_dead_says_why", sql`state <> 'Dead' or error is not null`),
   ],
 );

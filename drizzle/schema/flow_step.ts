@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { check, index, integer, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
+import { check, index, pgTable, primaryKey, text } from "drizzle-orm/pg-core";
 import { idOf, oneOf } from "./columns.ts";
 import { incident } from "./incident.ts";
-import { instant } from "./types.ts";
+import { workColumns } from "./work.ts";
 
 export const flowStepStates = ["Pending", "Running", "Done", "Failed"] as const;
 
@@ -20,14 +20,7 @@ export const flowStep = pgTable(
     /** What it follows from and what it does, e.g. `reported:documents`; with the plugin where there are several. */
     step: text("step").notNull(),
     state: text("state", { enum: flowStepStates }).notNull().default("Pending"),
-    attempts: integer("attempts").notNull().default(0),
-    /** While Running: afterwards somebody else may take it over. */
-    leaseUntil: instant("lease_until"),
-    /** When it may be tried (again); null: when a person asks for it. */
-    dueAt: instant("due_at"),
-    finishedAt: instant("finished_at"),
-    /** Why it failed, in words for people; never a secret or a message from a library. */
-    error: text("error"),
+    ...workColumns,
   },
   (table) => [
     primaryKey({ name: "flow_step_pk", columns: [table.incidentId, table.step] }),

@@ -75,8 +75,6 @@ test("in thirty days with three restarts each, every reminder is sent once", asy
   }
   const sent = await outbox.all();
   expect(sent).toHaveLength(noted.length);
-  expect((await outbox.jobs()).map(({ id }) => id).toSorted()).toEqual(
-    sent.map(({ jobId }) => jobId!).toSorted(),
-  );
+  expect(sent.every(({ state, attempts }) => state === "Queued" && attempts === 0)).toBe(true);
   expect(await db.$count(run, eq(run.state, "Done"))).toBe(days * 24);
 }, 120_000);

@@ -68,7 +68,7 @@ const mailsTo = (names: readonly string[]) =>
 /** Every attempt is due now, and not when the pauses between them have passed. */
 const hurry = () =>
   world.db.execute(
-    sql`update pgboss.job set start_after = now() where state = 'created' and start_after > now()`,
+    sql`update delivery set due_at = now() where state = 'Queued' and lease_until is null and due_at > now()`,
   );
 
 test("each mail comes once, whatever the server does; what it refuses for good is dead with the reason", async () => {

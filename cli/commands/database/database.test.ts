@@ -1,44 +1,7 @@
 import { expect, test } from "bun:test";
-import { openSql, type Sql } from "../../../drizzle/client.ts";
-import { splitStatements } from "../../../drizzle/revision/statements.ts";
+import { openSql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, head, ids, ok, on } from "../../testing/database.ts";
-import { svc } from "../../testing/process.ts";
-
-const before = ids.at(-2)!;
-
-test("a release forward and back, step by step", async () => {
-  await using database = await createEmptyTestDatabase();
-  const run = on(database.url);
-  const behind = (head: string) => `Behind this release, which has ${head}: svc database upgrade\n`;
-  expect(await run("current")).toEqual(ok("base\n", behind(head)));
-  expect(await run("upgrade", "+1")).toEqual(ok(`Applied ${ids[0]}\n`));
-  expect(await run("upgrade", before)).toEqual(ok(`Nothing to do: the schema is at ${before}\n`));
-  expect(await run("current")).toEqual(ok(`${before}\n`, behind(head)));
-  expect(await run("upgrade")).toEqual(ok(`Applied ${head}\n`));
-  expect(await run("current")).toEqual(ok(`${head} (head)\n`));
-  expect(await run("upgrade")).toEqual(ok(`Nothing to do: the schema is at ${head}\n`));
-  expect(await run("downgrade")).toEqual(ok(`Took back ${head}\n`));
-  expect(await run("upgrade", "head")).toEqual(ok(`Applied ${head}\n`));
-  expect(await run("downgrade", "-2")).toEqual(ok(`Took back ${head}\nTook back ${before}\n`));
-  expect((await run("upgrade")).stdout).toBe(ids.map((id) => `Applied ${id}\n`).join(""));
-  expect(await run("downgrade", "base")).toEqual(
-    ok(
-      ids
-        .toReversed()
-        .map((id) => `Took back ${id}\n`)
-        .join(""),
-    ),
-  );
-  expect(await run("downgrade", "base")).toEqual(ok("Nothing to do: the schema is at base\n"));
-  expect(await run("downgrade")).toEqual(failed("There is nothing to take back: no revision is applied"));
-  expect(await run("upgrade", "nowhere")).toEqual(
-    failed("There is no revision nowhere: svc database history lists them"),
-  );
-  expect(await run("upgrade", "-1")).toEqual(
-    failed("An upgrade goes to head, +N or a revision: back is svc database downgrade"),
-  );
-});
+import { failed, head, ok, on, runAsPsql } from "../../testing/database.ts";
 
 test("what a downgrade would lose is named, and lost only when that is allowed", async () => {
   await using database = await createTestDatabase();
@@ -54,11 +17,6 @@ test("what a downgrade would lose is named, and lost only when that is allowed",
   expect((await run("current")).stdout).toBe("base\n");
 });
 
-/** Statement by statement: as one message it would be one transaction, in which no index is made concurrently. */
-async function runAsPsql(sql: Sql, script: string): Promise<void> {
-  for (const { text } of splitStatements(script)) await sql.unsafe(text);
-}
-
 test("--sql prints what would be run, and psql's protocol can run it", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
@@ -73,25 +31,6 @@ test("--sql prints what would be run, and psql's protocol can run it", async () 
   expect(await run("repair")).toEqual(ok("Nothing to do: files and database agree\n"));
   const back = await run("downgrade", "base", "--sql");
   await runAsPsql(sql, back.stdout);
-  expect((await run("current")).stdout).toBe("base\n");
-  await sql.end();
-});
-
-test("--sql between two revisions leaves a database that can be written, with the triggers that belong there", async () => {
-  await using database = await createTestDatabase();
-  const run = on(database.url);
-  const sql = openSql(database.url, { max: 1 });
-  await runAsPsql(sql, (await run("downgrade", "--sql")).stdout);
-  expect((await run("current")).stdout).toBe(`${before}\n`);
-  await sql`insert into team (name, created_at, updated_at) values ('quay', now(), now())`;
-  await runAsPsql(sql, (await run("upgrade", "--sql")).stdout);
-  expect(await sql`select search::text as words from team`).toMatchObject([{ words: "'quay':1A" }]);
-  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
-  const guarded = await run("downgrade", "base", "--sql");
-  await expect(runAsPsql(sql, guarded.stdout)).rejects.toThrow("This would lose the rows of team");
-  await sql.unsafe("rollback; select pg_advisory_unlock_all()");
-  const base = await run("downgrade", "base", "--sql", "--allow-data-loss");
-  await runAsPsql(sql, base.stdout);
   expect((await run("current")).stdout).toBe("base\n");
   await sql.end();
 });
@@ -132,24 +71,6 @@ test("the triggers of a newer release are left to that release", async () => {
   expect((await run("upgrade")).code).toBe(0);
   expect(await sql`select proname from pg_proc where proname = 'svc_next'`).toHaveLength(1);
   await sql.end();
-});
-
-test("heads and history tell what the release has, and what the database knows", async () => {
-  await using database = await createEmptyTestDatabase();
-  const run = on(database.url);
-  expect(await run("heads")).toEqual(ok(`${head} (head)\n`));
-  await run("upgrade", "+1");
-  const rows = (await run("history")).stdout.trimEnd().split("\n");
-  expect(rows[0]).toMatch(/^Revision +Parents +Applied +Message$/);
-  expect(rows.slice(1).map((row) => row.split(/ {2,}/)[0])).toEqual(ids.toReversed());
-  expect(rows[1]!.split(/ {2,}/)[2]).toBe("-");
-  expect(rows.at(-1)!.split(/ {2,}/)[2]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-  const offline = await svc(["database", "history"]);
-  expect(offline.stdout.split("\n")[0]).toMatch(/^Revision +Parents +Message$/);
-  const list = JSON.parse((await run("history", "--json")).stdout);
-  expect(list).toHaveLength(ids.length);
-  expect(list[0]).toMatchObject({ id: head, appliedAt: null, unknown: false });
-  expect((await run("history", "--verbose")).stdout).toContain(`Revision     ${head}\n`);
 });
 
 test("stamp notes and runs nothing; repair and check --drift find it out", async () => {

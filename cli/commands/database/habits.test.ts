@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
-import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
-import { failed, head, ids, ok, on } from "../../testing/database.ts";
-import { svc } from "../../testing/process.ts";
+import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
+import { failed, ok } from "../../testing/database.ts";
+import { head, ids, on, svc } from "../../testing/next_revision.ts";
+import { svc as svcOfSource } from "../../testing/process.ts";
 
 // What people type who come from Alembic: it works, or the error says what to type.
 
@@ -54,8 +55,9 @@ test("ranges: SQL without a database, and a part of the history", async () => {
 }, 60_000);
 
 test("current --verbose, and stamp --purge", async () => {
-  await using database = await createTestDatabase();
+  await using database = await createEmptyTestDatabase();
   const run = on(database.url);
+  await run("upgrade");
   const { stdout } = await run("current", "-v");
   expect(stdout).toStartWith(`Revision     ${head}\nMessage      `);
   for (const range of ["-r-1:current", "-r-1:", "-r=current-1:head", `-r${before}:`, "--range=-1:head"]) {
@@ -72,8 +74,9 @@ test("current --verbose, and stamp --purge", async () => {
 }, 60_000);
 
 test("a revision that is half-way is shown, and how to go on", async () => {
-  await using database = await createTestDatabase();
+  await using database = await createEmptyTestDatabase();
   const run = on(database.url);
+  await run("upgrade");
   const sql = openSql(database.url, { max: 1 });
   await sql`update revision set state = 'reverting' where id = ${head}`;
   await sql.end();
@@ -96,13 +99,10 @@ test("repair has something to say of a database that is behind", async () => {
   expect(await run("repair")).toEqual(failed("1 revision needs attention", `${second} ${text}\n`));
 }, 60_000);
 
-test("merge heads, revision --head, and commands that are called otherwise here", async () => {
+test("merge heads, and commands that are called otherwise here", async () => {
   const nowhere = {};
-  expect(await svc(["database", "merge", "heads"], nowhere)).toEqual(
+  expect(await svcOfSource(["database", "merge", "heads"], nowhere)).toEqual(
     ok("Nothing to do: there is one head\n"),
-  );
-  expect(await svc(["database", "revision", "-m", "x", "--head", first], nowhere)).toEqual(
-    failed(`Revision ${first} is not a head: a revision follows ${head}`),
   );
   for (const [name, instead] of [
     ["show", "svc database history --verbose --range REV:REV"],

@@ -19,7 +19,7 @@ export default defineCommand({
   examples: [
     "svc database repair",
     "svc database repair --accept",
-    "svc database repair 20261122T1900_initial --applied",
+    "svc database repair 20261122T2330_initial --applied",
   ],
   notes: [
     "Without an option it tells what is wrong between the files and the database, and exits 1 if something is. With one it writes down your decision; the schema itself is never changed.",

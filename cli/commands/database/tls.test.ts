@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmod, chown } from "node:fs/promises";
 import { join } from "node:path";
-import { PgBoss } from "pg-boss";
-import { bossOptions } from "../../../core/outbox/job.ts";
-import { addressForPg } from "../../../drizzle/connection/address_pg.ts";
 import { openSql, type Sql } from "../../../drizzle/connection/sql.ts";
 import { chooseAccount } from "../../../drizzle/embedded/account.ts";
 import { temporaryDirectory } from "../../../tests/support/database/backup.ts";
@@ -53,15 +50,14 @@ function run(parameters: Record<string, string>, command = "current") {
   return svc(["database", command], env, directory.path);
 }
 
-/** Whether jobs of messages can be had there: by the client of pg-boss, which reads addresses in its own way. */
-async function reachesJobs(parameters: Record<string, string>): Promise<boolean> {
-  const boss = new PgBoss({ ...bossOptions, ...(await addressForPg(sqlUrl(parameters))), supervise: false });
-  boss.on("error", () => {});
-  const reached = await boss.start().then(
+/** Whether a server's or worker's connection can be opened there. */
+async function reaches(parameters: Record<string, string>): Promise<boolean> {
+  const client = openSql(sqlUrl(parameters), { max: 1 });
+  const reached = await client`select 1`.then(
     () => true,
     () => false,
   );
-  await boss.stop({ graceful: false });
+  await client.end();
   return reached;
 }
 
@@ -85,7 +81,7 @@ test("TLS as the parameters of libpq say it", async () => {
     ["prefer", true],
     ["require", false],
   ] as const)
-    expect([sslmode, await reachesJobs({ sslmode })]).toEqual([sslmode, reached]);
+    expect([sslmode, await reaches({ sslmode })]).toEqual([sslmode, reached]);
   await Promise.all([certificate("server"), certificate("other")]);
   const sql = openSql(debian.url, { max: 1 });
   for (const [setting, value] of Object.entries({
@@ -102,8 +98,8 @@ test("TLS as the parameters of libpq say it", async () => {
     await sql`select pg_reload_conf()`;
   };
   await admit("");
-  while (await reachesJobs({ sslmode: "disable" })) await Bun.sleep(20);
-  expect(await reachesJobs({ sslmode: "prefer" })).toBe(true);
+  while (await reaches({ sslmode: "disable" })) await Bun.sleep(20);
+  expect(await reaches({ sslmode: "prefer" })).toBe(true);
   await admit("clientcert=verify-full");
   await sql.end();
 
@@ -111,18 +107,18 @@ test("TLS as the parameters of libpq say it", async () => {
   const untrusted = failed(
     "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
   );
-  while (await reachesJobs({ sslmode: "require" })) await Bun.sleep(20);
+  while (await reaches({ sslmode: "require" })) await Bun.sleep(20);
   expect(await run({})).toEqual(failed("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL"));
   expect((await run({ sslmode: "require" })).code).toBe(1);
   expect((await run({ ...own, sslmode: "require" })).code).toBe(0);
-  expect(await reachesJobs({})).toBe(false);
-  expect(await reachesJobs({ ...own, sslmode: "require" })).toBe(true);
+  expect(await reaches({})).toBe(false);
+  expect(await reaches({ ...own, sslmode: "require" })).toBe(true);
   expect(await run({ ...own, sslmode: "verify-ca", sslrootcert: at("other.crt") })).toEqual(untrusted);
   expect(await run({ ...own, sslmode: "require", sslrootcert: at("other.crt") })).toEqual(untrusted);
   const trusted = { ...own, sslmode: "verify-ca", sslrootcert: at("server.crt") };
   expect((await run(trusted)).code).toBe(0);
-  expect(await reachesJobs(trusted)).toBe(true);
-  expect(await reachesJobs({ ...trusted, sslrootcert: at("other.crt") })).toBe(false);
+  expect(await reaches(trusted)).toBe(true);
+  expect(await reaches({ ...trusted, sslrootcert: at("other.crt") })).toBe(false);
   // The name of the host is none of the certificate's.
   expect(await run({ ...trusted, sslmode: "verify-full" })).toEqual(untrusted);
   expect((await run(trusted, "dump")).stdout).toStartWith("Wrote svc-backup.dump (custom format");

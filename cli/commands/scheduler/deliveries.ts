@@ -56,11 +56,11 @@ async function list(io: Io, states: DeliveryState[], json: boolean): Promise<voi
     io.stdout.write(`${JSON.stringify({ counts, deliveries: deliveries.map(asJson) })}\n`);
     return;
   }
-  const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, lastError }) => [
+  const rows = deliveries.map(({ key, state, attempts, queuedAt, dueAt, error }) => [
     ...[printable(key), state, String(attempts), instantText(queuedAt), instantText(dueAt)],
-    printable(lastError ?? ""),
+    printable(error ?? ""),
   ]);
-  io.stdout.write(table(["Key", "State", "Failures", "Queued", "Next Try", "Last Error"], rows));
+  io.stdout.write(table(["Key", "State", "Attempts", "Queued", "Next Try", "Last Error"], rows));
   io.stderr.write(`${counts.Queued} queued, ${counts.Dead} dead, ${counts.Done} done\n`);
 }
 
@@ -74,10 +74,10 @@ function asJson({
   queuedAt,
   dueAt,
   finishedAt,
-  lastError,
+  error,
 }: DeliveryView) {
   return {
     ...{ key, state, incident_id: incidentId, plugin: pluginSlug, recipient, attempts },
-    ...{ queued_at: queuedAt, due_at: dueAt, finished_at: finishedAt, last_error: lastError },
+    ...{ queued_at: queuedAt, due_at: dueAt, finished_at: finishedAt, last_error: error },
   };
 }

@@ -6,9 +6,10 @@ import type { Fake } from "../../../plugins/fake/fake.ts";
 import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { at, insertSecond, type Outbox, startOutbox } from "../../../tests/support/domain/delivery.ts";
-import type { Outgoing } from "../../outbox/deliver.ts";
+import type { DeliveryClaim, Outgoing } from "../../outbox/deliver.ts";
 import { resendDelivery } from "../../outbox/resend.ts";
-import { attemptDelivery, buryDelivery, Stopped } from "./attempt.ts";
+import { mostAttempts } from "../../outbox/work.ts";
+import { attemptDelivery } from "./attempt.ts";
 
 let outbox: Outbox;
 let channel: Fake<"conversation">;
@@ -25,15 +26,14 @@ afterEach(() => channel.assertExpected());
 const message = { subject: "INC-1: report", text: "How does it stand?" };
 const one = async () => (await outbox.all())[0]!;
 const context = () => outbox.context(pluginsOf(channel));
-const attempt = (jobId: string, signal?: AbortSignal) => attemptDelivery(context(), jobId, signal);
+const attempt = (claim: DeliveryClaim, signal?: AbortSignal) => attemptDelivery(context(), claim, signal);
 
-/** Enqueues one and returns it. */
-async function queued(more: Partial<Outgoing> = {}) {
+/** Enqueues one, and claims it. */
+async function queued(more: Partial<Outgoing> = {}): Promise<DeliveryClaim> {
   const { incidentId, alice } = outbox.ids;
   const key = { task: "t", what: "w", whom: crypto.randomUUID() };
   await outbox.deliver(pluginsOf(channel), { key, incidentId, individualId: alice, message, ...more });
-  const row = (await outbox.all()).find((each) => each.key.includes(key.whom))!;
-  return { ...row, jobId: row.jobId! };
+  return (await outbox.claim()).find((claim) => claim.key.includes(key.whom))!;
 }
 const failing = () => {
   throw new Error("hunter2");
@@ -41,48 +41,51 @@ const failing = () => {
 
 test("to a person: the plugin gets it with its key, and it is done", async () => {
   channel.answer({ direct: () => {} });
-  const { key, jobId } = await queued();
-  expect(await attempt(jobId)).toBe("done");
+  const claim = await queued();
+  expect(await attempt(claim)).toBe("done");
   const [call] = channel.to("direct");
-  expect(call).toMatchObject({ key, message, person: { name: "alice" }, incident: { title: "Disk full" } });
-  expect(await one()).toMatchObject({ state: "Done", jobId: null, dueAt: null, finishedAt: at });
-  expect(await attempt(jobId)).toBe("stale");
+  expect(call).toMatchObject({
+    key: claim.key,
+    message,
+    person: { name: "alice" },
+    incident: { title: "Disk full" },
+  });
+  expect(await one()).toMatchObject({ state: "Done", leaseUntil: null, dueAt: null, finishedAt: at });
+  expect(await attempt(claim)).toBe("stale");
   expect(channel.calls).toHaveLength(1);
 });
 
 test("to everyone in the conversation", async () => {
   channel.answer({ send: () => {} });
-  const { jobId } = await queued({ individualId: undefined });
-  expect(await attempt(jobId)).toBe("done");
+  const claim = await queued({ individualId: undefined });
+  expect(await attempt(claim)).toBe("done");
   expect(channel.to("send")[0]).toMatchObject({
     message,
     conversation: { incident: { title: "Disk full" } },
   });
 });
 
-test("one that fails is tried again, later each time, by a job of its own each, until it is dead", async () => {
+test("one that fails is tried again, later each time, until it is dead", async () => {
   channel.answer({ direct: failing });
-  let { jobId } = await queued();
+  let claim = await queued();
   const waited: number[] = [];
   for (;;) {
-    const answer = await attempt(jobId);
+    const answer = await attempt(claim);
     const row = await one();
-    expect(await attempt(jobId)).toBe("stale");
+    expect(await attempt(claim)).toBe("stale");
     if (answer === "dead") break;
     expect(answer).toBe("again");
-    expect(row.lastError).toBe("channel failed: Error");
+    expect(row.error).toBe("channel failed: Error");
     waited.push((row.dueAt!.getTime() - outbox.clock.now().getTime()) / 1000);
-    const jobs = await outbox.jobs();
-    expect(jobs.some((job) => job.id === row.jobId && +new Date(job.start_after) === +row.dueAt!)).toBe(true);
-    jobId = row.jobId!;
+    claim = (await outbox.claim())[0]!;
   }
   expect(waited).toEqual([30, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
   expect(channel.calls).toHaveLength(10);
-  const { state, attempts, lastError } = await one();
-  expect({ state, attempts, lastError }).toEqual({
+  const { state, attempts, error } = await one();
+  expect({ state, attempts, error }).toEqual({
     state: "Dead",
     attempts: 10,
-    lastError: "channel failed: Error",
+    error: "channel failed: Error",
   });
   expect(outbox.logged.join("")).not.toContain("hunter2");
 });
@@ -93,39 +96,39 @@ test("one that is refused for good is dead at once, with the reason, and can be 
       throw new Refused("1 of 1 mails were not sent (550)");
     },
   });
-  const { key, jobId } = await queued();
-  expect(await attempt(jobId)).toBe("dead");
+  const claim = await queued();
+  expect(await attempt(claim)).toBe("dead");
   expect(await one()).toMatchObject({
-    ...{ state: "Dead", attempts: 1, lastError: "channel failed: 1 of 1 mails were not sent (550)" },
+    ...{ state: "Dead", attempts: 1, error: "channel failed: 1 of 1 mails were not sent (550)" },
   });
   channel.answer({ direct: () => {} });
-  await resendDelivery(outbox, key);
-  expect(await attempt((await one()).jobId!)).toBe("done");
+  await resendDelivery(outbox, claim.key);
+  expect(await attempt((await outbox.claim())[0]!)).toBe("done");
 });
 
 test("a plugin that hangs, or is not chosen any more, has failed", async () => {
   channel.answer({ direct: () => new Promise(() => {}) });
-  const { jobId } = await queued();
-  expect(await attempt(jobId)).toBe("again");
-  const { lastError, jobId: next } = await one();
-  expect(lastError).toBe("channel did not answer within 0.2 s");
+  const claim = await queued();
+  expect(await attempt(claim)).toBe("again");
+  expect((await one()).error).toBe("channel did not answer within 0.2 s");
+  const [next] = await outbox.claim();
   expect(await attemptDelivery(outbox.context(pluginsOf()), next!)).toBe("again");
-  expect((await one()).lastError).toBe("channel is not chosen any more");
+  expect((await one()).error).toBe("channel is not chosen any more");
 });
 
-test("when the worker stops, the same job stands for it, and no attempt is counted", async () => {
+test("when the worker stops, it is due at once, and no attempt is counted", async () => {
   const stop = new AbortController();
   const stopped = () => {
     stop.abort();
     return new Promise<void>(() => {});
   };
   channel.answer({ direct: stopped });
-  const { jobId } = await queued();
-  await expect(attempt(jobId, stop.signal)).rejects.toBeInstanceOf(Stopped);
-  expect(await one()).toMatchObject({ state: "Queued", jobId, attempts: 0 });
+  const claim = await queued();
+  expect(await attempt(claim, stop.signal)).toBe("given back");
+  expect(await one()).toMatchObject({ state: "Queued", leaseUntil: null, dueAt: at, attempts: 0 });
 });
 
-test("two that try the same job note one outcome", async () => {
+test("two that try the same claim note one outcome", async () => {
   const both = Promise.withResolvers<void>();
   channel.answer({
     direct: async () => {
@@ -134,24 +137,32 @@ test("two that try the same job note one outcome", async () => {
       failing();
     },
   });
-  const { jobId } = await queued();
-  expect((await Promise.all([attempt(jobId), attempt(jobId)])).toSorted()).toEqual(["again", "stale"]);
+  const claim = await queued();
+  expect((await Promise.all([attempt(claim), attempt(claim)])).toSorted()).toEqual(["again", "stale"]);
   expect(await one()).toMatchObject({ attempts: 1 });
-  expect(await outbox.jobs()).toHaveLength(2);
 });
 
 test("what is interrupted each time is dead, and says that nobody knows", async () => {
-  const { jobId } = await queued();
-  expect(await buryDelivery(context(), jobId)).toBe("dead");
-  expect((await one()).lastError).toBe("It was interrupted each time: nobody knows whether it was sent");
-  expect(await buryDelivery(context(), jobId)).toBe("stale");
+  let claim = await queued();
+  for (let died = 1; died < mostAttempts; died += 1) {
+    expect(await outbox.claim()).toEqual([]);
+    outbox.clock.advance((claim.leaseUntil.getTime() - outbox.clock.now().getTime()) / 1000);
+    claim = (await outbox.claim())[0]!;
+  }
+  expect(claim.attempts).toBe(mostAttempts);
+  outbox.clock.advance(3600);
+  const [last] = await outbox.claim();
+  expect(await attempt(claim)).toBe("stale");
+  expect(await attempt(last!)).toBe("dead");
+  expect((await one()).error).toBe("It was interrupted each time: nobody can say whether it was done");
+  expect(channel.calls).toHaveLength(0);
 });
 
 describe("is not sent, but dead,", () => {
-  const dies = async (jobId: string) => {
-    expect(await attempt(jobId)).toBe("dead");
+  const dies = async (claim: DeliveryClaim) => {
+    expect(await attempt(claim)).toBe("dead");
     expect(channel.calls).toHaveLength(0);
-    return (await one()).lastError;
+    return (await one()).error;
   };
 
   test("when the incident has become Restricted and the person takes no part", async () => {
@@ -159,35 +170,35 @@ describe("is not sent, but dead,", () => {
       .insert(individual)
       .values({ name: "carol", email: "carol@example.com", createdAt: at, updatedAt: at })
       .returning();
-    const { jobId } = await queued({ individualId: carol!.id });
+    const claim = await queued({ individualId: carol!.id });
     await outbox.db.update(incident).set({ visibility: "Restricted" });
-    expect(await dies(jobId)).toBe("Its incident is Restricted, and this person takes no part in it");
+    expect(await dies(claim)).toBe("Its incident is Restricted, and this person takes no part in it");
     channel.answer({ direct: () => {} });
     const toAlice = await queued();
-    expect(await attempt(toAlice.jobId)).toBe("done");
+    expect(await attempt(toAlice)).toBe("done");
     await outbox.db.update(incident).set({ visibility: "Open" });
   });
 
   test("when one of several incidents that it tells of has become Restricted", async () => {
     const second = await insertSecond(outbox);
-    const { jobId } = await queued({ about: [outbox.ids.incidentId, second] });
+    const claim = await queued({ about: [outbox.ids.incidentId, second] });
     await outbox.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, second));
-    expect(await dies(jobId)).toBe("An incident that it tells of has become Restricted");
+    expect(await dies(claim)).toBe("An incident that it tells of has become Restricted");
   });
 
   test("when its conversation is archived", async () => {
-    const { jobId } = await queued();
+    const claim = await queued();
     await outbox.db.update(conversation).set({ archivedAt: at });
-    expect(await dies(jobId)).toBe("The conversation of its incident is archived");
+    expect(await dies(claim)).toBe("The conversation of its incident is archived");
     await outbox.db.update(conversation).set({ archivedAt: null });
   });
 });
 
-test("goes with its incident, and its job then does nothing", async () => {
+test("goes with its incident, and its claim then does nothing", async () => {
   const incidentId = await insertSecond(outbox);
-  const { jobId } = await queued({ incidentId });
+  const claim = await queued({ incidentId });
   await outbox.db.delete(participant).where(eq(participant.incidentId, incidentId));
   await outbox.db.delete(incident).where(eq(incident.id, incidentId));
   expect(await outbox.db.$count(delivery)).toBe(0);
-  expect(await attempt(jobId)).toBe("stale");
+  expect(await attempt(claim)).toBe("stale");
 });

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { type FlowTest, startFlowTest } from "../../../tests/support/domain/flow.ts";
-import { claimDue, fail, finish, LeaseLost, renew, writeAs } from "./lease.ts";
+import { LeaseLost } from "../../outbox/work.ts";
+import { type Claim, claimDue, fail, finish, renew, writeAs } from "./lease.ts";
 import { planSteps } from "./plan.ts";
 
 let flow: FlowTest;
@@ -52,14 +53,18 @@ test("what goes on beside each other under one claim writes in turn and does not
 
 test("a longer lease forgets nothing: what was set due meanwhile is due afterwards", async () => {
   const context = flow.context(plugins);
-  for (const end of [finish, fail]) {
+  const ends = [
+    (claim: Claim) => finish(context, claim, "words"),
+    (claim: Claim) => fail(context, claim, { reason: "words" }),
+  ];
+  for (const end of ends) {
     const id = await flow.report(plugins);
     const [claim] = await claimDue(context, id);
     await flow.again(id, step);
     const dueAt = flow.clock.now();
     flow.clock.advance(10);
     await renew(context, claim!);
-    await end(context, claim!, "words");
+    await end(claim!);
     expect((await flow.step(id, step)).dueAt).toEqual(dueAt);
     expect(await claimDue(context, id)).toHaveLength(1);
   }
@@ -75,7 +80,7 @@ test("who has lost a step can do nothing of it any more", async () => {
   const attempts = [
     renew(context, lost!),
     finish(context, lost!, "done"),
-    fail(context, lost!, "failed"),
+    fail(context, lost!, { reason: "failed" }),
     writeAs(context, lost!, async () => {
       written = true;
     }),

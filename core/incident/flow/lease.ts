@@ -1,31 +1,41 @@
-import { and, asc, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
-import { alias, type PgUpdateSetSource } from "drizzle-orm/pg-core";
+import { and, eq, gt, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { flowStep } from "../../../drizzle/schema/index.ts";
-import { after } from "../../../platform/clock.ts";
 import { NotFound } from "../../../platform/errors.ts";
 import type { Context } from "../../context.ts";
-import { dueAgain } from "../../outbox/backoff.ts";
+import {
+  claimWork,
+  type Failure,
+  failWork,
+  finishWork,
+  giveBackWork,
+  holdClaim,
+  isDue,
+  LeaseLost,
+  renewLease,
+  type Claim as WorkClaim,
+  type WorkKind,
+} from "../../outbox/work.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { type TimelineEvent, recordEvent as tell } from "../timeline/event.ts";
 
-// A step belongs to whoever has claimed it, until `lease_until`; afterwards its process counts as dead and another one
-// takes it over. `lease_until` also tells the claims of a step apart: who no longer finds their own can neither write
-// nor finish. While a step runs, `due_at` is its lease too, unless it was set due again (see planSteps).
+// Steps as a kind of durable work. What a step writes, it writes with its incident locked.
 
-/** Beyond what a plugin may take: our own work between two of its answers. */
-const marginSeconds = 30;
-/** How much of the margin may be gone before a lease is made longer. */
-const spentSeconds = 5;
+const kind: WorkKind<StepClaim> = {
+  table: flowStep,
+  key: flowStep.step,
+  isRow: ({ incidentId, step }) => and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step)),
+  // One that is dead stays Failed: anybody who may read the incident may ask for it.
+  states: { waiting: "Pending", running: "Running", failed: "Failed", done: "Done" },
+};
 
-export interface Claim {
+interface StepClaim extends WorkClaim {
   incidentId: number;
   step: string;
-  /** This one included. */
-  attempts: number;
-  leaseUntil: Date;
-  /** Why it failed the last time. */
-  error: string | null;
+}
+
+export interface Claim extends StepClaim {
   turn: Turn;
 }
 
@@ -37,28 +47,9 @@ interface Turn {
   last: Promise<unknown>;
 }
 
-/** Somebody else has the step by now, or its incident is gone. */
-export class LeaseLost extends Error {}
-
-function leaseFrom({ config }: Pick<Context, "config">, at: Date): Date {
-  return after(at, config.pluginTimeout + marginSeconds);
-}
-
-/** Due now, and with nobody: in any state but Done. */
-export function isDue(at: Date): SQL | undefined {
-  return and(ne(flowStep.state, "Done"), isFree(at));
-}
-
-/**
- * As `isDue`, of one incident. A state that is not Done would have PostgreSQL walk all such steps of all incidents, which
- * it believes to be none: `finished_at` says the same and is in no index.
- */
-function isDueOfOne(at: Date): SQL | undefined {
-  return and(isNull(flowStep.finishedAt), isFree(at));
-}
-
-function isFree(at: Date): SQL | undefined {
-  return and(lte(flowStep.dueAt, at), or(isNull(flowStep.leaseUntil), lte(flowStep.leaseUntil, at)));
+/** Due, of any incident: as the index of what is due has it. */
+export function isStepDue(at: Date): SQL | undefined {
+  return and(ne(flowStep.state, "Done"), isDue(flowStep, at));
 }
 
 const other = alias(flowStep, "other");
@@ -79,31 +70,23 @@ function notBesideItsOther(at: Date): SQL {
     where ${other.incidentId} = ${flowStep.incidentId} and ${other.step} = ${its} and ${or(running, first)})`;
 }
 
-/** Takes all steps of the incident that are due. What another one is just taking stays with them. */
-export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
-  const { db, clock } = context;
-  const at = clock.now();
-  const leaseUntil = leaseFrom(context, at);
-  const due = db
-    .select({ step: flowStep.step })
-    .from(flowStep)
-    .where(and(eq(flowStep.incidentId, incidentId), isDueOfOne(at), notBesideItsOther(at)))
-    .orderBy(asc(flowStep.step))
-    .for("update", { skipLocked: true });
-  const claimed = await db
-    .update(flowStep)
-    .set({ state: "Running", leaseUntil, dueAt: leaseUntil, attempts: sql`${flowStep.attempts} + 1` })
-    .where(and(eq(flowStep.incidentId, incidentId), isDueOfOne(at), sql`${flowStep.step} in ${due}`))
-    .returning({ step: flowStep.step, attempts: flowStep.attempts, error: flowStep.error })
-    .prepare("claim_due")
-    .execute();
-  const turn = { last: Promise.resolve() };
-  return claimed.map((claim) => ({ incidentId, leaseUntil, turn, ...claim }));
-}
+/** Of an incident, far more than there are. */
+const mostSteps = 1000;
 
-/** It has our lease, so it is Running: to say so would lead PostgreSQL astray (see `isDueOfOne`). */
-const isOurs = ({ incidentId, step, leaseUntil }: Claim) =>
-  and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step), eq(flowStep.leaseUntil, leaseUntil));
+/**
+ * Claims all steps of the incident that are due. It does not say `isStepDue`: a state that is not Done would have
+ * PostgreSQL walk all such steps of all incidents, which it believes to be none.
+ */
+export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
+  const among = and(eq(flowStep.incidentId, incidentId), notBesideItsOther(context.clock.now()));
+  const claims = await claimWork(context, kind, {
+    among,
+    order: [flowStep.step],
+    limit: mostSteps,
+  });
+  const turn: Turn = { last: Promise.resolve() };
+  return claims.map((claim) => ({ ...claim, turn }));
+}
 
 /** What is done beside each other in a step writes one after the other: a longer lease is another one to `isOurs`. */
 async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
@@ -112,29 +95,9 @@ async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
   return await mine;
 }
 
-/** Nobody has set it due again since it was claimed. */
-const asClaimed = sql`${flowStep.dueAt} = ${flowStep.leaseUntil}`;
-const unlessDueAgain = (otherwise: SQL) =>
-  sql`case when ${asClaimed} then ${otherwise} else ${flowStep.dueAt} end`;
-const timestamp = (at: Date | null) => sql`${at?.toISOString() ?? null}::timestamptz`;
-
-/**
- * Makes the lease about as long as it was at first, before work that may take as long.
- * @throws LeaseLost where it has to ask: a lease that is as good as new is still ours
- */
+/** @throws LeaseLost */
 export async function renew(context: Context, claim: Claim): Promise<void> {
-  await inTurn(claim, async () => {
-    const leaseUntil = leaseFrom(context, context.clock.now());
-    if (leaseUntil <= after(claim.leaseUntil, spentSeconds)) return;
-    const dueAt = unlessDueAgain(timestamp(leaseUntil));
-    const [ours] = await context.db
-      .update(flowStep)
-      .set({ leaseUntil, dueAt })
-      .where(isOurs(claim))
-      .returning({ step: flowStep.step });
-    if (!ours) throw new LeaseLost();
-    claim.leaseUntil = leaseUntil;
-  });
+  await inTurn(claim, () => renewLease(context, kind, claim));
 }
 
 /**
@@ -147,8 +110,7 @@ export async function writeAs<T>(
   work: (tx: Transaction) => Promise<T>,
 ): Promise<T> {
   return await withIncident(context, claim, async (tx) => {
-    const [ours] = await tx.select({ step: flowStep.step }).from(flowStep).where(isOurs(claim)).for("update");
-    if (!ours) throw new LeaseLost();
+    await holdClaim(tx, kind, claim);
     return await work(tx);
   });
 }
@@ -173,69 +135,33 @@ async function withIncident<T>(
 /** Ends a step that has done its work; `done` says on the timeline what that was. @throws LeaseLost */
 export async function finish(context: Context, claim: Claim, done: string | undefined): Promise<void> {
   const at = context.clock.now();
-  await end(
-    context,
-    claim,
-    {
-      state: sql`case when ${asClaimed} then 'Done' else 'Pending' end`,
-      attempts: sql`case when ${asClaimed} then ${flowStep.attempts} else 0 end`,
-      finishedAt: sql`case when ${asClaimed} then ${timestamp(at)} end`,
-      dueAt: sql`case when not ${asClaimed} then ${flowStep.dueAt} end`,
-      error: null,
-    },
-    done === undefined ? undefined : { at, kind: "step.done", description: done },
-  );
-}
-
-/**
- * Ends a step that could not do its work; the same reason as the last time is not told again. One that would fail each
- * time (`permanent`) waits for a person to ask for it.
- *
- * @throws LeaseLost
- */
-export async function fail(
-  context: Context,
-  claim: Claim,
-  error: string,
-  { permanent = false }: { permanent?: boolean } = {},
-): Promise<void> {
-  const at = context.clock.now();
-  const dueAt = unlessDueAgain(timestamp(permanent ? null : dueAgain(at, claim.attempts)));
-  const told = { at, kind: "step.failed" as const, description: error };
-  await end(context, claim, { state: "Failed", error, dueAt }, error === claim.error ? undefined : told);
-}
-
-async function end(
-  context: Context,
-  claim: Claim,
-  set: PgUpdateSetSource<typeof flowStep>,
-  told: Pick<TimelineEvent, "at" | "kind" | "description"> | undefined,
-): Promise<void> {
-  const { incidentId, step } = claim;
   await withIncident(context, claim, async (tx) => {
-    const [ours] = await tx
-      .update(flowStep)
-      .set({ ...set, leaseUntil: null })
-      .where(isOurs(claim))
-      .returning({ step: flowStep.step });
-    if (!ours) throw new LeaseLost();
-    if (told)
-      await tell(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
+    await finishWork(tx, kind, claim, at);
+    if (done !== undefined) await tellOf(tx, claim, { at, kind: "step.done", description: done });
   });
 }
 
-/**
- * Ends a step that was cut short by ourselves, as though it had not been begun: it is due in so many seconds.
- * @throws LeaseLost
- */
-export async function giveBack(context: Context, claim: Claim, seconds = 0): Promise<void> {
-  const dueAt = unlessDueAgain(timestamp(after(context.clock.now(), seconds)));
-  const [ours] = await context.db
-    .update(flowStep)
-    .set({ state: "Pending", leaseUntil: null, dueAt, attempts: claim.attempts - 1 })
-    .where(isOurs(claim))
-    .returning({ step: flowStep.step });
-  if (!ours) throw new LeaseLost();
+/** Ends a step that could not do its work; the same reason as the last time is not told again. @throws LeaseLost */
+export async function fail(context: Context, claim: Claim, failure: Failure): Promise<void> {
+  const at = context.clock.now();
+  await withIncident(context, claim, async (tx) => {
+    await failWork(tx, kind, claim, at, failure);
+    if (failure.reason !== claim.error)
+      await tellOf(tx, claim, { at, kind: "step.failed", description: failure.reason });
+  });
+}
+
+async function tellOf(
+  tx: Transaction,
+  { incidentId, step }: Claim,
+  told: Pick<TimelineEvent, "at" | "kind" | "description">,
+): Promise<void> {
+  await tell(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
+}
+
+/** As though it had not been begun: it is due in so many seconds. @throws LeaseLost */
+export async function giveBack({ db, clock }: Context, claim: Claim, seconds: number): Promise<void> {
+  await giveBackWork(db, kind, claim, clock.now(), seconds);
 }
 
 /** The slug of the plugin that a step is about, if it is about one. */

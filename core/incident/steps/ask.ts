@@ -20,9 +20,6 @@ export interface StepRun {
   waiting: ReadonlySet<string>;
 }
 
-/** A step cannot do its work yet, and nothing is wrong: it is tried again soon. */
-export class Postponed extends Error {}
-
 /**
  * The work of a step. It says for the timeline what was done, if anything was.
  * @throws Unavailable in words for people, Refused where trying again is of no use, Postponed; whatever else it throws is a

@@ -1,10 +1,11 @@
 import { and, eq } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
 import { participantGroup } from "../../../drizzle/schema/index.ts";
+import { LeaseLost } from "../../outbox/work.ts";
 import type { ActivePlugin } from "../../plugin/call.ts";
 import type { ResourceFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { LeaseLost, writeAs } from "../flow/lease.ts";
+import { writeAs } from "../flow/lease.ts";
 import { recordEvent as tell } from "../timeline/event.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { peopleOf, teamsOf } from "./people.ts";

@@ -1,10 +1,11 @@
 import { asc, min } from "drizzle-orm";
 import { flowStep } from "../../../drizzle/schema/index.ts";
-import { Refused, SvcError, Unavailable } from "../../../platform/errors.ts";
+import { Unavailable } from "../../../platform/errors.ts";
+import { attemptWork, LeaseLost } from "../../outbox/work.ts";
 import type { PluginContext } from "../../plugin/context.ts";
-import { type Claim, claimDue, fail, finish, giveBack, isDue, LeaseLost, renew } from "../flow/lease.ts";
+import { type Claim, claimDue, fail, finish, giveBack, isStepDue, renew } from "../flow/lease.ts";
 import { incidentFacts } from "../incident/facts.ts";
-import { Postponed, type StepRun, type StepWork, throwFailures } from "./ask.ts";
+import { type StepRun, type StepWork, throwFailures } from "./ask.ts";
 import { findCommander } from "./commander.ts";
 import {
   archiveConversation,
@@ -26,7 +27,6 @@ export interface FlowOptions {
 /** How many incidents `runDueFlows` works on at once, so that plugins which hang for some keep no others waiting. */
 const incidentsAtOnce = 16;
 const incidentsPerRun = 200;
-const postponedSeconds = 5;
 
 /** Runs what is due of an incident, all steps beside each other. It throws nothing: a step that fails says so itself. */
 export async function runFlow(
@@ -76,7 +76,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
   );
 }
 
-/** @throws LeaseLost; and what the database says when it cannot be told how the step ended */
+/** @throws LeaseLost; and what the database says when it cannot be noted how the step ended */
 async function runStep(
   context: PluginContext,
   claim: Claim,
@@ -88,21 +88,18 @@ async function runStep(
   },
 ): Promise<void> {
   const { incidentId, step } = claim;
-  let done: string | undefined;
-  try {
+  const work = async () => {
     const incident = await facts;
-    if (!incident) return;
-    done = await workOf(step)({ ...run, context, claim, incident });
-  } catch (err) {
-    if (err instanceof LeaseLost) throw err;
-    if (run.signal.aborted) return await giveBack(context, claim);
-    if (err instanceof Postponed) return await giveBack(context, claim, postponedSeconds);
-    if (err instanceof SvcError)
-      return await fail(context, claim, err.detail, { permanent: err instanceof Refused });
-    context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours");
-    return await fail(context, claim, "svc itself failed: its log says more");
-  }
-  await finish(context, claim, done);
+    if (!incident) throw new LeaseLost();
+    return await workOf(step)({ ...run, context, claim, incident });
+  };
+  await attemptWork(claim, run.signal, work, {
+    finish: (done) => finish(context, claim, done),
+    fail: (failure) => fail(context, claim, failure),
+    giveBack: (seconds) => giveBack(context, claim, seconds),
+    onFault: (err) =>
+      context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours"),
+  });
 }
 
 /** Runs it beside what the caller does, and comes back when it is done or after that time. */
@@ -129,7 +126,7 @@ export async function runDueFlows(context: PluginContext, options: FlowOptions =
     const due = await db
       .select({ incidentId: flowStep.incidentId })
       .from(flowStep)
-      .where(isDue(clock.now()))
+      .where(isStepDue(clock.now()))
       .groupBy(flowStep.incidentId)
       .orderBy(asc(min(flowStep.dueAt)))
       .limit(incidentsPerRun);

@@ -72,7 +72,7 @@ async function undoneIn(db: Database): Promise<string[]> {
   const messages = await db.select().from(delivery).where(ne(delivery.state, "Done"));
   return [
     ...steps.map(({ incidentId, step, state, error }) => `${incidentId} ${step}: ${state} ${error ?? ""}`),
-    ...messages.map(({ key, state, lastError }) => `${key}: ${state} ${lastError ?? ""}`),
+    ...messages.map(({ key, state, error }) => `${key}: ${state} ${error ?? ""}`),
   ];
 }
 

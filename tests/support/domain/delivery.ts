@@ -1,11 +1,12 @@
-import { eq, sql } from "drizzle-orm";
+import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
 import { readConfig } from "../../../core/config.ts";
 import {
   type Attempt,
   type AttemptContext,
   attemptDelivery,
 } from "../../../core/incident/delivery/attempt.ts";
-import { deliver, type Outgoing } from "../../../core/outbox/deliver.ts";
+import { type DeliveryClaim, deliver, deliveries, type Outgoing } from "../../../core/outbox/deliver.ts";
+import { claimWork } from "../../../core/outbox/work.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import type { Fault } from "../../../core/schedule/runs.ts";
 import { type Database, openDatabase } from "../../../drizzle/client.ts";
@@ -41,8 +42,9 @@ export interface Outbox {
     overrides?: Partial<TaskContext>,
   ): Promise<{ result: Awaited<ReturnType<ScheduledTask["run"]>>; faults: string[] }>;
   all(): Promise<(typeof schema.delivery.$inferSelect)[]>;
-  jobs(): Promise<{ id: string; name: string; state: string; start_after: string }[]>;
-  /** Takes all messages out, and their jobs. */
+  /** Claims all that wait, as a worker does when their pauses are over, in the order of their keys. */
+  claim(): Promise<DeliveryClaim[]>;
+  /** Takes all messages out. */
   empty(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -66,12 +68,8 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
       return { result, faults: faults.map(({ item, reason }) => `${item}: ${reason}`) };
     },
     all: () => db.select().from(schema.delivery).orderBy(schema.delivery.key),
-    jobs: async () => [
-      ...(await db.execute<{ id: string; name: string; state: string; start_after: string }>(
-        sql`select id, name, state, start_after from pgboss.job order by created_on, id`,
-      )),
-    ],
-    empty: async () => void (await db.execute(sql`truncate delivery; truncate pgboss.job`)),
+    claim: () => claimAll({ db, clock, config }),
+    empty: async () => void (await db.execute(sql`truncate delivery`)),
     [Symbol.asyncDispose]: async () => {
       await close();
       await database[Symbol.asyncDispose]();
@@ -80,23 +78,30 @@ export async function startOutbox(poolSize = 6): Promise<Outbox> {
   return outbox;
 }
 
-/** Tries everything that waits, each once, as a worker does. */
-export async function attemptAll(context: AttemptContext): Promise<Attempt[]> {
+/** Claims all that wait, as a worker does when their pauses are over, in the order of their keys. */
+export async function claimAll(
+  { db, clock, config }: Pick<AttemptContext, "db" | "clock" | "config">,
+  among?: SQL,
+): Promise<DeliveryClaim[]> {
   const { delivery } = schema;
-  const queued = await context.db
-    .select()
-    .from(delivery)
-    .where(eq(delivery.state, "Queued"))
-    .orderBy(delivery.key);
+  const waits = and(among, eq(delivery.state, "Queued"), isNull(delivery.leaseUntil));
+  await db.update(delivery).set({ dueAt: clock.now() }).where(waits);
+  const all = { among, order: [delivery.key], limit: 100_000 };
+  const claims = await claimWork({ db, clock, config }, deliveries, all);
+  return claims.sort((a, b) => (a.key < b.key ? -1 : 1));
+}
+
+/** Tries everything that waits, each once, as a worker does. */
+export async function attemptAll(context: AttemptContext, among?: SQL): Promise<Attempt[]> {
   const attempts: Attempt[] = [];
-  for (const { jobId } of queued) attempts.push(await attemptDelivery(context, jobId!));
+  for (const claim of await claimAll(context, among)) attempts.push(await attemptDelivery(context, claim));
   return attempts;
 }
 
 /** As though a worker had delivered everything that waits. */
 export async function endDeliveries(db: Database, finishedAt: Date): Promise<void> {
   const { delivery } = schema;
-  const done = { state: "Done" as const, jobId: null, dueAt: null, finishedAt };
+  const done = { state: "Done" as const, leaseUntil: null, dueAt: null, finishedAt };
   await db.update(delivery).set(done).where(eq(delivery.state, "Queued"));
 }
 

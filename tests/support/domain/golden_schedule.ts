@@ -1,8 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { asc, eq, gt, isNotNull } from "drizzle-orm";
+import { asc, eq, gt } from "drizzle-orm";
 import { attemptDelivery } from "../../../core/incident/delivery/attempt.ts";
+import { deliveries } from "../../../core/outbox/deliver.ts";
+import { claimWork } from "../../../core/outbox/work.ts";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import { claimDue } from "../../../core/schedule/claims.ts";
 import type { Database } from "../../../drizzle/client.ts";
@@ -179,15 +181,12 @@ async function messages({ context: { db } }: PluginTest, seen: Set<string>): Pro
 
 /** Tries what is due in the outbox. @returns what became of it */
 async function send({ context, plugins }: PluginTest): Promise<string> {
-  const queued = await context.db
-    .select({ jobId: delivery.jobId, dueAt: delivery.dueAt })
-    .from(delivery)
-    .where(isNotNull(delivery.jobId))
-    .orderBy(delivery.key);
-  const due = queued.filter(({ dueAt }) => dueAt !== null && dueAt <= context.clock.now());
+  const its = { ...context, db: context.db as Database, plugins };
+  const all = { among: undefined, order: [delivery.key], limit: 10_000 };
+  const due = await claimWork(its, deliveries, all);
   const counts = new Map<string, number>();
-  for (const { jobId } of due) {
-    const attempt = await attemptDelivery({ ...context, db: context.db as Database, plugins }, jobId!);
+  for (const claim of due.sort((a, b) => (a.key < b.key ? -1 : 1))) {
+    const attempt = await attemptDelivery(its, claim);
     counts.set(attempt, (counts.get(attempt) ?? 0) + 1);
   }
   return `sent: ${[...counts].map(([what, count]) => `${count} ${what}`).join(", ") || "nothing"}`;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { dueAgain, mostAttempts } from "./backoff.ts";
+import { dueAgain, mostAttempts } from "./work.ts";
 
 const at = new Date("2026-11-20T12:00:00Z");
 const seconds = (attempts: number) => {

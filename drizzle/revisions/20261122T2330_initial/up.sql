@@ -1,5 +1,5 @@
 -- initial
--- Revision 20261122T1900_initial, the first
+-- Revision 20261122T2330_initial, the first
 
 CREATE SEQUENCE "public"."incident_name_seq" INCREMENT BY 1 MINVALUE 1 MAXVALUE 9223372036854775807 START WITH 1 CACHE 1;
 
@@ -120,24 +120,24 @@ CREATE TABLE "delivery" (
   "incident_id" bigint NOT NULL,
   "about" jsonb NOT NULL,
   "individual_id" bigint,
+  "recipient" text,
   "plugin_slug" text NOT NULL,
   "subject" text NOT NULL,
   "text" text NOT NULL,
   "state" text DEFAULT 'Queued' NOT NULL,
-  "job_id" uuid,
-  "attempts" integer DEFAULT 0 NOT NULL,
   "queued_at" timestamp with time zone NOT NULL,
+  "attempts" integer DEFAULT 0 NOT NULL,
+  "lease_until" timestamp with time zone,
   "due_at" timestamp with time zone,
   "finished_at" timestamp with time zone,
-  "last_error" text,
-  "recipient" text,
+  "error" text,
   CONSTRAINT "delivery_state_known" CHECK (state in ('Queued', 'Done', 'Dead', 'Split')),
-  CONSTRAINT "delivery_job_of_state" CHECK ((state = 'Queued') = (job_id is not null)),
+  CONSTRAINT "delivery_lease_of_state" CHECK (state = 'Queued' or lease_until is null),
   CONSTRAINT "delivery_due_of_state" CHECK ((state = 'Queued') = (due_at is not null)),
   CONSTRAINT "delivery_finished_of_state" CHECK ((state = 'Queued') = (finished_at is null)),
   CONSTRAINT "delivery_to_one" CHECK (recipient is null or individual_id is null),
   CONSTRAINT "delivery_split_to_everyone" CHECK (state <> 'Split' or (recipient is null and individual_id is null)),
-  CONSTRAINT "delivery_dead_says_why" CHECK (state <> 'Dead' or last_error is not null)
+  CONSTRAINT "delivery_dead_says_why" CHECK (state <> 'Dead' or error is not null)
 );
 
 CREATE TABLE "document" (
@@ -639,7 +639,7 @@ CREATE INDEX "delivery_incident_idx" ON "delivery" USING btree ("incident_id");
 
 CREATE INDEX "delivery_individual_idx" ON "delivery" USING btree ("individual_id");
 
-CREATE UNIQUE INDEX "delivery_job_idx" ON "delivery" USING btree ("job_id");
+CREATE INDEX "delivery_due_idx" ON "delivery" USING btree ("plugin_slug","due_at") WHERE state = 'Queued';
 
 CREATE UNIQUE INDEX "document_resource_id_idx" ON "document" USING btree ("plugin_slug","resource_id");
 

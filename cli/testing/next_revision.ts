@@ -1,0 +1,36 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inOrder } from "../../drizzle/revision/graph.ts";
+import { checksumOf, type Revision, readRevisions } from "../../drizzle/revision/read.ts";
+import { sha256Hex } from "../../platform/secret.ts";
+import { type Finished, spawnSvc } from "./process.ts";
+
+// `svc` as a later release, with one more revision than this one has: for what takes a history of several.
+
+const ours = inOrder(await readRevisions());
+const [up, down] = ["create index team_next on team (email);\n", "drop index team_next;\n"];
+const next: Revision = {
+  ...{ id: "29991231T2359_next", parents: [ours.at(-1)!.id], up, down, checksum: checksumOf(up, down) },
+  manifest: {
+    ...{ message: "next", created_at: "2999-12-31T23:59:00.000Z", parents: [ours.at(-1)!.id] },
+    ...{ compatible: true, transactional: true, irreversible: false },
+    checksums: { up: sha256Hex(up), down: sha256Hex(down) },
+  },
+};
+const file = join(mkdtempSync(join(tmpdir(), "svc-revisions-")), "revisions.json");
+writeFileSync(file, JSON.stringify([...ours, next]));
+
+/** The revisions of that release, the head last. */
+export const ids = [...ours, next].map(({ id }) => id);
+export const head = next.id;
+
+export async function svc(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  const preload = join(import.meta.dir, "next_revision_preload.ts");
+  return await spawnSvc(args, { ...env, TEST_REVISIONS: file }, preload).finished;
+}
+
+/** `svc database ...` against one database. */
+export function on(url: string): (...args: string[]) => Promise<Finished> {
+  return (...args) => svc(["database", ...args], { SVC_DATABASE_URL: url });
+}
