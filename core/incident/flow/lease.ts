@@ -18,7 +18,7 @@ import {
   type WorkKind,
 } from "../../outbox/work.ts";
 import { lockIncident } from "../incident/lock.ts";
-import { type TimelineEvent, recordEvent as tell } from "../timeline/event.ts";
+import { recordEvent, type TimelineEvent } from "../timeline/event.ts";
 
 // Steps as a kind of durable work. What a step writes, it writes with its incident locked.
 
@@ -137,7 +137,7 @@ export async function finish(context: Context, claim: Claim, done: string | unde
   const at = context.clock.now();
   await withIncident(context, claim, async (tx) => {
     await finishWork(tx, kind, claim, at);
-    if (done !== undefined) await tellOf(tx, claim, { at, kind: "step.done", description: done });
+    if (done !== undefined) await recordEventOf(tx, claim, { at, kind: "step.done", description: done });
   });
 }
 
@@ -147,16 +147,16 @@ export async function fail(context: Context, claim: Claim, failure: Failure): Pr
   await withIncident(context, claim, async (tx) => {
     await failWork(tx, kind, claim, at, failure);
     if (failure.reason !== claim.error)
-      await tellOf(tx, claim, { at, kind: "step.failed", description: failure.reason });
+      await recordEventOf(tx, claim, { at, kind: "step.failed", description: failure.reason });
   });
 }
 
-async function tellOf(
+async function recordEventOf(
   tx: Transaction,
   { incidentId, step }: Claim,
   told: Pick<TimelineEvent, "at" | "kind" | "description">,
 ): Promise<void> {
-  await tell(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
+  await recordEvent(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
 }
 
 /** As though it had not been begun: it is due in so many seconds. @throws LeaseLost */

@@ -16,7 +16,7 @@ import { incidentFacts } from "../incident/facts.ts";
 import type { Visibility } from "../incident/incident.ts";
 import type { IncidentStatus } from "../incident/transition.ts";
 import { announceReopened } from "../message/announce.ts";
-import { type EventKind, recordEvent as tell } from "../timeline/event.ts";
+import { type EventKind, recordEvent } from "../timeline/event.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { type People, peopleOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
@@ -211,7 +211,7 @@ async function keep(
       status: statusOf(incidentId),
       visibility: visibilityOf(incidentId),
     });
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "conversation.created" },
     ...{ description: `Conversation: ${weblink ?? pluginSlug}`, data: { conversation_id: made!.id } },
   });

@@ -6,7 +6,7 @@ import type { ActivePlugin } from "../../plugin/call.ts";
 import type { ResourceFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { writeAs } from "../flow/lease.ts";
-import { recordEvent as tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { ask, keyFor, type StepRun } from "./ask.ts";
 import { peopleOf, teamsOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
@@ -66,7 +66,7 @@ async function keep(
     .insert(participantGroup)
     .values({ incidentId, pluginSlug, name, externalId, email, weblink, createdAt: at })
     .returning({ id: participantGroup.id });
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "group.created" },
     ...{ description: `Group: ${email ?? name}`, data: { participant_group_id: row!.id } },
   });

@@ -9,7 +9,7 @@ import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { writeAs } from "../flow/lease.ts";
 import { documentFacts, incidentFacts } from "../incident/facts.ts";
-import { recordEvent as tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { isTaken } from "./resource.ts";
 
@@ -158,7 +158,7 @@ async function settle(
     .where(and(eq(document.id, row.id), isNull(document.resourceId)))
     .returning({ id: document.id });
   if (!settled) return false;
-  await tell(tx, {
+  await recordEvent(tx, {
     ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.created" },
     ...{ description: `Document added: ${row.name}`, data: { document_id: row.id } },
   });

@@ -6,7 +6,7 @@ import { individualOf } from "../../catalog/person/of_actor.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
 import { planJoined } from "../flow/plan.ts";
 import { type Joining, join } from "../participant/join.ts";
-import { recordEvent as tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { keyFor, type StepRun, throwFailures } from "./ask.ts";
 import { keepEach } from "./keep.ts";
 import { parsePerson } from "./people.ts";
@@ -59,7 +59,7 @@ async function keepProposals(
   for (const { id, name, reasons } of teams) {
     const isNew = await recommend(tx, "team", id, { incidentId, pluginSlug, reasons, at });
     if (!isNew) continue;
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "team.proposed" },
       ...{ description: `Team proposed: ${name}`, data: { team_id: id } },
     });

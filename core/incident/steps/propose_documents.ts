@@ -4,7 +4,7 @@ import { document, incident } from "../../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 import { parseName, parseUrl } from "../../../platform/text.ts";
 import type { MethodAnswer } from "../../plugin/methods.ts";
-import { recordEvent as tell } from "../timeline/event.ts";
+import { recordEvent } from "../timeline/event.ts";
 import { keyFor, type StepRun } from "./ask.ts";
 import { keepEach } from "./keep.ts";
 import { recommend } from "./recommend.ts";
@@ -48,7 +48,7 @@ async function keepProposals(
   for (const [id, { words, reasons }] of documents) {
     const isNew = await recommend(tx, "document", id, { incidentId, pluginSlug, reasons, at });
     if (!isNew) continue;
-    await tell(tx, {
+    await recordEvent(tx, {
       ...{ incidentId, at, actor: "system", source: pluginSlug, kind: "document.proposed" },
       ...{ description: `Document proposed: ${words}`, data: { document_id: id } },
     });
