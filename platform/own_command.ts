@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /** Written into the single executable by scripts/build.ts: its revisions, since it has no folders to read. */
@@ -5,6 +6,11 @@ declare const SVC_REVISIONS: unknown;
 
 /** Whether there are folders to read and to write, or only what the executable was built with. */
 export const hasSourceTree = typeof SVC_REVISIONS === "undefined";
+
+/** Whether this is a clone of the source: an image has the folders that run, and not what npm starts. */
+export function isClone(root = join(import.meta.dir, "..")): boolean {
+  return hasSourceTree && existsSync(join(root, "bin/svc.mjs"));
+}
 
 /**
  * How `svc` is started again, by itself. From the source tree it is Bun with the settings that bin/svc.mjs gives it, and

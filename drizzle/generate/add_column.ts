@@ -1,5 +1,5 @@
+import { addColumn } from "./add.ts";
 import { isNotNull, primaryKeyOf, type TableChanges } from "./compare.ts";
-import { addToTable } from "./kit.ts";
 import { mentions, qualified, quote, shown } from "./names.ts";
 import { impossible, type Plan } from "./plan.ts";
 import type { Column, Table } from "./snapshot.ts";
@@ -7,7 +7,7 @@ import { isSerial } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
 /** Adds the columns that a table gets, those that are made from others last. */
-export async function addColumns(plan: Plan, changes: TableChanges): Promise<Statement[]> {
+export function addColumns(plan: Plan, changes: TableChanges): Statement[] {
   const { after: table } = changes;
   const names = Object.keys(table.columns).filter(
     (name) => changes.made.includes(name) || changes.remade.includes(name),
@@ -19,7 +19,7 @@ export async function addColumns(plan: Plan, changes: TableChanges): Promise<Sta
     // One that is made from a column whose values are gone has none either.
     const isLost = changes.made.some((name) => mentions(column.generated?.as, name));
     const isBack = plan.way === "undo" && (!hasOwnValues(column) || isLost);
-    statements.push(...(isBack ? await bringBack(plan, table, column) : await addNew(plan, table, column)));
+    statements.push(...(isBack ? bringBack(plan, table, column) : addNew(table, column)));
   }
   return statements;
 }
@@ -32,7 +32,7 @@ function hasOwnValues(column: Column): boolean {
   return isRandom || column.generated !== undefined || column.identity !== undefined || isSerial(column);
 }
 
-async function addNew(plan: Plan, table: Table, column: Column): Promise<Statement[]> {
+function addNew(table: Table, column: Column): Statement[] {
   const place = shown(table);
   const look: string[] = [];
   if (!hasOwnValues(column)) {
@@ -48,14 +48,14 @@ async function addNew(plan: Plan, table: Table, column: Column): Promise<Stateme
       look.push(`every row of ${place} gets the same ${column.name}, which has to refer to something`);
     }
   }
-  return [statement(await render(plan, table, column, isNotNull(table, column)), { look })];
+  return [statement(render(table, column, isNotNull(table, column)), { look })];
 }
 
 /**
  * A column that up dropped, whose values are gone. Rows that are there get its default, or NULL where a default would
  * break a key; NOT NULL comes back where no row is in its way, which is so in an empty table.
  */
-async function bringBack(plan: Plan, table: Table, column: Column): Promise<Statement[]> {
+function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
   const place = shown(table, column.name);
   const { name } = column;
   const primary = primaryKeyOf(table)?.columns.includes(name);
@@ -75,22 +75,22 @@ async function bringBack(plan: Plan, table: Table, column: Column): Promise<Stat
     );
   }
   const notNull = isNotNull(table, column);
-  if (!isKey && !(lacksDefault && notNull)) return [statement(await render(plan, table, column, notNull))];
+  if (!isKey && !(lacksDefault && notNull)) return [statement(render(table, column, notNull))];
 
   const { default: value, ...empty } = column;
   const alter = `ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)}`;
   const fill = notNull ? ": fill them, then SET NOT NULL" : "";
   const look = [`the values of ${place} are gone, rows that are there get NULL${fill}`];
   return [
-    statement(await render(plan, table, empty, false), { look }),
+    statement(render(table, empty, false), { look }),
     ...(value === undefined ? [] : [statement(`${alter} SET DEFAULT ${value};`)]),
     ...(notNull ? [statement(notNullIfPossible(table, name))] : []),
   ];
 }
 
-function render({ after }: Plan, table: Table, column: Column, notNull: boolean): Promise<string> {
+function render(table: Table, column: Column, notNull: boolean): string {
   // The primary key is added by itself, under its name.
-  return addToTable(after, table, { columns: { [column.name]: { ...column, primaryKey: false, notNull } } });
+  return addColumn(table, { ...column, primaryKey: false, notNull });
 }
 
 function notNullIfPossible(table: Table, name: string): string {

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { givenName, mentions, tableKey } from "./names.ts";
-import type { Column, EnumType, ForeignKey, Index, Schema, Table, View } from "./snapshot.ts";
+import type { Column, EnumType, ForeignKey, Index, PrimaryKey, Schema, Table, View } from "./snapshot.ts";
 import { isSerial, valueType } from "./types.ts";
 import { compareViews, standingOrder } from "./views.ts";
 
@@ -38,11 +38,6 @@ export interface TableChanges {
   madePolicies: string[];
   gonePrimaryKey?: PrimaryKey;
   madePrimaryKey?: PrimaryKey;
-}
-
-export interface PrimaryKey {
-  name: string;
-  columns: string[];
 }
 
 export function primaryKeyOf(table: Table): PrimaryKey | undefined {
@@ -90,7 +85,7 @@ export function compare(before: Schema, after: Schema, renamed: readonly string[
 
 export function missing<T>(from: Record<string, T>, others: Record<string, T>): T[] {
   return Object.entries(from)
-    .filter(([key]) => !(key in others))
+    .filter(([key]) => !Object.hasOwn(others, key))
     .map(([, thing]) => thing);
 }
 

@@ -1,55 +1,51 @@
+import {
+  addCheck,
+  addForeignKey,
+  addPrimaryKey,
+  addUnique,
+  createEnum,
+  createIndex,
+  createPolicy,
+  createSchema,
+  createSequence,
+  createTable,
+  createView,
+} from "./add.ts";
 import { addColumns } from "./add_column.ts";
 import { missing, type TableChanges } from "./compare.ts";
-import { additions, addToTable, nothing, withTable } from "./kit.ts";
 import { qualified, quote, shown, tableKey } from "./names.ts";
-import { impossible, type Plan } from "./plan.ts";
-import type { ForeignKey, Schema, Table } from "./snapshot.ts";
+import type { Plan } from "./plan.ts";
+import type { ForeignKey, Table } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
 
 /** Schemas, enums and sequences: what tables may stand on. */
-export async function createBases({ before, after }: Plan): Promise<Statement[]> {
-  const sqls: string[] = [];
-  for (const name of missing(after.schemas, before.schemas)) {
-    sqls.push(...(await additions(nothing(after), { ...nothing(after), schemas: { [name]: name } }, 1)));
-  }
-  for (const part of ["enums", "sequences"] as const) {
-    for (const thing of missing<Schema[typeof part][string]>(after[part], before[part])) {
-      const alone = { ...nothing(after), [part]: { [tableKey(thing)]: thing } };
-      sqls.push(...(await additions(nothing(after), alone, 1)));
-    }
-  }
-  return sqls.map((sql) => statement(sql));
+export function createBases({ before, after }: Plan): Statement[] {
+  return [
+    ...missing(after.schemas, before.schemas).map(createSchema),
+    ...missing(after.enums, before.enums).map(createEnum),
+    ...missing(after.sequences, before.sequences).map(createSequence),
+  ].map((sql) => statement(sql));
 }
 
 /** Tables with their constraints, columns, then constraints of tables that stay, indexes, foreign keys, views. */
-export async function createSteps(plan: Plan): Promise<Statement[]> {
-  const { after, changes } = plan;
-  const statements: Statement[] = [];
-  for (const table of changes.madeTables) {
-    const alone = { ...table, indexes: {}, foreignKeys: {}, policies: {}, isRLSEnabled: false };
-    const [sql] = await additions(nothing(after), withTable(after, alone), 1);
-    statements.push(statement(sql!));
-  }
-  for (const table of changes.tables) statements.push(...(await addColumns(plan, table)));
-  for (const table of changes.tables) statements.push(...(await addConstraints(plan, table)));
+export function createSteps(plan: Plan): Statement[] {
+  const { changes } = plan;
+  const statements = changes.madeTables.map((table) => statement(createTable(table)));
+  for (const table of changes.tables) statements.push(...addColumns(plan, table));
+  for (const table of changes.tables) statements.push(...addConstraints(table));
   for (const table of changes.madeTables) {
     for (const index of Object.values(table.indexes)) {
       // Of an empty table: nobody waits.
-      statements.push(statement(await addIndex(plan, table, { ...index, concurrently: false })));
+      statements.push(statement(createIndex(table, { ...index, concurrently: false })));
     }
   }
-  for (const { table, key } of changes.madeKeys) statements.push(...(await addForeignKey(plan, table, key)));
-  statements.push(...(await addPolicies(plan)));
-  for (const view of changes.madeViews) {
-    const alone = { ...nothing(after), views: { [tableKey(view)]: view } };
-    statements.push(statement((await additions(nothing(after), alone, 1))[0]!));
-  }
-  return statements;
+  for (const { table, key } of changes.madeKeys) statements.push(...foreignKeySteps(plan, table, key));
+  statements.push(...addPolicies(plan));
+  return [...statements, ...changes.madeViews.map((view) => statement(createView(view)))];
 }
 
-async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statement[]> {
+function addConstraints(changes: TableChanges): Statement[] {
   const { before, after: table } = changes;
-  const { after } = plan;
   const statements: Statement[] = [];
   const place = shown(table);
   // A generated column has other values than before, which nothing has held to a key yet.
@@ -57,27 +53,20 @@ async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statem
   if (changes.madePrimaryKey) {
     const { name, columns } = changes.madePrimaryKey;
     const look = [`fails while two rows of ${place} have the same ${columns.join(", ")}, or one has none`];
-    const key = `PRIMARY KEY (${columns.map(quote).join(", ")})`;
-    statements.push(
-      statement(`ALTER TABLE ${qualified(table)} ADD CONSTRAINT ${quote(name)} ${key};`, { look }),
-    );
+    statements.push(statement(addPrimaryKey(table, { name, columns }), { look }));
   }
   for (const name of changes.madeUniques) {
     const unique = table.uniqueConstraints[name]!;
     const isNew =
       JSON.stringify(before.uniqueConstraints[name]) !== JSON.stringify(unique) || isRemade(unique.columns);
     const look = isNew ? [`fails while two rows of ${place} have the same ${unique.columns.join(", ")}`] : [];
-    statements.push(
-      statement(await addToTable(after, table, { uniqueConstraints: { [name]: unique } }), { look }),
-    );
+    statements.push(statement(addUnique(table, unique), { look }));
   }
   for (const name of changes.madeChecks) {
     const check = table.checkConstraints[name]!;
     const look =
       before.checkConstraints[name]?.value === check.value ? [] : [`fails while a row of ${place} breaks it`];
-    statements.push(
-      statement(await addToTable(after, table, { checkConstraints: { [name]: check } }), { look }),
-    );
+    statements.push(statement(addCheck(table, check), { look }));
   }
   for (const index of changes.madeIndexes) {
     const isNew =
@@ -86,18 +75,14 @@ async function addConstraints(plan: Plan, changes: TableChanges): Promise<Statem
       index.isUnique && isNew ? [`fails while two rows of ${place} are the same in this index`] : [];
     // One that is only built again, because its column changed, is no longer in anyone's way.
     const concurrently = index.concurrently && !before.indexes[index.name];
-    statements.push(statement(await addIndex(plan, table, { ...index, concurrently }), { look }));
+    statements.push(statement(createIndex(table, { ...index, concurrently }), { look }));
   }
   return statements;
 }
 
-function addIndex({ after }: Plan, table: Table, index: Table["indexes"][string]): Promise<string> {
-  return addToTable(after, table, { indexes: { [index.name]: index } });
-}
-
-async function addForeignKey(plan: Plan, table: Table, key: ForeignKey): Promise<Statement[]> {
-  const { before, after, changes, way } = plan;
-  const sql = await addToTable(after, table, { foreignKeys: { [key.name]: key } });
+function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[] {
+  const { before, changes, way } = plan;
+  const sql = addForeignKey(table, key);
   const own = changes.tables.find((it) => it.after === table);
   const hasRows = own && !key.columnsFrom.some((name) => own.made.includes(name));
   if (!hasRows) return [statement(sql)];
@@ -138,7 +123,7 @@ function validateIfPossible(table: Table, name: string): string {
   ].join("\n");
 }
 
-async function addPolicies(plan: Plan): Promise<Statement[]> {
+function addPolicies(plan: Plan): Statement[] {
   const { before, after, changes } = plan;
   const statements: Statement[] = [];
   const isOn = (table: Table | undefined) =>
@@ -155,25 +140,7 @@ async function addPolicies(plan: Plan): Promise<Statement[]> {
     ...changes.tables.map((table) => ({ table: table.after, names: table.madePolicies })),
   ];
   for (const { table, names } of made) {
-    for (const name of names) {
-      statements.push(
-        statement(await addToTable(after, table, { policies: { [name]: table.policies[name]! } })),
-      );
-    }
+    for (const name of names) statements.push(statement(createPolicy(table, table.policies[name]!)));
   }
   return statements;
-}
-
-/** Roles are the server's and not the database's; policies of foreign tables cannot be followed. */
-export function refuseForeign(plan: Plan): void {
-  for (const part of ["roles", "policies"] as const) {
-    if (JSON.stringify(plan.before[part]) === JSON.stringify(plan.after[part])) continue;
-    const what =
-      part === "roles" ? "A role belongs to the server, not to this database" : "A policy on a foreign table";
-    throw impossible(
-      plan,
-      `${what} and is not written`,
-      "create it by hand, and mark it as .existing() in the schema",
-    );
-  }
 }

@@ -5,7 +5,7 @@ import { type Statement, statement } from "./write.ts";
 
 /**
  * Takes away what goes, outermost first: views, foreign keys, tables, constraints and indexes, columns. All of it by
- * name: drizzle-kit's DROP TABLE ... CASCADE would take with it what nobody has read.
+ * name: DROP TABLE ... CASCADE would take with it what nobody has read.
  */
 export function dropSteps({ changes }: Plan): Statement[] {
   return [

@@ -45,7 +45,7 @@ function addValues(had: EnumType, type: EnumType): Statement[] {
   return type.values.flatMap((value, at) => {
     if (present.includes(value)) return [];
     present.push(value);
-    // What comes before it is there by now; drizzle-kit may name a neighbour that is not.
+    // What comes before it is there by now; what follows it may not be.
     const previous = type.values[at - 1];
     const next = had.values[0];
     const place =

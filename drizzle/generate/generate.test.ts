@@ -2,11 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { generateDrizzleJson } from "drizzle-kit/api";
 import { sql as raw } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
 import { snapshotFor, tripDatabase } from "../../tests/support/database/round_trip.ts";
 import * as schema from "../schema/index.ts";
 import { generate, generateBetween } from "./index.ts";
+import { snapshotOf } from "./read_schema.ts";
+import { plainSnapshot } from "./snapshot.ts";
 
 const { trip, between } = tripDatabase();
 
@@ -25,6 +28,17 @@ describe("generate", () => {
     const second = await generate(stored, { t: t(pg.text()) });
     expect(second).toMatchObject({ changed: false, up: "", down: "" });
     expect(second.snapshot.prevId).toBe(first.snapshot.id);
+  });
+
+  test("the snapshot is the one that drizzle-kit makes", () => {
+    const { id: _, prevId: __, ...own } = plainSnapshot(snapshotOf(schema));
+    const { id: ___, prevId: ____, ...other } = generateDrizzleJson(schema);
+    expect(own).toEqual(plainSnapshot(other));
+  });
+
+  test("a thing that is exported twice is one thing", async () => {
+    const table = t(pg.text());
+    expect((await generate(undefined, { table, alias: table })).up.match(/CREATE TABLE/g)).toHaveLength(1);
   });
 
   test("a bigint for a default does not keep the snapshot from its file", async () => {
@@ -100,22 +114,31 @@ describe("what cannot be written is refused, and the message says what to do", (
     await refused(between([], [checked]), "Check t_k of table t holds $1 in place of a value");
   });
 
-  test("a default that drizzle-kit cannot write", async () => {
+  test("a default that is an object", async () => {
     const bytes = pg.customType<{ data: object }>({ dataType: () => "bytea" });
     await refused(between([], [t(bytes().default({ a: 1 }))]), "The default of t.c is an object");
   });
 
-  test("an array for a default whose elements hold quotes", async () => {
-    const array = t(pg.text().array().default(['say "so"']));
-    await refused(between([], [array]), "drizzle-kit writes the default of t.c wrongly: give it as sql`...`");
-  });
-
-  test("two indexes of one name, for which drizzle-kit prints and ends the process", async () => {
+  test("a name that is there twice", async () => {
     const twice = pg.pgTable("t", { id: id() }, (self) => [
       pg.index("x").on(self.id),
       pg.index("x").on(self.id),
     ]);
-    await refused(between([], [twice]), "duplicated index name");
+    await refused(between([], [twice]), "Table t has two indexes called x: rename one of them");
+    const indexed = (name: string) => pg.pgTable(name, { id: id() }, (self) => [pg.index("x").on(self.id)]);
+    await refused(between([], [indexed("t"), indexed("u")]), "The schema has two indexes called x");
+    const columns = pg.pgTable("t", { a: pg.text("c"), b: pg.text("c") });
+    await refused(between([], [columns]), "Table t has two columns called c");
+    await refused(between([], [t(pg.text()), t(pg.text())]), "The schema has two tables called t");
+  });
+
+  test("an index on an expression without a name", async () => {
+    const indexed = pg.pgTable("t", { id: id() }, (self) => [pg.index().on(raw`(${self.id} + 1)`)]);
+    await refused(between([], [indexed]), "An index of table t is on an expression: give it a name");
+  });
+
+  test("a policy of no table", async () => {
+    await refused(between([], [pg.pgPolicy("p")]), "Policy p stands in no table");
   });
 
   test("a role", async () => {
@@ -123,6 +146,6 @@ describe("what cannot be written is refused, and the message says what to do", (
   });
 
   test("something that is no snapshot", async () => {
-    await refused(generateBetween({ version: "6" }, {}), "This is no snapshot of drizzle-kit");
+    await refused(generateBetween({ version: "6" }, {}), "This is no snapshot of a PostgreSQL schema");
   });
 });

@@ -2,11 +2,11 @@ import { InvalidInput } from "../../platform/errors.ts";
 import { alterColumns } from "./columns.ts";
 import { compare } from "./compare.ts";
 import type { Way } from "./convert.ts";
-import { createBases, createSteps, refuseForeign } from "./create.ts";
+import { createBases, createSteps } from "./create.ts";
 import { dropEnums, dropRest, dropSteps } from "./drop.ts";
 import { beginEnums, endEnums } from "./enums.ts";
-import { snapshotOf } from "./kit.ts";
 import { Irreversible, type Plan } from "./plan.ts";
+import { snapshotOf } from "./read_schema.ts";
 import { applyRenames, impliedMoves, type Rename, reverseRenames, tablesOfRenamedColumns } from "./rename.ts";
 import { alterSequences } from "./sequences.ts";
 import { emptyLike, plainSnapshot, readSnapshot, refuseOurNames, type Snapshot } from "./snapshot.ts";
@@ -49,12 +49,12 @@ export async function generate(
   options: GenerateOptions = {},
 ): Promise<Generated> {
   const previousId = previous?.id;
-  const current = await snapshotOf(schema, typeof previousId === "string" ? previousId : undefined);
+  const current = snapshotOf(schema, typeof previousId === "string" ? previousId : undefined);
   const steps = await generateBetween(previous ?? emptyLike(current), current, options);
   return { ...steps, snapshot: plainSnapshot(current) };
 }
 
-/** The same for two snapshots of drizzle-kit. */
+/** The same for two snapshots. */
 export async function generateBetween(
   previous: Snapshot,
   current: Snapshot,
@@ -66,10 +66,10 @@ export async function generateBetween(
   const renames = [...stated, ...impliedMoves(had, has, stated)];
   applyRenames(had, has, renames);
   const suggestions = suggestRenames(compare(had, has));
-  const up = await stepsOf(previous, current, renames, "do");
+  const up = stepsOf(previous, current, renames, "do");
   const changed = up.length > 0;
   try {
-    const down = await stepsOf(current, previous, reverseRenames(renames), "undo");
+    const down = stepsOf(current, previous, reverseRenames(renames), "undo");
     return { changed, ...writeBoth(up, down), suggestions };
   } catch (error) {
     if (!(error instanceof Irreversible)) throw error;
@@ -85,30 +85,23 @@ export async function generateBetween(
 }
 
 /**
- * The steps of one direction. drizzle-kit's generateMigration on the two whole schemas would ask about renames, put
- * statements in an order that fails and leave out others. So the differences are found here and put in order, and
- * drizzle-kit writes what is made, one thing at a time; what is dropped or altered has templates of its own.
+ * The steps of one direction, in the order that PostgreSQL needs: what goes, what others stand on, what stays and changes,
+ * what comes.
  */
-async function stepsOf(
-  from: Snapshot,
-  to: Snapshot,
-  renames: readonly Rename[],
-  way: Way,
-): Promise<Statement[]> {
+function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: Way): Statement[] {
   const [before, after] = [readSnapshot(from), readSnapshot(to)];
   const renamed = applyRenames(before, after, renames);
   const plan: Plan = { before, after, changes: compare(before, after, tablesOfRenamedColumns(renames)), way };
-  refuseForeign(plan);
   return [
     ...renamed,
     ...dropSteps(plan),
-    ...(await createBases(plan)),
+    ...createBases(plan),
     ...alterSequences(before, after),
     ...beginEnums(plan),
     ...alterColumns(plan),
     ...endEnums(plan),
     ...dropEnums(plan),
-    ...(await createSteps(plan)),
+    ...createSteps(plan),
     ...dropRest(plan),
   ];
 }

@@ -50,6 +50,7 @@ const names = [
   "a.b",
   "$1",
   "\\000a",
+  "constructor",
 ];
 
 describe.each(names)("a schema in which everything is called %j", (name) => {

@@ -11,7 +11,7 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** For SQL. What is in public stands without its schema, as drizzle-kit writes it. */
+/** For SQL. What is in public stands without its schema. */
 export function qualified({ schema, name }: { schema?: string; name: string }): string {
   return schema && schema !== "public" ? `${quote(schema)}.${quote(name)}` : quote(name);
 }

@@ -131,7 +131,7 @@ export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
 
 /**
  * Gives `before` the names of `after` and returns the statements that do so in the database: tables and columns, and
- * what drizzle-kit and PostgreSQL named after them.
+ * what Drizzle and PostgreSQL named after them.
  * @throws InvalidInput `rename` when the two schemas do not bear it out
  */
 export function applyRenames(before: Schema, after: Schema, renames: readonly Rename[]): Statement[] {

@@ -4,7 +4,7 @@ import type { Column, Schema, Sequence, Table } from "./snapshot.ts";
 import { valueType } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
-/** Sequences that stay, with other options. drizzle-kit forgets NO CYCLE. */
+/** Sequences that stay, with other options. */
 export function alterSequences(before: Schema, after: Schema): Statement[] {
   return Object.entries(after.sequences).flatMap(([key, sequence]) => {
     const old = before.sequences[key];
@@ -15,13 +15,18 @@ export function alterSequences(before: Schema, after: Schema): Statement[] {
   });
 }
 
+/** What makes a column an identity, as it stands in a definition. */
+export function identityOf({ schema }: Table, identity: NonNullable<Column["identity"]>): string {
+  const name = qualified({ schema, name: identity.name });
+  const options = `sequence name ${name}${optionsOf(identity)}${identity.cycle ? " CYCLE" : ""}`;
+  return `GENERATED ${kindOf(identity)} AS IDENTITY (${options})`;
+}
+
 export function addIdentity(table: Table, column: Column): Statement[] {
   const { identity } = column;
   if (!identity) return [];
-  const name = qualified({ schema: table.schema, name: identity.name });
-  const options = `sequence name ${name}${optionsOf(identity)}${identity.cycle ? " CYCLE" : ""}`;
   return [
-    statement(`${alter(table, column)} ADD GENERATED ${kindOf(identity)} AS IDENTITY (${options});`),
+    statement(`${alter(table, column)} ADD ${identityOf(table, identity)};`),
     continueSequence(table, column, identity),
   ];
 }
@@ -79,7 +84,7 @@ const alter = (table: Table, column: Column) =>
 
 const kindOf = ({ type }: { type: string }) => (type === "always" ? "ALWAYS" : "BY DEFAULT");
 
-/** Rows may hold numbers already; drizzle-kit lets the sequence give them out a second time. */
+/** Rows may hold numbers already, which the sequence is not to give out a second time. */
 function continueSequence(
   table: Table,
   column: Column,
@@ -108,7 +113,7 @@ function optionList({ increment, minValue, maxValue, startWith, cache }: Sequenc
   ];
 }
 
-const optionsOf = (sequence: Sequence) =>
+export const optionsOf = (sequence: Sequence) =>
   optionList(sequence)
     .map((option) => ` ${option}`)
     .join("");

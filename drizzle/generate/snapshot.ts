@@ -1,7 +1,7 @@
 import { InvalidInput } from "../../platform/errors.ts";
-import { literal, withoutStrings } from "./names.ts";
+import { withoutStrings } from "./names.ts";
 
-/** drizzle-kit's snapshot of a PostgreSQL schema, version 7, as it lies in a revision's snapshot.json. */
+/** A schema as drizzle-kit describes one, version 7, as it lies in a revision's snapshot.json. */
 export type Snapshot = Record<string, unknown>;
 
 /** The same with the parts that this folder reads and writes. Tables have the key `schema.name`. */
@@ -12,9 +12,6 @@ export interface Schema {
   schemas: Record<string, string>;
   sequences: Record<string, Sequence>;
   views: Record<string, View>;
-  /** Policies on tables that are not in this schema. */
-  policies: Record<string, Policy>;
-  roles: Record<string, unknown>;
   [other: string]: unknown;
 }
 
@@ -25,7 +22,7 @@ export interface Table {
   columns: Record<string, Column>;
   indexes: Record<string, Index>;
   foreignKeys: Record<string, ForeignKey>;
-  compositePrimaryKeys: Record<string, { name: string; columns: string[] }>;
+  compositePrimaryKeys: Record<string, PrimaryKey>;
   uniqueConstraints: Record<string, Unique>;
   policies: Record<string, Policy>;
   checkConstraints: Record<string, { name: string; value: string }>;
@@ -95,38 +92,46 @@ export interface View {
   definition?: string;
   materialized: boolean;
   isExisting: boolean;
-  [option: string]: unknown;
+  with?: Record<string, unknown>;
+  withNoData?: boolean;
+  tablespace?: string;
+  using?: string;
 }
 
 export interface Policy {
   name: string;
+  as: string;
+  for: string;
+  /** Roles. */
+  to: string[];
   using?: string;
   withCheck?: string;
-  on?: string;
-  [option: string]: unknown;
 }
 
-const parts = ["tables", "enums", "schemas", "sequences", "views", "policies", "roles"] as const;
+export interface PrimaryKey {
+  name: string;
+  columns: string[];
+}
+
+const parts = ["tables", "enums", "schemas", "sequences", "views"] as const;
 
 /** A schema that has nothing, of the same make as `like`. */
 export function emptyLike(like: Snapshot): Snapshot {
   return { ...like, ...Object.fromEntries(parts.map((part) => [part, {}])) };
 }
 
-/** The snapshot as JSON holds it: drizzle-kit leaves `undefined` and bigint in it, which a file cannot. */
+/** The snapshot as its file holds it, without what is undefined. */
 export function plainSnapshot(snapshot: Snapshot): Snapshot {
-  return JSON.parse(
-    JSON.stringify(snapshot, (_, value) => (typeof value === "bigint" ? String(value) : value)),
-  );
+  return JSON.parse(JSON.stringify(snapshot));
 }
 
 /**
- * A copy to work on, mended where drizzle-kit writes what PostgreSQL would refuse.
- * @throws InvalidInput for what cannot be mended
+ * A copy to work on.
+ * @throws InvalidInput for what is no snapshot, and for SQL that lacks a value
  */
 export function readSnapshot(snapshot: Snapshot): Schema {
   if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
-    throw new InvalidInput("snapshot", "This is no snapshot of drizzle-kit for PostgreSQL, version 7");
+    throw new InvalidInput("snapshot", "This is no snapshot of a PostgreSQL schema, version 7");
   }
   const schema = plainSnapshot({ ...emptyLike(snapshot), ...snapshot }) as Schema;
   for (const table of Object.values(schema.tables)) readTable(table);
@@ -160,8 +165,8 @@ function readTable(table: Table): void {
   table.isRLSEnabled ??= false;
   const refuse = (what: string, text?: string) => refuseParameters(`${what} of table ${table.name}`, text);
   for (const column of Object.values(table.columns)) {
-    column.default = defaultOf(table, column);
-    if (column.default === undefined) delete column.default;
+    // A number or a boolean is written as it is.
+    if (column.default !== undefined) column.default = String(column.default);
     refuse(`The default of column ${column.name}`, column.default);
     refuse(`Column ${column.name}`, column.generated?.as);
   }
@@ -190,30 +195,4 @@ function refuseParameters(what: string, text: string | undefined): void {
     "schema",
     `${what} holds ${parameter} in place of a value: write the value into the sql template itself, or by sql.raw()`,
   );
-}
-
-function defaultOf(table: Table, column: Column): string | undefined {
-  const value: unknown = column.default;
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === "object") {
-    throw new InvalidInput(
-      "schema",
-      `The default of ${table.name}.${column.name} is an object that drizzle-kit cannot write: give it as sql\`...\``,
-    );
-  }
-  const text = String(value);
-  // drizzle-kit leaves the quotes in JSON and in arrays as they are: '{"a":"it's"}'::jsonb
-  const [, inner, cast] = text.match(/^'([[{"][\s\S]*[\]}"])'(::jsonb?)?$/) ?? [];
-  // Elements in double quotes that hold some themselves; which they are, nobody can tell any more.
-  const isTorn = inner?.replace(/"(?:[^"\\]|\\.)*"(?=[,}])/g, "").includes('"');
-  if (/\]$/.test(column.type) && inner?.startsWith("{") && isTorn) {
-    throw new InvalidInput(
-      "schema",
-      `drizzle-kit writes the default of ${table.name}.${column.name} wrongly: give it as sql\`...\``,
-    );
-  }
-  const isPacked = /^jsonb?$|\[\d*\]$/.test(column.type);
-  const isOneString = inner !== undefined && !/'\s*(\|\||::)/.test(inner);
-  if (!isPacked || !isOneString || !inner.replaceAll("''", "").includes("'")) return text;
-  return `${literal(inner)}${cast ?? ""}`;
 }

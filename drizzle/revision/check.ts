@@ -21,7 +21,7 @@ export interface Finding {
 
 /**
  * Whether revisions can be run, have one head, and, with `tables`, lead to what drizzle/schema says. Asks no database.
- * @throws SvcError where `tables` cannot be compared, since there is no drizzle-kit
+ * @throws SvcError where `tables` cannot be compared, since this is no clone
  */
 export async function checkRevisions({ tables }: { tables: boolean }): Promise<Finding[]> {
   const revisions = await readRevisions();

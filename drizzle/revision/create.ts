@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
-import { hasSourceTree } from "../../platform/own_command.ts";
+import { hasSourceTree, isClone } from "../../platform/own_command.ts";
 import { findRevision, headsOf } from "./graph.ts";
 import { describeLosses } from "./loss.ts";
 import { mergeSnapshots, tryOrders } from "./merge.ts";
@@ -113,7 +113,7 @@ export async function mergeHeads(options: {
   unchecked?: boolean;
 }): Promise<Created | undefined> {
   const { now, directory = revisionsDirectory, url, unchecked = false } = options;
-  assertSourceTree();
+  assertClone();
   const revisions = await readRevisionsFrom(directory);
   const heads = headsOf(revisions);
   const meant = new Set((options.heads ?? heads).map((name) => findRevision(revisions, name).id));
@@ -157,9 +157,8 @@ function checkMessage(message: string): string {
   return message;
 }
 
-/** Both need the source: drizzle-kit is no part of a release. */
 async function generator() {
-  assertSourceTree();
+  assertClone();
   return import("../generate/index.ts");
 }
 
@@ -167,13 +166,13 @@ async function sourceSchema(): Promise<Record<string, unknown>> {
   return import("../schema/index.ts");
 }
 
-function assertSourceTree(): void {
-  if (!hasSourceTree) {
-    throw new SvcError(
-      "configuration",
-      "Revisions are written in a clone of the source: this is the executable",
-    );
-  }
+/** What is written elsewhere would not come into a release. */
+function assertClone(): void {
+  if (isClone()) return;
+  throw new SvcError(
+    "configuration",
+    `Revisions are written in a clone of the source: this is ${hasSourceTree ? "an image" : "the executable"}`,
+  );
 }
 
 function shown(folder: string): string {

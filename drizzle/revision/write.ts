@@ -8,7 +8,7 @@ import { isAdditive } from "./additive.ts";
 import { readMarks } from "./marks.ts";
 import type { Manifest } from "./read.ts";
 
-/** drizzle-kit's own picture of a schema: snapshot.json of a head, snapshot.json.gz of others. */
+/** A schema as drizzle-kit describes one: snapshot.json of a head, snapshot.json.gz of others. */
 export type Snapshot = Record<string, unknown>;
 
 export interface NewRevision {

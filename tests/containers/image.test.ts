@@ -113,9 +113,7 @@ test("without a configuration the server says what is missing, at once", async (
 test("what needs a clone says so in one line", async () => {
   const { code, stderr } = await say(["docker", ...strict, testImage, "svc", "database", "check"]);
   expect(code).toBe(1);
-  expect(stderr).toBe(
-    "svc: Revisions are written in a clone of the source: drizzle-kit is not installed here\n",
-  );
+  expect(stderr).toBe("svc: Revisions are written in a clone of the source: this is an image\n");
 });
 
 test("says what it is, and how it is asked whether it is well", async () => {

@@ -15,13 +15,13 @@ export default defineCommand({
     "For CI: exits 1 when drizzle/schema has changes that no revision makes, when there are several heads, or when a revision cannot be run. With --drift also when somebody changed the database by hand; where there is no clone, for that alone.",
   ],
   async run({ drift, json }, io) {
-    const [{ checkRevisions, findDrift }, { hasKit }, { Conflict }] = await Promise.all([
+    const [{ checkRevisions, findDrift }, { isClone }, { Conflict }] = await Promise.all([
       import("../../../drizzle/revision/check.ts"),
-      import("../../../drizzle/generate/kit.ts"),
+      import("../../../platform/own_command.ts"),
       import("../../../platform/errors.ts"),
     ]);
     // In an image, the question is about the database alone.
-    const tables = !drift || hasKit();
+    const tables = !drift || isClone();
     const findings = await checkRevisions({ tables });
     if (drift) {
       const lines = await findDrift(await databaseUrl(io));

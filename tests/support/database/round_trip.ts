@@ -7,8 +7,8 @@ import {
   type Snapshot,
   type Steps,
 } from "../../../drizzle/generate/index.ts";
-import { snapshotOf } from "../../../drizzle/generate/kit.ts";
 import { shown } from "../../../drizzle/generate/names.ts";
+import { snapshotOf } from "../../../drizzle/generate/read_schema.ts";
 import { emptyLike } from "../../../drizzle/generate/snapshot.ts";
 import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
 import { checkStatements, readMarks } from "../../../drizzle/revision/marks.ts";
@@ -23,7 +23,7 @@ export interface RoundTrip extends Steps {
 }
 
 /** The snapshot of some tables, as if they were the module drizzle/schema. */
-export function snapshotFor(...things: unknown[]): Promise<Snapshot> {
+export async function snapshotFor(...things: unknown[]): Promise<Snapshot> {
   return snapshotOf(Object.fromEntries(things.map((thing, at) => [`thing${at}`, thing])));
 }
 
