@@ -138,6 +138,12 @@ test("no folder of core or drizzle imports another in a circle, not even a type"
   expect(circle(imports.filter(({ from }) => /^(core|drizzle)\//.test(from)))).toBeUndefined();
 });
 
+test("every program gets its plugins and its telemetry from core/open.ts", () => {
+  const opening = ["core/plugin/open.ts", "platform/telemetry/telemetry.ts"];
+  const importers = imports.filter(({ to, type }) => opening.includes(to) && !type).map(({ from }) => from);
+  expect([...new Set(importers)]).toEqual(["core/open.ts"]);
+});
+
 test("a circle is found, however long", () => {
   const hops = ["a", "b", "c"].map((name, at, all) => ({
     from: `core/${name}/x.ts`,
