@@ -71,7 +71,7 @@ export function describeRevision(entry: HistoryEntry): string {
     ["Written", entry.createdAt || "unknown"],
     ["Applied", entry.appliedAt === undefined ? undefined : appliedText(entry)],
     ["Compatible", entry.compatible ? "yes: the release before it works on it" : "no"],
-    ["Transaction", entry.transactional ? undefined : "none: one statement that allows none"],
+    ["Transaction", entry.transactional ? undefined : "none: its statements allow none"],
     ["Way back", entry.irreversible ? "none" : undefined],
     ["SQL", entry.edited ? "edited since it was generated" : undefined],
     ["Known", entry.unknown ? "to the database only" : undefined],

@@ -4,7 +4,7 @@ import { errorCode, isPostgresError } from "../database_error.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
-import { checkStatements, readMarks } from "./marks.ts";
+import { checkStatements, concurrentIndex, isResumable, readMarks } from "./marks.ts";
 import { composeMessage, type Message, send } from "./message.ts";
 import type { Revision } from "./read.ts";
 import { splitStatements, wordsOf } from "./statements.ts";
@@ -30,7 +30,7 @@ const attempts = 8;
 const guide = 'docs/release.md, "If the upgrade fails"';
 
 /**
- * Applies one revision and records it: in one transaction, or, where its statement allows none, by a row that says
+ * Applies one revision and records it: in one transaction, or, where its statements allow none, by a row that says
  * `applying` before and `applied` after.
  *
  * @throws SvcError naming revision, line, statement, PostgreSQL's reason and the next step; nothing of the revision stays
@@ -232,8 +232,8 @@ async function guardAlone(sql: Sql, { text, command }: Step, { allowDataLoss }: 
 }
 
 /**
- * Runs a statement that allows no transaction; `undo` takes back what was recorded before it, and is called where
- * PostgreSQL has refused the statement.
+ * Runs the statements of a step that allows no transaction, one after another; `undo` takes back what was recorded before
+ * them, and is called where PostgreSQL has refused the first.
  */
 async function runAlone(
   sql: Sql,
@@ -242,64 +242,49 @@ async function runAlone(
   undo: () => Promise<void>,
   again = false,
 ): Promise<void> {
-  const [statement] = splitStatements(text);
-  if (!statement) return;
-  const words = wordsOf(statement.text);
   // PostgreSQL's own waiting is meant here: CREATE INDEX CONCURRENTLY waits for others, and nobody for it.
   await sql.unsafe(`${settings}set lock_timeout = 0`);
+  let done = 0;
   try {
-    const index = concurrentIndex(words);
-    if (index) {
-      const state = await indexState(sql, index);
-      if (state === "invalid" && words[0] === "CREATE") await sql.unsafe(`drop index concurrently ${index}`);
-      // Done by the run that was interrupted before it could note so.
-      if (again && state === (words[0] === "CREATE" ? "valid" : "missing")) return;
+    for (const statement of splitStatements(text)) {
+      try {
+        await runOneAlone(sql, statement.text, again);
+        done += 1;
+      } catch (error) {
+        const isUndone = done === 0 && hadNoEffect(error, text);
+        if (isUndone) await undo();
+        const doubt = isResumable(text)
+          ? `${done === 0 ? "" : "The statements before it took effect. Correct the cause, then: "}${command} goes on where it stopped`
+          : `See whether the statement took effect, then: svc database repair ${id} --applied (or --not-applied)`;
+        const position = Number((error as { position?: string }).position);
+        const offset = position > 0 ? [...statement.text].slice(0, position - 1).join("").length : undefined;
+        throw explainFailure(error, {
+          ...{ what, text, statement, next: isUndone ? undone : doubt },
+          ...(offset === undefined ? {} : { offset: statement.offset + offset }),
+        });
+      }
     }
-    await sql.unsafe(statement.text);
-  } catch (error) {
-    const isUndone = hadNoEffect(error, text);
-    if (isUndone) await undo();
-    const doubt = isRepeatable(text)
-      ? `${command} goes on where it stopped`
-      : `See whether the statement took effect, then: svc database repair ${id} --applied (or --not-applied)`;
-    const position = Number((error as { position?: string }).position);
-    const offset = position > 0 ? [...statement.text].slice(0, position - 1).join("").length : undefined;
-    throw explainFailure(error, {
-      ...{ what, text, statement, next: isUndone ? undone : doubt },
-      ...(offset === undefined ? {} : { offset: statement.offset + offset }),
-    });
   } finally {
     await sql.unsafe("set lock_timeout = '5s'").catch(() => {});
   }
+}
+
+/** `again`: an earlier run may have done it, and died before it could note so. */
+async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise<void> {
+  const words = wordsOf(statement);
+  const index = concurrentIndex(words);
+  if (index) {
+    const state = await indexState(sql, index);
+    if (state === "invalid" && words[0] === "CREATE") await sql.unsafe(`drop index concurrently ${index}`);
+    if (again && state === (words[0] === "CREATE" ? "valid" : "missing")) return;
+  }
+  await sql.unsafe(statement);
 }
 
 /** Whether PostgreSQL itself has refused a statement, and so undone it; what a CALL or DO has committed stays. */
 function hadNoEffect(error: unknown, text: string): boolean {
   if (!isPostgresError(error) || /^(57P|08|XX)/.test(error.code)) return false;
   return !["CALL", "DO"].includes(wordsOf(text)[0] ?? "");
-}
-
-/** Whether a statement that was interrupted may simply be run again. */
-function isRepeatable(text: string): boolean {
-  const [statement] = splitStatements(text);
-  if (!statement) return true;
-  const words = wordsOf(statement.text);
-  if (concurrentIndex(words)) return true;
-  if (["REINDEX", "VACUUM", "ANALYZE", "CLUSTER"].includes(words[0] ?? "")) return true;
-  return words.includes("EXISTS") && words.includes("IF");
-}
-
-/** The name, as written, of the index that `CREATE | DROP INDEX CONCURRENTLY` is about. */
-function concurrentIndex(words: readonly string[]): string | undefined {
-  const at = words.indexOf("INDEX");
-  if (at < 1 || at > 2 || words[at + 1] !== "CONCURRENTLY") return undefined;
-  let from = at + 2;
-  if (words[from] === "IF") from += words[from + 1] === "NOT" ? 3 : 2;
-  let to = from + 1;
-  while (words[to] === ".") to += 2;
-  const name = words.slice(from, to);
-  // A name that is not quoted was put into capitals; PostgreSQL folds it down.
-  return name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
 }
 
 async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid" | "valid"> {
@@ -316,13 +301,13 @@ async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid"
 export async function finishInterrupted(sql: Sql, row: Applied, known: readonly Revision[]): Promise<void> {
   const revision = known.find(({ id }) => id === row.id);
   const forward = row.state === "applying";
-  if (forward && revision && revision.checksum !== row.checksum && isRepeatable(revision.up)) {
+  if (forward && revision && revision.checksum !== row.checksum && isResumable(revision.up)) {
     // Its file was corrected since: what is there now is applied as if for the first time.
     await forget(sql, row.id);
     return;
   }
   const text = forward ? revision?.up : row.down;
-  if (text === undefined || !isRepeatable(text)) {
+  if (text === undefined || !isResumable(text)) {
     throw new Conflict(
       `Revision ${row.id} was interrupted while ${row.state}. See whether its statement took effect, then: svc database repair ${row.id} --applied (or --not-applied)`,
     );

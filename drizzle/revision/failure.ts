@@ -55,7 +55,7 @@ function reasonFor(error: unknown, known: unknown): string {
     // Elsewhere a schema that is missing is `public`; here the statement names it.
     ...(known instanceof SvcError && errorCode(error) !== "3F000" ? [known.detail] : []),
     ...(errorCode(error) === "25001"
-      ? ["Begin the file with a line `-- svc: no-transaction`, and let it hold that statement alone"]
+      ? ["Begin the file with a line `-- svc: no-transaction`, and let it hold only statements of this kind"]
       : []),
   ].join(". ");
 }

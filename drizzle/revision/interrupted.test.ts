@@ -79,6 +79,57 @@ describe("a statement that allows no transaction", () => {
   });
 });
 
+describe("several statements without a transaction", () => {
+  const several = testRevision(
+    "2",
+    ["1"],
+    `-- svc: no-transaction
+create index concurrently a_one on a (id);
+create unique index concurrently a_two on a (id);
+create index concurrently a_three on a ((id + 1));`,
+    "-- svc: no-transaction\ndrop index concurrently a_three;\ndrop index concurrently a_two;\ndrop index concurrently a_one;",
+  );
+  const revisions = [table, several];
+  const names = ["a_one", "a_two", "a_three"];
+
+  test("go up and down", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions });
+    await using sql = closing(url);
+    for (const name of names) expect(await isValid(sql.client, name)).toBe(true);
+    await downgrade({ url, revisions });
+    for (const name of names) expect(await isValid(sql.client, name)).toBeUndefined();
+  });
+
+  test("go on after the last one that took effect, wherever they were interrupted", async () => {
+    await using database = await createEmptyTestDatabase();
+    const { url } = database;
+    await upgrade({ url, revisions, target: "1" });
+    await using sql = closing(url);
+    await sql.client`insert into a values (1), (1)`;
+    const failed = await upgrade({ url, revisions }).catch((error: Error) => error.message);
+    expect(failed).toContain("line 3");
+    expect(failed).toContain(
+      "The statements before it took effect. Correct the cause, then: svc database upgrade goes on where it stopped",
+    );
+    expect(await sql.client`select state from revision where id = '2'`).toEqual([
+      { state: "applying" },
+    ] as never);
+    expect(await isValid(sql.client, "a_one")).toBe(true);
+    const [before] = await sql.client`select to_regclass('a_one')::oid as oid`;
+    await sql.client`delete from a`;
+    expect(await upgrade({ url, revisions })).toMatchObject({ head: "2" });
+    for (const name of names) expect(await isValid(sql.client, name)).toBe(true);
+    // It was not made a second time.
+    expect((await sql.client`select to_regclass('a_one')::oid as oid`)[0]).toEqual(before!);
+    await sql.client`update revision set state = 'reverting' where id = '2'`;
+    await sql.client`drop index a_three`;
+    await downgrade({ url, revisions });
+    for (const name of names) expect(await isValid(sql.client, name)).toBeUndefined();
+  });
+});
+
 test("that PostgreSQL refuses had no effect: it is applied again once its file is right", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;

@@ -5,7 +5,7 @@ import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
 /**
  * What a revision's SQL says of itself, in comments of their own line:
  *
- *     -- svc: no-transaction                  this one statement cannot run in a transaction
+ *     -- svc: no-transaction                  its statements cannot run in a transaction
  *     -- svc: irreversible REASON             there is no way back
  *
  * and above the statement that is meant:
@@ -100,16 +100,19 @@ const transactionWords = new Set([
 
 /**
  * @throws SvcError `configuration` when the text holds more than it may: its own BEGIN or COMMIT would take the
- * revision out of the transaction that records it; without one there is but a single statement to fail
+ * revision out of the transaction that records it; without one, several statements have to be such as can be run again
  */
 export function checkStatements(what: string, sql: string, { transactional }: Marks): void {
   const statements = splitStatements(sql);
   if (!transactional && statements.length > 1) {
-    const count = `${statements.length} statements`;
-    throw new SvcError(
-      "configuration",
-      `${what} runs without a transaction and so may hold one statement, not ${count}`,
-    );
+    const { text } = statements.find((one) => !isResumable(one.text)) ?? {};
+    if (text !== undefined) {
+      const line = text.replace(/\s+/g, " ").trim().slice(0, 80);
+      throw new SvcError(
+        "configuration",
+        `${what} runs without a transaction: of several statements each has to be one that can be run again, and this one is not: ${line}. Give it a revision of its own`,
+      );
+    }
   }
   for (const { text } of statements) {
     const words = wordsOf(text);
@@ -127,4 +130,27 @@ export function checkStatements(what: string, sql: string, { transactional }: Ma
       );
     }
   }
+}
+
+/** Whether each statement that was interrupted, or done without a note, may simply be run again. */
+export function isResumable(sql: string): boolean {
+  return splitStatements(sql).every(({ text }) => {
+    const words = wordsOf(text);
+    if (concurrentIndex(words)) return true;
+    if (["REINDEX", "VACUUM", "ANALYZE", "CLUSTER"].includes(words[0] ?? "")) return true;
+    return words.includes("EXISTS") && words.includes("IF");
+  });
+}
+
+/** The name, as written, of the index that `CREATE | DROP INDEX CONCURRENTLY` is about. */
+export function concurrentIndex(words: readonly string[]): string | undefined {
+  const at = words.indexOf("INDEX");
+  if (at < 1 || at > 2 || words[at + 1] !== "CONCURRENTLY") return undefined;
+  let from = at + 2;
+  if (words[from] === "IF") from += words[from + 1] === "NOT" ? 3 : 2;
+  let to = from + 1;
+  while (words[to] === ".") to += 2;
+  const name = words.slice(from, to);
+  // A name that is not quoted was put into capitals; PostgreSQL folds it down.
+  return name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
 }
