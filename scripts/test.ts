@@ -28,13 +28,18 @@ const containers = "tests/containers/";
 /** In the name of all that a run has in an engine. */
 const runName = nameOfRun();
 
+/** The tests that import, however indirectly, what differs from the last commit, or from the one that is named. */
+const changedFlag = /^--changed(=.+)?$/;
+
 /**
  * `npm test`: the static checks, then every test against one PostgreSQL of its own. `npm test -- <file> ...` runs just
- * these. The last line is `N passed, N failed`; the exit code is 0 only when something passed and nothing failed.
+ * these, and `npm test -- --changed` those that a change can reach through imports. The last line is `N passed, N failed`;
+ * the exit code is 0 only when something passed and nothing failed.
  */
 async function main(args: string[]): Promise<number> {
-  const files = args.filter((arg) => arg !== "--containers");
-  const rounds = args.length === files.length ? [files] : [files, [containers]];
+  const changed = args.find((arg) => changedFlag.test(arg));
+  const files = args.filter((arg) => arg !== "--containers" && arg !== changed);
+  const rounds = args.includes("--containers") ? [files, [containers]] : [files];
   const total: Counts = { passed: 0, failed: 0 };
   const add = ({ passed, failed }: Counts) => {
     total.passed += passed;
@@ -43,9 +48,9 @@ async function main(args: string[]): Promise<number> {
   const notes: string[] = [];
   try {
     if (files.length === 0) add(await runChecks());
-    for (const round of rounds) add(await runRound(round));
+    for (const round of rounds) add(await runRound(round, changed));
   } catch (error) {
-    const optional = error instanceof NoEngineError && files.length < args.length;
+    const optional = error instanceof NoEngineError && args.includes("--containers");
     notes.push(optional ? `NOT RUN: ${error.message}` : (error as Error).message);
     if (!optional) add({ passed: 0, failed: 1 });
   }
@@ -53,15 +58,19 @@ async function main(args: string[]): Promise<number> {
     notes.push(
       "The tests of the containers were not run: they need a Docker engine (npm run test:containers)",
     );
+  if (changed !== undefined)
+    notes.push(
+      "Tests that start svc as a process reach it by no import: npm test runs all of them before you push",
+    );
   for (const note of notes) console.log(note);
   console.log(`${total.passed} passed, ${total.failed} failed`);
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
 /** Afterwards there is no more in the engine than before, and it runs no longer unless it ran before. */
-async function runRound(files: string[]): Promise<Counts> {
+async function runRound(files: string[], changed?: string): Promise<Counts> {
   ensureWhatIsNeeded(files);
-  if (!anyNames(files, /support\/containers/)) return runTests(files);
+  if (!anyNames(files, /support\/containers/)) return runTests(files, changed);
   using _engine = ensureEngine();
   using _leftovers = leftoversOf(runName);
   return await runTests(files);
@@ -108,7 +117,7 @@ function readText(path: string): string {
   return readFileSync(join(root, path), "utf8");
 }
 
-async function runTests(files: string[]): Promise<Counts> {
+async function runTests(files: string[], changed?: string): Promise<Counts> {
   const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
   const report = join(directory, "report.xml");
   const database = await startEmbeddedPostgres({
@@ -120,7 +129,8 @@ async function runTests(files: string[]): Promise<Counts> {
     const reporter = ["--reporter=junit", `--reporter-outfile=${report}`];
     const limits = [`--parallel=${workers}`, `--timeout=${patienceMilliseconds}`];
     const ignored = files.length === 0 ? [`--path-ignore-patterns=${containers}**`] : [];
-    const child = Bun.spawn([process.execPath, "test", ...limits, ...ignored, ...reporter, ...files], {
+    const chosen = changed === undefined ? files : [changed, ...files];
+    const child = Bun.spawn([process.execPath, "test", ...limits, ...ignored, ...reporter, ...chosen], {
       cwd: root,
       env: { ...process.env, SVC_TEST_DATABASE_URL: database.url, SVC_TEST_RUN: runName },
       stdio: ["ignore", "inherit", "inherit"],
