@@ -11,8 +11,9 @@ export interface Need {
   found: () => boolean;
 }
 
+/** Another run beside this one, or a machine that has just started, may be installing something: that is waited for. */
 export const aptInstall = (packages: string) =>
-  `apt-get update && apt-get install -y --no-install-recommends ${packages}`;
+  `apt-get update -o DPkg::Lock::Timeout=300 && apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends ${packages}`;
 
 /**
  * Makes sure that it is there. Root on a Debian gets it installed (a container, a CI machine); anybody else is told what
