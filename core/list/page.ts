@@ -1,11 +1,12 @@
 import { and, asc, between, desc, type Placeholder, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import { boundOf } from "../../drizzle/endless.ts";
 import { preparedQuery } from "../../drizzle/prepared_query.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 import { parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
 import { type AnyReader, anyReader, type Reader } from "../incident/visibility/visibility.ts";
-import { type Key, type KeyKind, type RankKey, readCursor, writeCursor } from "./cursor.ts";
+import { type Key, type KeyKind, type Place, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 import { literal, newestMatches } from "./newest.ts";
 
 // Terminology. A list shows the records of one table, page by page. A sort is a column to go by, forwards or (`-name`)
@@ -108,9 +109,9 @@ export function startPage<Sort extends string>(
   const direction = backwards ? desc : asc;
   const matches = q === undefined ? undefined : sql`${list.search} @@ ${words}`;
   const window = kind === "rank" ? windowOf(behind?.key) : undefined;
-  const place = Array.isArray(behind?.key) ? behind.key[0] : behind?.key;
   const next =
-    behind && sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${place}${casts[kind]}, ${behind.id})`;
+    behind &&
+    sql`(${by}, ${list.id}) ${backwards ? sql`<` : sql`>`} (${placeOf(list, by, behind)}${casts[kind]}, ${behind.id})`;
   return {
     key: kind === "rank" ? rankKey(list.id, by, window) : (by as SQL<Key>),
     within: (condition) => {
@@ -145,6 +146,15 @@ export function startPage<Sort extends string>(
 interface Window {
   newest: number;
   oldest: number;
+}
+
+/** What the key of a cursor is compared as. One that stands for several times is read again from its record. */
+function placeOf({ id }: { id: PgColumn }, by: SQL, behind: Place<string | number | RankKey>): SQL {
+  const { key } = behind;
+  if (Array.isArray(key)) return sql`${key[0]}`;
+  const bound = typeof key === "string" ? boundOf(key) : undefined;
+  if (bound === undefined) return sql`${key}`;
+  return sql`coalesce((select ${by} from ${id.table} where ${id} = ${behind.id}), ${bound})`;
 }
 
 function windowOf(key: string | number | RankKey | undefined): Window | undefined {

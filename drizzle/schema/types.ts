@@ -1,7 +1,12 @@
-import { customType, timestamp } from "drizzle-orm/pg-core";
+import { customType } from "drizzle-orm/pg-core";
+import { readInstant } from "../endless.ts";
 
 /** A point in time; PostgreSQL keeps microseconds, we write milliseconds. */
-export const instant = (name: string) => timestamp(name, { withTimezone: true, mode: "date" });
+export const instant = customType<{ data: Date; driverData: string }>({
+  dataType: () => "timestamp with time zone",
+  toDriver: (value) => value.toISOString(),
+  fromDriver: readInstant,
+});
 
 /** Raw bytes: hashes and ciphertext. */
 export const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({

@@ -1,6 +1,7 @@
 import { eq, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { readInstant } from "../../../drizzle/endless.ts";
 import { individual, rotation, rotationMember } from "../../../drizzle/schema/index.ts";
 import { keepTargets } from "../link.ts";
 
@@ -15,21 +16,21 @@ export interface Rotation {
 }
 
 /** What PostgreSQL makes of one, whose JSON knows no instant. */
-type RotationJson = Omit<Rotation, "startsAt"> & { startsAt: number };
+type RotationJson = Omit<Rotation, "startsAt"> & { startsAt: string };
 
 /** A column of a SELECT: the rotation of the service with this id. */
 export function rotationColumn(serviceId: PgColumn): SQL<Rotation | null> {
   const members = sql`select ${rotationMember.individualId} from ${rotationMember}
     where ${rotationMember.serviceId} = ${serviceId} order by ${rotationMember.position}`;
   const found = sql`select json_build_object(
-      'startsAt', extract(epoch from ${rotation.startsAt}) * 1000,
+      'startsAt', ${rotation.startsAt},
       'shiftHours', ${rotation.shiftHours},
       'members', array(${members}))
     from ${rotation} where ${rotation.serviceId} = ${serviceId}`;
   // One deeper, where drizzle leaves the columns' tables alone.
   return sql<Rotation | null>`${sql`(${found})`}`.mapWith((json: RotationJson) => ({
     ...json,
-    startsAt: new Date(json.startsAt),
+    startsAt: readInstant(json.startsAt),
   }));
 }
 

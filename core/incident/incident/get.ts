@@ -1,4 +1,5 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
+import { readInstant } from "../../../drizzle/endless.ts";
 import {
   conversation,
   document,
@@ -73,7 +74,7 @@ function proposed<T>(object: SQL, from: SQL): SQL<T> {
 }
 
 type AsJson<T, Instant extends keyof T> = Omit<T, Instant> & Record<Instant, string | null>;
-const dateOf = (instant: string | null) => (instant === null ? null : new Date(instant));
+const dateOf = (instant: string | null) => (instant === null ? null : readInstant(instant));
 
 /** What shows nothing of other incidents, whoever reads it. */
 const parts = {

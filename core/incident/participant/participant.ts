@@ -1,5 +1,6 @@
 import { and, eq, isNull, type SQL, sql } from "drizzle-orm";
 import type { Transaction } from "../../../drizzle/client.ts";
+import { readInstant } from "../../../drizzle/endless.ts";
 import {
   individual,
   participant,
@@ -52,8 +53,8 @@ const roles: SQL<HeldRole[]> = sql`(
     order by renounced_at is null desc, id desc limit ${literal(shownRoles)}
   ) as held)`.mapWith((held: RoleRow[]) =>
   held.map(({ id, role, assumed_at, renounced_at }) => ({
-    ...{ id, role, assumedAt: new Date(assumed_at) },
-    renouncedAt: renounced_at === null ? null : new Date(renounced_at),
+    ...{ id, role, assumedAt: readInstant(assumed_at) },
+    renouncedAt: renounced_at === null ? null : readInstant(renounced_at),
   })),
 );
 

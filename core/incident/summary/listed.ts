@@ -26,7 +26,8 @@ export interface Listed {
 
 /** What a summary tells of: what is Active, and what became Stable or Closed in its window. */
 function isListed({ since, until }: Window): SQL | undefined {
-  const within = (column: typeof incident.stableAt) => and(gt(column, since), lte(column, until));
+  const within = (column: typeof incident.stableAt | typeof incident.closedAt) =>
+    and(gt(column, since), lte(column, until));
   return or(eq(incident.status, "Active"), within(incident.stableAt), within(incident.closedAt));
 }
 
