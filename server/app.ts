@@ -10,10 +10,10 @@ import { flowRoutes } from "./flow/routes.ts";
 import { ReadinessCheck, watchDisk } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
 import { answerErrors } from "./http/error.ts";
-import { judgeAddress, noAddress } from "./http/host.ts";
+import { addressCheck, noAddress } from "./http/host.ts";
 import { jsonBodies, largestTextBytes } from "./http/json.ts";
 import { logRequests } from "./http/log.ts";
-import { ObservedRequests, tellRoutes } from "./http/metrics.ts";
+import { ObservedRequests, observeRoutes } from "./http/metrics.ts";
 import { optionalBodies } from "./http/no_body.ts";
 import { refuseUnknownQuery } from "./http/no_query.ts";
 import { SecurityHeaders } from "./http/security_headers.ts";
@@ -95,7 +95,7 @@ export function createApp(deps: Deps) {
     // its `server`, costs each request of every route.
     .use(security.hook())
     .use(logRequests(deps, listener, requests))
-    .use(tellRoutes(requests))
+    .use(observeRoutes(requests))
     .use(watchDisk(readiness))
     .use(answerErrors(deps, routes))
     // Before the parsers: whatever the body, a file takes none.
@@ -105,7 +105,7 @@ export function createApp(deps: Deps) {
     .use(jsonBodies)
     .use(openApi)
     .use(api);
-  const hasAddress = judgeAddress();
+  const hasAddress = addressCheck();
   // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
   app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);

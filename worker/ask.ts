@@ -1,5 +1,5 @@
 import { type ActivePlugin, callPlugin } from "../core/plugin/call.ts";
-import { shown } from "../core/plugin/mask.ts";
+import { masked } from "../core/plugin/mask.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../core/plugin/methods.ts";
 import type { TaskResult } from "../core/schedule/runs.ts";
 import { type Followed, keepRecords } from "../core/sync/keep.ts";
@@ -71,8 +71,8 @@ export async function followSources<I extends { externalId: string }, F extends 
     const kept = await transaction((tx) =>
       keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
     );
-    for (const id of kept.refused) fault(`${slug} ${shown(id)}`, "PostgreSQL refuses to keep it");
-    for (const id of kept.locked) postpone(`${slug} ${shown(id)}`, lockedReason);
+    for (const id of kept.refused) fault(`${slug} ${masked(id)}`, "PostgreSQL refuses to keep it");
+    for (const id of kept.locked) postpone(`${slug} ${masked(id)}`, lockedReason);
     return { ...kept, failed: reading.faults.length + kept.refused.length + kept.locked.length };
   };
   // At once, so that none waits for one that hangs.

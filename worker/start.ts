@@ -55,7 +55,8 @@ export async function startWorker(options: StartOptions, environment: Environmen
     // Another worker may be at work beside one that only runs a task.
     if (!eager || keep) endpoint = serveOwnMetrics(deps);
     if (eager) {
-      for (const one of works) judge(one.definition.name, await workNow(deps, one, stop.signal), report);
+      for (const one of works)
+        reportOutcome(one.definition.name, await workNow(deps, one, stop.signal), report);
       if (!keep) return;
     }
     const what = works.length === 1 ? works[0]!.definition.name : `${works.length} tasks`;
@@ -103,7 +104,11 @@ function serveOwnMetrics({ config, telemetry }: OpenWorker): MetricsEndpoint | u
 }
 
 /** @throws SvcError that says why it has failed */
-function judge(name: string, { state, result, error }: Outcome, report: (text: string) => void): void {
+function reportOutcome(
+  name: string,
+  { state, result, error }: Outcome,
+  report: (text: string) => void,
+): void {
   if (state === "Done" && result) {
     const { done, skipped, failed } = result;
     report(`${name}: ${done} done, ${skipped} skipped, ${failed} failed`);

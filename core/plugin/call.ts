@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { describeFault, framesOf, saysPermanent, shown } from "./mask.ts";
+import { describeFault, framesOf, masked, saysPermanent } from "./mask.ts";
 import {
   type MethodAnswer,
   type MethodInput,
@@ -96,11 +96,11 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     } catch (error) {
       return failure("failed", `failed: ${describeFault(error, plugin.secrets)}`, error);
     }
-    const judged = judge(schemaOf(plugin.type, method), answer);
-    if ("fault" in judged) {
-      return failure("nonsense", `answered nonsense: ${shown(judged.fault, plugin.secrets)}`);
+    const checked = checkAnswer(schemaOf(plugin.type, method), answer);
+    if ("fault" in checked) {
+      return failure("nonsense", `answered nonsense: ${masked(checked.fault, plugin.secrets)}`);
     }
-    return { ok: true, value: judged.value as MethodAnswer<T, M> };
+    return { ok: true, value: checked.value as MethodAnswer<T, M> };
   };
   try {
     const answered = () => Promise.race([attempt(), cut]);
@@ -118,7 +118,7 @@ function schemaOf(type: PluginType, method: string): TSchema {
 }
 
 /** A plain copy of the answer without what the schema does not know, or what is wrong with it. */
-function judge(schema: TSchema, answer: unknown): { value: unknown } | { fault: string } {
+function checkAnswer(schema: TSchema, answer: unknown): { value: unknown } | { fault: string } {
   if (schema.type === "void") return { value: undefined };
   try {
     // First, so that nothing changes between being checked and being used.

@@ -1,5 +1,5 @@
 import type { BuiltinDeps } from "./define.ts";
-import { shown } from "./mask.ts";
+import { masked } from "./mask.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginSource } from "./registry.ts";
 import { type Setting, settingsOf } from "./settings.ts";
@@ -42,7 +42,7 @@ export function checkPlugin(
     const value = read[key];
     if (typeof value !== "string" || value.trim() === "") faults.push(`it has no ${key}`);
     else if (value.length > limit) faults.push(`its ${key} has more than ${limit} characters`);
-    else if (shown(value, [], limit) !== value)
+    else if (masked(value, [], limit) !== value)
       faults.push(`its ${key} is not one line of printable characters`);
     else return value;
     return "";

@@ -1,6 +1,6 @@
 import type { Static, TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { shown } from "./mask.ts";
+import { masked } from "./mask.ts";
 import { type UnreadableItem, unreadableItem } from "./methods.ts";
 
 /** An item of a plugin's list that fits, without what its schema does not know; or why none can be made of it. */
@@ -16,10 +16,10 @@ export function readItem<S extends TSchema>(
   const { externalId } = Object(item) as { externalId?: unknown };
   const id = typeof externalId === "string" ? externalId : undefined;
   if (Value.Check(unreadableItem, item))
-    return { externalId: id, fault: shown((item as UnreadableItem).unreadable, secrets) };
+    return { externalId: id, fault: masked((item as UnreadableItem).unreadable, secrets) };
   const { path, message, value } = Value.Errors(schema, item).First()!;
   const field = path.slice(1).replaceAll("/", " ");
   const what =
     typeof value === "string" && value.includes("\0") ? "has a character that no text has (NUL)" : message;
-  return { externalId: id, fault: shown(field === "" ? `It is no item: ${what}` : `${field}: ${what}`) };
+  return { externalId: id, fault: masked(field === "" ? `It is no item: ${what}` : `${field}: ${what}`) };
 }

@@ -4,7 +4,7 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import { hasSourceTree } from "../../platform/own_command.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { PluginLog } from "./define.ts";
-import { describeFault, shown } from "./mask.ts";
+import { describeFault, masked } from "./mask.ts";
 import { PluginPackage } from "./package.ts";
 import type { PluginSource } from "./registry.ts";
 
@@ -66,7 +66,7 @@ export async function loadPackages(
   for (const { opened } of sources) opened?.close();
   const faults = names.flatMap((name, at) => {
     const one = loaded[at]!;
-    return "fault" in one ? [`SVC_PLUGIN_PACKAGES: ${shown(name, [], 100)}: ${one.fault}`] : [];
+    return "fault" in one ? [`SVC_PLUGIN_PACKAGES: ${masked(name, [], 100)}: ${one.fault}`] : [];
   });
   const causes = loaded.flatMap((one) => ("cause" in one && one.cause ? [one.cause] : []));
   throw new ConfigurationError(faults, { cause: causes[0] });

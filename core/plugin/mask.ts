@@ -23,7 +23,7 @@ function encoded(secret: string): string {
 const longest = 10_000;
 
 /** One line that is fit for a log and a terminal: no control or invisible characters, no secret, not endless. */
-export function shown(text: string, secrets: readonly string[] = [], limit = 300): string {
+export function masked(text: string, secrets: readonly string[] = [], limit = 300): string {
   const line = beginning(text, secrets)
     .replace(/\s+/gu, " ")
     .replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, "\uFFFD")
@@ -46,7 +46,7 @@ function beginning(text: string, secrets: readonly string[]): string {
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {
   try {
     const { detail } = Object(error) as Record<string, unknown>;
-    return shown(typeof detail === "string" && detail.trim() !== "" ? detail : kindOfFault(error), secrets);
+    return masked(typeof detail === "string" && detail.trim() !== "" ? detail : kindOfFault(error), secrets);
   } catch {
     return "unknown"; // a getter threw
   }
@@ -82,7 +82,7 @@ export function framesOf(error: unknown, secrets: readonly string[] = []): strin
       .split("\n")
       .filter((line) => /^ {4}at /.test(line))
       .slice(0, 10)
-      .map((line) => shown(line, secrets));
+      .map((line) => masked(line, secrets));
   } catch {
     return [];
   }

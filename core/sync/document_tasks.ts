@@ -10,7 +10,7 @@ import { defaultResolveBy } from "../incident/task/create.ts";
 import { individualsOf } from "../incident/task/people.ts";
 import { transition } from "../incident/task/status.ts";
 import { taskColumns } from "../incident/task/task.ts";
-import { type Change, insertTask, sameContent, tellOfTask, writeTask } from "../incident/task/write.ts";
+import { type Change, insertTask, recordTaskEvent, sameContent, writeTask } from "../incident/task/write.ts";
 import { type FoundTask, type KnownTask, type TaskStep, taskSteps } from "./task_changes.ts";
 import type { TaskNotice } from "./task_notice.ts";
 
@@ -164,7 +164,7 @@ async function take(
   const version = known.version + 1;
   if (step.kind === "delete") {
     await setDeleted(tx, known, at, at);
-    await tellOfTask(tx, "task.deleted", known, change);
+    await recordTaskEvent(tx, "task.deleted", known, change);
     return { ...known, kind: "task.deleted", taskId: known.id, version };
   }
   const next = { ...step.next, reminders: known.reminders };
@@ -174,7 +174,7 @@ async function take(
     return { ...next, kind, taskId: known.id, version };
   }
   await setDeleted(tx, known, null, at);
-  await tellOfTask(tx, "task.created", { ...known, description: next.description }, change);
+  await recordTaskEvent(tx, "task.created", { ...known, description: next.description }, change);
   if (!sameContent(known, next) || known.status !== next.status)
     await writeTask(tx, { ...known, version }, next, change);
   return { ...next, kind: "task.created", taskId: known.id, version };

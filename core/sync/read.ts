@@ -2,7 +2,7 @@ import type { TSchema } from "@sinclair/typebox";
 import { InvalidInput } from "../../platform/errors.ts";
 import { nameLength, parseText } from "../../platform/text.ts";
 import { readItem } from "../plugin/items.ts";
-import { shown } from "../plugin/mask.ts";
+import { masked } from "../plugin/mask.ts";
 import type { Fault } from "../schedule/runs.ts";
 import type { Listed } from "./difference.ts";
 
@@ -37,7 +37,7 @@ export function readItems<I extends { externalId: string }, F>(
   for (const [at, listed] of items.entries()) {
     const read = readItem(schema, listed, secrets);
     const externalId = "item" in read ? (read.item as I).externalId : read.externalId;
-    const name = externalId === undefined ? `item ${at + 1} of its list` : shown(externalId);
+    const name = externalId === undefined ? `item ${at + 1} of its list` : masked(externalId);
     const fault = (reason: string) => faults.push({ item: `${slug} ${name}`, reason });
     if (externalId === undefined) complete = false;
     else if (records.has(externalId) || unread.has(externalId)) {

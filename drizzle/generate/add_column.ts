@@ -1,6 +1,6 @@
 import { addColumn } from "./add.ts";
 import { isNotNull, primaryKeyOf, type TableChanges } from "./compare.ts";
-import { mentions, qualified, quote, shown } from "./names.ts";
+import { displayName, mentions, qualified, quote } from "./names.ts";
 import { impossible, type Plan } from "./plan.ts";
 import type { Column, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
@@ -33,7 +33,7 @@ function hasOwnValues(column: Column): boolean {
 }
 
 function addNew(table: Table, column: Column): Statement[] {
-  const place = shown(table);
+  const place = displayName(table);
   const look: string[] = [];
   if (!hasOwnValues(column)) {
     if (column.default === undefined && isNotNull(table, column)) {
@@ -56,7 +56,7 @@ function addNew(table: Table, column: Column): Statement[] {
  * break a key; NOT NULL comes back where no row is in its way, which is so in an empty table.
  */
 function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
-  const place = shown(table, column.name);
+  const place = displayName(table, column.name);
   const { name } = column;
   const primary = primaryKeyOf(table)?.columns.includes(name);
   const isKey = isAloneUnique(table, name) || isReference(table, name);

@@ -1,7 +1,7 @@
 import { enumKeyOf, isNotNull, type TableChanges } from "./compare.ts";
 import { type Conversion, convert } from "./convert.ts";
 import { removedValues } from "./enums.ts";
-import { literal, qualified, quote, shown } from "./names.ts";
+import { displayName, literal, qualified, quote } from "./names.ts";
 import { impossible, type Plan } from "./plan.ts";
 import { addIdentity, addSerial, alterIdentity, dropSerial, retypeSerial } from "./sequences.ts";
 import type { Column, EnumType } from "./snapshot.ts";
@@ -39,7 +39,7 @@ function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[]
 
   const [wasNotNull, notNull] = [isNotNull(before, old), isNotNull(after, now)];
   if (notNull && !wasNotNull) {
-    const look = [`fails while a row holds NULL in ${shown(after, name)}: fill those rows first`];
+    const look = [`fails while a row holds NULL in ${displayName(after, name)}: fill those rows first`];
     add(statement(`${alter} SET NOT NULL;`, { look }));
   }
   if (wasNotNull && !notNull) add(statement(`${alter} DROP NOT NULL;`));
@@ -52,7 +52,7 @@ function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[]
 }
 
 function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter: string): Statement {
-  const place = shown(table.after, now.name);
+  const place = displayName(table.after, now.name);
   const target = valueType(now);
   const conversion = convert(quote(now.name), parseType(old), parseType(now), target, plan.way);
   if (!conversion) {

@@ -13,7 +13,7 @@ import {
 } from "./add.ts";
 import { addColumns } from "./add_column.ts";
 import { missing, type TableChanges } from "./compare.ts";
-import { qualified, quote, shown, tableKey } from "./names.ts";
+import { displayName, qualified, quote, tableKey } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import type { ForeignKey, Table } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
@@ -47,7 +47,7 @@ export function createSteps(plan: Plan): Statement[] {
 function addConstraints(changes: TableChanges): Statement[] {
   const { before, after: table } = changes;
   const statements: Statement[] = [];
-  const place = shown(table);
+  const place = displayName(table);
   // A generated column has other values than before, which nothing has held to a key yet.
   const isRemade = (columns: readonly string[]) => columns.some((name) => changes.remade.includes(name));
   if (changes.madePrimaryKey) {
@@ -89,7 +89,7 @@ function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[]
   const targetKey = tableKey({ schema: key.schemaTo, name: key.tableTo });
   const target = changes.tables.find((it) => tableKey(it.after) === targetKey);
   const isEmptied = !target || key.columnsTo.some((name) => target.made.includes(name));
-  const [from, to] = [shown(table), shown({ schema: key.schemaTo, name: key.tableTo })];
+  const [from, to] = [displayName(table), displayName({ schema: key.schemaTo, name: key.tableTo })];
   if (way === "undo" && isEmptied) {
     // The rows that were referred to went with up.
     const look = [

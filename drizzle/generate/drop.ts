@@ -1,5 +1,5 @@
 import { type Changes, missing, type TableChanges } from "./compare.ts";
-import { qualified, quote, shown } from "./names.ts";
+import { displayName, qualified, quote } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import { type Statement, statement } from "./write.ts";
 
@@ -11,7 +11,7 @@ export function dropSteps({ changes }: Plan): Statement[] {
   return [
     ...dropOuter(changes),
     ...changes.goneTables.map((table) =>
-      statement(`DROP TABLE ${qualified(table)};`, { loss: [`table ${shown(table)}`] }),
+      statement(`DROP TABLE ${qualified(table)};`, { loss: [`table ${displayName(table)}`] }),
     ),
     ...changes.tables.flatMap((table) => {
       const place = qualified(table.after);
@@ -29,7 +29,7 @@ export function dropSteps({ changes }: Plan): Statement[] {
     ...changes.tables.flatMap((table) => {
       const drop = (name: string) => `ALTER TABLE ${qualified(table.after)} DROP COLUMN ${quote(name)};`;
       const isDerived = (name: string) => table.before.columns[name]?.generated !== undefined;
-      const loss = (name: string) => (isDerived(name) ? [] : [`column ${shown(table.after, name)}`]);
+      const loss = (name: string) => (isDerived(name) ? [] : [`column ${displayName(table.after, name)}`]);
       // First what is made from others.
       const order = [...table.gone, ...table.remade].toSorted(
         (a, b) => Number(isDerived(b)) - Number(isDerived(a)),
@@ -69,7 +69,7 @@ export function dropRest({ before, after }: Plan): Statement[] {
   return [
     ...missing(before.sequences, after.sequences).map((sequence) =>
       statement(`DROP SEQUENCE ${qualified(sequence)};`, {
-        loss: [`position of sequence ${shown(sequence)}`],
+        loss: [`position of sequence ${displayName(sequence)}`],
       }),
     ),
     ...missing(before.schemas, after.schemas).map((name) => statement(`DROP SCHEMA ${quote(name)};`)),

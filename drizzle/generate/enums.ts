@@ -1,5 +1,5 @@
 import { isSubsequence } from "./compare.ts";
-import { literal, qualified, quote, shown, tableKey } from "./names.ts";
+import { displayName, literal, qualified, quote, tableKey } from "./names.ts";
 import type { Plan } from "./plan.ts";
 import type { EnumType } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
@@ -17,7 +17,7 @@ export function beginEnums({ before, after, changes }: Plan): Statement[] {
     statement(`ALTER TYPE ${qualified(type)} RENAME TO ${quote(aside(type))};`, {
       look: isSubsequence(before.enums[tableKey(type)]!.values, type.values)
         ? [
-            `a new value of ${shown(type)} is used at once, which PostgreSQL allows of a new type only: the tables are ` +
+            `a new value of ${displayName(type)} is used at once, which PostgreSQL allows of a new type only: the tables are ` +
               "rewritten. If one is big, add the value in a revision before this one",
           ]
         : [],

@@ -17,7 +17,7 @@ export function qualified({ schema, name }: { schema?: string; name: string }): 
 }
 
 /** For marks, comments and messages. */
-export function shown({ schema, name }: { schema?: string; name: string }, column?: string): string {
+export function displayName({ schema, name }: { schema?: string; name: string }, column?: string): string {
   return shownName([...(schema && schema !== "public" ? [schema] : []), name, ...(column ? [column] : [])]);
 }
 

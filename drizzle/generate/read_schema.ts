@@ -1,7 +1,7 @@
 import { is, SQL } from "drizzle-orm";
 import * as pg from "drizzle-orm/pg-core";
 import { InvalidInput } from "../../platform/errors.ts";
-import { literal, shown, tableKey } from "./names.ts";
+import { displayName, literal, tableKey } from "./names.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 // Reads a module of tables into a snapshot of drizzle-kit's format, version 7, so that its own tools can read it.
@@ -66,7 +66,7 @@ function byName<T extends { name: string; schema?: string }>(
     if (known.has(keyOf(thing)))
       throw new InvalidInput(
         "schema",
-        `${place} has two ${kinds} called ${shown(thing)}: rename one of them`,
+        `${place} has two ${kinds} called ${displayName(thing)}: rename one of them`,
       );
     known.set(keyOf(thing), thing);
   }
@@ -96,7 +96,7 @@ function readTable(table: pg.PgTable) {
     columns: namesOf(key.columns),
   }));
   const checks = config.checks.map((check) => ({ name: check.name, value: textOf(check.value) }));
-  const of = (kinds: string) => [`Table ${shown({ schema, name })}`, kinds] as const;
+  const of = (kinds: string) => [`Table ${displayName({ schema, name })}`, kinds] as const;
   return {
     name,
     schema: schema ?? "",

@@ -3,13 +3,13 @@ import { sha256Hex } from "../../platform/secret.ts";
 import { descendantsOf, findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
 import { readRevisions } from "./read.ts";
 import { ask } from "./session.ts";
-import { judge, type SchemaStatus } from "./status.ts";
+import { compareRevisions, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";
 
 /** How a database's schema suits this release. @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function inspectDatabase(url: string): Promise<SchemaStatus> {
   const [known, applied] = await Promise.all([readRevisions(), appliedOf(url)]);
-  return judge(known, applied);
+  return compareRevisions(known, applied);
 }
 
 /** One revision as the history tells of it. */

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { testRevision } from "../../tests/support/database/revision.ts";
 import type { Revision } from "./read.ts";
-import { assertServable, judge } from "./status.ts";
+import { assertServable, compareRevisions } from "./status.ts";
 import type { Applied, State } from "./store.ts";
 
 const a = testRevision("a", [], "");
@@ -38,7 +38,7 @@ test.each([
   ["a newer release's that is being taken back", [a], [row(a), row(b, "reverting")], "ok"],
   ["a newer one's, while ours are missing", [a, b], [row(a), row(breaking)], "newer"],
 ] as const)("%s", (_, known, applied, expected) => {
-  const status = judge(known, applied);
+  const status = compareRevisions(known, applied);
   expect(status.state).toBe(expected);
   const serve = () => assertServable(status);
   if (expected === "ok" || expected === "ahead") expect(serve).not.toThrow();
@@ -46,6 +46,10 @@ test.each([
 });
 
 test("names what there is and what is needed", () => {
-  expect(() => assertServable(judge([a, b], [row(a)]))).toThrow("it is at a, this release needs b");
-  expect(() => assertServable(judge([a, b], [row(a), row(b), row(aside2)]))).toThrow("several heads: b, x");
+  expect(() => assertServable(compareRevisions([a, b], [row(a)]))).toThrow(
+    "it is at a, this release needs b",
+  );
+  expect(() => assertServable(compareRevisions([a, b], [row(a), row(b), row(aside2)]))).toThrow(
+    "several heads: b, x",
+  );
 });

@@ -26,7 +26,7 @@ export interface SchemaStatus {
 /** Compares the applied revisions with those this program was built for. @throws when the database does not answer */
 export async function schemaStatus(db: Database): Promise<SchemaStatus> {
   const [known, applied] = await Promise.all([thisRelease(), readAppliedBy(db)]);
-  return judge(known, applied);
+  return compareRevisions(known, applied);
 }
 
 let release: Promise<Revision[]> | undefined;
@@ -41,7 +41,7 @@ function thisRelease(): Promise<Revision[]> {
  * A revision that runs without a transaction counts as soon as it has ended. Servers of the release before go on while
  * an index is built concurrently: that is what it is for.
  */
-export function judge(known: readonly Revision[], rows: readonly Applied[]): SchemaStatus {
+export function compareRevisions(known: readonly Revision[], rows: readonly Applied[]): SchemaStatus {
   const ours = new Map(known.map((revision) => [revision.id, revision]));
   const applied = rows.filter(({ state }) => state === "applied");
   const there = new Set(applied.map(({ id }) => id));

@@ -19,7 +19,7 @@ const origin = /^https?:\/\/[\w.:[\]-]+\//;
 const shortHost = /^https:\/\/[^/]{1,2}\//;
 
 /** Judges addresses, for which most come to the same host: behind one that can be read, every path can. */
-export function judgeAddress(): (request: Request) => boolean {
+export function addressCheck(): (request: Request) => boolean {
   let known: string | undefined;
   return ({ url, headers }) => {
     if (known === undefined || !url.startsWith(known)) {

@@ -107,7 +107,7 @@ function methodOf({ method }: Request): string {
 }
 
 /** Tells which route a request has matched; without anybody to tell, it has no hook and costs nothing. */
-export const tellRoutes = (requests: ObservedRequests | undefined) => {
+export const observeRoutes = (requests: ObservedRequests | undefined) => {
   const app = new Elysia({ name: "tell routes" });
   return requests
     ? app

@@ -15,7 +15,7 @@ import { type Serving, serve } from "./serve.ts";
 import type { Service } from "./service.ts";
 import { shareNewConnections, takeNewConnections } from "./socket.ts";
 import { onceMore } from "./supervise.ts";
-import { obey, stopOrdered, tell } from "./supervised.ts";
+import { onOrder, sendToSupervisor, stopOrdered } from "./supervised.ts";
 import { certificateWarning } from "./tls.ts";
 
 /**
@@ -46,7 +46,7 @@ export async function startServer(options: StartOptions, environment: Environmen
       : undefined;
   const serving = await serve(service, options, () => {
     // A supervisor first starts the one that takes over; it stops us then.
-    if (options.supervised) tell("replace");
+    if (options.supervised) sendToSupervisor("replace");
     else stop.resolve();
   });
   const endWatchdog = options.watchdog ? startWatchdog() : undefined;
@@ -60,13 +60,13 @@ export async function startServer(options: StartOptions, environment: Environmen
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
   const takesNewOnes = options.takesOver && options.fd === undefined;
   if (takesNewOnes) takeNewConnections();
-  obey((order) => {
+  onOrder((order) => {
     if (order === "leave") serving.leave();
     else if (order === "taken over") takesNewOnes && shareNewConnections();
-    else if (typeof order === "object") void tellMetrics(service, order.question);
+    else if (typeof order === "object") void sendMetrics(service, order.question);
     else if (verbosity) verbosity.verbose = order === "log verbosely";
   });
-  tell("ready");
+  sendToSupervisor("ready");
   await stop.promise;
   // One of several processes is replaced without a word: whom a balancer asks is all of them.
   if (!options.supervised && options.timeoutDrain > 0) {
@@ -103,9 +103,9 @@ export function metricsPlaceOf(options: StartOptions, environment: Environment):
 }
 
 /** Tells nothing where there is nothing to tell any more: at our end. Throws nothing. */
-async function tellMetrics({ metrics }: Service, question: number): Promise<void> {
+async function sendMetrics({ metrics }: Service, question: number): Promise<void> {
   const text = await metrics?.scrape().catch(() => undefined);
-  if (text !== undefined) tell({ metrics: text, question });
+  if (text !== undefined) sendToSupervisor({ metrics: text, question });
 }
 
 /** What the options say, as variables of the environment. @throws ConfigurationError for port 0, a missing --env-file */

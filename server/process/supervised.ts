@@ -16,12 +16,12 @@ export type Order =
 const signals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const;
 
 /** Says something to the supervisor, if there is one. */
-export function tell(message: Message): void {
+export function sendToSupervisor(message: Message): void {
   process.send?.(message);
 }
 
 /** Hears what the supervisor says, if there is one. */
-export function obey(on: (order: Order) => void): void {
+export function onOrder(on: (order: Order) => void): void {
   if (process.send) process.on("message", on);
 }
 
@@ -34,7 +34,7 @@ export function stopOrdered(graceSeconds: number): Promise<void> {
   if (!process.send) return stopSignal();
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of signals) process.on(signal, () => {});
-  obey((order) => order === "stop" && resolve());
+  onOrder((order) => order === "stop" && resolve());
   process.once("disconnect", () => {
     resolve();
     // Nobody is left who would end a process that hangs.

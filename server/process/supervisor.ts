@@ -71,7 +71,7 @@ export class Supervisor {
   /** Has all workers say that they will be gone soon. */
   leave(): void {
     this.#leaving = true;
-    for (const worker of this.#workers) worker.tell("leave");
+    for (const worker of this.#workers) worker.order("leave");
   }
 
   /** Has all workers log at `debug`, or again as they are configured. */
@@ -106,13 +106,13 @@ export class Supervisor {
     }, startSeconds * 1000);
     void worker.ready.then(() => clearTimeout(timer));
     // One that comes up while all are leaving leaves with them.
-    void worker.ready.then((ready) => ready && this.#leaving && worker.tell("leave"));
+    void worker.ready.then((ready) => ready && this.#leaving && worker.order("leave"));
     void worker.ready.then((ready) => ready && this.#verbose && this.#tellVerbosity(worker));
     return worker;
   }
 
   #tellVerbosity(worker: Worker): void {
-    worker.tell(this.#verbose ? "log verbosely" : "log as configured");
+    worker.order(this.#verbose ? "log verbosely" : "log as configured");
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -142,7 +142,7 @@ export class Supervisor {
     }
     this.#workers[slot] = next;
     if (old) await this.#end(old);
-    next.tell("taken over");
+    next.order("taken over");
     return true;
   }
 

@@ -70,7 +70,7 @@ test("a worker that has closed its channel and goes on is told nothing more, and
   const words: string[] = [];
   const worker = new Worker({ args: serving("deaf", content), onLine: (line) => words.push(line) });
   await until("it to be deaf", () => words.includes("deaf"));
-  worker.tell("leave");
+  worker.order("leave");
   expect(await worker.metrics(1)).toBeUndefined();
   await worker.stop(10);
   expect(await worker.ended).toBe("was killed by SIGKILL");

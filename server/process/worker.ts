@@ -78,7 +78,7 @@ export class Worker {
     this.#asked.set(question, resolve);
     const timer = setTimeout(resolve, milliseconds, undefined);
     try {
-      this.tell({ question });
+      this.order({ question });
       return await Promise.race([promise, this.ended.then(() => undefined)]);
     } finally {
       clearTimeout(timer);
@@ -86,8 +86,8 @@ export class Worker {
     }
   }
 
-  /** Says so to one that hears it: whose channel is closed has gone, or stops by that itself. */
-  tell(order: Order): void {
+  /** Sends an order to one that hears it: whose channel is closed has gone, or stops by that itself. */
+  order(order: Order): void {
     try {
       this.#child?.send(order);
     } catch (cause) {
@@ -98,7 +98,7 @@ export class Worker {
   /** Ends it in order, and by force when the time is over. */
   async stop(milliseconds: number): Promise<void> {
     const timer = setTimeout(() => this.#child?.kill("SIGKILL"), milliseconds);
-    this.tell("stop");
+    this.order("stop");
     await this.ended;
     clearTimeout(timer);
   }

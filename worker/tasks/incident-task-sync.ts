@@ -2,7 +2,7 @@ import pLimit from "p-limit";
 import { documentFacts } from "../../core/incident/incident/facts.ts";
 import { deliver } from "../../core/outbox/deliver.ts";
 import type { ActivePlugin } from "../../core/plugin/call.ts";
-import { shown } from "../../core/plugin/mask.ts";
+import { masked } from "../../core/plugin/mask.ts";
 import type { TaskResult } from "../../core/schedule/runs.ts";
 import { nextSlot } from "../../core/schedule/slots.ts";
 import { findTask } from "../../core/schedule/tasks.ts";
@@ -131,7 +131,7 @@ async function syncDocument(
     const answer = await asking.ask(plugin, "tasks", { document, ...since });
     const found = readTasks(answer.tasks, config, (externalId, reason) => {
       bad += 1;
-      context.fault(`${nameOf(place)}, task ${shown(externalId)}`, reason);
+      context.fault(`${nameOf(place)}, task ${masked(externalId)}`, reason);
     });
     if (found.length > 0 || answer.cursor !== cursor) {
       const kept = await transaction(async (tx) => {
@@ -155,7 +155,7 @@ async function syncDocument(
       if (!kept) return { changed, bad };
       for (const externalId of kept.bad) {
         bad += 1;
-        context.fault(`${nameOf(place)}, task ${shown(externalId)}`, endlessReason);
+        context.fault(`${nameOf(place)}, task ${masked(externalId)}`, endlessReason);
       }
       changed ||= kept.notices.length > 0 || answer.cursor !== cursor;
     }

@@ -67,7 +67,7 @@ export async function putContent(
     await expectVersion(plugin, facts, before.version);
     throw new Unavailable(updated.detail);
   }
-  await tellOf(context, actor, id);
+  await recordContentChange(context, actor, id);
   return { text, version: updated.value.version ?? null };
 }
 
@@ -97,7 +97,7 @@ async function expectVersion(
     throw new Conflict(`Somebody changed this text: it is at version ${now.version ?? "null"} now`);
 }
 
-async function tellOf({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {
+async function recordContentChange({ db, clock }: PluginContext, actor: Actor, id: number): Promise<void> {
   await db.transaction(async (tx) => {
     const { name, incidentId } = document;
     const [changed] = await tx

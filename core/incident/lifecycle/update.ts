@@ -64,8 +64,8 @@ export async function updateIncident(
     const after = await findIncident(tx, actor, id);
     // Read after the UPDATE, which keeps everybody from leaving until we are done.
     if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
-    await tellOfFields(tx, actor, before, after);
-    for (const kind of step?.kinds ?? []) await tellOfStatus(tx, actor, before, { at, kind });
+    await recordFieldChanges(tx, actor, before, after);
+    for (const kind of step?.kinds ?? []) await recordStatusChange(tx, actor, before, { at, kind });
     const planned = { incidentId: id, at, plugins };
     if (step?.status === "Closed") await planClosed(tx, planned);
     const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
@@ -103,7 +103,7 @@ type Field = keyof typeof names;
 /** Of what people write, the timeline says that it changed; of the rest also how. */
 const written: ReadonlySet<Field> = new Set<Field>(["title", "description", "resolution"]);
 
-async function tellOfFields(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
+async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
   const fields = (Object.keys(names) as Field[]).filter((field) => before[field] !== after[field]);
   if (fields.length === 0) return;
   const changed = fields.map((field) => names[field]);
@@ -123,7 +123,7 @@ const words: Partial<Record<EventKind, string>> = {
   "incident.reopened": "was reopened",
 };
 
-async function tellOfStatus(
+async function recordStatusChange(
   tx: Transaction,
   actor: Actor,
   { id: incidentId, name, stableAt, closedAt }: Incident,

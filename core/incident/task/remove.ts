@@ -6,7 +6,7 @@ import { unlessReferredTo } from "../../catalog/reference.ts";
 import type { Actor, Context } from "../../context.ts";
 import { lockIncidentOf } from "../incident/lock.ts";
 import { noSuchTask } from "./task.ts";
-import { tellOfTask } from "./write.ts";
+import { recordTaskEvent } from "./write.ts";
 
 /**
  * Deletes a task. Only admins delete.
@@ -32,6 +32,6 @@ export async function removeTask(
     );
     if (!removed) throw noSuchTask();
     await audit(tx, { at, actor: actor.user, action: "task.deleted", address, subject: String(id) });
-    await tellOfTask(tx, "task.deleted", removed, { at, actor: actor.user });
+    await recordTaskEvent(tx, "task.deleted", removed, { at, actor: actor.user });
   });
 }

@@ -46,7 +46,7 @@ export async function insertTask(tx: Transaction, row: TaskRow, change: Change):
     id,
     assignees.map((email) => ids.get(email)!),
   );
-  await tellOfTask(tx, "task.created", { id, ...values }, change);
+  await recordTaskEvent(tx, "task.created", { id, ...values }, change);
   return id;
 }
 
@@ -87,9 +87,9 @@ export async function writeTask(
     assignees.map((email) => ids.get(email)!),
   );
   const told = { id, incidentId, description };
-  if (kind) await tellOfTask(tx, kind, told, change);
+  if (kind) await recordTaskEvent(tx, kind, told, change);
   if (!kind || !sameContent(current, next) || current.reminders !== reminders)
-    await tellOfTask(tx, "task.updated", told, change);
+    await recordTaskEvent(tx, "task.updated", told, change);
   return true;
 }
 
@@ -125,7 +125,7 @@ export function taskLine(description: string): string {
   return line.length > toldCharacters ? `${line.slice(0, toldCharacters).toWellFormed()}…` : line;
 }
 
-export async function tellOfTask(
+export async function recordTaskEvent(
   tx: Transaction,
   kind: keyof typeof taskSaid,
   { id, incidentId, description }: { id: number; incidentId: number; description: string },

@@ -7,7 +7,7 @@ import {
   type Snapshot,
   type Steps,
 } from "../../../drizzle/generate/index.ts";
-import { shown } from "../../../drizzle/generate/names.ts";
+import { displayName } from "../../../drizzle/generate/names.ts";
 import { snapshotOf } from "../../../drizzle/generate/read_schema.ts";
 import { emptyLike } from "../../../drizzle/generate/snapshot.ts";
 import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
@@ -155,9 +155,10 @@ function expectSurvivors(
   const losses = [steps.up, steps.down].flatMap((text) => readMarks(text).losses);
   const isLost = (table: string, column: string) =>
     losses.some((loss) => {
-      if (loss.kind === "table") return loss.table === shown({ name: table });
-      if (loss.kind === "column") return `${loss.table}.${loss.column}` === shown({ name: table }, column);
-      return loss.kind === "other" && loss.text.startsWith(`${shown({ name: table }, column)} `);
+      if (loss.kind === "table") return loss.table === displayName({ name: table });
+      if (loss.kind === "column")
+        return `${loss.table}.${loss.column}` === displayName({ name: table }, column);
+      return loss.kind === "other" && loss.text.startsWith(`${displayName({ name: table }, column)} `);
     });
   const [had, has] = [previous as unknown as Tables, current as unknown as Tables];
   for (const table of Object.values(had.tables)) {
