@@ -39,17 +39,17 @@ export const variables = {
   databaseDirectUrl: secret(
     "SVC_DATABASE_DIRECT_URL",
     Type.Optional(Type.String({ format: "database address" })),
-    "PostgreSQL itself, where SVC_DATABASE_URL is the address of a pooler (PgBouncer)",
+    "PostgreSQL itself, if SVC_DATABASE_URL is the address of a pooler (PgBouncer)",
   ),
   databasePrepare: variable(
     "SVC_DATABASE_PREPARE",
     Type.Optional(Type.Boolean()),
-    "Whether connections by SVC_DATABASE_URL keep prepared statements (otherwise only without SVC_DATABASE_DIRECT_URL)",
+    "Whether to use prepared statements on SVC_DATABASE_URL (by default, only without SVC_DATABASE_DIRECT_URL)",
   ),
   databasePoolSize: variable(
     "SVC_DATABASE_POOL_SIZE",
     Type.Integer({ default: 10, minimum: 2, maximum: 500 }),
-    "Connections to PostgreSQL that one process may open, beside the one that listens",
+    "Connections to PostgreSQL that one process may open, besides the one that listens",
   ),
   publicUrl: variable(
     "SVC_PUBLIC_URL",
@@ -80,7 +80,7 @@ export const variables = {
   challengeLegacy: variable(
     "SVC_CHALLENGE_LEGACY",
     oneOf(["allow", "same_ip", "deny"], "same_ip"),
-    "Clients without a verifier: from anywhere, from one address only, or not at all",
+    "Clients without a verifier: allowed from anywhere, from one address only, or denied",
   ),
   rateGenerate: variable(
     "SVC_RATE_GENERATE",
@@ -95,7 +95,7 @@ export const variables = {
   sso: variable(
     "SVC_SSO",
     oneOf(["oidc", "proxy"], "oidc"),
-    "Who signs people in: an OIDC issuer, or a proxy in front",
+    "What signs people in: an OIDC issuer, or a proxy in front",
   ),
   oidcIssuer: variable(
     "SVC_OIDC_ISSUER",
@@ -152,11 +152,7 @@ export const variables = {
     seconds(43_200, 60),
     "Seconds that a browser stays signed in",
   ),
-  tokenLifetime: variable(
-    "SVC_TOKEN_LIFETIME",
-    seconds(3600, 60),
-    "Seconds that an access token is good for",
-  ),
+  tokenLifetime: variable("SVC_TOKEN_LIFETIME", seconds(3600, 60), "Seconds that an access token is valid"),
   tokenAudience: variable(
     "SVC_TOKEN_AUDIENCE",
     Type.String({ default: "svc", minLength: 1 }),
@@ -170,7 +166,7 @@ export const variables = {
   tokenKeyFiles: variable(
     "SVC_TOKEN_KEY_FILES",
     optional(),
-    "Private keys (PKCS #8 PEM), comma-separated; the first signs, all verify. Without it keys live in the database",
+    "Private keys (PKCS #8 PEM), comma-separated; the first signs, all verify. Without it, keys are in the database",
   ),
   keySecret: secret(
     "SVC_KEY_SECRET",
@@ -185,12 +181,12 @@ export const variables = {
   proxyHeaders: variable(
     "SVC_PROXY_HEADERS",
     Type.Boolean({ default: false }),
-    "Whether X-Forwarded-For is believed (--proxy-headers)",
+    "Whether to trust X-Forwarded-For (--proxy-headers)",
   ),
   trustedProxies: variable(
     "SVC_FORWARDED_ALLOW_IPS",
     Type.String({ default: "127.0.0.1,::1" }),
-    "Proxies whose X-Forwarded-For is believed under --proxy-headers: addresses and networks, comma-separated. `*` trusts every hop, so a client chooses its address by what it sends",
+    "Proxies whose X-Forwarded-For is trusted with --proxy-headers: addresses and networks, comma-separated. `*` trusts every hop, so that clients can forge their address",
   ),
   pluginPackages: variable(
     "SVC_PLUGIN_PACKAGES",
@@ -220,12 +216,12 @@ export const variables = {
   pluginDocument: variable(
     "SVC_PLUGIN_DOCUMENT",
     slugs("markdown"),
-    "Plugins that keep documents; the first makes the new ones, the others go on with theirs",
+    "Plugins that keep documents; the first creates new ones, the others keep theirs",
   ),
   pluginConversation: variable(
     "SVC_PLUGIN_CONVERSATION",
     slugs("channel"),
-    "Plugins by which an incident is talked about",
+    "Plugins that carry the messages of an incident",
   ),
   pluginParticipantGroup: variable(
     "SVC_PLUGIN_PARTICIPANT_GROUP",
@@ -237,12 +233,12 @@ export const variables = {
   timezone: variable(
     "SVC_TIMEZONE",
     Type.String({ default: "UTC", format: "timezone" }),
-    "The IANA time zone whose days the schedule keeps, e.g. Europe/Berlin",
+    "The IANA time zone of the schedule's days, e.g. Europe/Berlin",
   ),
   auditRetention: variable(
     "SVC_AUDIT_RETENTION",
     Type.Integer({ default: 365, minimum: 1, maximum: 36_500 }),
-    "Days after which the audit log is deleted; your auditors, or a law, may say how many",
+    "Days after which entries of the audit log are deleted; your auditors, or a law, may set a minimum",
   ),
   logLevel: variable(
     "SVC_LOG_LEVEL",
@@ -257,7 +253,7 @@ export const variables = {
   staticDir: variable(
     "STATIC_DIR",
     optional(),
-    "Folder of a built front end, which everyone may read: served where no address of the API is",
+    "Folder of a built front end, served to everyone at every address outside of the API",
   ),
   ...telemetryVariables,
 } satisfies Record<string, Variable>;

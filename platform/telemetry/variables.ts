@@ -23,37 +23,37 @@ export const telemetryVariables = {
   metricProviders: variable(
     "METRIC_PROVIDERS",
     Type.Optional(Type.String({ format: "metric providers" })),
-    "How metrics are had: `prometheus` (/metrics on a port of its own), `otlp` (sent to a collector), or both, comma-separated; otherwise not at all",
+    "Metrics: `prometheus` (/metrics on a port of its own), `otlp` (sent to a collector), or both, comma-separated. Without it, there are none",
   ),
   metricsHost: variable(
     "SVC_METRICS_HOST",
     Type.String({ default: "127.0.0.1", minLength: 1 }),
-    "METRIC_PROVIDERS=prometheus: the address that /metrics is served on (--metrics-host); whoever reaches it may read all of them",
+    "METRIC_PROVIDERS=prometheus: the address that serves /metrics (--metrics-host), open to everyone who reaches it",
   ),
   metricsPort: variable(
     "SVC_METRICS_PORT",
     port(9464),
-    "METRIC_PROVIDERS=prometheus: the server's port for /metrics (--metrics-port); 0: any free one",
+    "METRIC_PROVIDERS=prometheus: the server's port for /metrics (--metrics-port); 0 takes any free port",
   ),
   schedulerMetricsPort: variable(
     "SVC_SCHEDULER_METRICS_PORT",
     port(9465),
-    "METRIC_PROVIDERS=prometheus: the same of `svc scheduler start`",
+    "METRIC_PROVIDERS=prometheus: the same for `svc scheduler start`",
   ),
   otelServiceName: variable(
     "OTEL_SERVICE_NAME",
     optional(),
-    "What telemetry calls this service (otherwise svc-server or svc-scheduler)",
+    "The name of this service in telemetry (default svc-server or svc-scheduler)",
   ),
   otelResourceAttributes: variable(
     "OTEL_RESOURCE_ATTRIBUTES",
     optional(pairs),
-    "What telemetry says beside that, e.g. deployment.environment.name=production",
+    "Further attributes in telemetry, e.g. deployment.environment.name=production",
   ),
   otlpEndpoint: variable(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     Type.String({ ...collector, default: "http://localhost:4318" }),
-    "The collector, by OTLP over HTTP; v1/metrics and v1/traces are added",
+    "The collector, for OTLP over HTTP; v1/metrics and v1/traces are appended",
   ),
   otlpHeaders: secret(
     "OTEL_EXPORTER_OTLP_HEADERS",
@@ -63,47 +63,47 @@ export const telemetryVariables = {
   otlpProtocol: variable(
     "OTEL_EXPORTER_OTLP_PROTOCOL",
     oneOf(["http/json"], "http/json"),
-    "The only one that is spoken; every collector that listens for OTLP over HTTP takes it",
+    "The only supported protocol; every collector with OTLP over HTTP accepts it",
   ),
   otlpCompression: variable(
     "OTEL_EXPORTER_OTLP_COMPRESSION",
     oneOf(["none", "gzip"], "none"),
-    "How it is compressed",
+    "Compression of what is sent to the collector",
   ),
   otlpTimeout: variable(
     "OTEL_EXPORTER_OTLP_TIMEOUT",
     milliseconds(10_000),
-    "Milliseconds after which the collector is not waited for",
+    "Milliseconds to wait for the collector",
   ),
   otlpMetricsEndpoint: variable(
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
     Type.Optional(Type.String(collector)),
-    "Where metrics go instead, as it stands",
+    "Another address for metrics, used unchanged",
   ),
   otlpMetricsHeaders: secret(
     "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
     optional(pairs),
-    "Headers for metrics, which go before those for all",
+    "Headers for metrics; they override OTEL_EXPORTER_OTLP_HEADERS",
   ),
   otelMetricExportInterval: variable(
     "OTEL_METRIC_EXPORT_INTERVAL",
     milliseconds(60_000),
-    "METRIC_PROVIDERS=otlp: milliseconds between two times that metrics are sent",
+    "METRIC_PROVIDERS=otlp: milliseconds between two exports of metrics",
   ),
   otelTracesExporter: variable(
     "OTEL_TRACES_EXPORTER",
     Type.Optional(Type.Union([Type.Literal("otlp"), Type.Literal("none")])),
-    "`otlp`: traces are sent to the collector, as they are when OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set; `none`: they are not",
+    "`otlp` sends traces to the collector, which is the default if OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set; `none` does not",
   ),
   otlpTracesEndpoint: variable(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     Type.Optional(Type.String(collector)),
-    "Where traces go, as it stands",
+    "Another address for traces, used unchanged",
   ),
   otlpTracesHeaders: secret(
     "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
     optional(pairs),
-    "Headers for traces, which go before those for all",
+    "Headers for traces; they override OTEL_EXPORTER_OTLP_HEADERS",
   ),
   otelTracesSampler: variable(
     "OTEL_TRACES_SAMPLER",
@@ -119,7 +119,7 @@ export const telemetryVariables = {
   otelTracesSamplerArg: variable(
     "OTEL_TRACES_SAMPLER_ARG",
     Type.Number({ default: 1, minimum: 0, maximum: 1 }),
-    "The share of traces that a sampler of a ratio keeps",
+    "The share of traces that a ratio sampler keeps",
   ),
 };
 
