@@ -109,6 +109,13 @@ describe("indexes", () => {
     }
   });
 
+  test("an operator class does not cost a column its order", async () => {
+    const indexed = t(pg.text(), ({ c }) => [
+      pg.index("t_i").on(c.desc().nullsFirst().op("text_pattern_ops")),
+    ]);
+    expect((await trip([t()], [indexed], rows)).up).toContain('("c" text_pattern_ops DESC NULLS FIRST);');
+  });
+
   test("CONCURRENTLY is alone in its file, and nothing to wait for on a new table", async () => {
     const indexed = t(pg.text(), ({ c }) => [pg.index("t_i").on(c).concurrently()]);
     const { up, down } = await trip([t()], [indexed], rows);
@@ -133,6 +140,45 @@ describe("the rest", () => {
     await trip([a, ...views("select id as n, c from t")], [b, ...views("select id as n, c from t")], seed);
     await trip([a, ...views("select id as n from t")], [a, ...views("select id + 1 as n from t")], seed);
     await trip([a, ...views("select id as n from t")], [], seed);
+  });
+
+  test("views with options", async () => {
+    const one = raw`select 1 as one`;
+    const plain = pg
+      .pgView("v", {})
+      .with({ securityBarrier: true, checkOption: "local" })
+      .as(raw`select id from t`);
+    const stored = pg
+      .pgMaterializedView("m", {})
+      .using("heap")
+      .with({ fillfactor: 70, autovacuumEnabled: false })
+      .tablespace("pg_default")
+      .withNoData()
+      .as(one);
+    const { up } = await trip([t()], [t(), plain, stored], rows);
+    expect(up).toContain(
+      'CREATE VIEW "public"."v" WITH (security_barrier = true, check_option = local) AS (',
+    );
+    expect(up).toContain(
+      'CREATE MATERIALIZED VIEW "public"."m" USING "heap" WITH (fillfactor = 70, autovacuum_enabled = false) TABLESPACE "pg_default" AS (select 1 as one) WITH NO DATA;',
+    );
+  });
+
+  test("an enum that is written as an object, also for the elements of an array", async () => {
+    const space = pg.pgSchema("space");
+    const kind = space.enum("kind of it", { One: "one", Two: "it's" });
+    const table = pg.pgTable("t", { id: id(), c: kind().default("it's"), d: kind().array() });
+    const { up } = await trip([], [space, kind, table]);
+    expect(up).toContain(`"c" "space"."kind of it" DEFAULT 'it''s'`);
+    expect(up).toContain('"d" "space"."kind of it"[]');
+  });
+
+  test("an identity that counts down has the whole range of its type", async () => {
+    const options = { increment: -1 };
+    const { up } = await trip([], [t(pg.integer().generatedAlwaysAsIdentity(options))]);
+    expect(up).toContain("INCREMENT BY -1 MINVALUE -2147483648 MAXVALUE -1 START WITH -1");
+    const small = await trip([], [t(pg.smallint().generatedAlwaysAsIdentity(options))]);
+    expect(small.up).toContain("MINVALUE -32768");
   });
 
   test("schemas with tables, enums and sequences in them", async () => {

@@ -36,6 +36,22 @@ describe("columns", () => {
     expect([...(await sql()`select c from t`)]).toEqual([{ c: array }]);
   });
 
+  test("dates for a default, also in arrays", async () => {
+    const at = new Date("2026-01-02T23:30:00Z");
+    const table = pg.pgTable("t", {
+      id: id(),
+      day: pg.date({ mode: "date" }).default(at),
+      local: pg.timestamp().default(at),
+      zoned: pg.timestamp({ withTimezone: true }).array().default([at, at]),
+    });
+    await trip([], [table]);
+    await sql()`insert into t (id) values (1)`;
+    const shown = sql()`select day::text, local::text, zoned from t`;
+    expect([...(await shown)]).toEqual([
+      { day: "2026-01-02", local: "2026-01-02 23:30:00", zoned: [at, at] },
+    ]);
+  });
+
   test("NOT NULL comes and goes, and says where it may fail", async () => {
     const { up, down } = await trip([t()], [t(pg.text().notNull())], rows);
     expect(up).toContain("-- Look here: fails while a row holds NULL in t.c: fill those rows first\n");

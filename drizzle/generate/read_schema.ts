@@ -151,27 +151,22 @@ function defaultOf(column: pg.PgColumn, table: string): string | number | boolea
   if (typeof value === "bigint") return String(value);
   if (typeof value === "string") return literal(value);
   if (/^jsonb?$/.test(type)) return `${literal(JSON.stringify(value))}::${type}`;
-  if (value instanceof Date) return literal(dateText(value, type));
-  if (Array.isArray(value) && /\[\d*\]$/.test(type)) return literal(arrayText(value, type.split("[")[0]!));
+  // Types without a zone, or without a time, pass over what they have no use for.
+  if (value instanceof Date) return literal(value.toISOString());
+  if (Array.isArray(value) && /\[\d*\]$/.test(type)) return literal(arrayText(value));
   throw new InvalidInput(
     "schema",
     `The default of ${table}.${column.name} is an object, for which there is no SQL: give it as sql\`...\``,
   );
 }
 
-function dateText(date: Date, type: string): string {
-  const text = date.toISOString();
-  if (type === "date") return text.split("T")[0]!;
-  return type === "timestamp" ? text.replace("T", " ").slice(0, 23) : text;
-}
-
 /** PostgreSQL's own writing of an array (manual, 8.15.6). */
-function arrayText(values: readonly unknown[], type: string): string {
+function arrayText(values: readonly unknown[]): string {
   const quoted = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
   const elements = values.map((value) => {
     if (value === null || value === undefined) return "NULL";
-    if (Array.isArray(value)) return arrayText(value, type);
-    if (value instanceof Date) return quoted(dateText(value, type));
+    if (Array.isArray(value)) return arrayText(value);
+    if (value instanceof Date) return quoted(value.toISOString());
     if (typeof value === "object") return quoted(JSON.stringify(value));
     return typeof value === "string" ? quoted(value) : String(value);
   });
