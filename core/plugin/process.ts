@@ -52,8 +52,9 @@ interface Pending {
 }
 
 /**
- * A process in which a package runs: what it does to itself (a loop, an allocation, an exit) happens to nothing else. It
- * ends when this process ends, also by SIGKILL.
+ * A process in which a package runs: what it does to itself (a loop, an allocation, an exit) happens to nothing else. A
+ * thread would not do: what it allocates counts against the whole process. The process ends when this one ends, also by
+ * SIGKILL.
  */
 export class PluginProcess {
   readonly #child: Bun.Subprocess;

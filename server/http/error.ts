@@ -242,7 +242,10 @@ function pageOf({ status, detail }: Fault, requestId: string): Response {
   return messagePage(titles[status] ?? "Something went wrong", detail, status, requestId);
 }
 
-/** Answers each request that failed, or that found no route. */
+/**
+ * Answers each request that failed, or that found no route. All of it is here: an error hook of the application runs before
+ * those of its parts, whatever the order in which they were added.
+ */
 export function answerErrors(deps: Pick<Deps, "log" | "clock">, routes: Routes) {
   const failures = failureLog(deps);
   const methodError = resolveMethodError(routes);

@@ -39,6 +39,7 @@ const utf8 = new TextDecoder("utf-8", { fatal: true });
  */
 async function readJson(request: Request, contentType: string, route: string): Promise<unknown> {
   if (/^multipart\//i.test(contentType)) {
+    // Bun keeps the connection of a body that nobody has read until the grace time is over.
     await request.bytes();
     return noJson;
   }

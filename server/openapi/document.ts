@@ -101,7 +101,7 @@ function inJson(app: AnyElysia): AnyElysia {
   return Object.create(app, { getGlobalRoutes: { value: () => routes } }) as AnyElysia;
 }
 
-/** One route to Elysia, whose router cannot tell them apart (CONTRIBUTING.md, Traps); two to everybody else. */
+/** One route to Elysia, whose router takes a colon anywhere in a segment for a parameter; two to everybody else. */
 function challengePaths({ responses }: Operation): Record<string, PathItem> {
   const { anyOf } = responses["200"]!.content!["application/json"]!.schema;
   const [pending, success, generated] = anyOf as [Schema, Schema, Schema];

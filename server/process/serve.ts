@@ -105,7 +105,8 @@ export async function serve(
         const current = isElysia(app) ? app.stop(now) : server.stop(now);
         await Promise.all([current, ...[...previous].map((one) => one.stop(now))]);
       };
-      // Ends requests that are held, while their connections are there; another application may have none.
+      // Ends requests that are held, while their connections are there: Elysia's stop hooks run too late for that. Another
+      // application may have none.
       const drained = drain?.();
       let cut = false;
       const late = async () => {
@@ -134,7 +135,8 @@ function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): S
       ? { unix: uds }
       : fd !== undefined
         ? { hostname: "127.0.0.1", port: 0, reusePort: false }
-        : { hostname: host, port, reusePort: supervised || options.sslCertfile !== undefined };
+        : // Elysia's own default is true: two servers would then share a port silently.
+          { hostname: host, port, reusePort: supervised || options.sslCertfile !== undefined };
   const idleTimeout = Math.min(timeoutKeepAlive + timerSeconds, longestIdleSeconds);
   const settings = { ...place, idleTimeout, tls: tlsOf(options), development: false };
   try {

@@ -35,6 +35,7 @@ export async function inTheWay<T>(
   return Promise.all(begun);
 }
 
+/** Asked on a connection of its own: within a transaction, a view of statistics does not change. */
 async function waiting(db: Database): Promise<number> {
   const locked = sql`select from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;
