@@ -13,18 +13,41 @@ export async function withScratchDatabase<T>(
   purpose: string,
   use: (url: string) => Promise<T>,
 ): Promise<T> {
-  const name = `svc_check_${crypto.randomUUID().slice(0, 8)}`;
-  const sql = openSql(url, { max: 1, fetch_types: false });
+  // A connection that postgres.js would renew by itself has another name.
+  const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
+  let name: string | undefined;
   try {
     await setUp(sql);
+    await dropStale(sql);
+    name = await nameOfSession(sql);
     await createScratch(sql, name, purpose);
     const target = new URL(url);
     target.pathname = `/${name}`;
     return await use(target.href);
   } finally {
-    await sql.unsafe(`drop database if exists ${quoted(name)} with (force)`).catch(() => {});
+    if (name) await sql.unsafe(`drop database if exists ${quoted(name)} with (force)`).catch(() => {});
     await sql.end({ timeout: 5 });
   }
+}
+
+/** What the database of a session is called: its process, and when that began (in ms, as PostgreSQL counts). */
+const sessionName = "'svc_check_' || pid || '_' || floor(extract(epoch from backend_start) * 1000)::bigint";
+
+async function nameOfSession(sql: Sql): Promise<string> {
+  const [row] = await sql.unsafe<{ name: string }[]>(
+    `select ${sessionName} as name from pg_stat_activity where pid = pg_backend_pid()`,
+  );
+  return row!.name;
+}
+
+/** Drops what killed processes left: databases of our role whose session has ended, and that nobody is connected to. */
+async function dropStale(sql: Sql): Promise<void> {
+  const stale = await sql.unsafe<{ name: string }[]>(`
+    select datname as name from pg_database
+    where datname ~ '^svc_check_[0-9]+_[0-9]{13}$' and datdba = (select oid from pg_roles where rolname = current_user)
+      and not exists (select from pg_stat_activity where datname = pg_database.datname or ${sessionName} = pg_database.datname)`);
+  // Another process may be dropping it, too, or somebody has just connected.
+  for (const { name } of stale) await sql.unsafe(`drop database if exists ${quoted(name)}`).catch(() => {});
 }
 
 async function createScratch(sql: Sql, name: string, purpose: string): Promise<void> {

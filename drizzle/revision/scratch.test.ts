@@ -1,0 +1,47 @@
+import { expect, test } from "bun:test";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { spawnSvc } from "../../cli/testing/process.ts";
+import { until } from "../../tests/support/process/until.ts";
+import { openSql } from "../connection/sql.ts";
+import { startEmbeddedPostgres } from "../embedded.ts";
+import { withScratchDatabase } from "./scratch.ts";
+import { upgrade } from "./upgrade.ts";
+
+test("what a killed process left is dropped by the next one, and nothing else", async () => {
+  // Its own server: other tests create such databases, too.
+  const directory = await mkdtemp(join(tmpdir(), "svc-scratch-"));
+  const database = await startEmbeddedPostgres({ directory, durable: false, temporary: true });
+  await upgrade({ url: database.url });
+  const sql = openSql(database.url, { max: 1 });
+  const scratches = async () =>
+    (await sql`select datname from pg_database where datname like 'svc_check_%'`).map(
+      ({ datname }) => datname,
+    );
+  const others = ["svc_check_me", `svc_check_${process.pid}_123`];
+  try {
+    const killed = spawnSvc(["database", "check", "--drift"], { SVC_DATABASE_URL: database.url });
+    const left = await until("the database beside it", async () => (await scratches())[0]);
+    killed.child.kill("SIGKILL");
+    await killed.finished;
+    for (const name of others) await sql`create database ${sql(name)}`;
+    await until("the end of its sessions", async () => {
+      const name = String(left).split("_")[2]!;
+      const open = await sql`select from pg_stat_activity where datname = ${left} or pid = ${name}::int`;
+      return open.length === 0;
+    });
+    const seen = await withScratchDatabase(database.url, "a test", async (first) => {
+      // Of two that run, neither drops the other's.
+      await withScratchDatabase(database.url, "a test", async () => {});
+      const own = new URL(first).pathname.slice(1);
+      expect(await scratches()).toContain(own);
+      return scratches();
+    });
+    expect(seen).not.toContain(left);
+    expect((await scratches()).toSorted()).toEqual(others.toSorted());
+  } finally {
+    await sql.end();
+    await database.stop();
+  }
+}, 60_000);
