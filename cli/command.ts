@@ -13,6 +13,8 @@ export interface CommandDefinition<A extends Args = Args> {
    * unless it says `required: false`; `metavar` is the word that stands for the value in the help.
    */
   args: A;
+  /** For options that people know from elsewhere, as they are typed: the command line to type instead. */
+  instead?: Readonly<Record<string, string>>;
   /** Whole command lines, shown at the end of the help. */
   examples?: readonly string[];
   /** Paragraphs shown after the options: variables, files, what happens at Ctrl-C. */

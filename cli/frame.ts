@@ -61,7 +61,7 @@ export function frame(io: Io, tree: Group) {
       context.addGlobalOption("help", { type: "boolean", short: "h", description: "Show this help" });
       context.decorateCommand((run) => async (ctx) => {
         const path = ctx.commandPath;
-        const unknown = unknownIn(ctx as unknown as CommandContext, tree);
+        const unknown = await unknownIn(ctx as unknown as CommandContext, tree);
         if (unknown !== undefined) throw new UsageError(unknown, path);
         if (ctx.values.help) {
           io.stdout.write(await helpOf(path, tree));
@@ -95,10 +95,10 @@ export async function helpOf(path: readonly string[], tree: Group): Promise<stri
 }
 
 /** The first command or option that does not exist. It goes before `--help`, which would hide the mistake. */
-function unknownIn(
+async function unknownIn(
   { validationError, tokens, commandPath }: CommandContext,
   tree: Group,
-): string | undefined {
+): Promise<string | undefined> {
   const errors = validationError?.errors ?? [];
   const option = errors.find((e) => isArgsValidationError(e) && e.code === "err:arg:unknown-option");
   const command = errors.find(isCommandNotFoundError);
@@ -111,7 +111,10 @@ function unknownIn(
   }
   if (option !== undefined) {
     const { rawName, candidates } = option.values as { rawName: string; candidates: string[] };
-    return `unknown option: ${rawName}${didYouMean(rawName, candidates)}`;
+    const leaf = find(commandPath, tree);
+    const { instead } = leaf && !isGroup(leaf) ? (await leaf.load()).default : {};
+    const hint = instead?.[rawName];
+    return `unknown option: ${rawName}${hint ? `. Type instead: ${hint}` : didYouMean(rawName, candidates)}`;
   }
   return undefined;
 }

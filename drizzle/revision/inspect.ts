@@ -92,11 +92,16 @@ function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
   // As for Alembic, `-2` is `current-2`.
   const [asked, steps = ""] = /^(?=.)(?:current)?([+-]\d+)?$/.exec(name) ?? [];
   if (asked === undefined) return [findRevision(entries, name).id];
+  const heads = currentOf(entries);
+  return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
+}
+
+/** The revisions that the database is at. @throws InvalidInput where no database was asked */
+export function currentOf(entries: readonly HistoryEntry[]): string[] {
   if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
     throw new InvalidInput("range", "What is current only a database knows: set SVC_DATABASE_URL");
   }
-  const heads = headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
-  return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
+  return headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
 }
 
 async function appliedOf(url: string): Promise<Applied[]> {

@@ -4,19 +4,30 @@ import { databaseUrl } from "../../database_url.ts";
 export default defineCommand({
   args: {
     verbose: { type: "boolean", short: "v", description: "Show all that is known of each" },
+    checkHeads: {
+      type: "boolean",
+      description: "Exit 1 when the database is not at the head of this release",
+    },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc database current", "svc database current --verbose", "svc database current --json"],
   notes: [
     "The revision the database is at, and how that suits this release: ok, ahead, behind, newer or heads. A revision that runs without a transaction and has not ended is shown as applying or reverting.",
   ],
-  async run({ verbose, json }, io) {
+  async run({ verbose, checkHeads, json }, io) {
     const url = await databaseUrl(io);
-    const { history, inspectDatabase } = await import("../../../drizzle/revision/inspect.ts");
+    const [{ history, inspectDatabase }, { Conflict }] = await Promise.all([
+      import("../../../drizzle/revision/inspect.ts"),
+      import("../../../platform/errors.ts"),
+    ]);
     const { state, current, head, interrupted } = await inspectDatabase(url);
+    const check = () => {
+      const isAtHeads = Bun.deepEquals(current.toSorted(), head.toSorted()) && interrupted.length === 0;
+      if (checkHeads && !isAtHeads) throw new Conflict("The database is not at the head of this release");
+    };
     if (json) {
       io.stdout.write(`${JSON.stringify({ state, current, head, interrupted })}\n`);
-      return;
+      return check();
     }
     if (verbose) {
       const { describeRevision } = await import("../../revisions.ts");
@@ -43,5 +54,6 @@ export default defineCommand({
       heads: "Several heads: svc database merge joins them",
     }[state];
     if (text) io.stderr.write(`${text}\n`);
+    check();
   },
 });

@@ -73,6 +73,39 @@ test("current --verbose, and stamp --purge", async () => {
   await sql.end();
 }, 60_000);
 
+test("heads --verbose, history --indicate-current, current --check-heads", async () => {
+  await using database = await createEmptyTestDatabase();
+  const run = on(database.url);
+  expect((await run("upgrade")).code).toBe(0);
+  const heads = await svc(["database", "heads", "-v"], {});
+  expect(heads).toMatchObject({ code: 0, stderr: "" });
+  expect(heads.stdout).toStartWith(`Revision     ${head}\nMessage      `);
+  expect((await run("current", "--check-heads")).code).toBe(0);
+  expect((await run("downgrade", "--allow-data-loss")).code).toBe(0);
+  const history = await run("history", "-i");
+  expect(history.stdout.match(/\S+ \(current\)/g)).toEqual([`${before} (current)`]);
+  expect((await run("history", "-i", "-v")).stdout).toContain(`Revision     ${before} (current)\n`);
+  expect(await svc(["database", "history", "--indicate-current"], {})).toEqual(
+    failed("What is current only a database knows: set SVC_DATABASE_URL"),
+  );
+  const behind = `Behind this release, which has ${head}: svc database upgrade\n`;
+  const check = await run("current", "--check-heads");
+  expect(check).toMatchObject({ code: 1, stdout: `${before}\n` });
+  expect(check.stderr).toBe(`${behind}svc: The database is not at the head of this release\n`);
+  expect((await run("current", "--check-heads", "--json")).code).toBe(1);
+}, 60_000);
+
+test("options that are called otherwise here", async () => {
+  for (const [command, option, instead] of [
+    ["stamp", "--sql", "svc database stamp REV"],
+    ["revision", "--splice", "svc database revision -m TEXT"],
+  ]) {
+    const { code, stderr } = await svc(["database", command!, option!], {});
+    expect(code).toBe(2);
+    expect(stderr).toStartWith(`svc: unknown option: ${option}. Type instead: ${instead}`);
+  }
+}, 60_000);
+
 test("a revision that is half-way is shown, and how to go on", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);

@@ -1,12 +1,15 @@
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  args: { json: { type: "boolean", description: "Print JSON" } },
-  examples: ["svc database heads"],
+  args: {
+    verbose: { type: "boolean", short: "v", description: "Show all details of each" },
+    json: { type: "boolean", description: "Print JSON" },
+  },
+  examples: ["svc database heads", "svc database heads --verbose"],
   notes: [
     "The heads of the revisions that this release has; `svc database current` shows those of the database.",
   ],
-  async run({ json }, io) {
+  async run({ verbose, json }, io) {
     const [{ readRevisions }, { headsOf, inOrder }] = await Promise.all([
       import("../../../drizzle/revision/read.ts"),
       import("../../../drizzle/revision/graph.ts"),
@@ -19,7 +22,14 @@ export default defineCommand({
       io.stdout.write(`${JSON.stringify(list)}\n`);
       return;
     }
-    for (const { id } of rows) io.stdout.write(`${id} (head)\n`);
+    if (verbose) {
+      const [{ history }, { describeRevision }] = await Promise.all([
+        import("../../../drizzle/revision/inspect.ts"),
+        import("../../revisions.ts"),
+      ]);
+      const entries = (await history()).filter(({ id }) => heads.has(id));
+      io.stdout.write(entries.map(describeRevision).join("\n"));
+    } else for (const { id } of rows) io.stdout.write(`${id} (head)\n`);
     if (rows.length > 1) io.stderr.write("Several heads: svc database merge joins them\n");
   },
 });

@@ -20,6 +20,10 @@ export default defineCommand({
     head: { type: "string", metavar: "REV", description: "The head to follow, where there are several" },
     revId: { type: "string", metavar: "ID", description: "Its id (otherwise the time and the message)" },
   },
+  instead: {
+    "--splice":
+      "svc database revision -m TEXT, which follows the head; svc database merge joins several heads",
+  },
   examples: [
     'svc database revision --autogenerate -m "incident cost"',
     'svc database revision --autogenerate -m "say title" --rename incident.name:title',

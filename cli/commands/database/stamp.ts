@@ -8,6 +8,9 @@ export default defineCommand({
     purge: { type: "boolean", description: "Forget revisions that this release does not know, too" },
     lockTimeout,
   },
+  instead: {
+    "--sql": "svc database stamp REV, which writes to the table `revision` only",
+  },
   examples: ["svc database stamp head", "svc database stamp --purge head"],
   notes: [
     "Notes that the database is at that revision, and runs nothing: for a schema that came there by another way. `svc database check --drift` tells whether it is true.",
