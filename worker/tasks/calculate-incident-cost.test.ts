@@ -164,3 +164,28 @@ describe("of a hundred incidents, one costs the others nothing:", () => {
     expect(transactions).toBeLessThanOrEqual(1 + 2 * 7);
   });
 });
+
+test.each([
+  ["NaN", "update cost_formula_role set multiplier = 'NaN' where role = 'commander'"],
+  ["infinite", "update cost_formula set review_hours = 'infinity'"],
+])(
+  "a formula with a number that is %s ends the run, and the log has no line per incident",
+  async (_, update) => {
+    await insertMany(client.db, kinds, { incidents: 3, active: 3 });
+    clock.advance(2 * 3600);
+    const [kept] = await client.db.execute<{ review_hours: string }>(
+      sql`select review_hours from cost_formula`,
+    );
+    await client.db.execute(sql.raw(update));
+    try {
+      await expect(run()).rejects.toThrow(
+        /^Cost formula \d+ has a number that is NaN or infinite: add a version/,
+      );
+      expect([transactions, faults]).toEqual([0, []]);
+    } finally {
+      await client.db.execute(sql`update cost_formula_role set multiplier = 1 where multiplier = 'NaN'`);
+      await client.db.execute(sql`update cost_formula set review_hours = ${kept!.review_hours}::numeric`);
+    }
+    expect(await run()).toMatchObject({ done: 3, failed: 0 });
+  },
+);

@@ -1,4 +1,4 @@
-import { and, asc, desc, gt, inArray, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, or, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { isEndlessColumn } from "../../../drizzle/endless.ts";
 import {
@@ -11,14 +11,25 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { SvcError } from "../../../platform/errors.ts";
 
-/** The version of the formula in force: the highest. @throws SvcError when there is none */
+/** The version of the formula in force: the highest. @throws SvcError when there is none, or none that can be computed */
 export async function formulaInForce(db: Pick<Database, "select">): Promise<number> {
+  const { version, dailyHours, reviewHours, reviewHoursPerParticipant } = costFormula;
   const [newest] = await db
-    .select({ version: costFormula.version })
+    .select({ version, dailyHours, reviewHours, reviewHoursPerParticipant })
     .from(costFormula)
-    .orderBy(desc(costFormula.version))
+    .orderBy(desc(version))
     .limit(1);
   if (!newest) throw new SvcError("configuration", "There is no cost formula: svc database populate");
+  const { formulaVersion, multiplier } = costFormulaRole;
+  const roles = await db
+    .select({ multiplier })
+    .from(costFormulaRole)
+    .where(eq(formulaVersion, newest.version));
+  // PostgreSQL has NaN above all numbers, so no constraint of ours refuses it.
+  if (![...Object.values(newest), ...roles.map((role) => role.multiplier)].every(Number.isFinite)) {
+    const what = `Cost formula ${newest.version} has a number that is NaN or infinite`;
+    throw new SvcError("configuration", `${what}: add a version without it`);
+  }
   return newest.version;
 }
 
