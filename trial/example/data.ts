@@ -104,7 +104,7 @@ export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
 
 function readRows(files: ExampleFiles, table: PgTable, now: Date): Row[] {
   const columns = getTableColumns(table);
-  const times = Object.keys(columns).filter((key) => columns[key]?.dataType === "date");
+  const times = Object.keys(columns).filter((key) => columns[key]?.getSQLType().startsWith("timestamp"));
   const file = `${getTableName(table)}.jsonl`;
   const lines = fileNamed(files, file).trim().split("\n");
   return lines.map((line) => {
