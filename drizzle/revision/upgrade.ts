@@ -1,7 +1,8 @@
 import { Conflict } from "../../platform/errors.ts";
 import type { Sql } from "../connection/sql.ts";
 import { triggers as ourTriggers } from "../triggers/index.ts";
-import { type After, applyUp, finishInterrupted } from "./apply.ts";
+import { finishInterrupted } from "./alone.ts";
+import { type After, applyUp } from "./apply.ts";
 import { headsOf, inOrder } from "./graph.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";

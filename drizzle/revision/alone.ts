@@ -1,0 +1,121 @@
+import { Conflict } from "../../platform/errors.ts";
+import type { Sql } from "../connection/sql.ts";
+import { isPostgresError } from "../database_error.ts";
+import { guide, type Step, type StepOptions } from "./apply.ts";
+import { explainFailure } from "./failure.ts";
+import { settings } from "./lock.ts";
+import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
+import { concurrentIndex, isResumable } from "./marks.ts";
+import type { Revision } from "./read.ts";
+import { splitStatements, wordsOf } from "./statements.ts";
+import { type Applied, forget, setState } from "./store.ts";
+
+// Steps of the schema whose statements allow no transaction, such as CREATE INDEX CONCURRENTLY.
+
+/** Outside of a transaction rows may be written until the statement itself locks its table. */
+export async function guardAlone(
+  sql: Sql,
+  { text, command }: Step,
+  { allowDataLoss }: StepOptions,
+): Promise<void> {
+  if (allowDataLoss) return;
+  for (const { losses } of losingStatements(text)) {
+    const guard = lossGuard(losses);
+    if (!guard) continue;
+    await sql.unsafe(guard).catch((error: unknown) => {
+      throw lossRefusal(error, command) ?? error;
+    });
+  }
+}
+
+/**
+ * Runs the statements of a step that allows no transaction, one after another; `undo` takes back what was recorded before
+ * them, and is called where PostgreSQL has refused the first.
+ */
+export async function runAlone(
+  sql: Sql,
+  { what, command, text, undone }: Omit<Step, "book">,
+  id: string,
+  undo: () => Promise<void>,
+  again = false,
+): Promise<void> {
+  // PostgreSQL's own waiting is meant here: CREATE INDEX CONCURRENTLY waits for others, and nobody for it.
+  await sql.unsafe(`${settings}set lock_timeout = 0`);
+  let done = 0;
+  try {
+    for (const statement of splitStatements(text)) {
+      try {
+        await runOneAlone(sql, statement.text, again);
+        done += 1;
+      } catch (error) {
+        const isUndone = done === 0 && hadNoEffect(error, text);
+        if (isUndone) await undo();
+        const doubt = isResumable(text)
+          ? `${done === 0 ? "" : "The statements before it took effect. Correct the cause, then: "}${command} goes on where it stopped`
+          : `See whether the statement took effect, then: svc database repair ${id} --applied (or --not-applied)`;
+        const position = Number((error as { position?: string }).position);
+        const offset = position > 0 ? [...statement.text].slice(0, position - 1).join("").length : undefined;
+        throw explainFailure(error, {
+          ...{ what, text, statement, next: isUndone ? undone : doubt },
+          ...(offset === undefined ? {} : { offset: statement.offset + offset }),
+        });
+      }
+    }
+  } finally {
+    await sql.unsafe("set lock_timeout = '5s'").catch(() => {});
+  }
+}
+
+/** `again`: an earlier run may have done it, and died before it could note so. */
+async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise<void> {
+  const words = wordsOf(statement);
+  const index = concurrentIndex(words);
+  if (index) {
+    const state = await indexState(sql, index);
+    if (state === "invalid" && words[0] === "CREATE") await sql.unsafe(`drop index concurrently ${index}`);
+    if (again && state === (words[0] === "CREATE" ? "valid" : "missing")) return;
+  }
+  await sql.unsafe(statement);
+}
+
+/** Whether PostgreSQL itself has refused a statement, and so undone it; what a CALL or DO has committed stays. */
+function hadNoEffect(error: unknown, text: string): boolean {
+  if (!isPostgresError(error) || /^(57P|08|XX)/.test(error.code)) return false;
+  return !["CALL", "DO"].includes(wordsOf(text)[0] ?? "");
+}
+
+async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid" | "valid"> {
+  const [row] = await sql`
+    select indisvalid and indisready as valid from pg_index where indexrelid = to_regclass(${name})`;
+  if (!row) return "missing";
+  return row.valid ? "valid" : "invalid";
+}
+
+/**
+ * Brings what was interrupted without a transaction to an end, or says what a person has to look at.
+ * @throws Conflict for a statement of which nobody can tell whether it may be run again
+ */
+export async function finishInterrupted(sql: Sql, row: Applied, known: readonly Revision[]): Promise<void> {
+  const revision = known.find(({ id }) => id === row.id);
+  const forward = row.state === "applying";
+  if (forward && revision && revision.checksum !== row.checksum && isResumable(revision.up)) {
+    // Its file was corrected since: what is there now is applied as if for the first time.
+    await forget(sql, row.id);
+    return;
+  }
+  const text = forward ? revision?.up : row.down;
+  if (text === undefined || !isResumable(text)) {
+    throw new Conflict(
+      `Revision ${row.id} was interrupted while ${row.state}. See whether its statement took effect, then: svc database repair ${row.id} --applied (or --not-applied)`,
+    );
+  }
+  const step = {
+    what: `${forward ? "up" : "down"}.sql of revision ${row.id}`,
+    command: forward ? "svc database upgrade" : "svc database downgrade",
+    undone: `Revision ${row.id} is still half-way: correct the cause, then run it again (${guide})`,
+    text,
+  };
+  await runAlone(sql, step, row.id, async () => {}, true);
+  if (forward) await setState(sql, row.id, "applied");
+  else await forget(sql, row.id);
+}
