@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { scripts } from "../cli/completion/scripts.ts";
 import { manualPage } from "../cli/man.ts";
 import { root as commands } from "../cli/tree.ts";
-import { readRevisionsFrom, revisionsDirectory } from "../drizzle/revision/read.ts";
+import { readRevisionsFrom, revisionsDirectory } from "../drizzle/revision/history.ts";
 import { readExample } from "../trial/example/data.ts";
 import { type Platform, platforms, runtimeOf } from "./runtimes.ts";
 

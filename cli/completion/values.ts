@@ -16,7 +16,7 @@ const known: Readonly<Record<string, () => Promise<Candidate[]>>> = {
     return scheduledTasks.map(({ name }) => ({ word: name }));
   },
   REVISION: async () => {
-    const { readRevisions } = await import("../../drizzle/revision/read.ts");
+    const { readRevisions } = await import("../../drizzle/revision/history.ts");
     const revisions = await readRevisions();
     return revisions.map(({ id, manifest }) => ({ word: id, about: manifest.message })).reverse();
   },

@@ -1,6 +1,5 @@
 import type { Sql } from "../../drizzle/connection/sql.ts";
-import { inOrder } from "../../drizzle/revision/graph.ts";
-import { readRevisions } from "../../drizzle/revision/read.ts";
+import { inOrder, readRevisions } from "../../drizzle/revision/history.ts";
 import { splitStatements } from "../../drizzle/revision/statements.ts";
 import { type Finished, svc } from "./process.ts";
 

@@ -1,8 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { inOrder } from "../../drizzle/revision/graph.ts";
-import { checksumOf, type Revision, readRevisions } from "../../drizzle/revision/read.ts";
+import { checksumOf, inOrder, type Revision, readRevisions } from "../../drizzle/revision/history.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import { type Finished, spawnSvc } from "./process.ts";
 

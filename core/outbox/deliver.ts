@@ -1,10 +1,11 @@
 import { eq } from "drizzle-orm";
-import type { Transaction } from "../../drizzle/client.ts";
+import type { Database, Transaction } from "../../drizzle/client.ts";
 import { delivery } from "../../drizzle/schema/index.ts";
+import type { Clock } from "../../platform/clock.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { Message } from "../plugin/facts.ts";
 import { comingConversations, openConversations } from "./reach.ts";
-import { type Claim, dueNow, type WorkKind } from "./work.ts";
+import { type Claim, dueNow, finishWork, type WorkKind } from "./work.ts";
 
 // Vocabulary. A delivery is a row of the table `delivery`: what is to be sent, and what became of it. An attempt is one
 // call of the plugin. A delivery is Dead when nobody tries it any more; whoever re-sends it gives it its attempts again.
@@ -95,4 +96,32 @@ export async function deliver(
 /** `task/what/whom/plugin`, or what several keys begin with: the first of these. */
 export function keyOf(...parts: readonly string[]): string {
   return parts.map(encodeURIComponent).join("/");
+}
+
+/** Of rows that are written at once: a statement takes 65,535 values. */
+const batch = 1000;
+
+/**
+ * Makes of a delivery to everyone one for each recipient, with attempts and an end of its own: so one whose mail the
+ * server does not take now holds up no other, and nobody gets it twice because of them. All of it or nothing is written,
+ * so a worker that dies before leaves the delivery as it was. One to nobody is done.
+ *
+ * @throws LeaseLost
+ */
+export async function splitDelivery(
+  { db, clock }: { db: Database; clock: Clock },
+  claim: DeliveryClaim,
+  recipients: readonly string[],
+): Promise<void> {
+  const at = clock.now();
+  const { key, task, incidentId, about, pluginSlug, subject, text } = claim;
+  const rows = [...new Set(recipients)].map((recipient) => ({
+    ...{ key: `${key}/${encodeURIComponent(recipient)}`, task, incidentId, about, pluginSlug, recipient },
+    ...{ subject, text, queuedAt: at, dueAt: dueNow(clock) },
+  }));
+  await db.transaction(async (tx) => {
+    await finishWork(tx, deliveries, claim, at, rows.length > 0 ? "Split" : "Done");
+    for (let from = 0; from < rows.length; from += batch)
+      await tx.insert(delivery).values(rows.slice(from, from + batch));
+  });
 }

@@ -3,7 +3,7 @@ import { Conflict, Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Sql } from "../client.ts";
 import { isPostgresError, operatorsError } from "../database_error.ts";
-import { type Revision, readRevisions } from "../revision/read.ts";
+import { type Revision, readRevisions } from "../revision/history.ts";
 import type { Applied } from "../revision/store.ts";
 import { dumpCustom } from "./dump_custom.ts";
 import { dumpPortable } from "./dump_portable.ts";

@@ -1,5 +1,5 @@
 import { Conflict, Unavailable } from "../../platform/errors.ts";
-import type { Revision } from "../revision/read.ts";
+import type { Revision } from "../revision/history.ts";
 import { copyOut, countLines } from "./copy.ts";
 import type { DumpWork } from "./dump.ts";
 import { tablesOf } from "./identity.ts";

@@ -12,7 +12,7 @@ import {
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
-import { readRevisions } from "../revision/read.ts";
+import { readRevisions } from "../revision/history.ts";
 import { revisionTable } from "../revision/store.ts";
 import { upgrade } from "../revision/upgrade.ts";
 import { quoted } from "../sql_text.ts";

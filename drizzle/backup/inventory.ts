@@ -1,5 +1,5 @@
 import type { Sql } from "../client.ts";
-import { headsOf, type Node } from "../revision/graph.ts";
+import { headsOf, type Node } from "../revision/history.ts";
 import { withParents } from "../revision/plan.ts";
 import { type Applied, toApplied } from "../revision/store.ts";
 import { quoted } from "../sql_text.ts";

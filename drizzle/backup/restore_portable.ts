@@ -1,6 +1,5 @@
 import { Conflict } from "../../platform/errors.ts";
-import { inOrder } from "../revision/graph.ts";
-import type { Revision } from "../revision/read.ts";
+import { inOrder, type Revision } from "../revision/history.ts";
 import { splitStatements, wordsOf } from "../revision/statements.ts";
 import { revisionTable } from "../revision/store.ts";
 import { installTriggers } from "../revision/triggers.ts";

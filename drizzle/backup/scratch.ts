@@ -3,7 +3,7 @@ import { sha256Hex } from "../../platform/secret.ts";
 import type { Sql } from "../client.ts";
 import { errorCode } from "../database_error.ts";
 import { canonicalSchema } from "../revision/canonical.ts";
-import type { Revision } from "../revision/read.ts";
+import type { Revision } from "../revision/history.ts";
 import { ask } from "../revision/session.ts";
 import { installTriggers } from "../revision/triggers.ts";
 import { literal, quoted } from "../sql_text.ts";

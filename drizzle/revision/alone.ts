@@ -3,10 +3,10 @@ import type { Sql } from "../connection/sql.ts";
 import { isPostgresError } from "../database_error.ts";
 import { guide, type Step, type StepOptions } from "./apply.ts";
 import { explainFailure } from "./failure.ts";
+import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
 import { concurrentIndex, isResumable } from "./marks.ts";
-import type { Revision } from "./read.ts";
 import { splitStatements, wordsOf } from "./statements.ts";
 import { type Applied, forget, setState } from "./store.ts";
 

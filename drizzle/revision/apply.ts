@@ -2,10 +2,10 @@ import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { guardAlone, runAlone } from "./alone.ts";
 import { explainFailure, isStatementError } from "./failure.ts";
+import type { Revision } from "./history.ts";
 import { settings } from "./lock.ts";
 import { losingStatements, lossGuard, lossRefusal } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
-import type { Revision } from "./read.ts";
 import { type Statement, splitStatements } from "./statements.ts";
 import { type Applied, forget, forgetScript, record, recordScript, setState } from "./store.ts";
 

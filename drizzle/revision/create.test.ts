@@ -8,8 +8,8 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { generate } from "../generate/index.ts";
 import { createRevision, mergeHeads, pendingSql } from "./create.ts";
 import { downgrade } from "./downgrade.ts";
+import { readRevisionsFrom } from "./history.ts";
 import { mergeSnapshots } from "./merge.ts";
-import { readRevisionsFrom } from "./read.ts";
 import { upgrade } from "./upgrade.ts";
 import { readSnapshot, revisionId, type Snapshot } from "./write.ts";
 

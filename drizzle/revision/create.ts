@@ -1,11 +1,10 @@
 import { relative } from "node:path";
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
 import { hasSourceTree, isClone } from "../../platform/own_command.ts";
-import { findRevision, headsOf } from "./graph.ts";
+import { findRevision, headsOf, type Revision, readRevisionsFrom, revisionsDirectory } from "./history.ts";
 import { describeLosses } from "./loss.ts";
 import { mergeSnapshots, tryOrders } from "./merge.ts";
 import { oneHead } from "./plan.ts";
-import { type Revision, readRevisionsFrom, revisionsDirectory } from "./read.ts";
 import { checkRevisionId, readSnapshot, revisionId, writeRevision } from "./write.ts";
 
 interface CreateOptions {

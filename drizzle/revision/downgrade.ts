@@ -1,10 +1,10 @@
 import { Conflict } from "../../platform/errors.ts";
 import { applyDown } from "./apply.ts";
+import { type Revision, readRevisions } from "./history.ts";
 import { withLock } from "./lock.ts";
 import { refuseLosses } from "./loss.ts";
 import { readMarks } from "./marks.ts";
 import { isOverwritten, planDowngrade } from "./plan.ts";
-import { type Revision, readRevisions } from "./read.ts";
 import type { Applied } from "./store.ts";
 import { syncTriggers } from "./triggers.ts";
 import {

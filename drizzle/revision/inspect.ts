@@ -1,7 +1,6 @@
 import { InvalidInput } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
-import { descendantsOf, findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
-import { readRevisions } from "./read.ts";
+import { descendantsOf, findRevision, headsOf, inOrder, readRevisions, withAncestors } from "./history.ts";
 import { ask } from "./session.ts";
 import { compareRevisions, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";

@@ -3,8 +3,8 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
 import { downgrade } from "./downgrade.ts";
+import type { Revision } from "./history.ts";
 import { describeLosses } from "./loss.ts";
-import type { Revision } from "./read.ts";
 import { downgradeScript, upgradeScript } from "./script.ts";
 import { splitStatements } from "./statements.ts";
 import { readApplied } from "./store.ts";

@@ -1,7 +1,6 @@
 import { Conflict, SvcError } from "../../platform/errors.ts";
 import { canonicalSchema, difference } from "./canonical.ts";
-import { headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
-import type { Revision } from "./read.ts";
+import { headsOf, inOrder, type Node, type Revision, withAncestors } from "./history.ts";
 import { withScratchDatabase } from "./scratch.ts";
 import { ask } from "./session.ts";
 import { applyEach, upgrade } from "./upgrade.ts";

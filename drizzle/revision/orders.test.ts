@@ -5,8 +5,7 @@ import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
 import { canonicalSchema } from "./canonical.ts";
 import { downgrade } from "./downgrade.ts";
-import { inOrder, withAncestors } from "./graph.ts";
-import type { Revision } from "./read.ts";
+import { inOrder, type Revision, withAncestors } from "./history.ts";
 import { upgrade } from "./upgrade.ts";
 
 const runs = Number(process.env.SVC_TEST_RUNS ?? 12);

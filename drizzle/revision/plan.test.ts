@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import type { Revision } from "./history.ts";
 import { planDowngrade, planUpgrade } from "./plan.ts";
-import type { Revision } from "./read.ts";
 import type { Applied } from "./store.ts";
 
 const a = testRevision("a1", [], "select 'a'");

@@ -1,7 +1,14 @@
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
-import { descendantsOf, findRevision, headsOf, inOrder, type Node, withAncestors } from "./graph.ts";
-import type { Revision } from "./read.ts";
+import {
+  descendantsOf,
+  findRevision,
+  headsOf,
+  inOrder,
+  type Node,
+  type Revision,
+  withAncestors,
+} from "./history.ts";
 import type { Applied } from "./store.ts";
 
 /**

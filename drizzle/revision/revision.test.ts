@@ -5,8 +5,7 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { testRevision } from "../../tests/support/database/revision.ts";
 import { openSql } from "../client.ts";
 import * as schema from "../schema/index.ts";
-import { headsOf, inOrder } from "./graph.ts";
-import { readRevisions } from "./read.ts";
+import { headsOf, inOrder, readRevisions } from "./history.ts";
 import { upgrade } from "./upgrade.ts";
 
 const node = (id: string, ...parents: string[]) => ({ id, parents });

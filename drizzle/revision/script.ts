@@ -2,12 +2,11 @@ import { Conflict, InvalidInput } from "../../platform/errors.ts";
 import { literal } from "../sql_text.ts";
 import { changesSettings } from "./apply.ts";
 import { refuseNoWay } from "./downgrade.ts";
-import { findRevision, headsOf, inOrder, withAncestors } from "./graph.ts";
+import { findRevision, headsOf, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { lockKey, settings } from "./lock.ts";
 import { withGuards } from "./loss.ts";
 import { checkStatements, readMarks } from "./marks.ts";
 import { isHead, planDowngrade, planUpgrade } from "./plan.ts";
-import { type Revision, readRevisions } from "./read.ts";
 import { ask } from "./session.ts";
 import {
   type Applied,

@@ -1,8 +1,7 @@
 import { Conflict } from "../../platform/errors.ts";
-import { findRevision, inOrder, withAncestors } from "./graph.ts";
+import { findRevision, inOrder, type Revision, readRevisions, withAncestors } from "./history.ts";
 import { type LockOptions, withLock } from "./lock.ts";
 import { isHead, isOverwritten, oneHead } from "./plan.ts";
-import { type Revision, readRevisions } from "./read.ts";
 import { accept, createRevisionTable, forget, readApplied, record, setState } from "./store.ts";
 
 interface Options extends Pick<LockOptions, "url" | "patience"> {

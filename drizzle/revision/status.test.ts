@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { testRevision } from "../../tests/support/database/revision.ts";
-import type { Revision } from "./read.ts";
+import type { Revision } from "./history.ts";
 import { assertServable, compareRevisions } from "./status.ts";
 import type { Applied, State } from "./store.ts";
 

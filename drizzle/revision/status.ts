@@ -1,9 +1,8 @@
 import { sql } from "drizzle-orm";
 import { Conflict } from "../../platform/errors.ts";
 import type { Database } from "../client.ts";
-import { headsOf } from "./graph.ts";
+import { headsOf, type Revision, readRevisions } from "./history.ts";
 import { withParents } from "./plan.ts";
-import { type Revision, readRevisions } from "./read.ts";
 import { type Applied, toApplied } from "./store.ts";
 
 /**

@@ -2,7 +2,7 @@ import { sha256Hex } from "../../platform/secret.ts";
 import type { Sql } from "../connection/sql.ts";
 import { errorCode } from "../database_error.ts";
 import { literal } from "../sql_text.ts";
-import type { Manifest, Revision } from "./read.ts";
+import type { Manifest, Revision } from "./history.ts";
 
 /**
  * `applied`: done. `applying`: a statement without a transaction was begun, and nobody has yet seen its end.

@@ -5,8 +5,8 @@ import { gunzipSync, gzipSync } from "node:zlib";
 import { Conflict, InvalidInput, SvcError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 import { isAdditive } from "./additive.ts";
+import type { Manifest } from "./history.ts";
 import { readMarks } from "./marks.ts";
-import type { Manifest } from "./read.ts";
 
 /** A schema as drizzle-kit describes one: snapshot.json of a head, snapshot.json.gz of others. */
 export type Snapshot = Record<string, unknown>;

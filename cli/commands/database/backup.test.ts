@@ -2,8 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { headsOf } from "../../../drizzle/revision/graph.ts";
-import { readRevisions } from "../../../drizzle/revision/read.ts";
+import { headsOf, readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 import {
   contentOf,

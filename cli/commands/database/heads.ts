@@ -11,8 +11,8 @@ export default defineCommand({
   ],
   async run({ verbose, json }, io) {
     const [{ readRevisions }, { headsOf, inOrder }] = await Promise.all([
-      import("../../../drizzle/revision/read.ts"),
-      import("../../../drizzle/revision/graph.ts"),
+      import("../../../drizzle/revision/history.ts"),
+      import("../../../drizzle/revision/history.ts"),
     ]);
     const revisions = inOrder(await readRevisions());
     const heads = new Set(headsOf(revisions));

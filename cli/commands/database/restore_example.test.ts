@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readRevisions } from "../../../drizzle/revision/read.ts";
+import { readRevisions } from "../../../drizzle/revision/history.ts";
 import { contentOf, temporaryDirectory, using } from "../../../tests/support/database/backup.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { readExample, rowsAt } from "../../../trial/example/data.ts";

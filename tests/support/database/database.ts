@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DatabaseClient, openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import { startEmbeddedPostgres } from "../../../drizzle/embedded.ts";
-import { readRevisions } from "../../../drizzle/revision/read.ts";
+import { readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface TestDatabase {

@@ -1,4 +1,4 @@
-import { checksumOf, type Manifest, type Revision } from "../../../drizzle/revision/read.ts";
+import { checksumOf, type Manifest, type Revision } from "../../../drizzle/revision/history.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
 
 /** A revision as its folder would be read. */

@@ -1,4 +1,4 @@
-import { readRevisionsFrom } from "../../../drizzle/revision/read.ts";
+import { readRevisionsFrom } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 // `svc database upgrade` with the revisions of a folder: bun upgrade_program.ts <folder>
