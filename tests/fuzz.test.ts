@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { OpenApiDocument, Operation, Parameter } from "../server/openapi/types.ts";
 import { insertIncident } from "./support/domain/incident.ts";
+import { effort } from "./support/effort.ts";
 import { fitting } from "./support/http/openapi_arbitrary.ts";
 import { type ApiAnswer, type Person, personOf } from "./support/http/people.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
@@ -9,9 +10,9 @@ import { startTestServer, type TestServer } from "./support/http/server.ts";
 /**
  * A fuzzer over the whole API: it reads what there is from the OpenAPI document, so a new route is tried by itself. It
  * sends what fits, what nearly fits and what does not at all, and no request may be answered by a failure of ours, or
- * with what the document does not say. SVC_TEST_FUZZ_RUNS sets how many requests each operation gets.
+ * with what the document does not say. SVC_TEST_EFFORT multiplies how many requests each operation gets.
  */
-const runs = Number(process.env.SVC_TEST_FUZZ_RUNS ?? 60);
+const runs = effort(25);
 
 let server: TestServer;
 let document: OpenApiDocument;

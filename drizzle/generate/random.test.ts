@@ -3,11 +3,11 @@ import fc from "fast-check";
 import { rowsFor, schemaPair } from "../../tests/support/database/random_schema.ts";
 import { type Names, renamesOf, tablesOf } from "../../tests/support/database/random_tables.ts";
 import { tripDatabase } from "../../tests/support/database/round_trip.ts";
+import { effort } from "../../tests/support/effort.ts";
 
 const { trip } = tripDatabase();
 
-/** More by SVC_TEST_RUNS. */
-const numRuns = Number(process.env.SVC_TEST_RUNS ?? 40);
+const numRuns = effort(15);
 
 test(
   "from any schema to any other, back and there again",

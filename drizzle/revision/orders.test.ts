@@ -2,13 +2,14 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createEmptyTestDatabase } from "../../tests/support/database/database.ts";
 import { testRevision } from "../../tests/support/database/revision.ts";
+import { effort } from "../../tests/support/effort.ts";
 import { openSql } from "../client.ts";
 import { canonicalSchema } from "./canonical.ts";
 import { downgrade } from "./downgrade.ts";
 import { inOrder, type Revision, withAncestors } from "./history.ts";
 import { upgrade } from "./upgrade.ts";
 
-const runs = Number(process.env.SVC_TEST_RUNS ?? 12);
+const runs = effort(6);
 
 /** For each revision the earlier ones that it follows, its place among names, and which ancestor's table it changes. */
 const shapes = fc.integer({ min: 2, max: 7 }).chain((size) =>

@@ -10,13 +10,14 @@ import { incidentStatusReportReminder as task } from "../../worker/tasks/inciden
 import { at, insertSecond, startOutbox } from "../support/domain/delivery.ts";
 import { numbers } from "../support/domain/numbers.ts";
 import { scheduleOf } from "../support/domain/schedule.ts";
+import { effort } from "../support/effort.ts";
 
-const days = 30;
+const days = effort(8);
 /** The worker dies three times a day, in a slot and a way that this sequence says. */
 const deaths = ["before its work", "in its transaction", "before it says that it is done"] as const;
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
 
-test("in thirty days with three restarts each, every reminder is sent once", async () => {
+test("through many days with three restarts each, every reminder is sent once", async () => {
   await using outbox = await startOutbox();
   const { db, clock } = outbox;
   const below = numbers(1);

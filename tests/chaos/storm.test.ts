@@ -6,11 +6,12 @@ import {
   stormTasks,
   strayWriters,
 } from "../support/domain/schedule_storm.ts";
+import { effort } from "../support/effort.ts";
 import { until } from "../support/process/until.ts";
 import { seed } from "../support/seed.ts";
 
 /** Of all tasks; more of them take longer. */
-const slots = Number(process.env.SVC_TEST_SLOTS ?? 10_000);
+const slots = effort(2000);
 const seconds = (slots / stormTasks.length) * (stormPeriodMilliseconds / 1000);
 
 interface Run {

@@ -12,6 +12,7 @@ import {
 import { createTestDatabase, useDatabase } from "../../../tests/support/database/database.ts";
 import { noteAsked, rowsRead } from "../../../tests/support/database/statements.ts";
 import { insertCase, prepareCosts } from "../../../tests/support/domain/costs.ts";
+import { effort } from "../../../tests/support/effort.ts";
 import { formula as defaults, multipliers } from "../../populate/defaults.ts";
 import { populate } from "../../populate/populate.ts";
 import { costChanged } from "../incident/lock.ts";
@@ -101,7 +102,7 @@ test("agrees with the pure function, whatever the roles and the formula", async 
       // All at once is the same as one by one: nothing is another than before.
       expect(await compute(ids)).toBe(0);
     }),
-    { numRuns: 40 },
+    { numRuns: effort(15) },
   );
   await client.db.delete(incidentCost);
   await client.db.delete(costFormula).where(eq(costFormula.version, version));

@@ -6,6 +6,7 @@ import { createLog } from "../../../platform/log.ts";
 import { TestClock } from "../../../tests/support/clock.ts";
 import { useDatabase } from "../../../tests/support/database/database.ts";
 import { type IncidentIds, insertIncident } from "../../../tests/support/domain/incident.ts";
+import { effort } from "../../../tests/support/effort.ts";
 import {
   costBasisOf,
   insertEmptyIncident,
@@ -190,7 +191,7 @@ test("whatever people join, leave, assume and renounce, tables and timeline are 
       }
       expect((await timelineOf(db, incidentId)).map(({ kind }) => kind)).toEqual(model.kinds);
     }),
-    { numRuns: 60 },
+    { numRuns: effort(25) },
   );
   // About 235, give or take 20: what was possible is not rare.
   expect(reached).toBeGreaterThan(100);
