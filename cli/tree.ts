@@ -94,6 +94,10 @@ export const root: Group = {
           about: "End a standstill after the database's clock was ahead",
           load: () => import("./commands/scheduler/rewind.ts"),
         },
+        work: {
+          about: "Show the durable work that waits or is dead, and try it again",
+          load: () => import("./commands/scheduler/work.ts"),
+        },
         deliveries: {
           about: "Show what waits to be sent and what could not be, and send it again",
           load: () => import("./commands/scheduler/deliveries.ts"),

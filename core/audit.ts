@@ -17,6 +17,7 @@ export type AuditAction =
   | "scheduled_task.resumed"
   | "schedule.rewound"
   | "delivery.resent"
+  | "step.retried"
   | "document.deleted"
   | "incident.deleted"
   | "participant.deleted"

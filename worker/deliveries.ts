@@ -7,7 +7,7 @@ import type { WorkerDeps } from "./deps.ts";
 import { Outage } from "./outage.ts";
 import { pause } from "./time.ts";
 
-type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed">;
+type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
 
 /** What a worker tries at once of one plugin to conversations, and as much to single recipients. */
 const atOnce = 3;
@@ -34,8 +34,7 @@ export async function sendDeliveries(
   stop: AbortSignal,
   { poll = pollSeconds, grace = graceMilliseconds }: { poll?: number; grace?: number } = {},
 ): Promise<void> {
-  const { log } = deps;
-  const outage = new Outage(log);
+  const { log, outage = new Outage(log) } = deps;
   const lanes = new Map<string, Lane>();
   const running = new Set<Promise<void>>();
   const over = new AbortController();

@@ -5,6 +5,7 @@ import type { Database } from "../drizzle/client.ts";
 import type { Log } from "../platform/log.ts";
 import type { WorkerHealth } from "./health.ts";
 import type { ObservedSchedule } from "./metrics.ts";
+import type { Outage } from "./outage.ts";
 import type { DatabaseTime } from "./time.ts";
 
 /** Everything that a worker is made of. */
@@ -19,6 +20,8 @@ export interface WorkerDeps {
   config: Config;
   log: Log;
   plugins: Plugins;
+  /** One for all that a worker does, so that an outage is told once. */
+  outage?: Outage;
   /** Told of the worker's heartbeat, if somebody asks for it. */
   health?: WorkerHealth;
   /** Told of runs and deliveries, if somebody wants to know. */

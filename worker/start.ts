@@ -8,6 +8,7 @@ import { startWatchdog } from "../platform/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";
 import { type OpenWorker, openWorker } from "./open.ts";
+import { Outage } from "./outage.ts";
 import type { Outcome } from "./run.ts";
 import { worksOf } from "./tasks/index.ts";
 import { work, workNow } from "./worker.ts";
@@ -65,9 +66,10 @@ export async function startWorker(options: StartOptions, environment: Environmen
     if (endpoint) log.info(`metrics at ${endpoint.address}`);
     if (probed) log.info(`health at ${probed.address}`);
     // Not before: a run by hand has no heartbeat.
-    const both = [work({ ...deps, health }, works, stop.signal)];
+    const shared = { ...deps, health, outage: new Outage(deps.log) };
+    const both = [work(shared, works, stop.signal)];
     // A worker for one task does that task alone.
-    if (task === undefined) both.push(sendDeliveries(deps, stop.signal));
+    if (task === undefined) both.push(sendDeliveries(shared, stop.signal));
     // Should one of them fail, the other ends, too.
     await Promise.all(both.map((one) => one.finally(end)));
   } finally {

@@ -29,7 +29,7 @@ export async function work(
   stop: AbortSignal,
   grace = graceMilliseconds,
 ): Promise<void> {
-  const outage = new Outage(deps.log);
+  const { outage = new Outage(deps.log) } = deps;
   const peers = new WorkerPeers();
   try {
     // Twice: the first answer also takes the time to connect.

@@ -1,5 +1,5 @@
-import { asc, count, desc, inArray } from "drizzle-orm";
-import { delivery, type deliveryStates } from "../../drizzle/schema/index.ts";
+import { asc, count, desc, inArray, sql } from "drizzle-orm";
+import { delivery, type deliveryStates, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
 /** Split is none that operators see: its parts are. */
@@ -45,4 +45,42 @@ export async function countDeliveries({ db }: Pick<Context, "db">): Promise<Reco
   const rows = await db.select({ state, n: count() }).from(delivery).groupBy(state);
   const of = (wanted: DeliveryState) => rows.find((row) => row.state === wanted)?.n ?? 0;
   return { Queued: of("Queued"), Done: of("Done"), Dead: of("Dead") };
+}
+
+/** Work that has not been done, of either kind, as operators see it. */
+export interface OpenWork {
+  kind: "delivery" | "step";
+  /** A delivery's own, or `<incident>/<step>`. */
+  key: string;
+  state: string;
+  attempts: number;
+  dueAt: Date | null;
+  error: string | null;
+  /** Nobody tries it any more by itself. */
+  dead: boolean;
+}
+
+/** Of a step, what operators call it. */
+export const stepKey = sql<string>`${incident.name} || '/' || ${flowStep.step}`;
+
+/** The dead first, then what is due first. */
+export async function listWork(
+  { db }: Pick<Context, "db">,
+  { kind, dead = false, limit }: { kind?: OpenWork["kind"]; dead?: boolean; limit: number },
+): Promise<OpenWork[]> {
+  const rows = await db.execute<Omit<OpenWork, "dueAt"> & { due_at: string | null }>(sql`
+    select kind, key, state, attempts, due_at, error, dead from (
+      select 'delivery' as kind, key, state, attempts, due_at, error, state = 'Dead' as dead
+      from ${delivery} where state in ('Queued', 'Dead')
+      union all
+      select 'step', ${stepKey}, ${flowStep.state}, attempts, due_at, error,
+        ${flowStep.state} = 'Failed' and due_at is null
+      from ${flowStep} join ${incident} on ${incident.id} = incident_id where ${flowStep.state} <> 'Done'
+    ) work
+    where (${kind ?? null}::text is null or kind = ${kind ?? null}) and (dead or not ${dead}::boolean)
+    order by dead desc, due_at, key limit ${limit}`);
+  return [...rows].map(({ due_at, ...one }) => ({
+    ...one,
+    dueAt: due_at === null ? null : new Date(due_at),
+  }));
 }

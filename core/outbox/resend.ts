@@ -21,7 +21,7 @@ export async function resendDelivery(context: ResendContext, key: string): Promi
       .from(delivery)
       .where(eq(delivery.key, key))
       .for("update");
-    if (!found) throw new NotFound("There is no such delivery: svc scheduler deliveries lists their keys");
+    if (!found) throw new NotFound("There is no such work: svc scheduler work lists the keys");
     if (found.state !== "Dead")
       throw new Conflict(`Only what is dead is sent again: this delivery is ${found.state}`);
     await revive(tx, context, [key]);

@@ -66,7 +66,7 @@ test("refuses what does not go together, a key that there is not, and one that i
   expect(await deliveries("--state", "Lost")).toMatchObject({ code: 2 });
   expect(await deliveries("--resend", "x")).toMatchObject({
     code: 1,
-    stderr: "svc: There is no such delivery: svc scheduler deliveries lists their keys\n",
+    stderr: "svc: There is no such work: svc scheduler work lists the keys\n",
   });
   for (const [key, state] of [
     ["t/w/a/channel", "Done"],

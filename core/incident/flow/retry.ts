@@ -1,8 +1,12 @@
 import { and, eq } from "drizzle-orm";
-import { flowStep } from "../../../drizzle/schema/index.ts";
-import { NotFound } from "../../../platform/errors.ts";
+import type { Database } from "../../../drizzle/client.ts";
+import { flowStep, incident } from "../../../drizzle/schema/index.ts";
+import { Conflict, NotFound } from "../../../platform/errors.ts";
 import { nameLength, parseText } from "../../../platform/text.ts";
+import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
+import { stepKey } from "../../outbox/list.ts";
+import { resendDelivery } from "../../outbox/resend.ts";
 import { lockIncident } from "../incident/lock.ts";
 import { planSteps } from "./plan.ts";
 
@@ -30,5 +34,38 @@ export async function retryFlow(
     if (step !== undefined && steps.length === 0) throw new NotFound("This incident has no such step");
     const idle = steps.filter(({ state }) => state !== "Running").map((one) => one.step);
     await planSteps(tx, { incidentId, at }, idle);
+  });
+}
+
+/**
+ * For an operator: gives a dead delivery, or a step that has failed, its attempts again, and makes it due now. `key` is as
+ * `listWork` tells it.
+ *
+ * @throws NotFound
+ * @throws Conflict when it is being tried anyway, or is done
+ */
+export async function retryWork(
+  context: Pick<Context, "clock"> & { db: Database },
+  key: string,
+): Promise<void> {
+  const { db, clock } = context;
+  const [found] = await db
+    .select({ incidentId: flowStep.incidentId, step: flowStep.step })
+    .from(flowStep)
+    .innerJoin(incident, eq(incident.id, flowStep.incidentId))
+    .where(eq(stepKey, key));
+  if (!found) return await resendDelivery(context, key);
+  const { incidentId, step } = found;
+  const at = clock.now();
+  await db.transaction(async (tx) => {
+    await lockIncident(tx, "worker", incidentId);
+    const [{ state } = { state: undefined }] = await tx
+      .select({ state: flowStep.state })
+      .from(flowStep)
+      .where(and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step)));
+    if (state !== "Failed")
+      throw new Conflict(`Only what has failed is tried again: this step is ${state ?? "gone"}`);
+    await planSteps(tx, { incidentId, at }, [step]);
+    await audit(tx, { at, actor: "system", action: "step.retried", subject: key });
   });
 }
