@@ -188,8 +188,11 @@ test("docs/restore.md tries the newest dump beside the live database", async () 
 });
 
 test("docs/restore.md brings a dump to a new machine", async () => {
-  const keys = "select kid from signing_key order by kid";
-  const before = await psql(keys);
+  const kept = "select actor from audit_log where action = 'kept'";
+  await psql(
+    "insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'kept', '{}')",
+  );
+  const before = await psql(kept);
   const [backup] = await compose.containers("backup");
   await compose.exec("backup", "/app/deploy/containers/backup", "once");
   const dump = await newestDump();
@@ -203,5 +206,5 @@ test("docs/restore.md brings a dump to a new machine", async () => {
   );
   await compose.healthy(["server", "worker"]);
   expect(before).not.toBe("");
-  expect(await psql(keys)).toBe(before);
+  expect(await psql(kept)).toBe(before);
 });
