@@ -1,7 +1,7 @@
 import type { PluginContext } from "../core/plugin/context.ts";
 import type { Fault, TaskResult } from "../core/schedule/runs.ts";
 import type { Database, Transaction } from "../drizzle/client.ts";
-import { operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
+import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/database_error.ts";
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 
 /**
@@ -67,8 +67,11 @@ export function recordFailure(
   if (endsRun(error, signal)) throw error;
   const cause = withoutQuery(error);
   const known = operatorsError(cause);
-  const failure =
-    known instanceof SvcError ? known.detail : "Something unexpected: the worker's log has more";
+  const unknown =
+    errorCode(cause) === "22003"
+      ? "A number is larger than the database can keep"
+      : "Something unexpected: the worker's log has more";
+  const failure = known instanceof SvcError ? known.detail : unknown;
   if (!(error instanceof SvcError)) log.error({ err: cause, item }, "an item could not be worked on");
   if (transience(error) === "contention") postpone(item, lockedReason);
   else fault(item, failure);

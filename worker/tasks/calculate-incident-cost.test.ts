@@ -189,3 +189,23 @@ test.each([
     expect(await run()).toMatchObject({ done: 3, failed: 0 });
   },
 );
+
+test("a cost that is too large to be kept fails its incident, and says why", async () => {
+  await insertMany(client.db, kinds, { incidents: 2, active: 2 });
+  clock.advance(2 * 3600);
+  const { db } = client;
+  await db.execute(sql`create table kept as select * from cost_formula_role`);
+  await db.execute(sql`update cost_formula_role set multiplier = 1e300`);
+  try {
+    expect(await run()).toMatchObject({ done: 0, failed: 2 });
+    expect(faults.map(({ reason }) => reason)).toEqual([
+      "A number is larger than the database can keep",
+      "A number is larger than the database can keep",
+    ]);
+  } finally {
+    await db.execute(sql`
+      update cost_formula_role r set multiplier = kept.multiplier from kept
+      where (kept.formula_version, kept.role) = (r.formula_version, r.role)`);
+    await db.execute(sql`drop table kept`);
+  }
+});
