@@ -29,6 +29,26 @@ test("an outage is told when it begins and when it ends, once each, however many
   ]);
 });
 
+test("each further reason is told once: a connection that was cut, and then why none is opened", async () => {
+  const told: string[] = [];
+  const write = (line: string) => {
+    const { msg, reason } = JSON.parse(line);
+    told.push([msg, reason].filter(Boolean).join(": "));
+  };
+  const outage = new Outage(createLog("info", { write }));
+  const codes = ["57P01", "57P01", "28P01", "57P01", "28P01"];
+  const work = async () => {
+    const code = codes.shift();
+    if (code !== undefined) throw Object.assign(new Error("no"), { code });
+  };
+  await outage.outlast(work, never);
+  expect(told).toEqual([
+    "the database does not answer as it should: trying again until it does: PostgreSQL closed the connection: run it again",
+    "the database still does not answer, for another reason: PostgreSQL refuses this user or password: see SVC_DATABASE_URL",
+    "the database answers again",
+  ]);
+});
+
 test("it ends with whoever waits", async () => {
   const stop = new AbortController();
   const outage = new Outage(createLog("silent"));

@@ -5,9 +5,14 @@ import { pause } from "./time.ts";
 const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 5000;
 
-/** A time without the database, told once when it begins and once when it ends, however many wait for it. */
+/**
+ * A time without the database, logged once when it begins and once when it ends, however many wait for it. Each further
+ * reason is logged once too: the first error is often only that of a connection that was cut, and the next one says why
+ * none is opened.
+ */
 export class Outage {
-  #lasting = false;
+  /** What this outage was said to be for; undefined while there is none. */
+  #reasons: Set<string | undefined> | undefined;
   /** When it last began or ended; what was asked before that says nothing about now. */
   #changed = 0;
 
@@ -36,15 +41,22 @@ export class Outage {
   }
 
   #heard(asked: number, err?: unknown): void {
-    const lasting = err !== undefined;
-    if (lasting === this.#lasting || asked < this.#changed) return;
-    this.#lasting = lasting;
-    this.#changed = performance.now();
-    if (lasting)
-      this.log.warn(
-        { err, ...reasonOf(err) },
-        "the database does not answer as it should: trying again until it does",
-      );
-    else this.log.info("the database answers again");
+    if (asked < this.#changed) return;
+    if (err === undefined) {
+      if (this.#reasons === undefined) return;
+      this.#reasons = undefined;
+      this.#changed = performance.now();
+      this.log.info("the database answers again");
+      return;
+    }
+    const why = reasonOf(err);
+    if (this.#reasons === undefined) {
+      this.#reasons = new Set([why.reason]);
+      this.#changed = performance.now();
+      this.log.warn({ err, ...why }, "the database does not answer as it should: trying again until it does");
+    } else if (!this.#reasons.has(why.reason)) {
+      this.#reasons.add(why.reason);
+      this.log.warn({ err, ...why }, "the database still does not answer, for another reason");
+    }
   }
 }

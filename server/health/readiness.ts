@@ -28,13 +28,18 @@ const retryMilliseconds = 250;
 
 const unreachable: Readiness = { ready: false, database: "unreachable", keys: "unknown" };
 
-/** Checks whether this process can serve. The log has a line whenever the answer changes. */
+/**
+ * Checks whether this process can serve. The log has a line whenever the answer changes, and for each further reason while
+ * it cannot: the first is often only that a connection was cut, and the next one says why none is opened.
+ */
 export class ReadinessCheck {
   /** The answer, shared by all who ask at the same time. Never rejects. */
   readonly now: () => Promise<Readiness>;
   readonly #diskFull: ReturnType<typeof shared<boolean>>;
   /** What the log said last. */
   #logged = "ready";
+  /** Of the time since it was ready last. */
+  readonly #reasons = new Set<string | undefined>();
 
   constructor(private readonly deps: Pick<Deps, "db" | "keys" | "log">) {
     this.#diskFull = shared(() => isDiskFull(deps.db), {
@@ -90,12 +95,16 @@ export class ReadinessCheck {
   #log({ ready, database, keys, schema }: Readiness, error: unknown): void {
     const revision = schema?.state;
     const state = ready ? "ready" : `${database} ${keys} ${revision}`;
-    if (state === this.#logged) return;
+    const why = reasonOf(error);
+    const known = state === this.#logged && (ready || this.#reasons.has(why.reason));
+    if (ready) this.#reasons.clear();
+    else this.#reasons.add(why.reason);
+    if (known) return;
     this.#logged = state;
     const { log } = this.deps;
     if (ready) log.info("ready to serve again");
     else if (database === "unreachable")
-      log.warn({ err: error, ...reasonOf(error) }, "not ready: the database does not answer");
-    else log.warn({ err: error, database, keys, revision, ...reasonOf(error) }, "not ready");
+      log.warn({ err: error, ...why }, "not ready: the database does not answer");
+    else log.warn({ err: error, database, keys, revision, ...why }, "not ready");
   }
 }

@@ -102,7 +102,7 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
     database: "disk_full",
     keys: "ok",
   });
-  expect(server.said()).toContain('"reason":"The disk of PostgreSQL is full"');
+  await server.says('"reason":"The disk of PostgreSQL is full"');
   expect(await refusal(env)).toBe(
     "svc: The disk of PostgreSQL is full: free some space, then start the server again\n",
   );
