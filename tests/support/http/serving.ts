@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Finished, spawnSvc } from "../../../cli/testing/process.ts";
+import { type Finished, spawnSvc, testProgram } from "../../../cli/testing/process.ts";
 import { chooseFreePort } from "../../../cli/up/ports.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
@@ -127,8 +127,7 @@ export async function startOnDescriptor(
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   // Bun's types keep quiet about it.
   const { fd, port } = listener as typeof listener & { fd: number };
-  const main = join(import.meta.dir, "../../../cli/main.ts");
-  const line = [process.execPath, main, "server", "start", app, ...args].join(" ");
+  const line = [...testProgram, "server", "start", app, ...args].join(" ");
   const child = Bun.spawn(["sh", "-c", `${variables} exec ${line}`], {
     ...{ cwd: folder, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe", fd] },
   });
