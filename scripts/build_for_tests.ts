@@ -15,7 +15,10 @@ export async function buildForTests(outfile: string): Promise<void> {
     target: "bun",
     format: "esm",
     bytecode: true,
-    define: { "process.execPath": JSON.stringify(process.execPath) },
+    define: {
+      "process.execPath": JSON.stringify(process.execPath),
+      SVC_EXECUTABLE: JSON.stringify(outfile),
+    },
     plugins: [{ name: "places of the source tree", setup: keepPlaces }],
     compile: {
       outfile,
