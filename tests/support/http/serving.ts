@@ -22,7 +22,8 @@ const answer = async (request, server) => {
   if (pathname === "/variable") return new Response(process.env[searchParams.get("name")] ?? "");
   if (pathname === "/noted") appendFileSync("noted", searchParams.get("id") + " " + process.pid + "\\n");
   if (pathname === "/read") return new Response(await request.text());
-  if (pathname === "/loop") for (;;);
+  // To the event loop the same as for (;;), and others get the processor.
+  if (pathname === "/freeze") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   if (pathname === "/large") return new Response(new Uint8Array(32 * 1024 * 1024));
   if (pathname === "/elsewhere") return Response.redirect("http://127.0.0.1/other", 302);
   const address = server?.requestIP(request)?.address;
