@@ -2,8 +2,8 @@ import { Conflict } from "../platform/errors.ts";
 import type { Io } from "./io.ts";
 
 /**
- * Lets a person type a name before something is lost; `yes` stands for that in a script.
- * @throws Conflict when the answer is another one, or nobody is there to be asked
+ * Asks the user to type a name before data is lost; `yes` skips the question.
+ * @throws Conflict if the answer differs, or there is no terminal
  */
 export async function confirmByName(
   io: Pick<Io, "ask">,
@@ -12,7 +12,8 @@ export async function confirmByName(
   yes = false,
 ): Promise<void> {
   if (yes) return;
-  const answer = await io.ask(`${what}\nType its name to go on (${name}): `);
-  if (answer === undefined) throw new Conflict(`${what} There is no terminal to ask on: add --yes`);
-  if (answer.trim() !== name) throw new Conflict("That is not its name: nothing was changed");
+  const answer = await io.ask(`${what}\nTo continue, type its name (${name}): `);
+  if (answer === undefined)
+    throw new Conflict(`${what} There is no terminal for the confirmation: add --yes`);
+  if (answer.trim() !== name) throw new Conflict("The name does not match: nothing was changed");
 }

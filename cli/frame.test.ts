@@ -15,22 +15,22 @@ describe("the version", () => {
 });
 
 describe("help", () => {
-  test("svc and svc --help are the same, on stdout", async () => {
+  test("svc and svc --help print the same to stdout", async () => {
     const help = await svc(["--help"]);
     expect(help).toMatchObject({ code: 0, stderr: "" });
     expect(help.stdout).toStartWith(
-      "Incidents, from the terminal\n\nUsage: svc COMMAND\n\nCommands:\n  up         ",
+      "Manage incidents from the command line\n\nUsage: svc COMMAND\n\nCommands:\n  up         ",
     );
     for (const name of COMMANDS) expect(help.stdout).toContain(`\n  ${name} `);
     expect(await svc([])).toEqual(help);
     expect(await svc(["-h"])).toEqual(help);
   });
 
-  test("a group", async () => {
+  test("of a group", async () => {
     expect(await svc(["idp", "--help"])).toEqual({
       code: 0,
       stderr: "",
-      stdout: `The bundled sign-in provider, for trials and tests only
+      stdout: `Run the trial sign-in provider
 
 Usage: svc idp COMMAND
 
@@ -40,41 +40,41 @@ Commands:
 Options:
   -h, --help   Show this help
 
-\`svc idp COMMAND --help\` tells about one command.
+Run \`svc idp COMMAND --help\` for the help of a command.
 `,
     });
   });
 
-  test("a command, although its argument is missing", async () => {
+  test("of a command, without its argument", async () => {
     const { code, stdout, stderr } = await svc(["server", "start", "--help"]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toStartWith(`Serve an application
+    expect(stdout).toStartWith(`Start the server
 
 Usage: svc server start APP [options]
 
 Arguments:
-  APP   The application to serve: <module>:<attribute>
+  APP   Application to serve: <module>:<attribute>
 
 Options:
-  --host TEXT                           Address to listen on (default 127.0.0.1)
+  --host TEXT                           Address to listen on (default: 127.0.0.1)
 `);
-    expect(stdout).toContain("\n  --proxy-headers                       Believe X-Forwarded-For");
+    expect(stdout).toContain("\n  --proxy-headers                       Trust X-Forwarded-For");
   });
 
-  test("a negatable option shows both its forms", async () => {
+  test("shows both forms of a negatable option", async () => {
     expect((await svc(["login", "--help"])).stdout).toContain("\n  --[no-]browser   ");
   });
 });
 
-describe("a wrong command line is exit code 2, with its fault and the usage on stderr", () => {
+describe("an invalid command line exits with 2, and prints the error and the usage to stderr", () => {
   const wrong = async (line: string, fault: string, usage: string, more: string) => {
-    const stderr = `svc: ${fault}\nUsage: ${usage}\n\`${more} --help\` tells more.\n`;
+    const stderr = `svc: ${fault}\nUsage: ${usage}\nRun \`${more} --help\` for more.\n`;
     expect(await svc(line.split(" "))).toEqual({ code: 2, stdout: "", stderr });
   };
   const start = ["svc server start APP [options]", "svc server start"] as const;
 
   test("unknown command", () => wrong("frobnicate", "unknown command: frobnicate", "svc COMMAND", "svc"));
-  test("unknown command, nearly right", () =>
+  test("unknown command, with a suggestion", () =>
     wrong("lgoin --force", "unknown command: lgoin. Did you mean login?", "svc COMMAND", "svc"));
   test("unknown command in a group", () =>
     wrong(
@@ -83,7 +83,7 @@ describe("a wrong command line is exit code 2, with its fault and the usage on s
       "svc database COMMAND",
       "svc database",
     ));
-  test("unknown command, although help is wanted", () =>
+  test("unknown command with --help", () =>
     wrong("frobnicate --help", "unknown command: frobnicate", "svc COMMAND", "svc"));
   test("missing command", () => wrong("idp", "missing command: start", "svc idp COMMAND", "svc idp"));
   test("unknown option", () =>
@@ -98,24 +98,24 @@ describe("a wrong command line is exit code 2, with its fault and the usage on s
   test("an option before its command", () =>
     wrong("--server http://a.example login", "unknown option: --server", "svc COMMAND", "svc"));
   test("missing argument", () => wrong("server start", "missing argument: APP", ...start));
-  test("superfluous argument", () =>
+  test("unexpected argument", () =>
     wrong("login alice bob", "unexpected argument: bob", "svc login [USER] [options]", "svc login"));
-  test("superfluous argument after --", () =>
+  test("unexpected argument after --", () =>
     wrong("token -- bob", "unexpected argument: bob", "svc token [options]", "svc token"));
   test("an option without its value", () =>
     wrong("server start a:b --host", "--host needs a value", ...start));
   test.each(["--server=", "--server "])("an option with an empty value: %p", (option) =>
     wrong(`whoami ${option}`, "--server needs a value", "svc whoami [options]", "svc whoami"),
   );
-  test("a switch with a value", () =>
+  test("a flag with a value", () =>
     wrong("server start a:b --proxy-headers=false", "--proxy-headers takes no value", ...start));
-  test("a choice that does not exist", () =>
+  test("an invalid choice", () =>
     wrong(
       "server start a:b --log-level loud",
       "--log-level must be one of trace, debug, info, warn, error, fatal",
       ...start,
     ));
-  test("a port that is none", () =>
+  test("an invalid port", () =>
     wrong("server start a:b --port 65536", '--port: "65536" is not a port (0 to 65535)', ...start));
   test("an application without its attribute", () =>
     wrong("server start main.ts", 'APP: "main.ts" is not <module>:<attribute>', ...start));

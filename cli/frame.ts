@@ -2,18 +2,17 @@ import type { Args, ArgToken, Command, CommandContext, LazyCommand } from "gunsh
 import { lazy } from "gunshi/definition";
 import { isArgsValidationError, isCommandNotFoundError, plugin } from "gunshi/plugin";
 import { nearest } from "../platform/nearest.ts";
-import type { CommandDefinition } from "./command.ts";
 import { UsageError } from "./errors.ts";
 import { commandHelp, groupHelp, kebab, metavar, usageLine } from "./help.ts";
 import type { Io } from "./io.ts";
 import { find, type Group, isGroup, type Leaf } from "./tree.ts";
 
-/** `svc` without a command: a person who looks around, so the help, and no failure. */
+/** `svc` without a command shows the help and succeeds. */
 export function entry(io: Io, tree: Group): Command {
-  return { name: "svc", run: () => void io.stdout.write(groupHelp([], tree)) };
+  return { name: "svc", run: async () => void io.stdout.write(await groupHelp([], tree)) };
 }
 
-/** The command tree in gunshi's terms. A command's file is loaded when it is the one that was asked for. */
+/** The command tree in gunshi's terms. A command's file is loaded when the command is. */
 export function subCommands(io: Io, group: Group, path: readonly string[] = []) {
   const commands: Record<string, Command | LazyCommand> = {};
   for (const [name, node] of Object.entries(group.commands)) {
@@ -35,7 +34,7 @@ function groupCommand(io: Io, group: Group, path: readonly string[]): Command {
 
 function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
   const load = async (): Promise<Command> => {
-    const { default: definition } = await leaf.load();
+    const { default: definition } = await leaf();
     return {
       name,
       args: kebabArgs(definition.args),
@@ -45,14 +44,14 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
   return lazy(load, { name });
 }
 
-/** gunshi forgets `toKebab` of a lazy command, but not that of an argument. */
+/** gunshi ignores `toKebab` on a lazy command, but not on an argument. */
 function kebabArgs(args: Args): Args {
   return Object.fromEntries(
     Object.entries(args).map(([name, schema]) => [name, { ...schema, toKebab: true }]),
   );
 }
 
-/** What every command shares: `--help`, and the refusal of what the command does not know. */
+/** What every command shares: `--help`, and the rejection of unknown commands, options and arguments. */
 export function frame(io: Io, tree: Group) {
   return plugin({
     id: "svc:frame",
@@ -83,18 +82,17 @@ export function frame(io: Io, tree: Group) {
 /** The usage line that follows a usage error on stderr. */
 export async function usageOf(path: readonly string[], tree: Group): Promise<string> {
   const node = find(path, tree);
-  const args = node === undefined || isGroup(node) ? undefined : (await node.load()).default.args;
-  return `Usage: ${usageLine(path, args)}\n\`${["svc", ...path].join(" ")} --help\` tells more.\n`;
+  const args = node === undefined || isGroup(node) ? undefined : (await node()).default.args;
+  return `Usage: ${usageLine(path, args)}\nRun \`${["svc", ...path].join(" ")} --help\` for more.\n`;
 }
 
-/** The help of what stands at `path`. */
+/** The help of the command or group at `path`. */
 export async function helpOf(path: readonly string[], tree: Group): Promise<string> {
   const node = find(path, tree) ?? tree;
-  if (isGroup(node)) return groupHelp(path, node);
-  return commandHelp(path, node.about, (await node.load()).default as CommandDefinition);
+  return isGroup(node) ? await groupHelp(path, node) : commandHelp(path, (await node()).default);
 }
 
-/** The first command or option that does not exist. It goes before `--help`, which would hide the mistake. */
+/** The first command or option that does not exist. Checked before `--help`, which would hide the mistake. */
 async function unknownIn(
   { validationError, tokens, commandPath }: CommandContext,
   tree: Group,
@@ -102,19 +100,19 @@ async function unknownIn(
   const errors = validationError?.errors ?? [];
   const option = errors.find((e) => isArgsValidationError(e) && e.code === "err:arg:unknown-option");
   const command = errors.find(isCommandNotFoundError);
-  // An option before the command belongs to none, and takes the command's place in gunshi's eyes.
+  // gunshi takes an option that precedes the command for the command.
   if (command !== undefined && (option === undefined || tokens[0]?.kind !== "option")) {
     const group = find(commandPath, tree);
     const instead = group && isGroup(group) ? group.instead?.[command.commandName] : undefined;
-    const hint = instead ? `. Type instead: ${instead}` : didYouMean(command.commandName, command.candidates);
+    const hint = instead ? `. Use instead: ${instead}` : didYouMean(command.commandName, command.candidates);
     return `unknown command: ${command.commandName}${hint}`;
   }
   if (option !== undefined) {
     const { rawName, candidates } = option.values as { rawName: string; candidates: string[] };
     const leaf = find(commandPath, tree);
-    const { instead } = leaf && !isGroup(leaf) ? (await leaf.load()).default : {};
+    const { instead } = leaf && !isGroup(leaf) ? (await leaf()).default : {};
     const hint = instead?.[rawName];
-    return `unknown option: ${rawName}${hint ? `. Type instead: ${hint}` : didYouMean(rawName, candidates)}`;
+    return `unknown option: ${rawName}${hint ? `. Use instead: ${hint}` : didYouMean(rawName, candidates)}`;
   }
   return undefined;
 }
@@ -124,11 +122,11 @@ function didYouMean(name: string, candidates: readonly string[]): string {
   return match === undefined ? "" : `. Did you mean ${match}?`;
 }
 
-/** The first argument that is missing, superfluous or not of its type. */
+/** The first argument that is missing, unexpected or of the wrong type. */
 function invalidIn(ctx: CommandContext): string | undefined {
   const { args, tokens, validationError } = ctx;
-  const superfluous = superfluousIn(ctx);
-  if (superfluous !== undefined) return `unexpected argument: ${superfluous}`;
+  const unexpected = unexpectedIn(ctx);
+  if (unexpected !== undefined) return `unexpected argument: ${unexpected}`;
   for (const [at, token] of tokens.entries()) {
     const name = optionOf(token, args);
     if (name === undefined) continue;
@@ -158,7 +156,7 @@ function invalidIn(ctx: CommandContext): string | undefined {
   }
 }
 
-function superfluousIn({ args, positionals, rest, commandPath }: CommandContext): string | undefined {
+function unexpectedIn({ args, positionals, rest, commandPath }: CommandContext): string | undefined {
   const schemas = Object.values(args).filter((schema) => schema.type === "positional");
   if (schemas.some((schema) => schema.multiple)) return rest[0];
   return positionals[commandPath.length + schemas.length] ?? rest[0];

@@ -1,6 +1,6 @@
 import type { ArgSchema, Args } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
-import type { Group } from "./tree.ts";
+import { type Group, summaries } from "./tree.ts";
 
 const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];
 
@@ -16,10 +16,10 @@ export function usageLine(path: readonly string[], args?: Args): string {
 }
 
 /** The help of a command. */
-export function commandHelp(path: readonly string[], about: string, command: CommandDefinition): string {
+export function commandHelp(path: readonly string[], command: CommandDefinition): string {
   const { positionals, options } = argumentRows(command);
   return sections(
-    about,
+    command.summary,
     `Usage: ${usageLine(path, command.args)}`,
     table("Arguments", positionals),
     table("Options", [...options, HELP_OPTION]),
@@ -28,7 +28,7 @@ export function commandHelp(path: readonly string[], about: string, command: Com
   );
 }
 
-/** Each argument as it is typed, and what it is; hidden ones are nobody's business. */
+/** Each argument that is not hidden: how it is typed, and what it is. */
 export function argumentRows({
   args,
 }: CommandDefinition): Record<"positionals" | "options", [string, string][]> {
@@ -44,16 +44,15 @@ export function argumentRows({
 }
 
 /** The help of a group, or of `svc` itself when `path` is empty. */
-export function groupHelp(path: readonly string[], group: Group): string {
-  const commands = Object.entries(group.commands).map(([name, node]): [string, string] => [name, node.about]);
+export async function groupHelp(path: readonly string[], group: Group): Promise<string> {
   const options: [string, string][] = [HELP_OPTION];
-  if (path.length === 0) options.push(["-V, --version", "Show the version (alone on the line)"]);
+  if (path.length === 0) options.push(["-V, --version", "Show the version"]);
   return sections(
-    group.about,
+    group.summary,
     `Usage: ${usageLine(path)}`,
-    table("Commands", commands),
+    table("Commands", await summaries(group)),
     table("Options", options),
-    `\`${["svc", ...path].join(" ")} COMMAND --help\` tells about one command.`,
+    `Run \`${["svc", ...path].join(" ")} COMMAND --help\` for the help of a command.`,
   );
 }
 
@@ -74,7 +73,7 @@ function optionName(name: string, schema: ArgSchema): string {
 function describe(schema: ArgSchema): string {
   const notes: string[] = [];
   if (schema.choices) notes.push(schema.choices.join(", "));
-  if (schema.default !== undefined && schema.default !== false) notes.push(`default ${schema.default}`);
+  if (schema.default !== undefined && schema.default !== false) notes.push(`default: ${schema.default}`);
   return `${schema.description ?? ""}${notes.length > 0 ? ` (${notes.join("; ")})` : ""}`;
 }
 

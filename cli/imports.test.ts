@@ -36,7 +36,11 @@ test("the version loads the name of the build and nothing else", async () => {
 
 test("help loads gunshi and nothing else", async () => {
   const expected = ["cli/", "gunshi", "platform/"];
-  expect(await loadedBy("--help")).toEqual(expected);
+  // The help of `svc up` names the trial users.
+  expect(await loadedBy("--help")).toEqual([...expected, "trial/"]);
+  expect(await loadedBy("database", "--help")).toEqual(expected);
+  expect(await loadedBy("server", "--help")).toEqual(expected);
+  expect(await loadedBy("scheduler", "--help")).toEqual(expected);
   expect(await loadedBy("login", "--help")).toEqual(expected);
   expect(await loadedBy("database", "upgrade", "--help")).toEqual(expected);
   expect(await loadedBy("server", "start", "--help")).toEqual(expected);

@@ -1,9 +1,9 @@
 import { whole } from "./start_options.ts";
 
-/** The option of every command that waits for its turn to change the schema. */
+/** The option of every command that takes the lock for schema changes. */
 export const lockTimeout = {
   type: "custom",
   metavar: "SECONDS",
-  description: "Wait so long for another schema change (otherwise 60; 0: not at all)",
+  description: "Time to wait for another schema change; 0 to fail at once (default: 60)",
   parse: whole(0, 86_400),
 } as const;

@@ -32,7 +32,7 @@ describe("from signing in to signing out", () => {
     const { SVC_SERVER: _, ...remembered } = env;
     expect(await svc(["login"], remembered)).toEqual({
       code: 0,
-      stdout: `Already signed in to ${as}; --force signs in again\n`,
+      stdout: `Already signed in to ${as}; use --force to sign in again\n`,
       stderr: "",
     });
     expect(await svc(["whoami"], remembered)).toEqual({
@@ -84,7 +84,7 @@ describe("an end without a token is exit code 1 and one sentence", () => {
   test.each([
     ["denied", "the sign-in was denied in the browser"],
     ["expired", "the sign-in was not approved in time; run svc login again"],
-    ["unknown", "the server does not know this sign-in (any more); run svc login again"],
+    ["unknown", "the server does not know this sign-in; run svc login again"],
   ] as const)("%s", async (status, sentence) => {
     server.decide(status);
     const { code, stdout, stderr } = await svc(["login", "alice", "--no-browser"], env);
@@ -94,7 +94,7 @@ describe("an end without a token is exit code 1 and one sentence", () => {
 
   test("a server that is not there", async () => {
     server.stop();
-    const stderr = `svc: cannot reach ${server.url}: nothing listens there\n`;
+    const stderr = `svc: cannot reach ${server.url}: connection refused\n`;
     expect(await svc(["login", "alice"], env)).toEqual({ code: 1, stdout: "", stderr });
   });
 

@@ -5,7 +5,7 @@ const argv = process.argv.slice(2);
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   // A reader that left early (`svc whoami | head -0`) is no fault of ours; half a script in a file would be.
-  if (error.code !== "EPIPE") process.stderr.write(`svc: the output cannot be written (${error.code})\n`);
+  if (error.code !== "EPIPE") process.stderr.write(`svc: cannot write the output (${error.code})\n`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 });
 // Nobody is left to be told that.

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { svc } from "./testing/process.ts";
 import { isGroup, root } from "./tree.ts";
 
-test("the manual page is one that mandoc finds no fault with, and has every command", async () => {
+test("the manual page passes mandoc -T lint and has every command", async () => {
   const { code, stdout: page, stderr } = await svc(["help", "--man"]);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const mandoc = (...words: string[]) => {
@@ -21,16 +21,16 @@ test("the manual page is one that mandoc finds no fault with, and has every comm
   expect(shown).not.toContain("svc plugins");
 });
 
-test("help tells what --help does, of svc, a group and a command", async () => {
+test("help prints the same as --help, for svc, a group and a command", async () => {
   for (const path of [[], ["database"], ["database", "upgrade"]])
     expect(await svc(["help", ...path])).toEqual(await svc([...path, "--help"]));
 });
 
-test("help about what does not exist, and --man about one command, are wrong command lines", async () => {
+test("help for an unknown command, and --man with a command, are invalid", async () => {
   const fault = async (...words: string[]) => {
     const { code, stderr } = await svc(["help", ...words]);
     return [code, stderr.split("\n")[0]];
   };
   expect(await fault("database", "upgrde")).toEqual([2, "svc: unknown command: database upgrde"]);
-  expect(await fault("login", "--man")).toEqual([2, "svc: --man is about all commands"]);
+  expect(await fault("login", "--man")).toEqual([2, "svc: --man takes no command"]);
 });

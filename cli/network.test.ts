@@ -74,7 +74,7 @@ describe("a certificate of one's own authority", () => {
     expect(await whoami(secure.url, { SSL_CERT_DIR: "/nonexistent" })).toEqual({
       code: 1,
       stdout: "",
-      stderr: `svc: the certificate of ${secure.url} is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS\n`,
+      stderr: `svc: the certificate of ${secure.url} is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file\n`,
     });
   });
   test.each(["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE"])("is accepted with %s", async (name) => {
@@ -90,14 +90,14 @@ describe("a proxy", () => {
       "--json",
     );
     expect({ code, user: JSON.parse(stdout).user }).toEqual({ code: 0, user: "bob@example.com" });
-    expect(stderr).toStartWith("svc: warning: http://svc.example.test is plain http");
+    expect(stderr).toStartWith("svc: warning: http://svc.example.test uses plain http");
     expect(proxied).toEqual(["GET http://svc.example.test/whoami HTTP/1.1"]);
   });
   test("carries https as a tunnel, and may refuse", async () => {
     const { code, stderr } = await whoami("https://svc.example.test", { HTTPS_PROXY: proxyUrl() });
     expect({ code, stderr }).toEqual({
       code: 1,
-      stderr: "svc: cannot reach https://svc.example.test: the proxy refuses\n",
+      stderr: "svc: cannot reach https://svc.example.test: the proxy refused the connection\n",
     });
     expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
   });

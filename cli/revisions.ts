@@ -68,13 +68,13 @@ export function describeRevision(entry: HistoryEntry): string {
     ["Revision", entry.id],
     ["Message", entry.message],
     ["Parents", entry.parents.join(", ") || "none"],
-    ["Written", entry.createdAt || "unknown"],
+    ["Created", entry.createdAt || "unknown"],
     ["Applied", entry.appliedAt === undefined ? undefined : appliedText(entry)],
-    ["Compatible", entry.compatible ? "yes: the release before it works on it" : "no"],
-    ["Transaction", entry.transactional ? undefined : "none: its statements allow none"],
-    ["Way back", entry.irreversible ? "none" : undefined],
+    ["Compatible", entry.compatible ? "yes: the previous release works with it" : "no"],
+    ["Transaction", entry.transactional ? undefined : "none"],
+    ["Downgrade", entry.irreversible ? "not possible" : undefined],
     ["SQL", entry.edited ? "edited since it was generated" : undefined],
-    ["Known", entry.unknown ? "to the database only" : undefined],
+    ["Files", entry.unknown ? "none: only the database has it" : undefined],
   ];
   return lines
     .flatMap(([name, text]) => (text === undefined ? [] : [`${name.padEnd(13)}${text}\n`]))

@@ -18,12 +18,13 @@ import { type Group, isGroup, root } from "./tree.ts";
 /** A tree of one command, `svc do`, that throws. */
 function throwing(error: unknown): Group {
   const command = defineCommand({
+    summary: "Do it",
     args: {},
     run: async () => {
       throw error;
     },
   });
-  return { about: "", commands: { do: { about: "Do it", load: async () => ({ default: command }) } } };
+  return { summary: "", commands: { do: async () => ({ default: command }) } };
 }
 
 async function runThrowing(error: unknown, env: Record<string, string> = {}) {
@@ -42,7 +43,11 @@ describe("exit codes", () => {
     [new SvcError("internal", "broken"), 1, "svc: broken\n"],
     [new Unauthenticated("run svc login"), 4, "svc: run svc login\n"],
     [new ConfigurationError(["A: wrong", "B: wrong"]), 1, "svc: A: wrong\nsvc: B: wrong\n"],
-    [new UsageError("bad word"), 2, "svc: bad word\nUsage: svc do [options]\n`svc do --help` tells more.\n"],
+    [
+      new UsageError("bad word"),
+      2,
+      "svc: bad word\nUsage: svc do [options]\nRun `svc do --help` for more.\n",
+    ],
     [new Interrupted(), 130, ""],
   ];
   for (const [error, code, stderr] of cases) {
@@ -52,7 +57,7 @@ describe("exit codes", () => {
   }
 });
 
-describe("under --json an error is one line of JSON", () => {
+describe("with --json an error is one line of JSON", () => {
   const cases: [unknown, number, string, string][] = [
     [new Forbidden("no"), 1, "forbidden", "no"],
     [new Unauthenticated("run svc login"), 4, "unauthenticated", "run svc login"],
@@ -61,20 +66,18 @@ describe("under --json an error is one line of JSON", () => {
     [new Interrupted(), 130, "interrupted", "interrupted"],
     [
       ...[Object.assign(new TypeError("password=hunter2"), { code: "ECONNRESET" }), 1, "internal"],
-      "something unexpected went wrong (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where",
+      "unexpected error (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where",
     ] as [unknown, number, string, string],
   ];
   test.each(cases.map((each) => [each[2], each] as const))(
     "%s",
     async (_, [error, exitCode, code, message]) => {
       const command = defineCommand({
+        summary: "Do it",
         args: { json: { type: "boolean", description: "Print JSON" } },
         run: () => Promise.reject(error),
       });
-      const tree = {
-        about: "",
-        commands: { do: { about: "Do it", load: async () => ({ default: command }) } },
-      };
+      const tree = { summary: "", commands: { do: async () => ({ default: command }) } };
       const io = testIo();
       expect(await run(["do", "--json"], io, tree)).toBe(exitCode);
       const line = JSON.stringify({ error: { code, message, exit_code: exitCode } });
@@ -82,7 +85,7 @@ describe("under --json an error is one line of JSON", () => {
     },
   );
 
-  test("of each command that has the option, also where the command line is wrong", async () => {
+  test("for each command with the option, even if the command line is invalid", async () => {
     const paths = await withJson(root, []);
     expect(paths.length).toBeGreaterThan(15);
     for (const path of [...paths, ["nonsense"]]) {
@@ -92,7 +95,7 @@ describe("under --json an error is one line of JSON", () => {
     }
   });
 
-  test("but not behind `--`, where it is no option", async () => {
+  test("but not after `--`, where it is not an option", async () => {
     const io = testIo();
     expect(await run(["whoami", "--", "--json"], io)).toBe(2);
     expect(io.out.stderr).toStartWith("svc: ");
@@ -103,7 +106,7 @@ describe("under --json an error is one line of JSON", () => {
 async function withJson(group: Group, at: string[]): Promise<string[][]> {
   const found = Object.entries(group.commands).map(async ([name, node]) => {
     if (isGroup(node)) return withJson(node, [...at, name]);
-    return "json" in (await node.load()).default.args ? [[...at, name]] : [];
+    return "json" in (await node()).default.args ? [[...at, name]] : [];
   });
   return (await Promise.all(found)).flat();
 }
@@ -113,12 +116,9 @@ test("an unknown error is one line, without its message", async () => {
   expect(await runThrowing(error)).toEqual({
     code: 1,
     stdout: "",
-    stderr:
-      "svc: something unexpected went wrong (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where\n",
+    stderr: "svc: unexpected error (TypeError, ECONNRESET); run it again with SVC_DEBUG=1 to see where\n",
   });
-  expect((await runThrowing("a string")).stderr).toStartWith(
-    "svc: something unexpected went wrong (string);",
-  );
+  expect((await runThrowing("a string")).stderr).toStartWith("svc: unexpected error (string);");
 });
 
 test("SVC_DEBUG=1 shows the stack, of a known error too", async () => {

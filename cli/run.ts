@@ -11,12 +11,12 @@ const OK = 0;
 const FAILURE = 1;
 const USAGE = 2;
 const NOT_SIGNED_IN = 4;
-/** 128 + SIGINT, as a shell would say it. */
+/** 128 + SIGINT, as in a shell. */
 const INTERRUPTED = 130;
 
 /**
- * Runs one command line and tells the exit code; nothing else in `cli/` knows exit codes. What went wrong is one line
- * on stderr (one a fault where a configuration has several), never a stack unless `SVC_DEBUG=1`. Under `--json` it is JSON.
+ * Runs one command line and returns the exit code; nothing else in `cli/` knows exit codes. An error is one line on stderr
+ * (one for each fault of a configuration), without a stack unless `SVC_DEBUG=1`. With `--json` it is JSON.
  */
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
   if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
@@ -33,13 +33,13 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
   }
 }
 
-/** Whether `--json` is among the options, also where the command or another option is wrong. */
+/** Whether `--json` is among the options, even if the command or another option is invalid. */
 function asksForJson(argv: readonly string[]): boolean {
   const end = argv.indexOf("--");
   return argv.slice(0, end < 0 ? undefined : end).includes("--json");
 }
 
-/** Nobody reads what goes wrong while they type: a shell that gets no answer completes nothing. */
+/** Answers a completion script. It prints no errors: they would appear in the middle of a command line. */
 async function answerShell(words: readonly string[], io: Io, tree: Group): Promise<number> {
   const { complete } = await import("./completion/complete.ts");
   try {
@@ -52,7 +52,7 @@ async function answerShell(words: readonly string[], io: Io, tree: Group): Promi
   }
 }
 
-/** For the cause of a configuration error: Bun shows no excerpt of a syntax error that is the cause of another error. */
+/** Prefers the cause of a configuration error: Bun shows the excerpt of a syntax error only if it is the error itself. */
 function inspect(error: unknown): string {
   const cause = error instanceof ConfigurationError ? error.cause : undefined;
   return Bun.inspect(cause ?? error);
@@ -108,17 +108,17 @@ function exitCode(code: ErrorCode): number {
   return code === "unauthenticated" ? NOT_SIGNED_IN : FAILURE;
 }
 
-/** Names the kind of an unknown error but not its message, which may hold a secret (SQL parameters, a URL). */
+/** Names the kind of an unknown error but not its message, which may contain a secret (SQL parameters, a URL). */
 function unexpected(error: unknown): string {
   const { name, code } =
     error instanceof Error ? (error as Error & { code?: unknown }) : { name: typeof error, code: undefined };
   const kind = typeof code === "string" ? `${name}, ${code}` : name;
-  return `something unexpected went wrong (${kind}); run it again with SVC_DEBUG=1 to see where`;
+  return `unexpected error (${kind}); run it again with SVC_DEBUG=1 to see where`;
 }
 
 /**
- * gunshi reads `-1` as an option, and `-ra:b` as several. No option of ours is a number, so behind a minus sign proper it
- * passes for a word; and one option of ours is a range.
+ * gunshi reads `-1` as an option, and `-ra:b` as several. No option is a number, so the hyphen of a number becomes a minus
+ * sign, which gunshi reads as a word; `-r` takes a range.
  */
 function forParser(word: string): string {
   const [, range] = /^-r=?(\S*:\S*)$/.exec(word) ?? [];

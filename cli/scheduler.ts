@@ -5,20 +5,23 @@ import { UsageError } from "./errors.ts";
 import type { Io } from "./io.ts";
 import { serviceEnvironment } from "./trial.ts";
 
-/** What each command about one task takes. */
-export const taskArgument = { type: "positional", description: "A task of the schedule" } as const;
+/** The argument of every command for one task. */
+export const taskArgument = {
+  type: "positional",
+  description: "Scheduled task: svc scheduler list",
+} as const;
 
-/** @throws UsageError with the names that there are */
+/** @throws UsageError that lists the tasks */
 export async function taskNamed(name: string): Promise<TaskName> {
   const { findTask, scheduledTasks } = await import("../core/schedule/tasks.ts");
   const task = findTask(name);
   if (task) return task.name;
   throw new UsageError(
-    `unknown task: ${name}. There are ${scheduledTasks.map((one) => one.name).join(", ")}`,
+    `unknown task: ${name}. The tasks are ${scheduledTasks.map((one) => one.name).join(", ")}`,
   );
 }
 
-/** Works with the schedule of the database that SVC_DATABASE_URL names. */
+/** Runs `use` with the schedule in the database of SVC_DATABASE_URL. */
 export async function onSchedule<T>(io: Io, use: (context: OperatorContext) => Promise<T>): Promise<T> {
   const { environment } = await serviceEnvironment(io);
   const url = await databaseUrlIn(environment);
@@ -26,7 +29,7 @@ export async function onSchedule<T>(io: Io, use: (context: OperatorContext) => P
   return operate({ url, environment }, use);
 }
 
-/** As a person reads it: to the second, in UTC. */
+/** To the second, in UTC. */
 export function instantText(at: Date | null): string {
   return at === null ? "-" : at.toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -26,21 +26,21 @@ export function refuseContradictions(given: Given): void {
     .filter(([, value]) => value !== undefined)
     .map(([name]) => name);
   if (places.length > 1 && (uds !== undefined || fd !== undefined)) {
-    throw new UsageError(`${places.join(" and ")} exclude each other: listen in one place`);
+    throw new UsageError(`${places.join(" and ")} exclude each other`);
   }
-  if (udsMode !== undefined && uds === undefined) throw new UsageError("--uds-mode goes with --uds");
+  if (udsMode !== undefined && uds === undefined) throw new UsageError("--uds-mode requires --uds");
   if (reload && workers !== undefined) throw new UsageError("--reload and --workers exclude each other");
   if (uds !== undefined && (reload || (workers ?? 1) > 1)) {
     throw new UsageError(
-      `--uds and ${reload ? "--reload" : "--workers"} exclude each other: processes cannot share the file of a socket`,
+      `--uds and ${reload ? "--reload" : "--workers"} exclude each other: processes cannot share a Unix socket`,
     );
   }
-  if (reloadDir !== undefined && !reload) throw new UsageError("--reload-dir goes with --reload");
+  if (reloadDir !== undefined && !reload) throw new UsageError("--reload-dir requires --reload");
   if ((given.sslKeyfile === undefined) !== (given.sslCertfile === undefined)) {
-    throw new UsageError("--ssl-keyfile and --ssl-certfile go together");
+    throw new UsageError("--ssl-keyfile and --ssl-certfile require each other");
   }
   if (given.sslCaCerts !== undefined && given.sslCertfile === undefined) {
-    throw new UsageError("--ssl-ca-certs goes with --ssl-keyfile and --ssl-certfile");
+    throw new UsageError("--ssl-ca-certs requires --ssl-keyfile and --ssl-certfile");
   }
 }
 
@@ -51,16 +51,17 @@ export function activated(
 ): number | undefined {
   if (LISTEN_PID !== String(process.pid) || (host ?? port ?? uds) !== undefined) return undefined;
   if (LISTEN_FDS === undefined || LISTEN_FDS === "0") return undefined;
-  if (LISTEN_FDS !== "1") throw new UsageError(`LISTEN_FDS is ${LISTEN_FDS}: exactly one socket is served`);
+  if (LISTEN_FDS !== "1")
+    throw new UsageError(`LISTEN_FDS is ${LISTEN_FDS}: exactly one socket is supported`);
   return 3;
 }
 
 /** @throws ConfigurationError for files that are not there, and for a descriptor by which nobody could be served */
 export function refuseMissing({ fd, reloadDir = [] }: Pick<Given, "fd" | "reloadDir">): void {
   const missing = reloadDir.find((path) => !existsSync(path));
-  if (missing !== undefined) throw new ConfigurationError([`--reload-dir: there is no ${missing}`]);
+  if (missing !== undefined) throw new ConfigurationError([`--reload-dir: no such directory: ${missing}`]);
   if (fd !== undefined && !isSocket(fd)) {
-    throw new ConfigurationError([`--fd ${fd} is no socket`]);
+    throw new ConfigurationError([`--fd ${fd} is not a socket`]);
   }
 }
 
@@ -130,9 +131,9 @@ const ofTheMessage = new Set([
 
 /** Of `<name>:<value>`; the message does not repeat the value, which may be a secret. */
 export function header(text: string): string {
-  if (!/^[!#$%&'*+.^_`|~\w-]+:[\t -~]*$/.test(text)) throw new UsageError("this is not <name>:<value>");
+  if (!/^[!#$%&'*+.^_`|~\w-]+:[\t -~]*$/.test(text)) throw new UsageError("expected <name>:<value>");
   const [name = ""] = text.split(":", 1);
   if (ofTheMessage.has(name.toLowerCase()))
-    throw new UsageError(`${name} belongs to each answer itself, and cannot be the same on all of them`);
+    throw new UsageError(`${name} differs between responses, and cannot be set for all`);
   return text;
 }

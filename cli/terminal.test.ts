@@ -101,5 +101,5 @@ test.each(["help", "--version"])("%s that cannot be written is no success: the d
     ["sh", "-c", 'exec "$0" cli/main.ts "$1" > /dev/full', process.execPath, word],
     { cwd: join(import.meta.dir, "..") },
   );
-  expect([exitCode, stderr.toString()]).toEqual([1, "svc: the output cannot be written (ENOSPC)\n"]);
+  expect([exitCode, stderr.toString()]).toEqual([1, "svc: cannot write the output (ENOSPC)\n"]);
 });

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { isGroup, type Leaf, root } from "./tree.ts";
+import { isGroup, type Leaf, root, summaries } from "./tree.ts";
 
-/** Every command with its path; a group under a second name is counted under its first. */
+/** Every command with its path. A group with two names is counted under the first. */
 function leaves(node: typeof root, path: string[] = []): [string, Leaf][] {
   const children = Object.entries(node.commands);
   const first = children.filter(([, child], at) => children.findIndex(([, other]) => other === child) === at);
@@ -21,7 +21,7 @@ test("the folder tree is the command tree", async () => {
 });
 
 test("each entry of the table imports the file of its own path", async () => {
-  for (const [path, { load }] of leaves(root)) {
+  for (const [path, load] of leaves(root)) {
     expect(load.toString()).toContain(`${path}.ts`);
     const { default: command } = await load();
     expect(command.run).toBeFunction();
@@ -29,8 +29,12 @@ test("each entry of the table imports the file of its own path", async () => {
   }
 });
 
-test("every command and group says what it is for, as a sentence without a full stop", () => {
-  const abouts = (node: typeof root): string[] =>
-    Object.values(node.commands).flatMap((child) => [child.about, ...(isGroup(child) ? abouts(child) : [])]);
-  for (const about of abouts(root)) expect(about).toMatch(/^[A-Z].*[^.]$/);
+test("every command and group has a summary without a full stop", async () => {
+  const groups = (node: typeof root): (typeof root)[] => [
+    node,
+    ...Object.values(node.commands).filter(isGroup).flatMap(groups),
+  ];
+  for (const group of groups(root)) {
+    for (const [, summary] of await summaries(group)) expect(summary).toMatch(/^[A-Z].*[^.]$/);
+  }
 });

@@ -31,6 +31,6 @@ export async function serviceEnvironment(
   const { runningTrial } = await import("./up/lock.ts");
   const trial = runningTrial(trialFolder);
   if (!trial) return { environment: explicit };
-  io.stderr.write(`svc: using the trial that runs here (${trial.url}, pid ${trial.pid})\n`);
+  io.stderr.write(`svc: using the trial on ${trial.url} (pid ${trial.pid})\n`);
   return { environment: layered(explicit, trial.environment), trial };
 }

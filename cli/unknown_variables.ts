@@ -1,10 +1,10 @@
 import { nearest } from "../platform/nearest.ts";
 import type { Environment } from "../platform/variable.ts";
 
-/** Read by the command line itself, by `svc up`, or by the tests: no part of the service's configuration. */
+/** Read by the command line itself or by `svc up`, so not part of the service's configuration. */
 const others = ["SVC_SERVER", "SVC_TOKEN", "SVC_DEBUG", "SVC_END_WITH", "SVC_TRIAL_PASSWORD", "SVC_BUILD"];
 
-/** One sentence for each variable that begins with SVC_ and that nobody reads: a misspelt one has no effect. */
+/** A warning for each variable that begins with SVC_ and has no effect: it may be misspelt. */
 export function unknownVariables(environment: Environment, known: readonly string[]): string[] {
   const all = new Set([...known, ...others]);
   return Object.keys(environment)
@@ -12,6 +12,6 @@ export function unknownVariables(environment: Environment, known: readonly strin
     .sort()
     .map((name) => {
       const match = nearest(name, [...all]);
-      return `${name} is no variable of svc${match ? `: did you mean ${match}?` : ""}`;
+      return `unknown variable: ${name}${match ? `. Did you mean ${match}?` : ""}`;
     });
 }

@@ -26,7 +26,7 @@ test("the executable for another processor, run by an emulator of it", async () 
   expect(run("--version")).toEqual([0, `${source ? `${version} (${source})` : version}\n`]);
   const [exitCode, help] = run("database", "upgrade", "--help");
   expect(exitCode).toBe(0);
-  expect(help).toStartWith("Bring the schema to the newest revision\n");
+  expect(help).toStartWith("Upgrade the schema to a newer revision\n");
 }, 300_000);
 
 test.each<[Platform, string]>([

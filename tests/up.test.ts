@@ -152,7 +152,7 @@ describe("svc up", () => {
     const { all, postgres } = partsOf(up.pid);
     process.kill(postgres!.pid, "SIGQUIT");
     expect(await up.exit).toBe(1);
-    expect(up.output()).toContain("svc: PostgreSQL has ended by itself");
+    expect(up.output()).toContain("svc: PostgreSQL exited");
     await untilGone(all);
   });
 
@@ -211,7 +211,7 @@ describe("refuses, before anything is started,", () => {
       const dataDir = fresh();
       const up = startUp(dataDir, [option, String(port)]);
       expect(await up.exit).toBe(1);
-      expect(up.output()).toContain(`Port ${port} of 127.0.0.1 is taken`);
+      expect(up.output()).toContain(`Port ${port} of 127.0.0.1 is in use`);
       expect(up.output()).toEndWith(`choose another one with ${option}\n`);
       expect(existsSync(join(dataDir, "postgres"))).toBe(false);
     }

@@ -45,12 +45,8 @@ describe("a challenge", () => {
   });
 
   const refused: [string, Record<string, unknown>, string][] = [
-    ["no challenge_url", { challenge_url: undefined }, "a challenge_url that is no address"],
-    [
-      "a relative challenge_url",
-      { challenge_url: "/challenge_validator/T0" },
-      "a challenge_url that is no address",
-    ],
+    ["no challenge_url", { challenge_url: undefined }, "an invalid challenge_url"],
+    ["a relative challenge_url", { challenge_url: "/challenge_validator/T0" }, "an invalid challenge_url"],
     [
       "another origin",
       { challenge_url: "https://evil.example/" },
@@ -90,13 +86,13 @@ describe("a challenge", () => {
     [
       "a huge address",
       { challenge_url: `https://svc.example/${"x".repeat(3000)}` },
-      "a challenge_url that is no address",
+      "an invalid challenge_url",
     ],
-    ["an escape sequence as code", { user_code: "\x1b[2J" }, "a code that is no code"],
-    ["a text as code", { user_code: "x".repeat(40) }, "a code that is no code"],
-    ["an end that has come", { expires_in: 0 }, "a sign-in that has expired already"],
-    ["an end that is no number", { expires_in: "soon" }, "an expires_in that is no number"],
-    ["an interval that is text", { interval: "often" }, "an interval that is no number"],
+    ["an escape sequence as code", { user_code: "\x1b[2J" }, "an invalid user_code"],
+    ["a text as code", { user_code: "x".repeat(40) }, "an invalid user_code"],
+    ["an end that has come", { expires_in: 0 }, "an expired sign-in"],
+    ["an end that is no number", { expires_in: "soon" }, "an invalid expires_in"],
+    ["an interval that is text", { interval: "often" }, "an invalid interval"],
   ];
   for (const [name, change, what] of refused) {
     test(`refused: ${name}`, () => {
@@ -146,20 +142,12 @@ describe("a decision", () => {
   test.each([
     ["no status", {}, 'the status "undefined"'],
     ["a status of its own", { status: "\x1b[31mhm" }, 'the status "\uFFFD[31mhm"'],
-    [
-      "success without a token",
-      { status: "success" },
-      "a token that is no access token (a JWT that expires)",
-    ],
-    [
-      "success with a page",
-      { status: "success", encoded_jwt: "<html>" },
-      "a token that is no access token (a JWT that expires)",
-    ],
+    ["success without a token", { status: "success" }, "an invalid access token"],
+    ["success with a page", { status: "success", encoded_jwt: "<html>" }, "an invalid access token"],
     [
       "success with a token that ends this very second",
       { status: "success", encoded_jwt: fakeToken({ now: NOW.getTime(), seconds: 0 }) },
-      "a token that has expired already; is this machine's clock right?",
+      "an expired token (is the clock of this machine right?)",
     ],
   ])("refused: %s", (_name, body, what) => {
     expect(() => readDecision(body, NOW, server)).toThrow(

@@ -38,11 +38,11 @@ const LONGEST_LIFETIME = 3600;
 export function readChallenge(body: Record<string, unknown>, server: Server): Challenge {
   const lifetime = body.expires_in ?? 120;
   if (typeof lifetime !== "number" || !Number.isFinite(lifetime))
-    throw nonsense(server, "an expires_in that is no number");
-  if (lifetime <= 0) throw nonsense(server, "a sign-in that has expired already");
+    throw nonsense(server, "an invalid expires_in");
+  if (lifetime <= 0) throw nonsense(server, "an expired sign-in");
   const interval = body.interval ?? 2;
   if (typeof interval !== "number" || !Number.isFinite(interval))
-    throw nonsense(server, "an interval that is no number");
+    throw nonsense(server, "an invalid interval");
   const bound = body.binding === "S256";
   const { user_code: code } = body;
   if (
@@ -50,7 +50,7 @@ export function readChallenge(body: Record<string, unknown>, server: Server): Ch
     code !== undefined &&
     !(typeof code === "string" && /^[A-Za-z0-9][A-Za-z0-9 -]{0,31}$/.test(code))
   ) {
-    throw nonsense(server, "a code that is no code");
+    throw nonsense(server, "an invalid user_code");
   }
   return {
     challengeUrl: ownUrl(body.challenge_url, "challenge_url", server),
@@ -73,12 +73,9 @@ export function readDecision(body: Record<string, unknown>, now: Date, server: S
       return { status };
     case "success": {
       const token = readToken(body.encoded_jwt);
-      if (token === undefined) throw nonsense(server, "a token that is no access token (a JWT that expires)");
+      if (token === undefined) throw nonsense(server, "an invalid access token");
       if (token.expiresAt <= now) {
-        const { detail } = nonsense(
-          server,
-          "a token that has expired already; is this machine's clock right?",
-        );
+        const { detail } = nonsense(server, "an expired token (is the clock of this machine right?)");
         throw new UnusableToken(detail, token);
       }
       return { status, token, user: readUser(body.user) ?? readUser(token.subject) };
@@ -98,7 +95,7 @@ export function readUser(user: unknown): string | undefined {
 /** A URL that the server sent, if it leads to that same server and to nobody else. */
 function ownUrl(text: unknown, field: string, server: Server): string {
   const url = typeof text === "string" && text.length <= LONGEST_URL ? URL.parse(text) : null;
-  if (url === null) throw nonsense(server, `a ${field} that is no address`);
+  if (url === null) throw nonsense(server, `an invalid ${field}`);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
     throw nonsense(server, `a ${field} that is not http or https (${printable(url.protocol, 40)})`);
   }

@@ -40,7 +40,7 @@ describe("an answer that is no user is refused", () => {
     ["an end that is no time", { expires_at: "soon" }],
   ])("%s", async (_name, change) => {
     await expect(ask(script(Response.json({ ...alice, ...change })))).rejects.toEqual(
-      new Unavailable("https://svc.example/team answered with something that is no user"),
+      new Unavailable("https://svc.example/team answered with an invalid user"),
     );
   });
 });
@@ -52,7 +52,7 @@ test("problems and faults keep their own sentences", async () => {
   await expect(ask(script(problem(503, "unavailable")))).rejects.toEqual(new Unavailable("Why"));
   const refused = Object.assign(new TypeError("x"), { code: "ECONNREFUSED" });
   await expect(ask(script(refused))).rejects.toThrow(
-    "cannot reach https://svc.example/team: nothing listens there",
+    "cannot reach https://svc.example/team: connection refused",
   );
   await expect(ask(script(new Response("<html>")))).rejects.toThrow("an HTML page");
 });

@@ -25,7 +25,7 @@ export async function whoami(
   const { client, settle } = connect(io, server, token, signal);
   const body = settle(await client.whoami.get());
   const known = readWhoami(body);
-  if (known === undefined) throw new Unavailable(`${server.base} answered with something that is no user`);
+  if (known === undefined) throw new Unavailable(`${server.base} answered with an invalid user`);
   return known;
 }
 

@@ -1,9 +1,9 @@
-/** The options that every command of the client has. */
+/** The options of every command that talks to a server. */
 export const clientArgs = {
   server: {
     type: "string",
     metavar: "URL",
-    description: "The server (otherwise SVC_SERVER, the one last signed in to, http://127.0.0.1:8000)",
+    description: "Server (default: SVC_SERVER, the last one signed in to, or http://127.0.0.1:8000)",
   },
   json: { type: "boolean", description: "Print JSON" },
 } as const;

@@ -125,12 +125,12 @@ describe("refused, with the fix, and left as it is", () => {
 
   test("a directory in place of the file", () => {
     fs.mkdirSync(path, { recursive: true });
-    refused(`${path} is no file; to fix it: move it away`);
+    refused(`${path} is not a file; to fix it: move it away`);
   });
 
   test("a file in place of the directory", () => {
     fs.writeFileSync(directory, "");
-    expect(() => readCredentials(env)).toThrow(`${directory} is no directory; to fix it: move it away`);
+    expect(() => readCredentials(env)).toThrow(`${directory} is not a directory; to fix it: move it away`);
     expect(() => store()).toThrow(ConfigurationError);
   });
 

@@ -140,7 +140,7 @@ function resolveFile(path: string): string | undefined {
 
 function readChecked(file: string): Credentials {
   const stat = guard(`read ${file}`, () => fs.statSync(file));
-  if (!stat.isFile()) throw refusal(`${file} is no file`, "move it away");
+  if (!stat.isFile()) throw refusal(`${file} is not a file`, "move it away");
   if (process.platform !== "win32") {
     if (stat.uid !== process.getuid?.()) throw refusal(`${file} belongs to another user`, "move it away");
     if (stat.mode & 0o077) throw refusal(`${file} can be read or written by others`, `chmod 600 ${file}`);
@@ -157,7 +157,7 @@ function readChecked(file: string): Credentials {
 function checkDirectory(directory: string): void {
   const stat = guard(`read ${directory}`, () => fs.statSync(directory, { throwIfNoEntry: false }));
   if (stat === undefined) return;
-  if (!stat.isDirectory()) throw refusal(`${directory} is no directory`, "move it away");
+  if (!stat.isDirectory()) throw refusal(`${directory} is not a directory`, "move it away");
   if (process.platform === "win32") return;
   if (stat.uid !== process.getuid?.()) throw refusal(`${directory} belongs to another user`, "move it away");
   if (stat.mode & 0o022) throw refusal(`${directory} can be written by others`, `chmod 700 ${directory}`);

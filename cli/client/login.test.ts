@@ -131,7 +131,7 @@ describe("a token that is still good", () => {
   });
   test("is not used when it has expired", async () => {
     io.clock = { now: () => new Date(Date.now() + 3_600_000) };
-    await expect(signIn()).rejects.toThrow("expired already");
+    await expect(signIn()).rejects.toThrow("an expired token");
     expect(generated()).toHaveLength(2);
   });
 });
@@ -139,14 +139,9 @@ describe("a token that is still good", () => {
 describe("the browser", () => {
   test.each([
     [{ browser: false }, {}, 0, ""],
-    [
-      {},
-      { SSH_TTY: "/dev/pts/1" },
-      0,
-      "No browser is opened over SSH; --browser opens one there all the same.\n",
-    ],
+    [{}, { SSH_TTY: "/dev/pts/1" }, 0, "Not opening a browser over SSH; use --browser to open one.\n"],
     [{ browser: true }, { SSH_TTY: "/dev/pts/1" }, 1, ""],
-    [{}, { DISPLAY: "" }, 0, "No browser is opened: there is no display.\n"],
+    [{}, { DISPLAY: "" }, 0, "Not opening a browser: there is no display.\n"],
   ])("%p with %p", async (options, env, opened, line) => {
     io.env = { ...io.env, ...env };
     await signIn(options);
@@ -238,7 +233,7 @@ describe("a directory that cannot be written", () => {
       inTheWay("credentials.json");
       return Response.json({ status: "success", encoded_jwt: server.token });
     };
-    await expect(signIn()).rejects.toThrow(/credentials\.json is no file.*; the token was revoked$/);
+    await expect(signIn()).rejects.toThrow(/credentials\.json is not a file.*; the token was revoked$/);
     expect(revoked()).toEqual([`Bearer ${server.token}`]);
   });
 
@@ -256,7 +251,7 @@ describe("a directory that cannot be written", () => {
 
 test("a token that has expired by this machine's clock is revoked", async () => {
   io.clock = { now: () => new Date(Date.now() + 3_600_000) };
-  await expect(signIn()).rejects.toThrow(/expired already.*; the token was revoked$/);
+  await expect(signIn()).rejects.toThrow(/an expired token .*; the token was revoked$/);
   expect(revoked()).toEqual([`Bearer ${server.token}`]);
 });
 
@@ -322,7 +317,7 @@ describe("a server that is busy", () => {
     await signIn();
     expect(io.slept.slice(0, 2)).toEqual([...slept]);
     expect(io.out.stderr).toStartWith(
-      `Waiting ${seconds} as ${server.url} asks: ${why}. Ctrl-C gives up.\nTo sign in to `,
+      `Waiting ${seconds} at the request of ${server.url}: ${why}. Press Ctrl-C to cancel.\nTo sign in to `,
     );
     expect(stored()).toMatchObject({ token: server.token });
   });

@@ -168,9 +168,8 @@ async function signIn(io: Io, server: Server, user: string, options: LoginOption
   const deadline = new Date(io.clock.now().getTime() + challenge.lifetime * 1000);
   io.stderr.write(invitation(challenge, server, user));
   const reason = reasonNotToOpen(options.browser, io.env, io.platform);
-  if (reason === "ssh")
-    io.stderr.write("No browser is opened over SSH; --browser opens one there all the same.\n");
-  if (reason === "no-display") io.stderr.write("No browser is opened: there is no display.\n");
+  if (reason === "ssh") io.stderr.write("Not opening a browser over SSH; use --browser to open one.\n");
+  if (reason === "no-display") io.stderr.write("Not opening a browser: there is no display.\n");
   const opened = reason === undefined ? io.openBrowser(challenge.challengeUrl, io.env) : undefined;
   const progress = await startProgress(io, "Waiting for your approval in the browser", deadline);
   let waiting = true;
@@ -206,7 +205,9 @@ async function requestPatiently(io: Io, server: Server, url: string, signal: Abo
     if (!said) {
       const why =
         answer.status === 429 ? "too many sign-in requests from this address" : "the server is busy";
-      io.stderr.write(`Waiting ${pause / 1000} s as ${server.base} asks: ${why}. Ctrl-C gives up.\n`);
+      io.stderr.write(
+        `Waiting ${pause / 1000} s at the request of ${server.base}: ${why}. Press Ctrl-C to cancel.\n`,
+      );
       said = true;
     }
     await io.sleep(pause, signal);

@@ -59,7 +59,7 @@ describe("what a hostile server sends is neither opened nor stored", () => {
   });
   test("a code that writes to the terminal", async () => {
     generator({ user_code: "\x1b]0;x\x07" });
-    await refused("a code that is no code");
+    await refused("an invalid user_code");
   });
   test("a problem", async () => {
     server.generator = () =>

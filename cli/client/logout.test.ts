@@ -51,7 +51,7 @@ test("a server that cannot be told: forgotten here, and said so", async () => {
   server.revoke = () => Response.json({ code: "internal", detail: "Oops" }, { status: 500 });
   store(server.url);
   await expect(logout({}, io)).rejects.toEqual(
-    new Unavailable(`Oops; forgotten here, but the token stays good until ${server.expiresAt}`),
+    new Unavailable(`Oops; deleted here, but the token is valid until ${server.expiresAt}`),
   );
   expect(entries()[server.url]).not.toHaveProperty("token");
 });

@@ -30,7 +30,7 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
       done.push({ server: server.base, user: entry.user, revoked: await revokeStored(io, server, entry) });
     } catch (error) {
       if (!(error instanceof SvcError)) throw error;
-      faults.push(`${error.detail}; forgotten here, but the token stays good until ${entry.expires_at}`);
+      faults.push(`${error.detail}; deleted here, but the token is valid until ${entry.expires_at}`);
     }
     if (entry.storage === "keychain")
       await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});

@@ -76,7 +76,7 @@ describe("ends, each with its own sentence", () => {
   test.each([
     ["denied", 403, "forbidden", "the sign-in was denied in the browser"],
     ["expired", 410, "unavailable", "the sign-in was not approved in time; run svc login again"],
-    ["unknown", 404, "not_found", "the server does not know this sign-in (any more); run svc login again"],
+    ["unknown", 404, "not_found", "the server does not know this sign-in; run svc login again"],
   ])("%s", async (status, http, code, detail) => {
     const answer = Response.json({ status }, { status: http });
     expect(await codeAndSentence(script(answer))).toEqual({ code, detail, slept: [] } as never);

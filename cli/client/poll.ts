@@ -70,6 +70,6 @@ function verdict(status: "expired" | "denied" | "unknown"): SvcError {
     case "expired":
       return new Unavailable("the sign-in was not approved in time; run svc login again");
     case "unknown":
-      return new NotFound("the server does not know this sign-in (any more); run svc login again");
+      return new NotFound("the server does not know this sign-in; run svc login again");
   }
 }

@@ -84,7 +84,7 @@ describe("refused for good", () => {
     [
       "a certificate",
       Object.assign(new TypeError("x"), { code: "UNABLE_TO_VERIFY_LEAF_SIGNATURE" }),
-      "the certificate of https://svc.example is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS",
+      "the certificate of https://svc.example is not trusted (UNABLE_TO_VERIFY_LEAF_SIGNATURE); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file",
     ],
   ])("%s", async (_name, answer, message) => {
     const error = await ask(answer).then(
@@ -118,9 +118,13 @@ test("a body without an end is not read to its end", async () => {
 describe("may work the next time", () => {
   const failure = (code: string) => Object.assign(new TypeError("x"), { code });
   test.each([
-    ["ECONNREFUSED", failure("ECONNREFUSED"), "cannot reach https://svc.example: nothing listens there"],
+    ["ECONNREFUSED", failure("ECONNREFUSED"), "cannot reach https://svc.example: connection refused"],
     ["ENOTFOUND", failure("ENOTFOUND"), "cannot reach https://svc.example: no such host"],
-    ["ERR_PROXY_TUNNEL", failure("ERR_PROXY_TUNNEL"), "cannot reach https://svc.example: the proxy refuses"],
+    [
+      "ERR_PROXY_TUNNEL",
+      failure("ERR_PROXY_TUNNEL"),
+      "cannot reach https://svc.example: the proxy refused the connection",
+    ],
     ["ECONNRESET", failure("ECONNRESET"), "cannot reach https://svc.example (ECONNRESET)"],
     ["a time-out", new DOMException("x", "TimeoutError"), "https://svc.example did not answer within 10 s"],
     [

@@ -115,14 +115,14 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
   if (name === "TimeoutError")
     return new NetworkFault(`${server.base} did not answer within ${timeout} s`, options);
   if (code === "ECONNREFUSED" || code === "ConnectionRefused") {
-    return new NetworkFault(`cannot reach ${server.base}: nothing listens there`, options);
+    return new NetworkFault(`cannot reach ${server.base}: connection refused`, options);
   }
   if (code === "ENOTFOUND") return new NetworkFault(`cannot reach ${server.base}: no such host`, options);
   if (code === "ERR_PROXY_TUNNEL")
-    return new NetworkFault(`cannot reach ${server.base}: the proxy refuses`, options);
+    return new NetworkFault(`cannot reach ${server.base}: the proxy refused the connection`, options);
   if (typeof code === "string" && /CERT|SIGNATURE|ISSUER/.test(code)) {
     return new Unavailable(
-      `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, name its PEM file in NODE_EXTRA_CA_CERTS`,
+      `the certificate of ${server.base} is not trusted (${code}); if your own authority signed it, set NODE_EXTRA_CA_CERTS to its PEM file`,
       options,
     );
   }

@@ -84,7 +84,7 @@ test("loopback", () => {
 
 test("plain http is warned of, except on this machine", () => {
   expect(plainHttpWarning(parse("http://svc.example.com"))).toBe(
-    "warning: http://svc.example.com is plain http, so others on the way can read the token; use https",
+    "warning: http://svc.example.com uses plain http, so others on the network can read the token; use https",
   );
   expect(plainHttpWarning(parse("https://svc.example.com"))).toBeUndefined();
   expect(plainHttpWarning(parse("http://127.0.0.1:8000"))).toBeUndefined();

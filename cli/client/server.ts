@@ -58,5 +58,5 @@ export function isLoopback(url: string): boolean {
 /** A warning for a connection on which others can read the token; none when there is nothing to warn of. */
 export function plainHttpWarning(server: Server): string | undefined {
   if (!server.base.startsWith("http:") || isLoopback(server.base)) return undefined;
-  return `warning: ${server.base} is plain http, so others on the way can read the token; use https`;
+  return `warning: ${server.base} uses plain http, so others on the network can read the token; use https`;
 }

@@ -67,14 +67,14 @@ test("SVC_TOKEN stands in for a stored token, even where there is no credentials
 test("an SVC_TOKEN that is no token is named, not shown and not sent", async () => {
   const io = testIo({ env: { SVC_TOKEN: "hunter2\r\nx: y" } });
   await expect(currentSession(io, undefined)).rejects.toEqual(
-    new ConfigurationError(["SVC_TOKEN is no access token (a JWT that expires)"]),
+    new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]),
   );
 });
 
 test("plain http is warned of", async () => {
   const io = testIo({ env: { SVC_TOKEN: tokenFor(60) } });
   await currentSession(io, "http://svc.example");
-  expect(io.out.stderr).toStartWith("svc: warning: http://svc.example is plain http");
+  expect(io.out.stderr).toStartWith("svc: warning: http://svc.example uses plain http");
 });
 
 test("a keychain that is gone", async () => {

@@ -39,7 +39,7 @@ export async function currentSession(io: Io, option: string | undefined): Promis
   if (given) {
     const token = readToken(given);
     if (token === undefined)
-      throw new ConfigurationError(["SVC_TOKEN is no access token (a JWT that expires)"]);
+      throw new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]);
     if (isExpired(token, io)) throw new Unauthenticated("the token in SVC_TOKEN has expired; set a new one");
     return { server, token, user: token.subject, source: "SVC_TOKEN" };
   }

@@ -2,6 +2,7 @@ import { defineCommand } from "../command.ts";
 import { UsageError } from "../errors.ts";
 
 export default defineCommand({
+  summary: "Print the completion script for a shell",
   args: { shell: { type: "positional", description: "bash, zsh or fish" } },
   examples: [
     "svc completion bash > ~/.local/share/bash-completion/completions/svc",
@@ -9,7 +10,7 @@ export default defineCommand({
     "svc completion fish > ~/.config/fish/completions/svc.fish",
   ],
   notes: [
-    "The script asks svc itself what may follow, so it need not be written again for a later release. It wants svc on the PATH, and contacts no server.",
+    "The script runs svc for the candidates, so it also works for later releases. svc must be on the PATH. No server is contacted.",
   ],
   async run({ shell }, io) {
     const { scripts, shells } = await import("../completion/scripts.ts");

@@ -3,30 +3,33 @@ import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({
+  summary: "Sign in through the browser",
   args: {
     user: {
       type: "positional",
       required: false,
-      description: "Who to sign in as (otherwise the last user of that server, or your name on this machine)",
+      description: "User to sign in as (default: the last user of that server, or your name on this machine)",
     },
     ...clientArgs,
     browser: {
       type: "boolean",
       negatable: true,
-      description:
-        "Open a browser or not, whatever this looks like (otherwise not over SSH or without a display)",
+      description: "Whether to open a browser (default: not over SSH or without a display)",
     },
-    force: { type: "boolean", description: "Sign in again although the stored token is still good" },
-    keychain: { type: "boolean", description: "Keep the token in the system's keychain, not in the file" },
+    force: { type: "boolean", description: "Sign in again, even if the stored token is valid" },
+    keychain: {
+      type: "boolean",
+      description: "Store the token in the system's keychain instead of the file",
+    },
   },
   examples: [
     "svc login alice@example.com",
     "svc login --server https://svc.example.com",
-    "svc login --no-browser          (open the address on another machine)",
+    "svc login --no-browser          (to open the address on another machine)",
   ],
   notes: [
-    "The token is kept in $XDG_CONFIG_HOME/svc/credentials.json (~/.config/svc), readable by you alone.",
-    "BROWSER names the command that opens the address. HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE work as usual. Ctrl-C gives up.",
+    "Stores the token in $XDG_CONFIG_HOME/svc/credentials.json (default: ~/.config/svc), which only you can read.",
+    "BROWSER sets the command that opens the address. HTTP_PROXY, HTTPS_PROXY, NO_PROXY, NODE_EXTRA_CA_CERTS and SSL_CERT_FILE have their usual meaning.",
   ],
   async run({ json, ...options }, io) {
     const { login } = await import("../client/login.ts");
@@ -39,7 +42,7 @@ export default defineCommand({
     const until = `as ${user} until ${localTime(expiresAt)}`;
     io.stdout.write(
       reused
-        ? `Already signed in to ${server} ${until}; --force signs in again\n`
+        ? `Already signed in to ${server} ${until}; use --force to sign in again\n`
         : `Signed in to ${server} ${until}\n`,
     );
   },

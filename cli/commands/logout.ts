@@ -2,9 +2,10 @@ import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({
+  summary: "Revoke and delete the stored token",
   args: {
     ...clientArgs,
-    all: { type: "boolean", description: "Sign out of every server, and forget who signed in there" },
+    all: { type: "boolean", description: "Sign out of all servers, and forget the user names" },
   },
   examples: ["svc logout", "svc logout --all"],
   async run({ json, ...options }, io) {

@@ -2,9 +2,10 @@ import { clientArgs } from "../client/args.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({
+  summary: "Print the access token, for scripts",
   args: clientArgs,
   examples: ['curl -H "Authorization: Bearer $(svc token)" http://127.0.0.1:8000/whoami'],
-  notes: ["The server is not asked. An expired token is not printed: exit code 4."],
+  notes: ["Does not contact the server. If the token has expired, the exit code is 4."],
   async run({ server: option, json }, io) {
     const { currentSession } = await import("../client/session.ts");
     const { server, token, user } = await currentSession(io, option);

@@ -8,19 +8,20 @@ const users = trialUsers.map(({ email, groups }) =>
 );
 
 export default defineCommand({
+  summary: "Start a local trial: database, server, worker and sign-in provider",
   args: {
     port: {
       type: "string",
       metavar: "PORT",
       default: "8000",
-      description: "Port of the server; 0 takes any free one",
+      description: "Port of the server; 0 for any free port",
       parse: parsePort,
     },
     host: {
       type: "string",
       metavar: "ADDRESS",
       default: "127.0.0.1",
-      description: "Address of the server; only loopback while the trial sign-in provider is on",
+      description: "Address of the server; with the trial sign-in provider, loopback only",
     },
     idpPort: {
       type: "string",
@@ -33,21 +34,21 @@ export default defineCommand({
       type: "string",
       metavar: "PORT",
       default: "0",
-      description: "Port of PostgreSQL, on 127.0.0.1; 0 takes any free one",
+      description: "Port of PostgreSQL, on 127.0.0.1; 0 for any free port",
       parse: parsePort,
     },
     dataDir: {
       type: "string",
       metavar: "DIRECTORY",
-      description: "Where everything is kept (otherwise .svc of the clone)",
+      description: "Data directory (default: .svc in the clone)",
     },
     example: {
       type: "boolean",
       negatable: true,
       default: true,
-      description: "Load example data into a database that is new",
+      description: "Load example data into a new database",
     },
-    verbose: { type: "boolean", description: "Show every line that the parts write, not only their errors" },
+    verbose: { type: "boolean", description: "Show all output of the processes, not only errors" },
   },
   examples: [
     "npm start",
@@ -55,12 +56,12 @@ export default defineCommand({
     "SVC_OIDC_ISSUER=https://id.example.com npx svc up",
   ],
   notes: [
-    "Starts, as one tree of processes: PostgreSQL from npm (its schema is brought to the newest revision), the trial sign-in provider, the server, and a worker for the schedule. Ends by printing the address and what to type next.",
-    `Trial users: ${users.join(", ")}. The password of each is ${defaultPassword}; SVC_TRIAL_PASSWORD sets another one.`,
-    "Kept between starts, in .svc of the clone: postgres/ (the database), key_secret, log/ (of each part, this start and the one before). To begin anew, stop it and remove .svc.",
-    "The first start loads example data into its new database: three months of an imaginary company's incidents. To begin without, stop it, remove .svc, and start with --no-example. A database that SVC_DATABASE_URL names gets none.",
-    "What the environment, or a .env in the clone, sets wins: with SVC_DATABASE_URL no PostgreSQL is started, with SVC_OIDC_ISSUER no trial sign-in provider.",
-    "Ctrl-C (or SIGTERM) ends every process in a few seconds. If it is killed, its processes end too, and the next start is as any other. A second start says that one runs, and changes nothing.",
+    "Starts PostgreSQL (from npm), upgrades its schema, and starts the trial sign-in provider, the server and a worker. Then it prints the address and the next command.",
+    `Trial users: ${users.join(", ")}. Their password is ${defaultPassword}, or the value of SVC_TRIAL_PASSWORD.`,
+    ".svc in the clone keeps the database (postgres/), key_secret, and the logs of this start and the previous one (log/). To start over, stop svc and delete .svc.",
+    "The first start loads example data: three months of incidents of a fictional company. To start without, stop svc, delete .svc, and use --no-example. The database of SVC_DATABASE_URL gets no example data.",
+    "The environment, and .env in the clone, take precedence: with SVC_DATABASE_URL, svc starts no PostgreSQL; with SVC_OIDC_ISSUER, no trial sign-in provider.",
+    "Ctrl-C (or SIGTERM) stops all processes within a few seconds. They also stop if svc is killed. Only one trial can run in a data directory.",
   ],
   async run(options, io) {
     assertSourceTree("svc up");

@@ -3,9 +3,12 @@ import { localTime } from "../client/when.ts";
 import { defineCommand } from "../command.ts";
 
 export default defineCommand({
+  summary: "Show the signed-in user and when the token expires",
   args: clientArgs,
   examples: ["svc whoami", "svc whoami --json"],
-  notes: ["The server is asked, so a revoked token is found out. SVC_TOKEN stands in for the stored token."],
+  notes: [
+    "Asks the server, so it detects a revoked token. SVC_TOKEN takes precedence over the stored token.",
+  ],
   async run({ server: option, json }, io) {
     const [{ whoami }, { currentSession }] = await Promise.all([
       import("../client/api.ts"),

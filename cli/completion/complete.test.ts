@@ -76,7 +76,7 @@ describe("what may follow", () => {
 test("the answer to a shell: places, then a candidate a line with what it is for", async () => {
   expect(await svc(["__complete", "database", "upg"])).toEqual({
     ...{ code: 0, stderr: "" },
-    stdout: "words\nupgrade\tBring the schema to the newest revision\n",
+    stdout: "words\nupgrade\tUpgrade the schema to a newer revision\n",
   });
   expect(await svc(["__complete"])).toMatchObject({ code: 0, stdout: expect.stringContaining("\nlogin\t") });
 });

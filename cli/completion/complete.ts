@@ -1,12 +1,12 @@
 import type { ArgSchema, Args } from "gunshi/bone";
 import { kebab, metavar } from "../help.ts";
-import { find, type Group, isGroup } from "../tree.ts";
+import { find, type Group, isGroup, summaries } from "../tree.ts";
 import { type Candidate, type Places, valuesOf } from "./values.ts";
 
-/** What may stand in the place of the last word. */
+/** What may replace the last word. */
 export interface Completion {
   candidates: Candidate[];
-  /** Names of files or folders are meant, which the shell knows best. */
+  /** The shell completes names of files or folders. */
   places?: Places;
 }
 
@@ -15,8 +15,8 @@ const helpOptions: Candidate[] = [{ word: "--help", about: "Show this help" }];
 const rootOptions: Candidate[] = [...helpOptions, { word: "--version", about: "Show the version" }];
 
 /**
- * What may stand in the place of the last of `words`, which are those behind `svc` up to the cursor; the last may be
- * empty, or the beginning of one. Nothing for a command line that is wrong already: the command says what is.
+ * Completes the last of `words`, which are those after `svc` up to the cursor; the last may be empty or incomplete.
+ * Offers nothing if the words before it are not a valid command line.
  */
 export async function complete(words: readonly string[], tree: Group): Promise<Completion> {
   const last = words.at(-1) ?? "";
@@ -30,13 +30,13 @@ async function allFor(before: readonly string[], last: string, tree: Group): Pro
     const child = find([name], node);
     if (child === undefined) return none;
     if (!isGroup(child)) {
-      const { default: command } = await child.load();
+      const { default: command } = await child();
       return await ofCommand(command.args, before.slice(at + 1), last);
     }
     node = child;
   }
   if (last.startsWith("-")) return { candidates: node === tree ? rootOptions : helpOptions };
-  return { candidates: Object.entries(node.commands).map(([word, { about }]) => ({ word, about })) };
+  return { candidates: (await summaries(node)).map(([word, about]) => ({ word, about })) };
 }
 
 async function ofCommand(args: Args, before: readonly string[], last: string): Promise<Completion> {
@@ -60,7 +60,7 @@ async function ofCommand(args: Args, before: readonly string[], last: string): P
   if (!onlyPositionals && last.startsWith("-")) return await ofOption(args, given, last);
   const schemas = Object.entries(args).filter(([, { type }]) => type === "positional");
   const positional = schemas[positionals] ?? schemas.find(([, { multiple }]) => multiple);
-  // What may stand behind the first word of many, only the first one says.
+  // The values of the second word of several depend on the first.
   if (positional?.[1].multiple && positionals > 0) return none;
   return positional ? await valuesOf(...positional) : none;
 }

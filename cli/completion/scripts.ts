@@ -1,17 +1,17 @@
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 
-/** The first word with which the scripts ask `svc` what may follow; what follows it are the words up to the cursor. */
+/** The scripts run `svc __complete` with the words up to the cursor. */
 export const askingWord = "__complete";
 
-// Each asks `svc` itself, so a script that was installed once knows the commands of every later release. The answer is
-// what kind of places is meant besides (`files`, `folders`, `words` for none), then a candidate a line, with a tab and
-// what it is for.
+// Each runs `svc` for the candidates, so that an installed script also works for later releases. The first line of the
+// answer says whether to complete paths, too (`files`, `folders`, or `words` for neither). Each further line is a candidate,
+// with a tab and its description.
 
 const bash = `# Completion of svc for bash.
 _svc() {
   local words=() current="" raw="\${COMP_WORDS[COMP_CWORD]}" word joined=0 kind line
-  # Bash takes "--name=value" and "a:b" for several words; here they are one again.
+  # Bash splits "--name=value" and "a:b" into several words; join them again.
   for word in "\${COMP_WORDS[@]:1:COMP_CWORD}"; do
     if [[ \${#words[@]} -gt 0 && ( $word == [=:] || $joined == 1 ) ]]; then
       words[\${#words[@]} - 1]+=$word

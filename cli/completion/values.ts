@@ -1,6 +1,6 @@
 import type { ArgSchema } from "gunshi/bone";
 import { metavar } from "../help.ts";
-import { isGroup, root } from "../tree.ts";
+import { root, summaries } from "../tree.ts";
 
 export interface Candidate {
   word: string;
@@ -9,7 +9,7 @@ export interface Candidate {
 
 export type Places = "files" | "folders";
 
-/** By the word that stands for the value in the help; what has none of these is the person's own to say. */
+/** By the placeholder of the value in the help. */
 const known: Readonly<Record<string, () => Promise<Candidate[]>>> = {
   TASK: async () => {
     const { scheduledTasks } = await import("../../core/schedule/tasks.ts");
@@ -21,18 +21,14 @@ const known: Readonly<Record<string, () => Promise<Candidate[]>>> = {
     return revisions.map(({ id, manifest }) => ({ word: id, about: manifest.message })).reverse();
   },
   SHELL: async () => (await import("./scripts.ts")).shells.map((word) => ({ word })),
-  COMMAND: async () =>
-    Object.entries(root.commands).map(([word, node]) => ({
-      word,
-      about: isGroup(node) ? `${node.about} ...` : node.about,
-    })),
+  COMMAND: async () => (await summaries(root)).map(([word, about]) => ({ word, about })),
 };
 
 const places: Readonly<Record<string, Places>> = { FILE: "files", DIRECTORY: "folders" };
-/** Those that the reference calls TEXT. */
+/** By name, where the reference has the placeholder TEXT. */
 const placesByName: Readonly<Record<string, Places>> = { uds: "files", reloadDir: "folders" };
 
-/** What an argument may be, as far as it can be known without a server or a database. */
+/** The values of an argument that are known without a server or a database. */
 export async function valuesOf(
   name: string,
   schema: ArgSchema,

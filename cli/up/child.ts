@@ -53,8 +53,7 @@ export function startChild(options: ChildOptions): Child {
   const failed = new Promise<never>((_, reject) => {
     ended.then((how) => {
       if (stopping) return;
-      const words =
-        last.length > 0 ? ["; its last words:", ...last.map((line) => `  ${line}`)].join("\n") : "";
+      const words = last.length > 0 ? ["; last output:", ...last.map((line) => `  ${line}`)].join("\n") : "";
       reject(new Unavailable(`${name} ${how} (log: ${logFile})${words}`));
     });
   });
@@ -74,7 +73,7 @@ export function startChild(options: ChildOptions): Child {
 
 /** All of it to the log; what matters to the person. Returns the last lines, live. */
 function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose }: ChildOptions): string[] {
-  const log = new LogFile(logFile, (error) => show(`${name}: its log cannot be written: ${error.message}`));
+  const log = new LogFile(logFile, (error) => show(`${name}: cannot write its log: ${error.message}`));
   child.once("close", () => log.end());
   const last: string[] = [];
   for (const stream of [child.stdout!, child.stderr!]) {

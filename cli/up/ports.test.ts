@@ -8,13 +8,13 @@ test("an address may stand in brackets, as in a URL", async () => {
 });
 
 test("a host that is not this machine's is told, and no other port is asked for", async () => {
-  const fault = "192.0.2.1 is no address of this machine";
+  const fault = "192.0.2.1 is not an address of this machine";
   await expect(assertFree("192.0.2.1", 8000, "the server", "--port")).rejects.toMatchObject({
     detail: fault,
   });
   await expect(chooseFreePort("192.0.2.1")).rejects.toMatchObject({ detail: fault });
   await expect(chooseFreePort("nowhere.invalid")).rejects.toMatchObject({
-    detail: "nowhere.invalid is no address of this machine",
+    detail: "nowhere.invalid is not an address of this machine",
   });
 });
 

@@ -4,8 +4,8 @@ import { UsageError } from "../errors.ts";
 
 /** What is the matter with a port. */
 const faults: Readonly<Record<string, string>> = {
-  EADDRINUSE: "is taken",
-  EACCES: "may not be used without more rights",
+  EADDRINUSE: "is in use",
+  EACCES: "requires more privileges",
 };
 /** Of a host that is none of this machine, or none at all. Of most names that nobody knows, Bun gives no code. */
 const hostFaults = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", undefined]);
@@ -47,7 +47,7 @@ async function listenOnce(host: string, port: number): Promise<number> {
 
 function unusable(host: string, cause: unknown): SvcError {
   const code = codeOf(cause);
-  const fault = hostFaults.has(code) ? "is no address of this machine" : `cannot be used (${code})`;
+  const fault = hostFaults.has(code) ? "is not an address of this machine" : `cannot be used (${code})`;
   return new SvcError("configuration", `${host} ${fault}`, { cause });
 }
 

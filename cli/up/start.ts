@@ -46,7 +46,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   const databaseUrl = await singleAddress(config.databaseDirectUrl ?? pooledUrl);
   run.signal.throwIfAborted();
   const { applied, head } = await init({ url: databaseUrl });
-  run.progress.done(applied.length > 0 ? `Schema brought to ${head}` : `Schema is at ${head}`);
+  run.progress.done(applied.length > 0 ? `Schema upgraded to ${head}` : `Schema is at ${head}`);
   run.signal.throwIfAborted();
   if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
   run.signal.throwIfAborted();
@@ -103,7 +103,7 @@ async function startDatabase(
       return database.stop();
     });
     database.exited.then(() => {
-      if (!stopping) fail(new Unavailable(`PostgreSQL has ended by itself (log: ${database.logFile})`));
+      if (!stopping) fail(new Unavailable(`PostgreSQL exited (log: ${database.logFile})`));
     });
     progress.done(`PostgreSQL runs on 127.0.0.1:${database.port}, data in ${directory}`);
     return database.url;

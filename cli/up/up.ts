@@ -26,7 +26,7 @@ export async function up(
   const reason = await run(settings, lock, stop.reason, io, progressOn(io.stderr));
   if (reason === "SIGINT") throw new Interrupted();
   if (reason === "starter gone")
-    throw new SvcError("unavailable", "Stopped, since what had started svc up has ended");
+    throw new SvcError("unavailable", "Stopped, because the process that started svc up has ended");
   // As any program that does not catch the signal: a shell shows 128 + its number.
   lock[Symbol.dispose]();
   stop[Symbol.dispose]();

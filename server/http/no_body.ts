@@ -1,10 +1,9 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
 import { InvalidInput } from "../../platform/errors.ts";
-import { isJson, noJson } from "./body.ts";
+import { isJson, noJson } from "./json.ts";
 import type { Routes } from "./methods.ts";
 import { closed } from "./schema.ts";
-import { largestBytes, readBody } from "./size.ts";
 
 /** A request, as a hook sees it. */
 interface Posted {
@@ -37,7 +36,7 @@ class OptionalBodies {
    */
   read({ request, route }: Posted): Promise<unknown> | undefined {
     if (request.body === null || sendsJson(request) || !this.#has(request, route)) return undefined;
-    return readBody(request, largestBytes).then(({ length }) => {
+    return request.bytes().then(({ length }) => {
       if (length > 0) return noJson;
       this.#empty.add(request);
       // With undefined, Elysia would read it once more.

@@ -166,9 +166,9 @@ function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcErr
   }
   const reason =
     code === "EADDRINUSE"
-      ? "is taken: choose another one with --port"
+      ? "is in use: choose another one with --port"
       : code === "EACCES"
-        ? "may not be used without more rights: choose another one with --port"
+        ? "requires more privileges: choose another one with --port"
         : "cannot be listened on";
   return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
 }

@@ -120,7 +120,7 @@ test("a port that is taken: one line that names it and the option, and exit code
   const { port } = taken.address() as { port: number };
   await using server = start(["--port", String(port)]);
   expect(await server.exit()).toBe(1);
-  expect(server.stderr).toBe(`svc: Port ${port} of 127.0.0.1 is taken: choose another one with --port\n`);
+  expect(server.stderr).toBe(`svc: Port ${port} of 127.0.0.1 is in use: choose another one with --port\n`);
   expect(server.stdout).toBe("");
   taken.close();
 });

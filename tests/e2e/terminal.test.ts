@@ -128,7 +128,7 @@ test("over SSH no browser is opened; --browser opens one there all the same", as
 
 test("without a display it says why no browser opens", async () => {
   await using login = svc(["--force"], {}, 80);
-  await login.says(/No browser is opened: there is no display/);
+  await login.says(/Not opening a browser: there is no display/);
   await login.says(SPINNER);
   login.press("\x03");
   expect(await login.exit()).toBe(130);

@@ -72,7 +72,7 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
     const { port } = new URL(database.url);
     expect(refused.stderr).toMatch(
       new RegExp(
-        `^svc: This replaces all \\d+ tables of the database ${database.name} on 127.0.0.1:${port}\\. There is no terminal to ask on: add --yes\\n$`,
+        `^svc: This replaces all \\d+ tables of the database ${database.name} on 127.0.0.1:${port}\\. There is no terminal for the confirmation: add --yes\\n$`,
       ),
     );
     expect([refused.code, refused.stdout, await contentOf(database.url)]).toEqual([1, "", more]);
@@ -96,15 +96,15 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
     await dumping.shows(/\r\x1b\[K(Dumping|Checking)/);
     await dumping.shows(/\r\x1b\[KWrote svc-backup\.dump \(/);
     const wrong = on("restore");
-    await wrong.shows(/Type its name to go on \(svc_test_\w+\): /);
+    await wrong.shows(/To continue, type its name \(svc_test_\w+\): /);
     wrong.press("svc\n");
     expect(await wrong.exitCode()).toBe(1);
-    await wrong.shows(/svc: That is not its name: nothing was changed/);
+    await wrong.shows(/svc: The name does not match: nothing was changed/);
     await using(database.url, async (sql) => {
       await sql`select 1`;
       const right = on("restore");
       await right.shows(/, which 1 other session uses now\./);
-      await right.shows(/Type its name/);
+      await right.shows(/type its name/);
       right.press(`${database.name}\n`);
       expect(await right.exitCode()).toBe(0);
       await right.shows(/\r\x1b\[KRestoring [\w.]+: [\d.]+ ([kM]?B|bytes)/);

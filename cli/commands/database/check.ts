@@ -2,17 +2,17 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
+  summary: "Check that the schema, the revisions and the database match",
   args: {
     drift: {
       type: "boolean",
-      description:
-        "Compare the database with what its revisions make, in a second one beside it that is dropped again",
+      description: "Compare the database with a temporary one built from its revisions",
     },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc database check", "svc database check --drift"],
   notes: [
-    "For CI: exits 1 when drizzle/schema has changes that no revision makes, when there are several heads, or when a revision cannot be run. With --drift also when somebody changed the database by hand; where there is no clone, for that alone.",
+    "For CI: exits with 1 if drizzle/schema has changes without a revision, if there are several heads, or if a revision cannot run. With --drift, also if the database was changed by hand; outside a clone, it checks only that.",
   ],
   async run({ drift, json }, io) {
     const [{ checkRevisions, findDrift }, { isClone }, { Conflict }] = await Promise.all([
@@ -20,13 +20,13 @@ export default defineCommand({
       import("../../../platform/own_command.ts"),
       import("../../../platform/errors.ts"),
     ]);
-    // In an image, the question is about the database alone.
+    // An image has no drizzle/schema to compare with.
     const tables = !drift || isClone();
     const findings = await checkRevisions({ tables });
     if (drift) {
       const lines = await findDrift(await databaseUrl(io));
       if (lines.length > 0)
-        findings.push({ text: "The database is not what its revisions make:", details: lines });
+        findings.push({ text: "The database differs from its revisions:", details: lines });
     }
     if (json) io.stdout.write(`${JSON.stringify(findings)}\n`);
     for (const { text, details } of json ? [] : findings) {

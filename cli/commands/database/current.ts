@@ -2,17 +2,18 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
+  summary: "Show the revision of the database",
   args: {
-    verbose: { type: "boolean", short: "v", description: "Show all that is known of each" },
+    verbose: { type: "boolean", short: "v", description: "Show details of each revision" },
     checkHeads: {
       type: "boolean",
-      description: "Exit 1 when the database is not at the head of this release",
+      description: "Exit with 1 if the database is not at the head of this release",
     },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc database current", "svc database current --verbose", "svc database current --json"],
   notes: [
-    "The revision the database is at, and how that suits this release: ok, ahead, behind, newer or heads. A revision that runs without a transaction and has not ended is shown as applying or reverting.",
+    "Shows the revision of the database, and its state compared with this release: ok, ahead, behind, newer or heads. An unfinished revision without a transaction is shown as applying or reverting.",
   ],
   async run({ verbose, checkHeads, json }, io) {
     const url = await databaseUrl(io);
@@ -43,15 +44,15 @@ export default defineCommand({
     for (const one of interrupted) {
       const command = one.state === "applying" ? "upgrade" : "downgrade";
       io.stderr.write(
-        `Revision ${one.id} is ${one.state}, or was interrupted: if no other command runs, svc database ${command} goes on\n`,
+        `Revision ${one.id} is ${one.state}, or was interrupted: if no other command is running, continue with svc database ${command}\n`,
       );
     }
     const text = {
       ok: "",
-      ahead: "Ahead of this release, by revisions that are compatible with it",
-      behind: `Behind this release, which has ${head.join(", ")}: svc database ${head.length > 1 ? "merge joins them" : "upgrade"}`,
+      ahead: "Ahead of this release, but compatible with it",
+      behind: `Behind this release, which has ${head.join(", ")}: run svc database ${head.length > 1 ? "merge" : "upgrade"}`,
       newer: `Newer than this release, which has ${head.join(", ")}`,
-      heads: "Several heads: svc database merge joins them",
+      heads: "Several heads: join them with svc database merge",
     }[state];
     if (text) io.stderr.write(`${text}\n`);
     check();

@@ -27,7 +27,7 @@ test("--sql prints what would be run, and psql's protocol can run it", async () 
   await runAsPsql(sql, script);
   expect(await run("current")).toEqual(ok(`${head} (head)\n`));
   expect(await run("upgrade", "--sql")).toEqual(ok("-- Nothing to do\n"));
-  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
+  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are installed\n"));
   expect(await run("repair")).toEqual(ok("Nothing to do: files and database agree\n"));
   const back = await run("downgrade", "base", "--sql");
   await runAsPsql(sql, back.stdout);
@@ -80,7 +80,7 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   expect((await run("current")).stdout).toBe(`${head} (head)\n`);
   const drift = await run("check", "--drift");
   expect(drift).toMatchObject({ code: 1, stderr: "svc: 1 thing needs attention\n" });
-  expect(drift.stdout).toMatch(/^The database is not what its revisions make:\n {2}- /);
+  expect(drift.stdout).toMatch(/^The database differs from its revisions:\n {2}- /);
   expect(await run("stamp", "base")).toEqual(ok("Stamped: the schema is at base\n"));
   await run("upgrade");
   expect(await run("check", "--drift")).toEqual(ok("No changes without a revision, and no drift\n"));
@@ -95,7 +95,7 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   });
   expect(JSON.parse(json.stdout)).toEqual([
     {
-      text: "The database is not what its revisions make:",
+      text: "The database differs from its revisions:",
       details: [expect.stringMatching(/^\+ .*by_hand/)],
     },
   ]);

@@ -5,15 +5,15 @@ import { lockTimeout } from "../../lock_timeout.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
+  summary: "Downgrade the schema to an older revision",
   args: {
     revision: {
       type: "positional",
       required: false,
-      description:
-        "Where to: -1 (if left out), -N revisions back, base, the revision that stays, or N before one (REV-N)",
+      description: "Target: -1 (the default), -N for N revisions, base, a revision, or REV-N",
     },
-    allowDataLoss: { type: "boolean", description: "Drop rows and values that tables hold" },
-    sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+    allowDataLoss: { type: "boolean", description: "Allow data to be dropped" },
+    sql: { type: "boolean", description: "Print the SQL instead of running it" },
     lockTimeout,
   },
   examples: [
@@ -22,9 +22,9 @@ export default defineCommand({
     "svc database downgrade base --allow-data-loss",
   ],
   notes: [
-    "Goes back exactly one revision, or as far as is said, by the SQL that the database keeps of each revision: an older release can take back what only a newer one knows. Stop the newer servers and workers first, and start the older ones behind it.",
-    "--sql with a range FROM:TO asks no database: it prints the SQL for one that is at FROM, by the files of this release.",
-    "A downgrade that would drop rows or values lists them and stops; --allow-data-loss drops them. An empty table, or a column that holds nothing but its default, is no loss. `svc database dump` makes a backup.",
+    "Reverts one revision, or down to the target, with the SQL that the database keeps of each revision, so that an older release can revert revisions of a newer one. Stop the newer servers and workers first, and start the older ones afterwards.",
+    "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM, from the files of this release.",
+    "A downgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data. `svc database dump` makes a backup.",
   ],
   async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
@@ -34,13 +34,13 @@ export default defineCommand({
       io.stdout.write(await downgradeScript({ url, target, allowDataLoss }));
       return;
     }
-    if (target?.includes(":")) throw new UsageError(`${target} is a range, which goes with --sql`);
+    if (target?.includes(":")) throw new UsageError(`the range ${target} requires --sql`);
     const url = await databaseUrl(io);
     const [{ downgrade }, { follow }] = await Promise.all([
       import("../../../drizzle/revision/downgrade.ts"),
       import("../../revisions.ts"),
     ]);
-    const { reverted, head } = await follow(io, "Taking back", "Took back", (progress) =>
+    const { reverted, head } = await follow(io, "Reverting", "Reverted", (progress) =>
       downgrade({ url, target, allowDataLoss, patience, ...progress }),
     );
     if (reverted.length === 0) io.stdout.write(`Nothing to do: the schema is at ${head}\n`);

@@ -11,7 +11,7 @@ describe("drop", () => {
     const refused = await run("drop");
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(
-      /^svc: This drops all \d+ tables of the database svc_test_\w+ on 127\.0\.0\.1:\d+\. There is no terminal to ask on: add --yes\n$/,
+      /^svc: This drops all \d+ tables of the database svc_test_\w+ on 127\.0\.0\.1:\d+\. There is no terminal for the confirmation: add --yes\n$/,
     );
     expect((await run("current")).stdout).toBe(`${head} (head)\n`);
     expect((await run("drop", "--yes")).stdout).toMatch(/^Dropped \d+ tables of svc_test_\w+\n$/);
@@ -55,17 +55,17 @@ describe("drop", () => {
     const name = new URL(database.url).pathname.slice(1);
     const env = { SVC_DATABASE_URL: database.url };
     const wrong = svcOnTerminal(["database", "drop"], env);
-    await wrong.shows(/Type its name to go on/);
+    await wrong.shows(/To continue, type its name/);
     wrong.press("svc\r");
     expect(await wrong.exitCode()).toBe(1);
-    expect(wrong.output()).toContain("That is not its name: nothing was changed");
+    expect(wrong.output()).toContain("The name does not match: nothing was changed");
     const stopped = svcOnTerminal(["database", "drop"], env);
-    await stopped.shows(/Type its name to go on/);
+    await stopped.shows(/To continue, type its name/);
     stopped.press("\x03");
     expect(await stopped.exitCode()).toBe(130);
     expect((await on(database.url)("current")).stdout).toBe(`${head} (head)\n`);
     const right = svcOnTerminal(["database", "drop"], env);
-    await right.shows(/Type its name to go on/);
+    await right.shows(/To continue, type its name/);
     right.press(`${name}\r`);
     expect(await right.exitCode()).toBe(0);
     expect(right.output()).toContain(`tables of ${name}`);

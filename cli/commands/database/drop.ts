@@ -4,10 +4,11 @@ import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
-  args: { yes: { type: "boolean", short: "y", description: "Do not ask" }, lockTimeout },
+  summary: "Drop all data",
+  args: { yes: { type: "boolean", short: "y", description: "Skip the confirmation" }, lockTimeout },
   examples: ["svc database drop", "svc database drop --yes"],
   notes: [
-    "Removes every table, and all data with it; the empty database stays. On a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. `svc database init` begins anew, `svc database restore` brings a backup back.",
+    "Drops all tables; the empty database stays. Asks for the name of the database on a terminal, and requires --yes elsewhere. To start over, run `svc database init` or `svc database restore`.",
   ],
   async run({ yes, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
@@ -23,11 +24,7 @@ export default defineCommand({
     }
     const dropped = await dropAll(url, patience);
     io.stdout.write(
-      objects === 0
-        ? `Nothing to do: ${name} is empty
-`
-        : `Dropped ${dropped} tables of ${name}
-`,
+      objects === 0 ? `Nothing to do: ${name} is empty\n` : `Dropped ${dropped} tables of ${name}\n`,
     );
   },
 });

@@ -3,19 +3,20 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
+  summary: "Back up the database to svc-backup.dump",
   args: {
     format: {
       type: "enum",
       metavar: "FORMAT",
       choices: ["auto", "custom", "portable"],
       default: "auto",
-      description: "auto, custom (of pg_dump) or portable (needs no tool)",
+      description: "custom needs pg_dump; auto falls back to portable",
     },
   },
   examples: ["svc database dump", "svc database dump --format portable"],
   notes: [
-    `Writes ${backupFile} in the working directory: everything as it is at one moment, while the servers run. What the file held before stays until the new one is whole and has been checked; a dump that fails or is stopped leaves nothing of itself. Only its owner can read the file.`,
-    "The custom format is made by the pg_dump of the server's version, from the PATH or where packages put it, and pg_restore can read it too. Where there is no pg_dump at all, auto takes the portable format, which only svc reads.",
+    `Writes a consistent backup to ${backupFile} in the working directory; servers can keep running. An existing file is replaced only after the new one is complete and checked. Only its owner can read the file.`,
+    "The custom format needs pg_dump of the server's version, in the PATH or where packages install it, and pg_restore can read it. The portable format needs no tool, and only svc can read it.",
   ],
   async run({ format }, io) {
     const url = await databaseUrl(io);

@@ -14,9 +14,9 @@ test("targets: heads, REV+N, head-N", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect((await run("upgrade", `${first}+1`)).stdout).toBe(`Applied ${first}\nApplied ${second}\n`);
-  expect((await run("downgrade", `${second}-1`)).stdout).toBe(`Took back ${second}\n`);
+  expect((await run("downgrade", `${second}-1`)).stdout).toBe(`Reverted ${second}\n`);
   expect((await run("upgrade", "base+2")).stdout).toBe(`Applied ${second}\n`);
-  expect((await run("downgrade", "head-1")).stdout).toBe(`Took back ${head}\n`);
+  expect((await run("downgrade", "head-1")).stdout).toBe(`Reverted ${head}\n`);
   expect((await run("upgrade", "heads")).stdout).toBe(`Applied ${head}\n`);
   expect((await run("stamp", "heads")).stdout).toBe(`Stamped: the schema is at ${head}\n`);
   expect(await run("upgrade", `${first}+99`)).toEqual(
@@ -50,7 +50,7 @@ test("ranges: SQL without a database, and a part of the history", async () => {
     failed("What is current only a database knows: set SVC_DATABASE_URL"),
   );
   expect((await svc(["database", "upgrade", "base:head"], {})).stderr).toStartWith(
-    "svc: base:head is a range, which goes with --sql\n",
+    "svc: the range base:head requires --sql\n",
   );
 }, 60_000);
 
@@ -88,7 +88,7 @@ test("heads --verbose, history --indicate-current, current --check-heads", async
   expect(await svc(["database", "history", "--indicate-current"], {})).toEqual(
     failed("What is current only a database knows: set SVC_DATABASE_URL"),
   );
-  const behind = `Behind this release, which has ${head}: svc database upgrade\n`;
+  const behind = `Behind this release, which has ${head}: run svc database upgrade\n`;
   const check = await run("current", "--check-heads");
   expect(check).toMatchObject({ code: 1, stdout: `${before}\n` });
   expect(check.stderr).toBe(`${behind}svc: The database is not at the head of this release\n`);
@@ -102,7 +102,7 @@ test("options that are called otherwise here", async () => {
   ]) {
     const { code, stderr } = await svc(["database", command!, option!], {});
     expect(code).toBe(2);
-    expect(stderr).toStartWith(`svc: unknown option: ${option}. Type instead: ${instead}`);
+    expect(stderr).toStartWith(`svc: unknown option: ${option}. Use instead: ${instead}`);
   }
 }, 60_000);
 
@@ -116,7 +116,7 @@ test("a revision that is half-way is shown, and how to go on", async () => {
   expect(await run("current")).toEqual(
     ok(
       `${before}\n${head} (reverting)\n`,
-      `Revision ${head} is reverting, or was interrupted: if no other command runs, svc database downgrade goes on\nBehind this release, which has ${head}: svc database upgrade\n`,
+      `Revision ${head} is reverting, or was interrupted: if no other command is running, continue with svc database downgrade\nBehind this release, which has ${head}: run svc database upgrade\n`,
     ),
   );
   expect(JSON.parse((await run("current", "--json")).stdout)).toMatchObject({
@@ -143,6 +143,6 @@ test("merge heads, and commands that are called otherwise here", async () => {
   ]) {
     const { code, stderr } = await svc(["database", name!, "x"], nowhere);
     expect(code).toBe(2);
-    expect(stderr).toStartWith(`svc: unknown command: ${name}. Type instead: ${instead}\n`);
+    expect(stderr).toStartWith(`svc: unknown command: ${name}. Use instead: ${instead}\n`);
   }
 }, 60_000);

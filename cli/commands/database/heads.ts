@@ -1,14 +1,13 @@
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
+  summary: "List the newest revisions of this release",
   args: {
-    verbose: { type: "boolean", short: "v", description: "Show all details of each" },
+    verbose: { type: "boolean", short: "v", description: "Show details of each revision" },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc database heads", "svc database heads --verbose"],
-  notes: [
-    "The heads of the revisions that this release has; `svc database current` shows those of the database.",
-  ],
+  notes: ["Lists the heads of this release. For the revision of the database, see `svc database current`."],
   async run({ verbose, json }, io) {
     const [{ readRevisions }, { headsOf, inOrder }] = await Promise.all([
       import("../../../drizzle/revision/history.ts"),
@@ -30,6 +29,6 @@ export default defineCommand({
       const entries = (await history()).filter(({ id }) => heads.has(id));
       io.stdout.write(entries.map(describeRevision).join("\n"));
     } else for (const { id } of rows) io.stdout.write(`${id} (head)\n`);
-    if (rows.length > 1) io.stderr.write("Several heads: svc database merge joins them\n");
+    if (rows.length > 1) io.stderr.write("Several heads: join them with svc database merge\n");
   },
 });

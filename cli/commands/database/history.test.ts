@@ -11,7 +11,7 @@ const before = ids.at(-2)!;
 test("a release forward and back, step by step", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
-  const behind = (head: string) => `Behind this release, which has ${head}: svc database upgrade\n`;
+  const behind = (head: string) => `Behind this release, which has ${head}: run svc database upgrade\n`;
   expect(await run("current")).toEqual(ok("base\n", behind(head)));
   expect(await run("upgrade", "+1")).toEqual(ok(`Applied ${ids[0]}\n`));
   expect(await run("upgrade", before)).toEqual(ok(`Nothing to do: the schema is at ${before}\n`));
@@ -19,15 +19,15 @@ test("a release forward and back, step by step", async () => {
   expect(await run("upgrade")).toEqual(ok(`Applied ${head}\n`));
   expect(await run("current")).toEqual(ok(`${head} (head)\n`));
   expect(await run("upgrade")).toEqual(ok(`Nothing to do: the schema is at ${head}\n`));
-  expect(await run("downgrade")).toEqual(ok(`Took back ${head}\n`));
+  expect(await run("downgrade")).toEqual(ok(`Reverted ${head}\n`));
   expect(await run("upgrade", "head")).toEqual(ok(`Applied ${head}\n`));
-  expect(await run("downgrade", "-2")).toEqual(ok(`Took back ${head}\nTook back ${before}\n`));
+  expect(await run("downgrade", "-2")).toEqual(ok(`Reverted ${head}\nReverted ${before}\n`));
   expect((await run("upgrade")).stdout).toBe(ids.map((id) => `Applied ${id}\n`).join(""));
   expect(await run("downgrade", "base")).toEqual(
     ok(
       ids
         .toReversed()
-        .map((id) => `Took back ${id}\n`)
+        .map((id) => `Reverted ${id}\n`)
         .join(""),
     ),
   );
@@ -51,7 +51,7 @@ test("--sql between two revisions leaves a database that can be written, with th
   await sql`insert into team (name, created_at, updated_at) values ('quay', now(), now())`;
   await runAsPsql(sql, (await run("upgrade", "--sql")).stdout);
   expect(await sql`select search::text as words from team`).toMatchObject([{ words: "'quay':1A" }]);
-  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are as they should be\n"));
+  expect(await run("sync-triggers")).toEqual(ok("Nothing to do: all triggers are installed\n"));
   const guarded = await run("downgrade", "base", "--sql");
   await expect(runAsPsql(sql, guarded.stdout)).rejects.toThrow("This would lose the rows of team");
   await sql.unsafe("rollback; select pg_advisory_unlock_all()");

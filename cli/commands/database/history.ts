@@ -3,16 +3,21 @@ import { databaseUrlIfSet } from "../../database_url.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
+  summary: "List the revisions, newest first",
   args: {
     range: {
       type: "string",
       short: "r",
       metavar: "FROM:TO",
       description:
-        "Only from one revision to another: ids, base, current, head, N before one (REV-N, or -N for current-N); either may be left out",
+        "Show only this range: ids, base, current, head, REV-N, or -N for current-N; FROM or TO can be omitted",
     },
-    verbose: { type: "boolean", short: "v", description: "Tell all that is known of each" },
-    indicateCurrent: { type: "boolean", short: "i", description: "Mark where the database is" },
+    verbose: { type: "boolean", short: "v", description: "Show details of each revision" },
+    indicateCurrent: {
+      type: "boolean",
+      short: "i",
+      description: "Mark the current revision of the database",
+    },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: [
@@ -21,7 +26,7 @@ export default defineCommand({
     "svc database history --range current:head",
   ],
   notes: [
-    "Newest first. With SVC_DATABASE_URL it also tells when each was applied, and shows what only the database knows.",
+    "With SVC_DATABASE_URL, it also shows when each revision was applied, and the revisions that only the database has.",
   ],
   async run({ range, verbose, indicateCurrent, json }, io) {
     const [{ currentOf, entriesIn, history }, { table }, { appliedText, describeRevision }] =

@@ -16,7 +16,7 @@ describe("init", () => {
       expect(code).toBe(0);
       expect(stdout).toContain(`Applied ${head}\nCreated database ${name}\nCreated incident type `);
       expect(await run("init")).toEqual(
-        ok(`Nothing to do: the schema is at ${head}, and every default is there\n`),
+        ok(`Nothing to do: the schema is at ${head}, and all defaults exist\n`),
       );
     } finally {
       await admin.unsafe(`drop database if exists ${name} with (force)`);

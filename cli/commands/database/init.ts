@@ -3,10 +3,11 @@ import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
+  summary: "Create the database, its schema and the default data",
   args: { lockTimeout },
   examples: ["SVC_DATABASE_URL=postgres://svc@localhost/svc svc database init"],
   notes: [
-    "Creates the database if it is missing (the user then needs the right to), brings the schema to the newest revision, installs the triggers and writes the defaults of `svc database populate`. On a ready database there is nothing to do; several at once are safe.",
+    "Creates the database if it does not exist (which requires CREATEDB), upgrades the schema, installs the triggers, and inserts the defaults of `svc database populate`. It can be repeated, and run several times at once.",
   ],
   async run({ lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
@@ -20,7 +21,7 @@ export default defineCommand({
     if (database !== undefined) io.stdout.write(`Created database ${database}\n`);
     for (const line of createdLines(created)) io.stdout.write(`${line}\n`);
     if (database === undefined && applied.length + created.length === 0) {
-      io.stdout.write(`Nothing to do: the schema is at ${head}, and every default is there\n`);
+      io.stdout.write(`Nothing to do: the schema is at ${head}, and all defaults exist\n`);
     }
   },
 });

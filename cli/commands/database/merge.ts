@@ -2,21 +2,31 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrlIfSet } from "../../database_url.ts";
 
 export default defineCommand({
+  summary: "Create a revision that merges several heads",
   args: {
     heads: {
       type: "positional",
       multiple: true,
       required: false,
-      description: "The heads to join: heads (if left out), or the id of each",
+      description: "Revisions to merge (default: all heads)",
     },
-    message: { type: "string", short: "m", metavar: "TEXT", description: "What it joins (otherwise: merge)" },
-    revId: { type: "string", metavar: "ID", description: "Its id (otherwise the time and the message)" },
-    unchecked: { type: "boolean", description: "Do not apply the heads to empty databases first" },
+    message: {
+      type: "string",
+      short: "m",
+      metavar: "TEXT",
+      description: "Short description (default: merge)",
+    },
+    revId: {
+      type: "string",
+      metavar: "ID",
+      description: "Revision id (default: from the time and the message)",
+    },
+    unchecked: { type: "boolean", description: "Skip the test of the merge on an empty database" },
   },
   examples: ["svc database merge", 'svc database merge -m "cost and documents"'],
   notes: [
-    "Two branches of work that each wrote a revision give a schema two heads, and an upgrade does not choose. This writes a revision that follows all of them and changes nothing itself.",
-    "First it applies the heads in each order to an empty database beside that of SVC_DATABASE_URL, and drops it again: if one fails after the other, or the schemas differ, no merge is written. Rows are not tried.",
+    "When two branches each add a revision, there are two heads, and an upgrade stops. This creates a revision that follows both and changes nothing.",
+    "First, it applies the heads in each order to a temporary empty database on the server of SVC_DATABASE_URL. If one fails after the other, or the schemas differ, it creates no revision. It does not test with data.",
   ],
   async run({ heads, message, revId, unchecked }, io) {
     const { mergeHeads } = await import("../../../drizzle/revision/create.ts");

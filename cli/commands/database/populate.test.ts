@@ -19,7 +19,7 @@ Created incident priority High
 Created cost formula 1
 `;
   expect(await svc(["database", "populate"], env)).toEqual({ code: 0, stdout, stderr: "" });
-  const nothing = { code: 0, stdout: "Nothing to do: every default is there\n", stderr: "" };
+  const nothing = { code: 0, stdout: "Nothing to do: all defaults exist\n", stderr: "" };
   expect(await svc(["database", "populate"], env)).toEqual(nothing);
   const sql = openSql(database.url, { max: 1 });
   await sql`update incident_priority set reminder_hours = 1 where name = 'High'`;

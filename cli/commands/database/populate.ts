@@ -2,10 +2,11 @@ import { defineCommand } from "../../command.ts";
 import { databaseUrl } from "../../database_url.ts";
 
 export default defineCommand({
+  summary: "Insert the default incident types, priorities and cost constants",
   args: {},
   examples: ["svc database populate"],
   notes: [
-    "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. What is there under a default's name stays as it is, so a default that you changed is safe; one that you renamed or deleted is written again.",
+    "Existing rows with the name of a default are kept, so changed defaults are safe. A default that you renamed or deleted is inserted again.",
   ],
   async run(_options, io) {
     const url = await databaseUrl(io);
@@ -19,7 +20,7 @@ export default defineCommand({
       for (const { table, name } of created) {
         io.stdout.write(`Created ${table.replaceAll("_", " ")} ${name}\n`);
       }
-      if (created.length === 0) io.stdout.write("Nothing to do: every default is there\n");
+      if (created.length === 0) io.stdout.write("Nothing to do: all defaults exist\n");
     } finally {
       await close();
     }

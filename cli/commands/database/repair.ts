@@ -4,16 +4,17 @@ import { UsageError } from "../../errors.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
+  summary: "Resolve edited or interrupted revisions",
   args: {
     revision: {
       type: "positional",
       required: false,
-      description: "The one to repair (with --accept: all, if left out)",
+      description: "Revision to repair (with --accept, default: all)",
     },
-    accept: { type: "boolean", description: "Its files were edited, and the database is as they say" },
-    applied: { type: "boolean", description: "It was interrupted, and its statement took effect" },
-    notApplied: { type: "boolean", description: "It was interrupted, and its statement had no effect" },
-    json: { type: "boolean", description: "Print what needs attention as JSON" },
+    accept: { type: "boolean", description: "Its files were edited, and the database matches them" },
+    applied: { type: "boolean", description: "It was interrupted after its statement took effect" },
+    notApplied: { type: "boolean", description: "It was interrupted before its statement took effect" },
+    json: { type: "boolean", description: "Print the list as JSON" },
     lockTimeout,
   },
   examples: [
@@ -22,7 +23,7 @@ export default defineCommand({
     "svc database repair 20261122T2330_initial --applied",
   ],
   notes: [
-    "Without an option it tells what is wrong between the files and the database, and exits 1 if something is. With one it writes down your decision; the schema itself is never changed.",
+    "Without an option, lists differences between the files and the database, and exits with 1 if there are any. With an option, records your decision; the schema itself is not changed.",
   ],
   async run({ revision: id, accept, applied, notApplied, json, lockTimeout: patience }, io) {
     const chosen = Object.entries({ accept, applied, notApplied }).filter(([, on]) => on);
@@ -30,16 +31,17 @@ export default defineCommand({
     const decision = chosen[0]?.[0] as "accept" | "applied" | "notApplied" | undefined;
     if (decision && decision !== "accept" && id === undefined)
       throw new UsageError("missing argument: REVISION");
-    if (decision && json) throw new UsageError("--json goes with the list, not with a decision");
+    if (decision && json)
+      throw new UsageError("--json cannot be combined with --accept, --applied or --not-applied");
     const url = await databaseUrl(io);
     const [{ findFaults, repair }, { Conflict }] = await Promise.all([
       import("../../../drizzle/revision/stamp.ts"),
       import("../../../platform/errors.ts"),
     ]);
     if (decision) {
-      const mended = await repair({ url, id, decision, patience });
-      for (const one of mended) io.stdout.write(`Repaired ${one}\n`);
-      if (mended.length === 0) io.stdout.write("Nothing to accept: no applied revision was edited\n");
+      const repaired = await repair({ url, id, decision, patience });
+      for (const one of repaired) io.stdout.write(`Repaired ${one}\n`);
+      if (repaired.length === 0) io.stdout.write("Nothing to accept: no applied revision was edited\n");
       return;
     }
     const faults = await findFaults({ url, patience });

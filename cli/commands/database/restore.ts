@@ -5,17 +5,18 @@ import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
+  summary: "Restore the database from svc-backup.dump",
   args: {
-    yes: { type: "boolean", short: "y", description: "Do not ask before what is there is replaced" },
+    yes: { type: "boolean", short: "y", description: "Skip the confirmation" },
     example: { type: "boolean", description: "Load the example data instead of a backup" },
     lockTimeout,
   },
   examples: ["svc database restore", "svc database restore --yes", "svc database restore --example"],
   notes: [
-    `Replaces what the database holds by what ${backupFile} in the working directory holds. If there are data to lose, the backup is first loaded and checked in a scratch database beside it; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is as it was. Then the schema is brought to the newest revision, and the triggers are installed. A database that is missing is created.`,
-    "Into a database that has tables: on a terminal it asks for the database's name, elsewhere it refuses unless --yes is given. Servers that are running need not be stopped: they wait until it is done.",
-    "A backup of the custom format needs the pg_restore of the server's version.",
-    "With --example no file is read: the database then holds three months of an imaginary company's incidents, which end now.",
+    `Replaces the contents of the database with ${backupFile} from the working directory. If the database contains data, the backup is first loaded and checked in a temporary database; then one transaction replaces the tables. If anything fails, or you press Ctrl-C, the database is unchanged. Then the schema is upgraded, and the triggers are installed. A missing database is created.`,
+    "If the database has tables, asks for its name on a terminal, and requires --yes elsewhere. Servers can keep running: they wait until the restore is done.",
+    "A backup in the custom format needs pg_restore of the server's version.",
+    "--example loads three months of incidents of a fictional company, up to now.",
   ],
   async run({ yes, example, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
@@ -25,7 +26,7 @@ export default defineCommand({
     ]);
     const { progress, notice, clear } = progressLine(io);
     const path = resolve(backupFile);
-    const confirm = async ({ name, where, tables, sessions }: Described) => {
+    const confirm = async ({ name, where, tables, sessions }: Target) => {
       clear();
       const use =
         sessions === 0 ? "" : `, which ${sessions} other session${sessions === 1 ? " uses" : "s use"} now`;
@@ -58,7 +59,7 @@ export default defineCommand({
 });
 
 /** As drizzle/revision/drop.ts describes a database. */
-interface Described {
+interface Target {
   name: string;
   where: string;
   tables: number;

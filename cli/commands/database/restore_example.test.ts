@@ -32,7 +32,7 @@ describe("svc database restore --example", () => {
         (select count(*)::int from revision where state = 'applied') as revisions from incident`;
       expect(row).toMatchObject({ today: true, revisions: (await readRevisions()).length });
     });
-    expect(await at.run("populate")).toEqual(ok("Nothing to do: every default is there\n"));
+    expect(await at.run("populate")).toEqual(ok("Nothing to do: all defaults exist\n"));
   });
 
   test("over data: asks for the name, or wants --yes; then it is the example's alone", async () => {
@@ -47,7 +47,7 @@ describe("svc database restore --example", () => {
     expect(refused).toMatchObject({ code: 1, stdout: "" });
     expect(refused.stderr).toMatch(/^svc: This replaces all \d+ tables of the database .+ add --yes\n$/);
     const wrong = at.terminal("restore", "--example");
-    await wrong.shows(/Type its name to go on/);
+    await wrong.shows(/To continue, type its name/);
     wrong.press("svc\n");
     expect(await wrong.exitCode()).toBe(1);
     expect(await contentOf(database.url)).toEqual(before);

@@ -1,28 +1,33 @@
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
+  summary: "Create a revision from the changes in drizzle/schema",
   args: {
     message: {
       type: "string",
       short: "m",
       required: true,
       metavar: "TEXT",
-      description: "What it does, in a few words",
+      description: "Short description",
     },
-    autogenerate: { type: "boolean", description: "Write the SQL from what has changed in drizzle/schema" },
+    autogenerate: { type: "boolean", description: "Generate the SQL from the changes in drizzle/schema" },
     rename: {
       type: "string",
       multiple: true,
       metavar: "TABLE.OLD:NEW",
       description:
-        "A column (or OLD:NEW, a table; OLD:SCHEMA.NEW moves it) was renamed and keeps its data; may be repeated",
+        "Rename a column and keep its data (OLD:NEW renames a table, OLD:SCHEMA.NEW moves it); can be repeated",
     },
-    head: { type: "string", metavar: "REV", description: "The head to follow, where there are several" },
-    revId: { type: "string", metavar: "ID", description: "Its id (otherwise the time and the message)" },
+    head: { type: "string", metavar: "REV", description: "Parent revision, if there are several heads" },
+    revId: {
+      type: "string",
+      metavar: "ID",
+      description: "Revision id (default: from the time and the message)",
+    },
   },
   instead: {
     "--splice":
-      "svc database revision -m TEXT, which follows the head; svc database merge joins several heads",
+      "svc database revision -m TEXT, which follows the head, or svc database merge for several heads",
   },
   examples: [
     'svc database revision --autogenerate -m "incident cost"',
@@ -30,10 +35,10 @@ export default defineCommand({
     'svc database revision -m "fill the owner"',
   ],
   notes: [
-    "Writes a folder in drizzle/revisions: up.sql, down.sql, manifest.json, and snapshot.json (the schema behind it). Without --autogenerate the SQL is for you to write. Read it before you commit it: a line `-- Look here:` asks for a decision.",
-    "Marks that the SQL may hold, each a line of its own: `-- svc: no-transaction` (then it is one statement), `-- svc: irreversible REASON`, and above the statement that is meant: `-- svc: data-loss table NAME`, `-- svc: data-loss column TABLE.NAME`, `-- svc: data-loss column TABLE.NAME where CONDITION`, `-- svc: data-loss TEXT`, `-- svc: no-data-loss REASON`.",
-    "It prints what the revision loses, and which --rename a drop and an addition look like. A table whose schema is all that changed is moved.",
-    "manifest.json says whether the release before it works on the schema behind it (`compatible`); correct it if you know better.",
+    "Creates a folder in drizzle/revisions with up.sql, down.sql, manifest.json, and snapshot.json (the schema after the revision). Without --autogenerate, write the SQL yourself. Review the SQL before you commit it: a line `-- Look here:` needs a decision.",
+    "The SQL can contain these marks, each on its own line: `-- svc: no-transaction`, `-- svc: irreversible REASON`, and directly above a statement: `-- svc: data-loss table NAME`, `-- svc: data-loss column TABLE.NAME`, `-- svc: data-loss column TABLE.NAME where CONDITION`, `-- svc: data-loss TEXT`, `-- svc: no-data-loss REASON`.",
+    "Prints the data that the revision drops, and suggests --rename if a drop and an addition look like a rename. A table that changed only its schema is moved.",
+    "`compatible` in manifest.json says whether the previous release works with the new schema; correct it if it is wrong.",
   ],
   async run({ message, autogenerate, rename, head, revId }, io) {
     const { createRevision } = await import("../../../drizzle/revision/create.ts");
@@ -45,7 +50,7 @@ export default defineCommand({
       now: io.clock.now(),
     });
     if (!created) {
-      io.stdout.write("Nothing to do: drizzle/schema is what the newest revision says\n");
+      io.stdout.write("Nothing to do: drizzle/schema matches the newest revision\n");
       return;
     }
     io.stdout.write(`Wrote ${created.folder}\n`);

@@ -3,17 +3,18 @@ import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
+  summary: "Set the revision of the database without running SQL",
   args: {
-    revision: { type: "positional", description: "head, base, or a revision" },
-    purge: { type: "boolean", description: "Forget revisions that this release does not know, too" },
+    revision: { type: "positional", description: "Revision, head or base" },
+    purge: { type: "boolean", description: "Also remove revisions that this release does not have" },
     lockTimeout,
   },
   instead: {
-    "--sql": "svc database stamp REV, which writes to the table `revision` only",
+    "--sql": "svc database stamp REV, which changes only the table `revision`",
   },
   examples: ["svc database stamp head", "svc database stamp --purge head"],
   notes: [
-    "Notes that the database is at that revision, and runs nothing: for a schema that came there by another way. `svc database check --drift` tells whether it is true.",
+    "Use it for a schema that was created in another way. `svc database check --drift` checks that the schema matches the revision.",
   ],
   async run({ revision, purge, lockTimeout: patience }, io) {
     const url = await databaseUrl(io);

@@ -3,10 +3,11 @@ import { databaseUrl } from "../../database_url.ts";
 import { lockTimeout } from "../../lock_timeout.ts";
 
 export default defineCommand({
+  summary: "Install missing triggers and repair changed ones",
   args: { lockTimeout },
   examples: ["svc database sync-triggers"],
   notes: [
-    "Makes the triggers what their definition says (drizzle/triggers): missing and altered ones are made anew, stale ones of ours go, right ones are left alone. Then it looks through the search vectors and fills those that were missed. `svc database upgrade` does the same for the triggers that it had to make.",
+    "Creates missing triggers, recreates changed ones and removes obsolete ones, as defined in drizzle/triggers. Then it fills missing search vectors. `svc database upgrade` does the same for the triggers that it creates.",
   ],
   async run({ lockTimeout: patience }, io) {
     const url = await databaseUrl(io);
@@ -22,6 +23,6 @@ export default defineCommand({
     });
     const lines = triggerLines(result);
     for (const line of lines) io.stdout.write(`${line}\n`);
-    if (lines.length === 0) io.stdout.write("Nothing to do: all triggers are as they should be\n");
+    if (lines.length === 0) io.stdout.write("Nothing to do: all triggers are installed\n");
   },
 });

@@ -5,14 +5,15 @@ import { lockTimeout } from "../../lock_timeout.ts";
 import { minusSign } from "../../text.ts";
 
 export default defineCommand({
+  summary: "Upgrade the schema to a newer revision",
   args: {
     revision: {
       type: "positional",
       required: false,
-      description: "Where to: head (if left out), +N revisions further, a revision, or N after one (REV+N)",
+      description: "Target: head (the default), +N for N revisions, a revision, or REV+N",
     },
-    allowDataLoss: { type: "boolean", description: "Drop rows and values that tables hold" },
-    sql: { type: "boolean", description: "Print the SQL that would be run, and change nothing" },
+    allowDataLoss: { type: "boolean", description: "Allow data to be dropped" },
+    sql: { type: "boolean", description: "Print the SQL instead of running it" },
     lockTimeout,
   },
   examples: [
@@ -22,9 +23,9 @@ export default defineCommand({
     "svc database upgrade base:head --sql",
   ],
   notes: [
-    "SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE) names the database. Each revision has a transaction of its own: one that fails leaves nothing behind, and those before it stay. Several upgrades at once are safe: one works, the others wait.",
-    "--sql with a range FROM:TO asks no database: it prints the SQL for one that is at FROM.",
-    "An upgrade that would drop rows or values lists them and stops; --allow-data-loss drops them. An empty table, or a column that holds nothing but its default, is no loss.",
+    "Upgrades the database of SVC_DATABASE_URL (or SVC_DATABASE_URL_FILE). Each revision runs in its own transaction: if one fails, it is rolled back, and those before it stay. Only one upgrade runs at a time; others wait.",
+    "--sql with a range FROM:TO needs no database: it prints the SQL for a database at FROM.",
+    "An upgrade that would drop data lists it and stops, unless you use --allow-data-loss. An empty table, or a column that contains only its default, is not data.",
   ],
   async run({ revision, allowDataLoss, sql, lockTimeout: patience }, io) {
     const target = revision?.replace(minusSign, "-");
@@ -34,7 +35,7 @@ export default defineCommand({
       io.stdout.write(await upgradeScript({ url, target, allowDataLoss }));
       return;
     }
-    if (target?.includes(":")) throw new UsageError(`${target} is a range, which goes with --sql`);
+    if (target?.includes(":")) throw new UsageError(`the range ${target} requires --sql`);
     const url = await databaseUrl(io);
     const [{ upgrade }, { follow, triggerLines }] = await Promise.all([
       import("../../../drizzle/revision/upgrade.ts"),
@@ -43,7 +44,7 @@ export default defineCommand({
     const { applied, head, triggers } = await follow(io, "Applying", "Applied", (progress) =>
       upgrade({ url, target, allowDataLoss, patience, ...progress }),
     );
-    // That a new schema has new triggers is no news.
+    // A new schema always has new triggers.
     for (const line of triggerLines({ ...triggers, created: [] })) io.stderr.write(`${line}\n`);
     if (applied.length === 0) io.stdout.write(`Nothing to do: the schema is at ${head}\n`);
   },

@@ -4,12 +4,13 @@ import { parsePort } from "../../up/ports.ts";
 import { assertSourceTree } from "../../up/source_tree.ts";
 
 export default defineCommand({
+  summary: "Start the trial sign-in provider",
   args: {
     host: {
       type: "string",
       metavar: "ADDRESS",
       default: "127.0.0.1",
-      description: "Address to listen on; beyond loopback only with SVC_TRIAL_PASSWORD",
+      description: "Address to listen on; other than loopback only with SVC_TRIAL_PASSWORD",
     },
     port: {
       type: "string",
@@ -21,20 +22,20 @@ export default defineCommand({
     issuer: {
       type: "string",
       metavar: "URL",
-      description: "The address by which browsers and the server know it (otherwise http://<host>:<port>)",
+      description: "Address for browsers and the server (default: http://HOST:PORT)",
     },
     publicUrl: {
       type: "string",
       metavar: "URL",
       default: "http://127.0.0.1:8000",
-      description: "The address of the service, to which it sends people back",
+      description: "Address of the service, to return to after sign-in",
     },
   },
   examples: ["SVC_OIDC_CLIENT_SECRET=... svc idp start --public-url http://127.0.0.1:8000"],
   notes: [
-    "For trials and tests only: its users are made up. `svc up` starts it; `svc server start` never does.",
-    "SVC_OIDC_CLIENT_SECRET is the secret that the server shows to it, the same there and here.",
-    `SVC_TRIAL_PASSWORD is the password of all its users, ${defaultPassword} unless set.`,
+    "For trials and tests only: its users are fictional. `svc up` starts it, `svc server start` does not.",
+    "SVC_OIDC_CLIENT_SECRET must be the same as for the server.",
+    `SVC_TRIAL_PASSWORD sets the password of all users (default: ${defaultPassword}).`,
   ],
   async run({ host, port, issuer, publicUrl }, io) {
     assertSourceTree("svc idp start");
@@ -44,14 +45,14 @@ export default defineCommand({
     ]);
     const clientSecret = io.env.SVC_OIDC_CLIENT_SECRET;
     if (!clientSecret)
-      throw new ConfigurationError(["SVC_OIDC_CLIENT_SECRET is not set: any long random text will do"]);
+      throw new ConfigurationError(["SVC_OIDC_CLIENT_SECRET is not set: use any long random text"]);
     const urls = { "--public-url": publicUrl, ...(issuer ? { "--issuer": issuer } : {}) };
     for (const [name, url] of Object.entries(urls)) {
       if (!URL.canParse(url) || !/^https?:/.test(url)) {
         throw new ConfigurationError([`${name}: "${url}" is not an http(s) address`]);
       }
     }
-    // A dependency of oidc-provider calls a function that Node gave up; not a thing for the person at the terminal.
+    // A dependency of oidc-provider calls a deprecated function of Node, which is of no use to the user.
     process.noDeprecation = true;
     const idp = await startIdp({
       ...{ host, port: Number(port), issuer, publicUrl, clientSecret },

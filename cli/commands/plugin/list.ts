@@ -2,10 +2,11 @@ import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
 
 export default defineCommand({
+  summary: "List the available plugins",
   args: { json: { type: "boolean", description: "Print JSON" } },
   examples: ["svc plugin list"],
   notes: [
-    "All plugins that there are: those that come with svc, and those of the packages in SVC_PLUGIN_PACKAGES. Which of them serve is chosen by variables: see docs/plugins.md.",
+    "Lists the plugins of svc and of the packages in SVC_PLUGIN_PACKAGES. Variables choose which of them are used: see docs/plugins.md.",
   ],
   async run({ json }, io) {
     const [{ readEnvironment }, { installedPlugins }] = await Promise.all([

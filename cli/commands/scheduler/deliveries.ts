@@ -6,20 +6,21 @@ import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
 import { printable } from "../../text.ts";
 
-/** So many are shown, the newest. */
+/** Rows shown, newest first. */
 const shown = 200;
 
 export default defineCommand({
+  summary: "List pending and dead deliveries, or resend them",
   args: {
     state: {
       type: "enum",
       metavar: "STATE",
       choices: ["Queued", "Done", "Dead"],
-      description: "Only those in this state (otherwise all but the Done)",
+      description: "Show only this state (default: Queued and Dead)",
     },
     json: { type: "boolean", description: "Print JSON" },
-    resend: { type: "string", metavar: "KEY", description: "Send this dead one again" },
-    allDead: { type: "boolean", description: "Send all that are dead again" },
+    resend: { type: "string", metavar: "KEY", description: "Resend this dead delivery" },
+    allDead: { type: "boolean", description: "Resend all dead deliveries" },
   },
   examples: [
     "svc scheduler deliveries",
@@ -27,14 +28,14 @@ export default defineCommand({
     "svc scheduler deliveries --all-dead",
   ],
   notes: [
-    `Mail, chat messages and webhooks, the newest ${shown}. One that fails is tried again for about three hours; then, or once it is refused for good, it is Dead and waits for --resend.`,
-    "What goes to everyone by mail is one for each recipient, whose key ends with who it is: individual-7, team-3.",
-    "What waited in a backup that was restored is Dead, too: it may have been sent since.",
+    `Lists mail, chat messages and webhooks, the newest ${shown}. A failed delivery is retried for about three hours. After that, or after a permanent failure, it is Dead until you use --resend.`,
+    "Mail has one delivery for each recipient, and its key ends with the recipient: individual-7, team-3.",
+    "Deliveries that were pending in a restored backup are Dead, too, because they may have been sent since.",
   ],
   async run({ state, json, resend, allDead }, io) {
-    if (resend !== undefined && allDead) throw new UsageError("--resend goes without --all-dead");
+    if (resend !== undefined && allDead) throw new UsageError("--resend and --all-dead exclude each other");
     if ((resend !== undefined || allDead) && (state || json))
-      throw new UsageError("--state and --json go with the list");
+      throw new UsageError("--state and --json cannot be combined with --resend or --all-dead");
     if (resend !== undefined) {
       const { resendDelivery } = await import("../../../core/outbox/resend.ts");
       await onSchedule(io, (context) => resendDelivery(context, resend));

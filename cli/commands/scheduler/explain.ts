@@ -3,10 +3,11 @@ import { instantText, onSchedule, taskArgument, taskNamed } from "../../schedule
 import { printable } from "../../text.ts";
 
 export default defineCommand({
+  summary: "Explain why a task is or is not due",
   args: { task: taskArgument },
   examples: ["svc scheduler explain incident-daily-summary"],
   notes: [
-    "When the task is due and why, what its last run did, and the items that it and those of the 24 h before could do nothing about.",
+    "Shows when the task is due and why, the result of its last run, and the items that failed in the last 24 h.",
   ],
   async run({ task }, io) {
     const name = await taskNamed(task);

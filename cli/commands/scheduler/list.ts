@@ -2,9 +2,10 @@ import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
 
 export default defineCommand({
+  summary: "List the scheduled tasks",
   args: { json: { type: "boolean", description: "Print JSON" } },
   examples: ["svc scheduler list"],
-  notes: ["The tasks, their periods and the one time of day are fixed; SVC_TIMEZONE says whose day it is."],
+  notes: ["The tasks, their periods and times are fixed; SVC_TIMEZONE sets the time zone of the times."],
   async run({ json }, io) {
     const { atTimeText, periodText, scheduledTasks } = await import("../../../core/schedule/tasks.ts");
     const list = scheduledTasks.map((task) => ({

@@ -60,7 +60,7 @@ describe("a task that nobody knows is refused with the list of those that there 
     const { code, stdout, stderr } = await scheduler(command, "tidy-up");
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toStartWith(
-      `svc: unknown task: tidy-up. There are ${names}\nUsage: svc scheduler ${command} `,
+      `svc: unknown task: tidy-up. The tasks are ${names}\nUsage: svc scheduler ${command} `,
     );
   });
 });
@@ -191,7 +191,7 @@ test("status, with a worker and without: --check tells by its exit code", async 
   expect(alone.code).toBe(1);
   expect(alone.stdout).toContain("Task Name                        State");
   expect(alone.stderr).toBe(
-    "No worker runs: svc scheduler start\nsvc: The schedule needs attention: no worker was seen in the last 30 s\n",
+    "No worker is running; start one with svc scheduler start\nsvc: The schedule needs attention: no worker was seen in the last 30 s\n",
   );
   const worker = spawnSvc(["scheduler", "start"], { SVC_DATABASE_URL: database.url });
   await until("a worker", async () => (await sql`select from worker`).length > 0);
@@ -233,10 +233,10 @@ test("pause, explain, resume", async () => {
   const task = "calculate-incident-cost";
   const answers = async (command: string) => (await scheduler(command, task)).stdout;
   expect(await answers("pause")).toBe(`Paused ${task}\n`);
-  expect(await answers("pause")).toBe(`${task} was paused already\n`);
+  expect(await answers("pause")).toBe(`${task} is already paused\n`);
   expect(await answers("explain")).toContain("no slot is claimed until svc scheduler resume");
   expect(await answers("resume")).toBe(`Resumed ${task}\n`);
-  expect(await answers("resume")).toBe(`${task} was not paused\n`);
+  expect(await answers("resume")).toBe(`${task} is not paused\n`);
   // Else a slot may come just now.
   await sql`update scheduled_task set since = now() + interval '1 hour'`;
   const lines = (await answers("explain")).split("\n");
@@ -252,7 +252,7 @@ describe("rewind", () => {
     await sql`delete from worker`;
     const { code, stdout } = await scheduler("rewind");
     expect(code).toBe(0);
-    expect(stdout).toStartWith("Nothing lies ahead of the database's time, 20");
+    expect(stdout).toStartWith("Nothing to do: no run is ahead of the database's time, 20");
   });
 
   test("says what it would do, and does it with --yes", async () => {
@@ -261,11 +261,13 @@ describe("rewind", () => {
       values ('term-sync', '2999-01-01', 'Done', 'schedule', 'a', now(), now())`;
     const asked = await scheduler("rewind");
     expect(asked).toMatchObject({ code: 1, stdout: "" });
-    expect(asked.stderr).toContain("Runs of slots to come: 1, up to 2999-01-01T00:00:00Z.");
+    expect(asked.stderr).toContain(
+      "This deletes 1 run of future slots, up to 2999-01-01T00:00:00Z, which will run again.",
+    );
     expect(asked.stderr).toContain("add --yes");
     expect(await scheduler("rewind", "--yes")).toEqual({
       ...{ code: 0, stderr: "" },
-      stdout: "Deleted 1 run of slots to come\n",
+      stdout: "Deleted 1 run of future slots\n",
     });
     expect(await sql`select from run where slot > now()`).toHaveLength(0);
   });

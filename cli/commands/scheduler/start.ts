@@ -4,15 +4,16 @@ import { taskArgument, taskNamed } from "../../scheduler.ts";
 import { parsePort } from "../../up/ports.ts";
 
 export default defineCommand({
+  summary: "Start a worker",
   args: {
-    task: { ...taskArgument, required: false, description: "The only task to run (otherwise all)" },
-    eager: { type: "boolean", description: "Run that task now, and end with its outcome" },
-    keep: { type: "boolean", description: "After that, go on with the schedule" },
+    task: { ...taskArgument, required: false, description: "Run only this task (default: all)" },
+    eager: { type: "boolean", description: "Run the task now, then exit" },
+    keep: { type: "boolean", description: "With --eager, continue with the schedule afterwards" },
     logLevel: {
       type: "enum",
       metavar: "LEVEL",
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
+      description: "Minimum log level (default: SVC_LOG_LEVEL)",
     },
     metricsHost: {
       type: "string",
@@ -29,28 +30,28 @@ export default defineCommand({
     healthHost: {
       type: "string",
       metavar: "TEXT",
-      description: "Address for --health-port (default 127.0.0.1)",
+      description: "Address for --health-port (default: 127.0.0.1)",
     },
     healthPort: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Serve /healthcheck and /live, about this worker alone, on this port; 0: any free one",
+      description: "Serve /healthcheck and /live of this worker on this port; 0 for any free port",
       parse: parsePort,
     },
   },
   examples: ["svc scheduler start", "svc scheduler start calculate-incident-cost --eager"],
   notes: [
-    "Any number of workers may run on one database: each slot is claimed by one of them, and one that dies is taken over by another within half a minute.",
-    "Ctrl-C (or SIGTERM) claims no more slots and waits up to 20 s for what is under way; what is left, another worker does. The same signal again, half a second later, ends it at once.",
-    "A worker whose event loop has not turned for 20 s ends itself, with exit code 1.",
-    "SIGUSR2 has it log at debug, and a second one as configured.",
+    "Any number of workers can share a database: each slot is claimed by one of them. If a worker dies, another takes over within half a minute.",
+    "Ctrl-C (or SIGTERM) stops claiming slots and waits up to 20 s for running tasks; another worker does the rest. A second signal, at least half a second later, exits at once.",
+    "A worker whose event loop is blocked for 20 s exits with 1.",
+    "SIGUSR2 switches to the log level debug, and back.",
   ],
   async run({ task, eager = false, keep = false, ...rest }, io) {
     const name = task === undefined ? undefined : await taskNamed(task);
     if (eager && name === undefined) throw new UsageError("--eager needs a task: svc scheduler list");
-    if (keep && !eager) throw new UsageError("--keep goes with --eager");
+    if (keep && !eager) throw new UsageError("--keep requires --eager");
     if (rest.healthHost !== undefined && rest.healthPort === undefined)
-      throw new UsageError("--health-host goes with --health-port");
+      throw new UsageError("--health-host requires --health-port");
     const [{ startWorker }, { serviceEnvironment }] = await Promise.all([
       import("../../../worker/start.ts"),
       import("../../trial.ts"),

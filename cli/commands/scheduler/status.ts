@@ -4,17 +4,18 @@ import { table } from "../../table.ts";
 import { printable } from "../../text.ts";
 
 export default defineCommand({
+  summary: "Show last runs, next slots and late tasks",
   args: {
     json: { type: "boolean", description: "Print JSON" },
     check: {
       type: "boolean",
-      description: "Exit with 1 when no worker runs, or a task is late or keeps failing",
+      description: "Exit with 1 if no worker is running, or a task is late or keeps failing",
     },
   },
   examples: ["svc scheduler status", "svc scheduler status --check"],
   notes: [
-    "Lag is how long something that is due has been waiting for a worker. Failures are the failed and missed runs of the last 24 h. Failing Since is when the first run failed after the last one that was Done.",
-    "--check is about the whole schedule. Whether one worker works: svc scheduler start --health-port.",
+    "Lag is how long a due slot has been waiting for a worker. Failures counts failed and missed runs in the last 24 h. Failing Since is the first failure after the last run that was Done.",
+    "--check covers the whole schedule. To check one worker, use svc scheduler start --health-port.",
   ],
   async run({ json, check }, io) {
     const [{ laggards, scheduleStatus }, { Unavailable }] = await Promise.all([
@@ -46,7 +47,7 @@ export default defineCommand({
       const alive = status.workers.filter((worker) => worker.alive);
       for (const { host, pid, startedAt } of alive)
         io.stderr.write(`Worker on ${printable(host)}, pid ${pid}, since ${instantText(startedAt)}\n`);
-      if (alive.length === 0) io.stderr.write("No worker runs: svc scheduler start\n");
+      if (alive.length === 0) io.stderr.write("No worker is running; start one with svc scheduler start\n");
     }
     if (check && late.length > 0) throw new Unavailable(`The schedule needs attention: ${late.join("; ")}`);
   },

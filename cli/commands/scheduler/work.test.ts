@@ -40,7 +40,7 @@ const work = (...args: string[]) => svc(["scheduler", "work", ...args], { SVC_DA
 
 test("lists messages and steps that are not done, the dead first, without their words", async () => {
   const { code, stdout, stderr } = await work();
-  expect({ code, stderr }).toEqual({ code: 0, stderr: "2 waiting, 2 dead\n" });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "2 pending, 2 dead\n" });
   expect(stdout).toBe(`\
 Kind      Key                          State   Attempts  Next Try              Last Error
 step      INC-1/reported:documents     Failed  10        -                     no template

@@ -4,20 +4,21 @@ import { instantText, onSchedule } from "../../scheduler.ts";
 import { table } from "../../table.ts";
 import { printable } from "../../text.ts";
 
-/** So many are shown, the dead ones first. */
+/** Rows shown, dead ones first. */
 const shown = 200;
 
 export default defineCommand({
+  summary: "List pending and dead work, or retry it",
   args: {
     kind: {
       type: "enum",
       metavar: "KIND",
       choices: ["delivery", "step"],
-      description: "Only work of this kind",
+      description: "Show only work of this kind",
     },
-    dead: { type: "boolean", description: "Only what is not tried any more" },
+    dead: { type: "boolean", description: "Show only dead work" },
     json: { type: "boolean", description: "Print JSON" },
-    retry: { type: "string", metavar: "KEY", description: "Try this one again, with all of its attempts" },
+    retry: { type: "string", metavar: "KEY", description: "Retry this work, with all attempts" },
   },
   examples: [
     "svc scheduler work",
@@ -25,12 +26,13 @@ export default defineCommand({
     "svc scheduler work --retry INC-7/reported:documents",
   ],
   notes: [
-    "Everything that has to happen outside the database and has not happened yet: messages (deliveries), and what follows from a change of an incident (steps: its documents, its conversations, its groups). What fails is tried again for about three hours; then, or once it is refused for good, it is dead and waits for --retry.",
-    "svc scheduler deliveries shows more of messages, also those that were sent.",
+    "Lists work outside the database that is not done yet: messages (deliveries), and the documents, conversations and groups of incidents (steps). Failed work is retried for about three hours. After that, or after a permanent failure, it is dead until you use --retry.",
+    "svc scheduler deliveries shows details of messages, including sent ones.",
   ],
   async run({ kind, dead, json, retry }, io) {
     if (retry !== undefined) {
-      if (kind || dead || json) throw new UsageError("--retry goes without --kind, --dead and --json");
+      if (kind || dead || json)
+        throw new UsageError("--retry cannot be combined with --kind, --dead or --json");
       const { retryWork } = await import("../../../core/incident/flow/retry.ts");
       await onSchedule(io, (context) => retryWork(context, retry));
       io.stdout.write(`Due now: ${printable(retry)}\n`);
@@ -49,6 +51,6 @@ export default defineCommand({
     ]);
     io.stdout.write(table(["Kind", "Key", "State", "Attempts", "Next Try", "Last Error"], rows));
     const count = work.filter((one) => one.dead).length;
-    io.stderr.write(`${work.length - count} waiting, ${count} dead\n`);
+    io.stderr.write(`${work.length - count} pending, ${count} dead\n`);
   },
 });

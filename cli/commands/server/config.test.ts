@@ -136,9 +136,9 @@ test("a variable that nobody reads is named with the nearest one", async () => {
   const { code, stderr } = await config(env);
   expect({ code, stderr }).toEqual({
     code: 0,
-    stderr: `svc: SVC_PLUGIN_WEBHOOK_UR is no variable of svc: did you mean SVC_PLUGIN_WEBHOOK_URL?
-svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?
-svc: SVC_QQQQQQQ is no variable of svc
+    stderr: `svc: unknown variable: SVC_PLUGIN_WEBHOOK_UR. Did you mean SVC_PLUGIN_WEBHOOK_URL?
+svc: unknown variable: SVC_PUBLIK_URL. Did you mean SVC_PUBLIC_URL?
+svc: unknown variable: SVC_QQQQQQQ
 `,
   });
 });

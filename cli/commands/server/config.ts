@@ -4,14 +4,15 @@ import { printable } from "../../text.ts";
 import { unknownVariables } from "../../unknown_variables.ts";
 
 export default defineCommand({
+  summary: "Show the effective configuration",
   args: {
-    verbose: { type: "boolean", description: "Show where each value comes from" },
+    verbose: { type: "boolean", description: "Show the source of each value" },
     json: { type: "boolean", description: "Print JSON" },
   },
   examples: ["svc server config", "svc server config --verbose"],
   notes: [
-    "The environment goes before `.env` in the working directory, and that before the defaults. Secrets are masked. `.env.example` holds all variables with what they are for.",
-    "A value that is not valid is shown as it stands; what is wrong with it is told on stderr, and the exit code is 1.",
+    "The environment takes precedence over `.env` in the working directory, and that over the defaults. Secrets are masked. `.env.example` describes all variables.",
+    "If a value is invalid, the error is on stderr and the exit code is 1.",
   ],
   async run({ verbose = false, json = false }, io) {
     const [
@@ -42,7 +43,7 @@ export default defineCommand({
       io.stdout.write(`${JSON.stringify(rows)}\n`);
     } else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
-      // A `.env` is whoever's folder it lies in.
+      // Somebody else may have written `.env`.
       const cells = rows.map(({ key, value, source }) => [
         key,
         printable(value),

@@ -156,7 +156,7 @@ test("who wants /metrics is told that it is served elsewhere", async () => {
   await using server = await develop([], { METRIC_PROVIDERS: "otlp,prometheus" });
   await server.answers("good");
   expect(server.words()).toContain(
-    "svc: /metrics is not served here; svc server start and svc up serve it\n",
+    "svc: svc server develop does not serve /metrics; use svc server start or svc up\n",
   );
 }, 60_000);
 

@@ -3,33 +3,34 @@ import { whole } from "../../start_options.ts";
 import { assertFree, chooseFreePort, parsePort } from "../../up/ports.ts";
 
 export default defineCommand({
+  summary: "Start the server and restart it on changes",
   args: {
     host: { type: "string", metavar: "TEXT", default: "127.0.0.1", description: "Address to listen on" },
     port: {
       type: "custom",
       metavar: "INTEGER",
       default: 8000,
-      description: "Port to listen on; 0: any free one",
+      description: "Port to listen on; 0 for any free port",
       parse: parsePort,
     },
     logLevel: {
       type: "enum",
       metavar: "LEVEL",
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
+      description: "Minimum log level (default: SVC_LOG_LEVEL)",
     },
     timeoutStart: {
       type: "custom",
       metavar: "SECONDS",
       default: 30,
-      description: "End a new process that does not answer for so long",
+      description: "Stop a new process that is not ready by then",
       parse: whole(1, 3600),
     },
   },
   examples: ["svc server develop --log-level debug"],
   notes: [
-    "Starts again when something changes in server, core, platform, plugins, drizzle or .env. The port stays open: the old process answers until the new one does, and where that does not come up, a page tells why.",
-    "It needs the variables that `svc server start` needs, SVC_DATABASE_URL among them.",
+    "Restarts when a file in server, core, platform, plugins or drizzle, or .env, changes. The port stays open: the old process answers until the new one does. If that fails to start, a page shows the error.",
+    "Needs the same variables as `svc server start`, such as SVC_DATABASE_URL.",
   ],
   async run({ host, port, logLevel, timeoutStart }, io) {
     const [{ assertSourceTree }, { develop }, { readEnvironment }, { providersOf }] = await Promise.all([
@@ -40,7 +41,7 @@ export default defineCommand({
     ]);
     assertSourceTree("svc server develop");
     if (providersOf(readEnvironment(io.env).METRIC_PROVIDERS ?? "").has("prometheus"))
-      io.stderr.write("svc: /metrics is not served here; svc server start and svc up serve it\n");
+      io.stderr.write("svc: svc server develop does not serve /metrics; use svc server start or svc up\n");
     await assertFree(host, port, "the server", "--port");
     const chosen = port || (await chooseFreePort(host));
     const level = logLevel === undefined ? [] : ["--log-level", logLevel];

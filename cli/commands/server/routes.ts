@@ -2,11 +2,12 @@ import { defineCommand } from "../../command.ts";
 import { table } from "../../table.ts";
 
 export default defineCommand({
+  summary: "List the server's routes",
   args: { json: { type: "boolean", description: "Print JSON" } },
   examples: ["svc server routes", "svc server routes --json"],
   notes: [
-    "Authenticated is True where only the holder of an access token is answered. Pages of the sign-in have a session of their own, which begins at single sign-on.",
-    "The application is built and asked; no database is needed.",
+    "Authenticated is True for routes that require an access token. The pages of the sign-in use a session instead, which starts with single sign-on.",
+    "Needs no database.",
   ],
   async run({ json }, io) {
     const [{ readEnvironment }, { routeTable }, { createInspectionApp }] = await Promise.all([

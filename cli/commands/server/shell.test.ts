@@ -65,14 +65,14 @@ test("a database that is not on this machine is asked about", async () => {
   const { code, stdout, stderr } = await evaluate("1", far);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toBe(
-    "svc: The database production is on db.example, not on this machine. There is no terminal to ask on: add --yes\n",
+    "svc: The database production is on db.example, not on this machine. There is no terminal for the confirmation: add --yes\n",
   );
   expect((await evaluate("1", far, "--yes")).stdout).toBe("1\n");
   const terminal = svcOnTerminal(["server", "shell"], { ...env, ...far });
-  await terminal.shows(/Type its name to go on \(production\): /);
+  await terminal.shows(/To continue, type its name \(production\): /);
   terminal.press("staging\r");
   expect(await terminal.exitCode()).toBe(1);
-  expect(terminal.output()).toContain("That is not its name");
+  expect(terminal.output()).toContain("The name does not match");
 });
 
 test("without a database it says what is missing", async () => {

@@ -1,9 +1,10 @@
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
+  summary: "Start an interactive shell with the application context",
   args: {
-    eval: { type: "string", metavar: "CODE", description: "Run this instead of asking, and print its value" },
-    yes: { type: "boolean", description: "Do not ask before a database that is not on this machine" },
+    eval: { type: "string", metavar: "CODE", description: "Evaluate CODE and print its value" },
+    yes: { type: "boolean", description: "Skip the confirmation for a database on another machine" },
   },
   examples: [
     "svc server shell",
@@ -11,8 +12,8 @@ export default defineCommand({
     "svc server shell --yes < script.ts",
   ],
   notes: [
-    "TypeScript with await at the top level. config, db (drizzle), tables, sql (postgres.js: sql`select 1`), app (not served; app.handle(request) asks it), context and clock are there.",
-    "What comes through a pipe is run as one script. The history is kept in the data directory of the person (XDG_STATE_HOME, otherwise ~/.local/state/svc).",
+    "Evaluates TypeScript with top-level await. Available: config, db (drizzle), tables, sql (postgres.js: sql`select 1`), app (app.handle(request)), context and clock.",
+    "Piped input runs as one script. The history is kept in $XDG_STATE_HOME/svc (default: ~/.local/state/svc).",
   ],
   async run({ eval: code, yes = false }, io) {
     const [{ shell }, { serviceEnvironment }] = await Promise.all([

@@ -105,7 +105,7 @@ test("LISTEN_FDS: the socket of systemd is served", async () => {
 });
 
 test.each([
-  ["LISTEN_FDS=2 LISTEN_PID=$$", "", "svc: LISTEN_FDS is 2: exactly one socket is served"],
+  ["LISTEN_FDS=2 LISTEN_PID=$$", "", "svc: LISTEN_FDS is 2: exactly one socket is supported"],
   ["LISTEN_FDS=1 LISTEN_PID=$$", "--port", "listening on http://127.0.0.1:"],
   // None was handed to us, as sd_listen_fds(3) has it.
   ["LISTEN_FDS=0 LISTEN_PID=$$", "", 'svc: Module mine has no "missing"'],
@@ -199,7 +199,7 @@ test("a variable that nobody reads is told at the start of our own application",
   const env = { SVC_PUBLIK_URL: "x" };
   const { stderr } = await svc(["server", "start", "server/main:app"], env, folder.path);
   expect(stderr).toStartWith(
-    "svc: SVC_PUBLIK_URL is no variable of svc: did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL is not set",
+    "svc: unknown variable: SVC_PUBLIK_URL. Did you mean SVC_PUBLIC_URL?\nsvc: SVC_DATABASE_URL is not set",
   );
 });
 
@@ -208,7 +208,7 @@ test("and so is one that stands in an --env-file", async () => {
   const args = ["server", "start", "server/main:app", "--env-file", "odd.env"];
   const { stderr } = await svc(args, {}, folder.path);
   expect(stderr).toStartWith(
-    "svc: SVC_DOMAINE is no variable of svc: did you mean SVC_DOMAIN?\nsvc: SVC_DATABASE_URL is not set",
+    "svc: unknown variable: SVC_DOMAINE. Did you mean SVC_DOMAIN?\nsvc: SVC_DATABASE_URL is not set",
   );
 });
 

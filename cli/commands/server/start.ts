@@ -18,129 +18,131 @@ const defaultHost = "127.0.0.1";
 const defaultPort = 8000;
 
 export default defineCommand({
+  summary: "Start the server",
   args: {
     app: {
       type: "positional",
-      description: "The application to serve: <module>:<attribute>",
+      description: "Application to serve: <module>:<attribute>",
       parse: application,
     },
-    host: { type: "string", metavar: "TEXT", description: `Address to listen on (default ${defaultHost})` },
+    host: { type: "string", metavar: "TEXT", description: `Address to listen on (default: ${defaultHost})` },
     port: {
       type: "custom",
       metavar: "INTEGER",
-      description: `Port to listen on; 0: any free one (default ${defaultPort})`,
+      description: `Port to listen on; 0 for any free port (default: ${defaultPort})`,
       parse: parsePort,
     },
     uds: {
       type: "string",
       metavar: "TEXT",
-      description: "Unix socket to listen on, instead of host and port",
+      description: "Unix socket to listen on, instead of a host and port",
       parse: socketPath,
     },
     udsMode: {
       type: "string",
       metavar: "MODE",
-      description: "Mode of that socket, in octal (default 660)",
+      description: "Octal mode of the socket (default: 660)",
       parse: mode,
     },
     fd: {
       type: "custom",
       metavar: "INTEGER",
-      description: "File descriptor that somebody else listens on for us, instead of host and port",
+      description: "File descriptor of an inherited socket, instead of a host and port",
       parse: whole(0, 1_000_000),
     },
-    reload: { type: "boolean", description: "Start again when a file changes" },
+    reload: { type: "boolean", description: "Restart when a file changes" },
     reloadDir: {
       type: "string",
       multiple: true,
       metavar: "TEXT",
-      description: "Folder to watch; may be given again (default: the working directory)",
+      description: "Directory to watch; can be repeated (default: the working directory)",
     },
     workers: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Processes that serve side by side, kept alive by a supervisor",
+      description: "Number of worker processes, which a supervisor restarts",
       parse: whole(1, 256),
     },
     proxyHeaders: {
       type: "boolean",
-      description: "Believe X-Forwarded-For and X-Forwarded-Proto of the proxies that are allowed",
+      description: "Trust X-Forwarded-For and X-Forwarded-Proto from the allowed proxies",
     },
     forwardedAllowIps: {
       type: "string",
       metavar: "LIST",
       description:
-        "Those proxies: addresses and networks, comma-separated (otherwise SVC_FORWARDED_ALLOW_IPS)",
+        "Allowed proxies: addresses and networks, comma-separated (default: SVC_FORWARDED_ALLOW_IPS)",
     },
     rootPath: {
       type: "string",
       metavar: "PATH",
-      description: "Path that a proxy serves the application under; taken away from requests that have it",
+      description: "Path prefix of the application behind a proxy, stripped from requests",
       parse: path,
     },
     logLevel: {
       type: "enum",
       metavar: "LEVEL",
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
-      description: "The least severe log line that is written (otherwise SVC_LOG_LEVEL)",
+      description: "Minimum log level (default: SVC_LOG_LEVEL)",
     },
     accessLog: {
       type: "boolean",
       negatable: true,
       default: true,
-      description: "Log each request (otherwise SVC_ACCESS_LOG)",
+      description: "Log each request, unless SVC_ACCESS_LOG is false",
     },
-    sslKeyfile: { type: "string", metavar: "FILE", description: "Private key (PEM): serve HTTPS" },
-    sslCertfile: { type: "string", metavar: "FILE", description: "Certificate with its chain (PEM)" },
+    sslKeyfile: { type: "string", metavar: "FILE", description: "Private key (PEM), to serve HTTPS" },
+    sslCertfile: { type: "string", metavar: "FILE", description: "Certificate chain (PEM)" },
     sslCaCerts: {
       type: "string",
       metavar: "FILE",
-      description: "Authorities (PEM): only clients with a certificate of one of them are let in",
+      description: "Certificate authorities (PEM); clients must present a certificate of one of them",
     },
     limitConcurrency: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Requests at once in one process; those beyond are answered 503",
+      description: "Maximum concurrent requests of a process; others get 503",
       parse: whole(1, 1_000_000),
     },
     limitMaxRequests: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Requests after which a process ends; a supervisor replaces it",
+      description: "Exit after this many requests, to be replaced by a supervisor",
       parse: whole(1, 1_000_000_000),
     },
     backlog: {
       type: "custom",
       metavar: "INTEGER",
-      description: "Connections that may wait to be accepted (otherwise 512)",
+      description: "Maximum connections waiting to be accepted (default: 512)",
       parse: whole(1, 65_535),
     },
     timeoutKeepAlive: {
       type: "custom",
       metavar: "SECONDS",
       default: 60,
-      description: "Close a connection on which nothing has happened for so long",
+      description: "Close idle connections after this time",
       parse: whole(1, 255),
     },
     timeoutStart: {
       type: "custom",
       metavar: "SECONDS",
       default: 60,
-      description: "With --workers or --reload: a worker that does not answer by then is ended",
+      description: "With --workers or --reload, stop a worker that is not ready by then",
       parse: whole(1, 3600),
     },
     timeoutDrain: {
       type: "custom",
       metavar: "SECONDS",
       default: 0,
-      description: "Go on serving so long after SIGTERM, with 503 at /healthcheck: balancers look elsewhere",
+      description:
+        "After SIGTERM, keep serving for this time with 503 at /healthcheck, so that load balancers stop sending requests",
       parse: whole(0, 3600),
     },
     timeoutGracefulShutdown: {
       type: "custom",
       metavar: "SECONDS",
       default: 5,
-      description: "What is under way may take so long after SIGTERM",
+      description: "Time to finish requests after SIGTERM",
       parse: whole(0, 3600),
     },
     metricsHost: {
@@ -158,16 +160,16 @@ export default defineCommand({
     envFile: {
       type: "string",
       metavar: "FILE",
-      description: "File of variables; the environment goes before it, and it goes before .env",
+      description: "File of variables, which overrides .env; the environment overrides both",
     },
     header: {
       type: "string",
       multiple: true,
       metavar: "NAME:VALUE",
-      description: "Header to set on every answer; may be given again",
+      description: "Header for every response; can be repeated",
       parse: header,
     },
-    // What a supervisor says to the processes that it starts.
+    // Set by the supervisor for its processes.
     supervised: { type: "boolean", hidden: true },
     takesOver: { type: "boolean", hidden: true },
     whenReady: { type: "boolean", hidden: true },
@@ -179,11 +181,11 @@ export default defineCommand({
     "svc server start server/main:app --uds /run/svc.sock",
   ],
   notes: [
-    "APP is an object with fetch(request), such as an Elysia. Its module is a file, from the working directory or absolute, or an npm package.",
-    "SIGTERM and Ctrl-C: no more connections are accepted, what is under way is finished, and the exit code is 0; the same signal again, half a second later, ends it at once. SIGHUP reads the certificate again; with --workers it replaces the workers one by one. No connection is refused.",
-    "A process whose event loop has not turned for 20 s ends itself, with exit code 1; --workers replaces it. With --reload it goes on.",
-    "SIGUSR2 has it log at debug, and a second one as configured, with all workers.",
-    "The socket of systemd's socket activation (LISTEN_FDS) is served when neither --fd nor another address is given.",
+    "APP is an object with a method fetch(request), such as an Elysia application. The module is a file, relative to the working directory or absolute, or an npm package.",
+    "SIGTERM or Ctrl-C stops accepting connections, finishes the current requests and exits with 0; a second signal, at least half a second later, exits at once. SIGHUP reloads the certificate; with --workers, it replaces the workers one by one, without refusing connections.",
+    "A process whose event loop is blocked for 20 s exits with 1, and --workers replaces it. With --reload, it continues.",
+    "SIGUSR2 switches all workers to the log level debug, and back.",
+    "Without an address or --fd, uses the socket of systemd's socket activation (LISTEN_FDS).",
   ],
   async run({ app, reload = false, workers, supervised = false, ...rest }, io) {
     const given = { ...rest, fd: rest.fd ?? activated(rest, io.env) };
@@ -224,11 +226,11 @@ export default defineCommand({
     const hidden = { supervised, takesOver, whenReady, watchdog };
     const options = { ...given, app, host, port, proxyHeaders, header, ...hidden };
     if (!supervised) {
-      // Before any worker, so that it is said once; so is what is wrong with the files.
+      // Checked before the workers start, so that warnings and errors are logged once.
       const warning = certificateWarning(options, systemClock.now());
       if (warning !== undefined) createLifecycleLog().warn(warning);
     }
-    // Workers, and a server that can replace its certificate, share the port: who else has it would get half of the requests.
+    // Workers, and a server that can reload its certificate, share the port: another program on it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
       await assertFree(host, port, "the server", "--port");
     if (supervised || alone) {
@@ -244,7 +246,7 @@ export default defineCommand({
         ...commandLine(hasPort ? args : { ...args, host: undefined, port: undefined }),
       ],
       ...{ count: workers ?? 1, fd, graceSeconds: options.timeoutGracefulShutdown },
-      // Who changes a file wants to see what it does, whatever else is broken.
+      // A developer wants to see a change, even if something else is broken.
       whenReady: !reload,
       startSeconds: options.timeoutStart,
       drainSeconds: options.timeoutDrain,

@@ -51,37 +51,31 @@ describe("APP", () => {
 
 describe("a command line that cannot be", () => {
   test.each([
-    ["--uds a --port 1", "--uds and --port exclude each other: listen in one place"],
-    ["--uds a --fd 3", "--uds and --fd exclude each other: listen in one place"],
-    ["--fd 3 --host ::1", "--fd and --host exclude each other: listen in one place"],
+    ["--uds a --port 1", "--uds and --port exclude each other"],
+    ["--uds a --fd 3", "--uds and --fd exclude each other"],
+    ["--fd 3 --host ::1", "--fd and --host exclude each other"],
     [
       "--header Content-Length:5",
-      "--header: Content-Length belongs to each answer itself, and cannot be the same on all of them",
+      "--header: Content-Length differs between responses, and cannot be set for all",
     ],
     [
       "--header transfer-encoding:chunked",
-      "--header: transfer-encoding belongs to each answer itself, and cannot be the same on all of them",
+      "--header: transfer-encoding differs between responses, and cannot be set for all",
     ],
     [
       "--header Connection:keep-alive",
-      "--header: Connection belongs to each answer itself, and cannot be the same on all of them",
+      "--header: Connection differs between responses, and cannot be set for all",
     ],
-    ["--uds-mode 600", "--uds-mode goes with --uds"],
+    ["--uds-mode 600", "--uds-mode requires --uds"],
     ["--uds a --uds-mode 9", '--uds-mode: "9" is not a mode such as 660'],
     ["--uds a --uds-mode 1660", '--uds-mode: "1660" is not a mode such as 660'],
     ["--reload --workers 2", "--reload and --workers exclude each other"],
-    [
-      "--uds a --workers 2",
-      "--uds and --workers exclude each other: processes cannot share the file of a socket",
-    ],
-    [
-      "--uds a --reload",
-      "--uds and --reload exclude each other: processes cannot share the file of a socket",
-    ],
-    ["--reload-dir a", "--reload-dir goes with --reload"],
-    ["--ssl-keyfile a", "--ssl-keyfile and --ssl-certfile go together"],
-    ["--ssl-certfile a", "--ssl-keyfile and --ssl-certfile go together"],
-    ["--ssl-ca-certs a", "--ssl-ca-certs goes with --ssl-keyfile and --ssl-certfile"],
+    ["--uds a --workers 2", "--uds and --workers exclude each other: processes cannot share a Unix socket"],
+    ["--uds a --reload", "--uds and --reload exclude each other: processes cannot share a Unix socket"],
+    ["--reload-dir a", "--reload-dir requires --reload"],
+    ["--ssl-keyfile a", "--ssl-keyfile and --ssl-certfile require each other"],
+    ["--ssl-certfile a", "--ssl-keyfile and --ssl-certfile require each other"],
+    ["--ssl-ca-certs a", "--ssl-ca-certs requires --ssl-keyfile and --ssl-certfile"],
     ["--fd 1000001", '--fd: "1000001" is not a whole number from 0 to 1000000'],
     ["--fd 1e1", '--fd: "1e1" is not a whole number from 0 to 1000000'],
     ["--workers 257", '--workers: "257" is not a whole number from 1 to 256'],
@@ -105,7 +99,7 @@ describe("a command line that cannot be", () => {
     ["--root-path a", '--root-path: "a" is not a path such as /svc'],
     ["--root-path /a/../b", '--root-path: "/a/../b" is not a path such as /svc'],
     [`--uds ${"x".repeat(108)}`, "--uds: the path of a socket has at most 107 bytes"],
-    ["--header hunter2", "--header: this is not <name>:<value>"],
+    ["--header hunter2", "--header: expected <name>:<value>"],
   ])("%s", async (line, fault) => {
     const { code, stderr } = await svc(
       ["server", "start", "mine:plain", ...line.split(" ")],
@@ -126,18 +120,18 @@ describe("a command line that cannot be", () => {
     for (const [args, line] of [
       [
         ["--port", `${taken.port}`],
-        `Port ${taken.port} of 127.0.0.1 is taken: choose another one with --port`,
+        `Port ${taken.port} of 127.0.0.1 is in use: choose another one with --port`,
       ],
       [
         ["--ssl-keyfile", "no", "--ssl-certfile", "no"],
         "--ssl-keyfile: cannot read no: there is no such file",
       ],
       [["--env-file", "no"], "--env-file: there is no no"],
-      [["--fd", "77"], "--fd 77 is no socket"],
-      [["--fd", "77", "--workers", "2"], "--fd 77 is no socket"],
-      [["--reload", "--reload-dir", "no"], "--reload-dir: there is no no"],
-      [["--workers", "2", "--host", "192.0.2.1"], "192.0.2.1 is no address of this machine"],
-      [["--port", "0", "--host", "192.0.2.1"], "192.0.2.1 is no address of this machine"],
+      [["--fd", "77"], "--fd 77 is not a socket"],
+      [["--fd", "77", "--workers", "2"], "--fd 77 is not a socket"],
+      [["--reload", "--reload-dir", "no"], "--reload-dir: no such directory: no"],
+      [["--workers", "2", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
+      [["--port", "0", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
       [["--uds", "mine.ts"], "--uds: mine.ts is there, and is no socket"],
     ] as const) {
       const { code, stderr } = await svc(["server", "start", "mine:plain", ...args], {}, folder.path);
@@ -153,6 +147,6 @@ describe("a command line that cannot be", () => {
     const args = ["server", "start", "mine:plain", "--port", `${other.port}`, "--workers", "2"];
     const { code, stderr } = await svc(args, {}, folder.path);
     expect(code).toBe(1);
-    expect(stderr).toContain(`Port ${other.port} of 127.0.0.1 is taken`);
+    expect(stderr).toContain(`Port ${other.port} of 127.0.0.1 is in use`);
   });
 });

@@ -145,7 +145,7 @@ test("a second server on the port of one with TLS is refused", async () => {
   await using server = await startServing(folder.path, tls());
   await expect(
     startServing(folder.path, [...tls(), "--port", String(server.port)], { port: false }),
-  ).rejects.toThrow(`Port ${server.port} of 127.0.0.1 is taken`);
+  ).rejects.toThrow(`Port ${server.port} of 127.0.0.1 is in use`);
 });
 
 test.each([[[]], [["--workers", "1"]]])(
