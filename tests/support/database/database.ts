@@ -19,7 +19,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   template ??= prepareTemplate();
   const { url: serverUrl, name: templateName } = await template;
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
-  await withSql(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(templateName)}`);
+  await withSql(serverUrl, (sql) => copyDatabase(sql, name, templateName));
   return {
     url: withDatabase(serverUrl, name),
     [Symbol.asyncDispose]: async () => {
@@ -54,7 +54,7 @@ export function useDatabase(poolSize: number): Pick<DatabaseClient, "db"> & { ur
 export async function createEmptyTestDatabase(): Promise<TestDatabase> {
   const serverUrl = await testServerUrl();
   const name = `svc_test_${randomBytes(8).toString("hex")}`;
-  await withSql(serverUrl, (sql) => sql`create database ${sql(name)}`);
+  await withSql(serverUrl, (sql) => copyDatabase(sql, name, "template1"));
   return {
     url: withDatabase(serverUrl, name),
     [Symbol.asyncDispose]: async () => {
@@ -97,11 +97,20 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
     if ((await sql`select from pg_database where datname = ${name}`).length > 0) return;
     const unfinished = `${name}_unfinished`;
     await sql`drop database if exists ${sql(unfinished)} with (force)`;
-    await sql`create database ${sql(unfinished)}`;
+    await copyDatabase(sql, unfinished, "template1");
     await upgrade({ url: withDatabase(url, unfinished) });
     await sql`alter database ${sql(unfinished)} rename to ${sql(name)}`;
   });
   return { url, name };
+}
+
+/**
+ * PostgreSQL copies the template block by block through its WAL, unless it is told to copy its files; and from version 18
+ * on the kernel can copy these. A new database then takes 16 ms of processor time instead of 135.
+ */
+async function copyDatabase(sql: Sql, name: string, from: string): Promise<void> {
+  await sql`select set_config(name, 'clone', false) from pg_settings where name = 'file_copy_method'`;
+  await sql`create database ${sql(name)} template ${sql(from)} strategy file_copy`;
 }
 
 async function withSql<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
