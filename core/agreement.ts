@@ -12,7 +12,7 @@ const ofAll = [
 ] satisfies (keyof Config)[];
 /** The same of servers: a worker signs nobody in. */
 const ofServers = [
-  ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim", "tokenAudience"] as const),
+  ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
 ] satisfies (keyof Config)[];
 
 /**

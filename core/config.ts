@@ -153,11 +153,6 @@ export const variables = {
     "Seconds that a browser stays signed in",
   ),
   tokenLifetime: variable("SVC_TOKEN_LIFETIME", seconds(3600, 60), "Seconds that an access token is valid"),
-  tokenAudience: variable(
-    "SVC_TOKEN_AUDIENCE",
-    Type.String({ default: "svc", minLength: 1 }),
-    "`aud` of our tokens",
-  ),
   tokenAlgorithm: variable(
     "SVC_TOKEN_ALGORITHM",
     oneOf(["ES256", "Ed25519"], "ES256"),

@@ -21,8 +21,6 @@ export interface StartOptions {
   /** Goes on with the schedule behind that. */
   keep: boolean;
   logLevel?: string;
-  metricsHost?: string;
-  metricsPort?: number;
   healthHost?: string;
   healthPort?: number;
   /** Told how the run ended that was asked for. */
@@ -87,15 +85,10 @@ function serveOwnHealth(
 }
 
 /** What the options say, as variables of the environment. */
-function settingsOf(
-  { logLevel, metricsHost, metricsPort }: StartOptions,
-  environment: Environment,
-): Environment {
+function settingsOf({ logLevel }: StartOptions, environment: Environment): Environment {
   return {
     ...environment,
     ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
-    ...(metricsHost ? { SVC_METRICS_HOST: metricsHost } : {}),
-    ...(metricsPort === undefined ? {} : { SVC_SCHEDULER_METRICS_PORT: String(metricsPort) }),
   };
 }
 

@@ -28,12 +28,12 @@ export const telemetryVariables = {
   metricsHost: variable(
     "SVC_METRICS_HOST",
     Type.String({ default: "127.0.0.1", minLength: 1 }),
-    "METRIC_PROVIDERS=prometheus: the address that serves /metrics (--metrics-host), open to everyone who reaches it",
+    "METRIC_PROVIDERS=prometheus: the address that serves /metrics, open to everyone who reaches it",
   ),
   metricsPort: variable(
     "SVC_METRICS_PORT",
     port(9464),
-    "METRIC_PROVIDERS=prometheus: the server's port for /metrics (--metrics-port); 0 takes any free port",
+    "METRIC_PROVIDERS=prometheus: the server's port for /metrics; 0 takes any free port",
   ),
   schedulerMetricsPort: variable(
     "SVC_SCHEDULER_METRICS_PORT",

@@ -29,8 +29,6 @@ export interface StartOptions {
   timeoutDrain: number;
   /** Seconds. */
   timeoutGracefulShutdown: number;
-  metricsHost?: string;
-  metricsPort?: number;
   envFile?: string;
   /** `<name>: <value>` each. */
   header: readonly string[];

@@ -110,7 +110,7 @@ async function sendMetrics({ metrics }: Service, question: number): Promise<void
 
 /** What the options say, as variables of the environment. @throws ConfigurationError for port 0, a missing --env-file */
 function settingsOf(options: StartOptions, environment: Environment): Environment {
-  const { envFile, proxyHeaders, forwardedAllowIps, logLevel, accessLog, metricsHost, metricsPort } = options;
+  const { envFile, proxyHeaders, forwardedAllowIps, logLevel, accessLog } = options;
   if (envFile !== undefined && !existsSync(envFile)) {
     throw new ConfigurationError([`--env-file: there is no ${envFile}`]);
   }
@@ -123,8 +123,6 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
     ...(forwardedAllowIps ? { SVC_FORWARDED_ALLOW_IPS: forwardedAllowIps } : {}),
     ...(logLevel ? { SVC_LOG_LEVEL: logLevel } : {}),
     ...(accessLog ? {} : { SVC_ACCESS_LOG: "false" }),
-    ...(metricsHost ? { SVC_METRICS_HOST: metricsHost } : {}),
-    ...(metricsPort === undefined ? {} : { SVC_METRICS_PORT: String(metricsPort) }),
   };
 }
 

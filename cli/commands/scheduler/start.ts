@@ -15,18 +15,6 @@ export default defineCommand({
       choices: ["trace", "debug", "info", "warn", "error", "fatal"],
       description: "Minimum log level (default: SVC_LOG_LEVEL)",
     },
-    metricsHost: {
-      type: "string",
-      metavar: "TEXT",
-      description:
-        "Address to serve /metrics on, with METRIC_PROVIDERS=prometheus (otherwise SVC_METRICS_HOST)",
-    },
-    metricsPort: {
-      type: "custom",
-      metavar: "INTEGER",
-      description: "Port for that; 0: any free one (otherwise SVC_SCHEDULER_METRICS_PORT)",
-      parse: parsePort,
-    },
     healthHost: {
       type: "string",
       metavar: "TEXT",

@@ -21,8 +21,12 @@ const task = "calculate-incident-cost";
 
 test("the worker serves its own metrics, those of a run and of the outbox among them", async () => {
   const port = await chooseFreePort("127.0.0.1");
-  const env = { SVC_DATABASE_URL: database.url, METRIC_PROVIDERS: "prometheus" };
-  const args = ["scheduler", "start", task, "--eager", "--keep", "--metrics-port", String(port)];
+  const env = {
+    SVC_DATABASE_URL: database.url,
+    METRIC_PROVIDERS: "prometheus",
+    SVC_SCHEDULER_METRICS_PORT: String(port),
+  };
+  const args = ["scheduler", "start", task, "--eager", "--keep"];
   const worker = spawnSvc(args, env);
   await worker.says(`metrics at http://127.0.0.1:${port}/metrics`);
   const scrape = async () => parseExposition(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
@@ -35,10 +39,8 @@ test("the worker serves its own metrics, those of a run and of the outbox among 
 
   // Another one beside it, that only runs a task, needs no port.
   const eager = ["scheduler", "start", "term-sync", "--eager"];
-  expect((await svc(eager, { ...env, SVC_SCHEDULER_METRICS_PORT: String(port) })).stderr).not.toContain(
-    "Port",
-  );
-  const taken = await svc(["scheduler", "start", "--metrics-port", String(port)], env);
+  expect((await svc(eager, env)).stderr).not.toContain("Port");
+  const taken = await svc(["scheduler", "start"], env);
   expect({ code: taken.code, stderr: taken.stderr }).toEqual({
     code: 1,
     stderr: `svc: Port ${port} of 127.0.0.1 is taken, which is to serve /metrics: choose another one with SVC_SCHEDULER_METRICS_PORT\n`,

@@ -145,18 +145,6 @@ export default defineCommand({
       description: "Time to finish requests after SIGTERM",
       parse: whole(0, 3600),
     },
-    metricsHost: {
-      type: "string",
-      metavar: "TEXT",
-      description:
-        "Address to serve /metrics on, with METRIC_PROVIDERS=prometheus (otherwise SVC_METRICS_HOST)",
-    },
-    metricsPort: {
-      type: "custom",
-      metavar: "INTEGER",
-      description: "Port for that; 0: any free one (otherwise SVC_METRICS_PORT)",
-      parse: parsePort,
-    },
     envFile: {
       type: "string",
       metavar: "FILE",

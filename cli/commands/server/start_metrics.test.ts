@@ -17,8 +17,7 @@ interface Measured extends Started {
 
 async function start(...args: string[]): Promise<Measured> {
   const metricsPort = await chooseFreePort("127.0.0.1");
-  const given = ["--metrics-port", String(metricsPort), ...args];
-  const server = await own.start(given);
+  const server = await own.start(args, { SVC_METRICS_PORT: String(metricsPort) });
   return Object.assign(server, {
     metricsPort,
     scrape: async () => parseExposition(await (await metricsAt(metricsPort)).text()),
@@ -191,7 +190,7 @@ test.each([[[]], [["--workers", "2"]]])("a port that is taken with %p: one clear
   using taken = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
   const port = String(await chooseFreePort("127.0.0.1"));
   const given = ["server", "start", "server/main:app", "--port", port, ...args];
-  const { code, stderr } = await svc([...given, "--metrics-port", String(taken.port)], own.env, own.path);
+  const { code, stderr } = await svc(given, { ...own.env, SVC_METRICS_PORT: String(taken.port) }, own.path);
   expect({ code, stderr }).toEqual({
     code: 1,
     stderr: `svc: Port ${taken.port} of 127.0.0.1 is taken, which is to serve /metrics: choose another one with SVC_METRICS_PORT\n`,

@@ -12,13 +12,14 @@ export interface TokenClaims {
 }
 
 export const tokenType = "at+jwt"; // RFC 9068
+export const tokenAudience = "svc";
 
 /** Signs an access token. */
 export function signToken(config: Config, key: SigningKey, claims: TokenClaims): Promise<string> {
   return new SignJWT({ groups: claims.groups })
     .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: tokenType })
     .setIssuer(config.publicUrl)
-    .setAudience(config.tokenAudience)
+    .setAudience(tokenAudience)
     .setSubject(claims.user)
     .setJti(claims.jti)
     .setIssuedAt(claims.issuedAt)

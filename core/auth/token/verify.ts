@@ -5,7 +5,7 @@ import { token } from "../../../drizzle/schema/index.ts";
 import { Unauthenticated } from "../../../platform/errors.ts";
 import { audit } from "../../audit.ts";
 import type { Actor, Context } from "../../context.ts";
-import { tokenType } from "./issue.ts";
+import { tokenAudience, tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
 /**
@@ -27,7 +27,7 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
     {
       algorithms: ["ES256", "Ed25519"],
       issuer: config.publicUrl,
-      audience: config.tokenAudience,
+      audience: tokenAudience,
       typ: tokenType,
       requiredClaims: ["exp", "iat", "sub", "jti"],
       currentDate: clock.now(),
