@@ -41,6 +41,11 @@ describe("is refused, with its line", () => {
   const cases: [string, string, string][] = [
     ["nothing", "", "it is empty"],
     ["a quote that is not closed", 'a\n"x', "line 2: a quote that is not closed"],
+    [
+      "a quote that is not closed, by the line where its record begins",
+      'a\n\n"x\ny\nz',
+      "line 3: a quote that",
+    ],
     ["a quote that is closed too early", 'a\n"x"y', "line 2: something behind a closing quote"],
     ["a quote in the middle", 'a\nx"y"', "line 2: a quote within a field that does not begin with one"],
     ["a column twice", "a,A\n1,2", 'line 1: two columns are called "a"'],

@@ -1,3 +1,6 @@
+import { CsvError } from "csv-parse";
+import { parse } from "csv-parse/sync";
+
 /** In a record that has more or fewer fields than there are columns: what is wrong with it. */
 export const rowFault = Symbol("row fault");
 
@@ -7,7 +10,7 @@ export type CsvRecord = Record<string, string> & { [rowFault]?: string };
  * The records of a CSV text (RFC 4180; a line may end in LF alone), each under the names of the first line, in lower case.
  * Empty lines are left out.
  *
- * @throws SyntaxError that names the line
+ * @throws SyntaxError that names the line, without any of the text
  */
 export function parseCsv(text: string): CsvRecord[] {
   const [header, ...rows] = parseRows(text);
@@ -28,53 +31,31 @@ interface Row {
   fields: string[];
 }
 
+const faults: Partial<Record<CsvError["code"] | "INVALID_OPENING_QUOTE", string>> = {
+  CSV_QUOTE_NOT_CLOSED: "a quote that is not closed",
+  CSV_INVALID_CLOSING_QUOTE: "something behind a closing quote",
+  INVALID_OPENING_QUOTE: "a quote within a field that does not begin with one",
+};
+
 function parseRows(text: string): Row[] {
   const rows: Row[] = [];
   let line = 1;
-  let at = 0;
-  while (at < text.length) {
-    const row: Row = { line, fields: [] };
-    for (;;) {
-      const field = text[at] === '"' ? quoted(text, at, line) : bare(text, at, line);
-      row.fields.push(field.value);
-      at = field.end;
-      line += field.lines;
-      if (text[at] !== ",") break;
-      at++;
-    }
-    if (text[at] === "\r") at++;
-    at++; // the line feed, or the end
-    line++;
-    if (row.fields.length > 1 || row.fields[0] !== "") rows.push(row);
+  try {
+    parse(text, {
+      record_delimiter: ["\r\n", "\n"],
+      relax_column_count: true,
+      on_record: (fields: string[], { lines }) => {
+        if (fields.length > 1 || fields[0] !== "") rows.push({ line, fields });
+        line = lines + 1;
+        return null;
+      },
+    });
+  } catch (error) {
+    const fault = error instanceof CsvError ? faults[error.code] : undefined;
+    if (fault === undefined) throw error;
+    // A quote that is not closed is only noticed at the end of the text.
+    const { code, lines } = error as CsvError & { lines: number };
+    throw new SyntaxError(`line ${code === "CSV_QUOTE_NOT_CLOSED" ? line : lines}: ${fault}`);
   }
   return rows;
-}
-
-interface Field {
-  value: string;
-  /** What follows it: a comma, the end of the line, the end of the text. */
-  end: number;
-  /** Line feeds in it. */
-  lines: number;
-}
-
-function bare(text: string, start: number, line: number): Field {
-  const ends = /,|\r?\n|"|$/g;
-  ends.lastIndex = start;
-  const { index: end, 0: what } = ends.exec(text)!;
-  if (what === '"')
-    throw new SyntaxError(`line ${line}: a quote within a field that does not begin with one`);
-  return { value: text.slice(start, end), end, lines: 0 };
-}
-
-function quoted(text: string, start: number, line: number): Field {
-  let close = text.indexOf('"', start + 1);
-  while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2);
-  if (close === -1) throw new SyntaxError(`line ${line}: a quote that is not closed`);
-  const end = close + 1;
-  if (!/^(,|\r?\n|$)/.test(text.slice(end, end + 2))) {
-    throw new SyntaxError(`line ${line}: something behind a closing quote`);
-  }
-  const value = text.slice(start + 1, close).replaceAll('""', '"');
-  return { value, end, lines: value.split("\n").length - 1 };
 }
