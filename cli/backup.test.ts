@@ -19,7 +19,7 @@ test("sizes in three digits", () => {
   ]);
 });
 
-test("what was written, in one line", () => {
+test("describes the backup in one line", () => {
   const backup = { format: "custom" as const, bytes: 12_345_678, tables: 41, rows: 12_345, heads: ["X"] };
   expect(backupText(backup)).toBe(
     "svc-backup.dump (custom format, 12.3 MB, 41 tables, 12,345 rows, revision X)",
@@ -39,7 +39,7 @@ test("how far it is", () => {
   );
 });
 
-test("nothing where there is no terminal but what has to be said", () => {
+test("prints only notices without a terminal", () => {
   const io = testIo();
   const { progress, notice, clear } = progressLine(io);
   progress({ doing: "dumping" });
@@ -48,7 +48,7 @@ test("nothing where there is no terminal but what has to be said", () => {
   expect(io.out).toEqual({ stdout: "", stderr: "svc: waiting\n" });
 });
 
-test("on a terminal one line, which never wraps, has no colour and goes again", () => {
+test("prints one line on a terminal, without wrapping or colour, and clears it", () => {
   const terminal = fakeTerminal();
   const { progress, clear } = progressLine(
     testIo({ stderr: terminal, env: { TERM: "xterm", NO_COLOR: "1" } }),

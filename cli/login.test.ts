@@ -149,7 +149,7 @@ test("BROWSER is run with the address, and a slow one does not hold the terminal
   await recorder.stop(true);
 });
 
-test("a BROWSER that fails is told of, and the sign-in goes on", async () => {
+test("a BROWSER that fails is reported, and the sign-in continues", async () => {
   const { child, finished, says } = spawnSvc(["login", "alice"], { ...env, BROWSER: "false" });
   await says("The browser did not open (exit code 1). Open the address above yourself.\n");
   expect(child.exitCode).toBeNull();

@@ -101,7 +101,7 @@ describe("a proxy", () => {
     });
     expect(proxied).toEqual(["CONNECT svc.example.test:443 HTTP/1.1"]);
   });
-  test("is not used for what NO_PROXY names", async () => {
+  test("is not used for hosts in NO_PROXY", async () => {
     const { stderr } = await whoami("https://svc.example.test", {
       HTTPS_PROXY: proxyUrl(),
       NO_PROXY: "example.test",

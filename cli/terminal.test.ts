@@ -86,7 +86,7 @@ test("a terminal of no width: a plain line, and no flood", async () => {
   expect(terminal.output().length).toBeLessThan(1000);
 });
 
-test("a browser that fails is told of beside the spinner", async () => {
+test("reports a browser that fails without breaking the spinner", async () => {
   const terminal = svcOnTerminal(["login", "alice"], { ...env, BROWSER: "/nonexistent/browser" });
   await terminal.shows(/The browser did not open \(there is no \/nonexistent\/browser\)/);
   await terminal.shows(SPINNER);
@@ -96,7 +96,7 @@ test("a browser that fails is told of beside the spinner", async () => {
   expect(cursorAtTheEnd(terminal.output())).toBe(SHOW_CURSOR);
 });
 
-test.each(["help", "--version"])("%s that cannot be written is no success: the disk may be full", (word) => {
+test.each(["help", "--version"])("%s exits with 1 if the output cannot be written", (word) => {
   const { exitCode, stderr } = Bun.spawnSync(
     ["sh", "-c", 'exec "$0" cli/main.ts "$1" > /dev/full', process.execPath, word],
     { cwd: join(import.meta.dir, "..") },

@@ -17,7 +17,7 @@ const credentials: Credentials = {
   },
 };
 
-test("what is written can be read", () => {
+test("a written file can be read", () => {
   expect(parseCredentials(formatCredentials(credentials))).toEqual(credentials);
 });
 
@@ -52,7 +52,7 @@ test("a sign-in replaces the entry of its server and no other", () => {
   });
 });
 
-test("a sign-out keeps who it was, and no token", () => {
+test("signing out keeps the user and deletes the token", () => {
   expect(withoutToken(credentials, "http://a.example").servers["http://a.example"]).toEqual({
     user: "alice@example.com",
   });

@@ -55,7 +55,7 @@ test("the file is replaced and never written in place", () => {
   fs.closeSync(before);
 });
 
-test("what a writer left that died is removed", () => {
+test("removes temporary files of a writer that was killed", () => {
   store();
   fs.writeFileSync(join(directory, ".credentials.json.dead.tmp"), "token");
   store();

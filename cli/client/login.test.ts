@@ -84,7 +84,7 @@ test("an old server: no code, no verifier", async () => {
   expect(stored()).toMatchObject({ token: server.token });
 });
 
-describe("who signs in", () => {
+describe("the user", () => {
   const name = async (user?: string) => {
     await login({ user, server: server.url, force: true }, io);
     return decodeURIComponent(new URL(generated().at(-1)!.path, server.url).pathname.split("/").at(-1)!);
@@ -149,7 +149,7 @@ describe("the browser", () => {
     expect(io.out.stderr).toContain(`WXYZ-2345\n\n${line}Waiting`);
   });
 
-  test("that does not open is told of, and waited for all the same", async () => {
+  test("that fails to open is reported, and the sign-in continues", async () => {
     const { promise: noted, resolve } = Promise.withResolvers<void>();
     io.openBrowser = () => ({ failed: Promise.resolve("exit code 3") });
     io.stderr = {

@@ -25,7 +25,7 @@ const signIn = (options: Parameters<typeof login>[0] = {}) =>
   login({ user: "alice", server: server.url, ...options }, io);
 const stored = () => readCredentials(io.env).servers[server.url];
 
-describe("what a hostile server sends is neither opened nor stored", () => {
+describe("answers of a hostile server are neither opened nor stored", () => {
   const refused = async (message: string | RegExp) => {
     await expect(signIn()).rejects.toThrow(message);
     expect(io.opened).toEqual([]);

@@ -27,7 +27,7 @@ function store(base: string, change: Partial<Entry> = {}) {
 }
 const entries = () => readCredentials(io.env).servers;
 
-test("revokes the token and forgets it, but not who it was", async () => {
+test("revokes and deletes the token, but keeps the user", async () => {
   store(server.url);
   expect(await logout({}, io)).toEqual([{ server: server.url, user: "alice@example.com", revoked: true }]);
   expect(server.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(["DELETE /tokens/current"]);
@@ -47,7 +47,7 @@ test("a token that is not good any more is forgotten without a fuss", async () =
   expect(entries()[server.url]).not.toHaveProperty("token");
 });
 
-test("a server that cannot be told: forgotten here, and said so", async () => {
+test("deletes the token and reports it if the server cannot be reached", async () => {
   server.revoke = () => Response.json({ code: "internal", detail: "Oops" }, { status: 500 });
   store(server.url);
   await expect(logout({}, io)).rejects.toEqual(
@@ -56,7 +56,7 @@ test("a server that cannot be told: forgotten here, and said so", async () => {
   expect(entries()[server.url]).not.toHaveProperty("token");
 });
 
-test("only the chosen server; with --all every one, and who signed in there", async () => {
+test("signs out of the chosen server; with --all of every server, and forgets the users", async () => {
   const other = new FakeServer();
   store(other.url, { token: other.token });
   store(server.url);
@@ -68,7 +68,7 @@ test("only the chosen server; with --all every one, and who signed in there", as
   other.stop();
 });
 
-test("with --all, one server that cannot be told does not save the others", async () => {
+test("with --all, one unreachable server does not stop the others", async () => {
   const dead = new FakeServer();
   dead.stop();
   store(dead.url);

@@ -106,7 +106,7 @@ describe("ends, each with its own sentence", () => {
   });
 });
 
-test("a fault on the way is tried again, ever more slowly, and told once", async () => {
+test("a network error is retried with backoff, and reported once", async () => {
   const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
   const { io, notes, result } = poll(
     script(reset, reset, new Response("<html>", { status: 503 }), pending, success),

@@ -31,7 +31,7 @@ test("on a terminal it is a spinner, whose line and hidden cursor do not outlive
   expect(terminal.shown).toEqual(["<start of line>", "<clear line>", "<show cursor>"]);
 });
 
-test("in a terminal that has become narrower it leaves no row behind", async () => {
+test("clears all rows after the terminal became narrower", async () => {
   const terminal = fakeTerminal();
   const io = testIo({ stderr: terminal, env: { TERM: "xterm" } });
   const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));

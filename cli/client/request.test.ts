@@ -37,7 +37,7 @@ test("redirects are not followed, and loopback never goes through a proxy", asyn
   expect(inits[0]!.headers).toMatchObject({ authorization: "Bearer x", accept: "application/json" });
 });
 
-describe("refused for good", () => {
+describe("permanent failures", () => {
   const html = (status: number) => new Response(" <!doctype html><p>Sign in</p>", { status });
   test.each([
     ["a page", html(200), "https://svc.example answered with an HTML page (HTTP 200); is it an svc server?"],
@@ -142,7 +142,7 @@ describe("may work the next time", () => {
   });
 });
 
-test("Ctrl-C is no fault of the network", async () => {
+test("Ctrl-C is not reported as a network error", async () => {
   const controller = new AbortController();
   const io = testIo({
     fetch: async (_url, { signal }) => {

@@ -6,7 +6,7 @@ import { chooseServer, isLoopback, parseServer, plainHttpWarning } from "./serve
 const none = () => undefined;
 const parse = (text: string) => parseServer(text, (fault) => new Error(fault));
 
-test("--server goes before SVC_SERVER, before the last one, before this machine", () => {
+test("--server takes precedence over SVC_SERVER, the last server and this machine", () => {
   const last = () => "http://last.example";
   expect(chooseServer("http://a.example", "http://b.example", last).base).toBe("http://a.example");
   expect(chooseServer(undefined, "http://b.example", last).base).toBe("http://b.example");

@@ -7,7 +7,7 @@ import { complete } from "./complete.ts";
 /** The words that may follow; the last of `line` is what is being typed. */
 const after = async (...line: string[]) => (await complete(line, root)).candidates.map(({ word }) => word);
 
-describe("what may follow", () => {
+describe("candidates", () => {
   test("commands, those of a group, and their beginnings", async () => {
     expect(await after("")).toEqual(Object.keys(root.commands));
     expect(await after("data")).toEqual(["database"]);
@@ -30,7 +30,7 @@ describe("what may follow", () => {
     expect(await after(...start, "--superv")).toEqual([]);
   });
 
-  test("values of options, apart or behind an equals sign", async () => {
+  test("values of options, as the next word or after an equals sign", async () => {
     expect(await after("scheduler", "start", "--log-level", "")).toEqual([
       ...["trace", "debug", "info", "warn", "error", "fatal"],
     ]);
@@ -62,7 +62,7 @@ describe("what may follow", () => {
     expect((await complete([...start, ""], root)).places).toBeUndefined();
   });
 
-  test("nothing behind what does not exist, whatever it looks like", async () => {
+  test("nothing after an unknown command", async () => {
     expect(await after("frobnicate", "")).toEqual([]);
     expect(await after("database", "__proto__", "")).toEqual([]);
     expect(await after("constructor", "")).toEqual([]);
@@ -73,7 +73,7 @@ describe("what may follow", () => {
   });
 });
 
-test("the answer to a shell: places, then a candidate a line with what it is for", async () => {
+test("the answer to a shell: the kind of path, then one candidate with its description per line", async () => {
   expect(await svc(["__complete", "database", "upg"])).toEqual({
     ...{ code: 0, stderr: "" },
     stdout: "words\nupgrade\tUpgrade the schema to a newer revision\n",

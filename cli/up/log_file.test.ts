@@ -30,7 +30,7 @@ test("begins anew when it is full and at each start, and keeps the one before", 
   expect(faults).toEqual([]);
 });
 
-test("what cannot be written is lost, reported once, and written again when it can be", () => {
+test("a write error is reported once, and writing resumes when it can", () => {
   const path = join(directory, "other", "server.log");
   writeFileSync(join(directory, "other"), "");
   const faults: string[] = [];

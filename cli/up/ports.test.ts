@@ -7,7 +7,7 @@ test("an address may stand in brackets, as in a URL", async () => {
   await assertFree("[127.0.0.1]", port, "the server", "--port");
 });
 
-test("a host that is not this machine's is told, and no other port is asked for", async () => {
+test("an address of another machine is reported without suggesting another port", async () => {
   const fault = "192.0.2.1 is not an address of this machine";
   await expect(assertFree("192.0.2.1", 8000, "the server", "--port")).rejects.toMatchObject({
     detail: fault,
@@ -18,19 +18,16 @@ test("a host that is not this machine's is told, and no other port is asked for"
   });
 });
 
-test.each(["EMFILE", "EACCES", "EADDRINUSE"])(
-  "%s, when any port would do, is no fault of the address",
-  async (code) => {
-    const listen = spyOn(Server.prototype, "listen").mockImplementation(function (this: Server) {
-      this.emit("error", Object.assign(new Error(code), { code }));
-      return this;
+test.each(["EMFILE", "EACCES", "EADDRINUSE"])("%s does not blame the address with port 0", async (code) => {
+  const listen = spyOn(Server.prototype, "listen").mockImplementation(function (this: Server) {
+    this.emit("error", Object.assign(new Error(code), { code }));
+    return this;
+  });
+  try {
+    await expect(chooseFreePort("127.0.0.1")).rejects.toMatchObject({
+      ...{ code: "configuration", detail: `127.0.0.1 cannot be used (${code})` },
     });
-    try {
-      await expect(chooseFreePort("127.0.0.1")).rejects.toMatchObject({
-        ...{ code: "configuration", detail: `127.0.0.1 cannot be used (${code})` },
-      });
-    } finally {
-      listen.mockRestore();
-    }
-  },
-);
+  } finally {
+    listen.mockRestore();
+  }
+});

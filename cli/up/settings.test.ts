@@ -3,7 +3,7 @@ import { decide } from "./settings.ts";
 
 const options = { host: "127.0.0.1", port: 1, idpPort: 1, databasePort: 0, verbose: false, example: false };
 
-test("an address behind a pooler says nothing where no pooler is named", async () => {
+test("SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL", async () => {
   const direct = { SVC_DATABASE_DIRECT_URL: "postgres://svc:hunter2@127.0.0.1/svc" };
   const refusal = "SVC_DATABASE_DIRECT_URL: says nothing without SVC_DATABASE_URL";
   await expect(decide(options, direct)).rejects.toThrow(refusal);

@@ -3,7 +3,7 @@ import { openSql } from "../../../drizzle/connection/sql.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ok, on } from "../../testing/database.ts";
 
-test("what libpq alone knows of an address does no harm", async () => {
+test("accepts parameters that only libpq uses", async () => {
   await using database = await createTestDatabase();
   const parameters =
     "sslmode=prefer&channel_binding=prefer&gssencmode=disable&target_session_attrs=any&keepalives=1&keepalives_idle=30&connect_timeout=5&application_name=release&options=-c%20work_mem%3D8MB";
@@ -17,7 +17,7 @@ test("what libpq alone knows of an address does no harm", async () => {
   await sql.end();
 });
 
-test("what cannot be had is one line that names the parameter and nothing else of the address", async () => {
+test("an unsupported parameter is one line that names only the parameter", async () => {
   await using database = await createTestDatabase();
   const refusals: [string, string][] = [
     [

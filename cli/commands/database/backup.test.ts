@@ -85,7 +85,7 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
     expect(await contentOf(database.url)).toEqual(before);
   });
 
-  test("on a terminal: progress that goes again, and the database's name has to be typed", async () => {
+  test("on a terminal: shows and clears the progress, and asks for the name of the database", async () => {
     await using directory = await temporaryDirectory();
     await using database = await debianDatabase(60_000);
     const settings = env(database.url);
@@ -128,7 +128,7 @@ describe("which format", () => {
     );
   });
 
-  test("a server that is newer than the tools: what to install, and the old file stays", async () => {
+  test("a server newer than the tools: says what to install, and keeps the old file", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createTestDatabase();
     await Bun.write(join(directory.path, file), "old");

@@ -3,7 +3,7 @@ import { openSql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { failed, head, ok, on, runAsPsql } from "../../testing/database.ts";
 
-test("what a downgrade would lose is named, and lost only when that is allowed", async () => {
+test("a downgrade lists the data that it would drop, and drops it only if allowed", async () => {
   await using database = await createTestDatabase();
   const run = on(database.url);
   expect((await run("populate")).code).toBe(0);
@@ -17,7 +17,7 @@ test("what a downgrade would lose is named, and lost only when that is allowed",
   expect((await run("current")).stdout).toBe("base\n");
 });
 
-test("--sql prints what would be run, and psql's protocol can run it", async () => {
+test("--sql prints SQL that psql can run", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   const { stdout: script, code } = await run("upgrade", "--sql");
@@ -122,7 +122,7 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   expect((await run("repair", "--accept", "--applied", head)).code).toBe(2);
 });
 
-test("sync-triggers tells what it did", async () => {
+test("sync-triggers prints its changes", async () => {
   await using database = await createTestDatabase();
   const sql = openSql(database.url, { max: 1 });
   await sql`drop trigger svc_team_search on team`;

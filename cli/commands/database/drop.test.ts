@@ -41,7 +41,7 @@ describe("drop", () => {
     await sql.end();
   });
 
-  test("leaves what belongs to an extension", async () => {
+  test("keeps objects of an extension", async () => {
     await using database = await createTestDatabase();
     const sql = openSql(database.url, { max: 1 });
     await sql`create extension if not exists pg_trgm`;

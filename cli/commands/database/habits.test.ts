@@ -106,7 +106,7 @@ test("options that are called otherwise here", async () => {
   }
 }, 60_000);
 
-test("a revision that is half-way is shown, and how to go on", async () => {
+test("shows an interrupted revision, and how to continue", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   await run("upgrade");
@@ -124,7 +124,7 @@ test("a revision that is half-way is shown, and how to go on", async () => {
   });
 }, 60_000);
 
-test("repair has something to say of a database that is behind", async () => {
+test("repair lists pending revisions", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect((await run("upgrade", first)).code).toBe(0);

@@ -61,7 +61,7 @@ test("--sql between two revisions leaves a database that can be written, with th
   await sql.end();
 });
 
-test("heads and history tell what the release has, and what the database knows", async () => {
+test("heads and history list the revisions of the release and of the database", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect(await run("heads")).toEqual(ok(`${head} (head)\n`));

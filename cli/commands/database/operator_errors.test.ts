@@ -3,7 +3,7 @@ import { openSql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { on } from "../../testing/database.ts";
 
-describe("what an operator can cause is one line, without the password", () => {
+describe("errors that an operator can cause are one line, without the password", () => {
   const commands = [
     ["upgrade"],
     ["downgrade"],

@@ -60,7 +60,7 @@ describe("svc database restore --example", () => {
     expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));
   });
 
-  test("what cannot be replaced stays as it was", async () => {
+  test("a failed restore changes nothing", async () => {
     await using database = await createTestDatabase();
     await using at = await inDirectory(database.url);
     await using(database.url, (sql) =>

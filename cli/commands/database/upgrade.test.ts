@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { createEmptyTestDatabase } from "../../../tests/support/database/database.ts";
 import { svc } from "../../testing/process.ts";
 
-test("applies what is missing, once", async () => {
+test("applies pending revisions once", async () => {
   await using database = await createEmptyTestDatabase();
   const env = { SVC_DATABASE_URL: database.url };
   const first = await svc(["database", "upgrade"], env);

@@ -32,7 +32,7 @@ afterAll(() => outbox[Symbol.asyncDispose]());
 const deliveries = (...args: string[]) =>
   svc(["scheduler", "deliveries", ...args], { SVC_DATABASE_URL: outbox.url });
 
-test("lists what waits and what is dead, without its words", async () => {
+test("lists pending and dead deliveries, without their text", async () => {
   expect(await deliveries()).toEqual({
     code: 0,
     stderr: "1 queued, 1 dead, 1 done\n",
@@ -60,7 +60,7 @@ test("of one state, and as JSON", async () => {
   });
 });
 
-test("refuses what does not go together, a key that there is not, and one that is not dead", async () => {
+test("refuses conflicting options, an unknown key, and a delivery that is not dead", async () => {
   expect(await deliveries("--resend", "x", "--all-dead")).toMatchObject({ code: 2 });
   expect(await deliveries("--all-dead", "--json")).toMatchObject({ code: 2 });
   expect(await deliveries("--state", "Lost")).toMatchObject({ code: 2 });
@@ -78,7 +78,7 @@ test("refuses what does not go together, a key that there is not, and one that i
     });
 });
 
-test("sends again what is dead, with a line in the audit log", async () => {
+test("resends dead deliveries, with an entry in the audit log", async () => {
   expect((await deliveries("--resend", "t/w/b/channel")).stdout).toBe("Queued t/w/b/channel\n");
   const [, again] = await outbox.all();
   expect(again).toMatchObject({ state: "Queued", attempts: 0, finishedAt: null });

@@ -55,7 +55,7 @@ application-sync                 1:00:00
   });
 });
 
-describe("a task that nobody knows is refused with the list of those that there are", () => {
+describe("an unknown task is refused with the list of tasks", () => {
   test.each([["start"], ["explain"], ["pause"], ["resume"]])("%s", async (command) => {
     const { code, stdout, stderr } = await scheduler(command, "tidy-up");
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -246,7 +246,7 @@ test("pause, explain, resume", async () => {
 });
 
 describe("rewind", () => {
-  test("has nothing to do while nothing lies ahead", async () => {
+  test("has nothing to do without future runs", async () => {
     await sql`delete from run`;
     await sql`update scheduled_task set since = now()`;
     await sql`delete from worker`;
@@ -255,7 +255,7 @@ describe("rewind", () => {
     expect(stdout).toStartWith("Nothing to do: no run is ahead of the database's time, 20");
   });
 
-  test("says what it would do, and does it with --yes", async () => {
+  test("says what it would delete, and deletes it with --yes", async () => {
     await sql`
       insert into run (task, slot, state, trigger, owner, started_at, finished_at)
       values ('term-sync', '2999-01-01', 'Done', 'schedule', 'a', now(), now())`;

@@ -49,7 +49,7 @@ test("the worker serves its own metrics, those of a run and of the outbox among 
   expect((await worker.finished).code).toBe(0);
 }, 60_000);
 
-test("a run is a span, its statements are children, and what is left is sent at the end", async () => {
+test("a run is a span with its statements as children, and the rest is sent at exit", async () => {
   using collector = startCollector();
   const env = {
     SVC_DATABASE_URL: database.url,

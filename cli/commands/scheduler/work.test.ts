@@ -38,7 +38,7 @@ beforeAll(async () => {
 afterAll(() => outbox[Symbol.asyncDispose]());
 const work = (...args: string[]) => svc(["scheduler", "work", ...args], { SVC_DATABASE_URL: outbox.url });
 
-test("lists messages and steps that are not done, the dead first, without their words", async () => {
+test("lists pending messages and steps, dead ones first, without their text", async () => {
   const { code, stdout, stderr } = await work();
   expect({ code, stderr }).toEqual({ code: 0, stderr: "2 pending, 2 dead\n" });
   expect(stdout).toBe(`\

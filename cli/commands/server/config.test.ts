@@ -38,7 +38,7 @@ test("Key and Value of every variable, those of plugins too", async () => {
   expect(rowOf(stdout, "SVC_SSO")).toEqual(["oidc"]);
 });
 
-test("--verbose says where each value comes from; the environment goes before .env", async () => {
+test("--verbose shows the source of each value; the environment overrides .env", async () => {
   const env = { SVC_ADMIN_GROUP: "mine", SVC_OIDC_CLIENT_SECRET_FILE: secretFile, SVC_SSO: " " };
   const { stdout } = await config(env, "--verbose");
   expect(stdout).toMatch(/^Key +Value +Source\n/);
@@ -93,7 +93,7 @@ test("a value leaves the terminal and the table alone", async () => {
   expect(rowOf(stdout, "SVC_ADMIN_GROUP")).toEqual(["ops", "environment"]);
 });
 
-test("--json: a list of what the table shows", async () => {
+test("--json prints the rows of the table as a list", async () => {
   const { stdout } = await config({}, "--json");
   expect(JSON.parse(stdout)).toContainEqual({ key: "SVC_DOMAIN", value: "file.example", source: ".env" });
 });
@@ -125,7 +125,7 @@ test("a reader that takes its time gets all of it", () => {
   });
 });
 
-test("a variable that nobody reads is named with the nearest one", async () => {
+test("an unknown variable is reported with the closest known one", async () => {
   const env = {
     SVC_PUBLIK_URL: "x",
     SVC_PLUGIN_WEBHOOK_UR: "x",

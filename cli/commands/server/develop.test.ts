@@ -113,7 +113,7 @@ test("edit after edit: each is served, the port never closes, and nothing piles 
   expect(server.words()).toMatch(/INFO: request \{.*"route":"\/edit"/);
 }, 400_000);
 
-test("what does not compile is shown on the port and in the log, until it does; every folder is watched", async () => {
+test("a compile error is shown on the port and in the log until it is fixed; every folder is watched", async () => {
   writeFileSync(main, source("good"));
   await using server = await develop();
   await server.answers("good");
@@ -151,7 +151,7 @@ test("a new process that hangs is given up, and the next change starts another",
   await server.answers("mended", 60);
 }, 150_000);
 
-test("who wants /metrics is told that it is served elsewhere", async () => {
+test("names the commands that serve /metrics", async () => {
   writeFileSync(main, source("good"));
   await using server = await develop([], { METRIC_PROVIDERS: "otlp,prometheus" });
   await server.answers("good");

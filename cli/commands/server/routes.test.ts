@@ -35,7 +35,7 @@ test("each row is a route of the application that serves, and tells the truth ab
   }
 });
 
-test("a configuration that is not valid is told", async () => {
+test("an invalid configuration is reported", async () => {
   const { code, stderr } = await svc(["server", "routes"], { SVC_SSO: "saml" });
   expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: SVC_SSO: "saml" is none of oidc, proxy\n' });
 });

@@ -37,11 +37,11 @@ test("app answers at the public address, also at one of https", async () => {
   expect(stdout).toBe("200\n");
 });
 
-test("--eval that has no value prints nothing; what it prints itself is not lost", async () => {
+test("--eval without a value prints only the output of the code", async () => {
   expect(await evaluate("console.log('said'); undefined")).toEqual({ code: 0, stdout: "said\n", stderr: "" });
 });
 
-test("what a script throws is shown whole, and the exit code is 1", async () => {
+test("an exception of a script is shown in full, and the exit code is 1", async () => {
   const { code, stdout, stderr } = await evaluate("throw new Error('of mine')");
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr).toContain("error: of mine");
@@ -60,7 +60,7 @@ test("a pipe is run as one script", async () => {
   expect(await child.exited).toBe(0);
 });
 
-test("a database that is not on this machine is asked about", async () => {
+test("a database on another machine requires a confirmation", async () => {
   const far = { SVC_DATABASE_URL: "postgres://svc:hunter2@db.example/production" };
   const { code, stdout, stderr } = await evaluate("1", far);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -75,7 +75,7 @@ test("a database that is not on this machine is asked about", async () => {
   expect(terminal.output()).toContain("The name does not match");
 });
 
-test("without a database it says what is missing", async () => {
+test("without a database, it names the missing variable", async () => {
   const { code, stderr } = await evaluate("1", { SVC_DATABASE_URL: "" });
   expect(code).toBe(1);
   expect(stderr).toContain("SVC_DATABASE_URL is not set");
@@ -120,7 +120,7 @@ test("on a terminal: a banner, await, lines that go on, errors that do not end i
   expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
 });
 
-test("a script that is no program: its faults are named, each with its line", async () => {
+test("syntax errors of a script are listed with their lines", async () => {
   const script = "let x = 1;\nlet x = 2;\nfoo(];\n";
   const faults = (name: string) =>
     `svc: ${name}:2:5: "x" has already been declared\nsvc: ${name}:3:5: Unexpected ]\n`;

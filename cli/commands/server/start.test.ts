@@ -140,7 +140,7 @@ test("--ssl-*: HTTPS, and only for clients that the authorities vouch for", asyn
   expect((await ask(own)).status).toBe(200);
 });
 
-test("--env-file goes before .env, and the environment before both", async () => {
+test("--env-file overrides .env, and the environment overrides both", async () => {
   writeFileSync(join(folder.path, "more.env"), "A=file\nB=file\n");
   await using server = await start(["--env-file", "more.env"], { env: { B: "environment" } });
   const variable = async (name: string) => await (await server.fetch(`/variable?name=${name}`)).text();
@@ -176,7 +176,7 @@ test("--timeout-keep-alive: a connection on which nothing happens is closed", as
   await closed.promise;
 });
 
-test("--timeout-graceful-shutdown: what is under way is finished, or cut when it takes too long", async () => {
+test("--timeout-graceful-shutdown: current requests finish, or are cut off after it", async () => {
   await using patient = await start();
   const finished = patient.fetch("/slow?ms=700");
   await patient.says("slow for 700");
@@ -190,12 +190,12 @@ test("--timeout-graceful-shutdown: what is under way is finished, or cut when it
   expect(await cut).toBeInstanceOf(Error);
 });
 
-test("--backlog is what the system is told", async () => {
+test("--backlog is passed to the system", async () => {
   await using server = await start(["--backlog", "77"]);
   expect(await backlogOf(server.port)).toBe(77);
 });
 
-test("a variable that nobody reads is told at the start of our own application", async () => {
+test("warns about an unknown variable when our own application starts", async () => {
   const env = { SVC_PUBLIK_URL: "x" };
   const { stderr } = await svc(["server", "start", "server/main:app"], env, folder.path);
   expect(stderr).toStartWith(
@@ -212,7 +212,7 @@ test("and so is one that stands in an --env-file", async () => {
   );
 });
 
-test("what is wrong with a certificate is said once, whoever serves; one that has expired is told", async () => {
+test("a certificate error is reported once with any number of workers; an expired one is a warning", async () => {
   const openssl = (...args: string[]) =>
     expect(Bun.spawnSync(["openssl", ...args], { cwd: folder.path }).exitCode).toBe(0);
   const make = (name: string, days: number) => {

@@ -49,7 +49,7 @@ describe("APP", () => {
   });
 });
 
-describe("a command line that cannot be", () => {
+describe("invalid command lines", () => {
   test.each([
     ["--uds a --port 1", "--uds and --port exclude each other"],
     ["--uds a --fd 3", "--uds and --fd exclude each other"],
@@ -115,7 +115,7 @@ describe("a command line that cannot be", () => {
     expect(stderr).toContain('"mine" is not <module>:<attribute>');
   });
 
-  test("a port that is taken, or a file that is not there, is named", async () => {
+  test("a port in use, and a missing file, are named", async () => {
     await using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
     for (const [args, line] of [
       [
@@ -139,7 +139,7 @@ describe("a command line that cannot be", () => {
     }
   });
 
-  test("a port that is taken is named with workers, too, which could share it", async () => {
+  test("a port in use is also reported with workers, which could share it", async () => {
     await using other = Bun.serve({
       ...{ port: 0, hostname: "127.0.0.1", reusePort: true },
       fetch: () => new Response(),

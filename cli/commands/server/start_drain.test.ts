@@ -20,7 +20,7 @@ async function ask({ port }: Started, path: string) {
 }
 
 test.each([[[]], [["--workers", "2"]]])(
-  "SIGTERM with %p: it goes on, its health check says that it leaves, and each answer ends its connection",
+  "SIGTERM with %p: keeps serving, the health check answers 503, and each response closes its connection",
   async (args) => {
     await using server = await start(...args);
     expect((await ask(server, "/healthcheck"))?.status).toBe(200);
@@ -37,7 +37,7 @@ test.each([[[]], [["--workers", "2"]]])(
   },
 );
 
-test("clients that keep their connections, and new ones, are answered until nobody listens; none is cut off", async () => {
+test("answers kept and new connections until it stops listening, and cuts none off", async () => {
   await using server = await startServing(own.path, ["--timeout-drain", "1"]);
   let answered = 0;
   const failures: string[] = [];

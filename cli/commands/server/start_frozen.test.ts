@@ -8,7 +8,7 @@ afterAll(() => folder[Symbol.dispose]());
 
 const workersOf = ({ pid }: Started) => descendants(pid).map((worker) => worker.pid);
 
-test("a server whose event loop is frozen ends itself, and --workers replaces it; with --reload it goes on", async () => {
+test("a blocked event loop ends the server, and --workers replaces it; with --reload it continues", async () => {
   await using alone = await startServing(folder.path, []);
   await using several = await startServing(folder.path, ["--workers", "2"]);
   await using reloading = await startServing(folder.path, ["--reload"]);

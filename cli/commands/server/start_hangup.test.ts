@@ -56,7 +56,7 @@ async function subjectAt(port: number): Promise<string> {
 const ca = () => names.map((name) => readFileSync(inFolder(`${name}.pem`), "utf8"));
 
 describe.each(["mine:plain", "mine:elysia"])("%s", (app) => {
-  test("the certificate is read again; what is under way is answered, and nobody is refused", async () => {
+  test("reloads the certificate without dropping or refusing requests", async () => {
     use("one");
     await using server = await startServing(folder.path, tls(), { app });
     const ask = async (path = "/", keepalive = false) =>
@@ -116,7 +116,7 @@ test("--fd: the certificate is read again", async () => {
   expect(await server.exited).toBe(0);
 });
 
-test("without TLS it goes on, and says what to do instead", async () => {
+test("without TLS, it continues and suggests a restart", async () => {
   await using server = await startServing(folder.path, []);
   process.kill(server.pid, "SIGHUP");
   await server.says("SIGHUP has changed nothing");

@@ -129,11 +129,11 @@ describe("a request of which two servers could think differently is refused, and
     expect((await plain.fetch("/")).status).toBe(200);
   });
 
-  test("a method that nobody knows is hung up on", async () => {
+  test("an unknown method closes the connection", async () => {
     expect(await exchange(plain.port, `BREW / HTTP/1.1\r\nHost: a\r\n\r\n${smuggled}`)).toBe("");
   });
 
-  test("what is in order is read, one answer a request", async () => {
+  test("valid requests get one response each", async () => {
     // Guards the test itself: a server that refuses everything would pass the lines above.
     const answer = await exchange(plain.port, `${post("Content-Length: 2\r\n", "ab")}${get()}${smuggled}`);
     expect(statusesOf(answer)).toEqual([200, 200, 200]);

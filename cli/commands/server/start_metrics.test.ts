@@ -48,7 +48,7 @@ test("/metrics has its own port, and is nowhere on the public one", async () => 
   await expect(metricsAt(server.metricsPort)).rejects.toThrow();
 });
 
-test("what a server tells: requests, challenges, connections, the process", async () => {
+test("the server's metrics: requests, challenges, connections, the process", async () => {
   await using server = await start();
   await server.fetch("/healthcheck");
   await server.fetch("/whoami");
@@ -101,7 +101,7 @@ test("a held poll is in flight", async () => {
   expect((await poll).status).toBe(200);
 });
 
-test("what is refused for the application counts, and what it serves under a path has its own routes", async () => {
+test("rejected requests are counted, and a mounted path has its own routes", async () => {
   await using server = await start("--root-path", "/svc", "--limit-concurrency", "1");
   expect((await server.fetch("/svc/healthcheck")).status).toBe(200);
   await until("one is refused", async () => {
@@ -147,7 +147,7 @@ test("whatever is asked for, there are no more series than routes", async () => 
   expect(JSON.stringify(samples).includes("stray")).toBe(false);
 });
 
-test("with workers one port has the numbers of all, and tells who is down", async () => {
+test("with workers, one port has the metrics of all, and shows which is down", async () => {
   await using server = await start("--workers", "2");
   const asked = 40;
   for (let n = 0; n < asked; n += 1) {
@@ -197,18 +197,15 @@ test.each([[[]], [["--workers", "2"]]])("a port that is taken with %p: one clear
   });
 });
 
-test.each([[[]], [["--workers", "2"]]])(
-  "a provider that nobody knows with %p: one clear line",
-  async (args) => {
-    const given = ["server", "start", "server/main:app", "--port", "0", ...args];
-    const wrong = { ...own.env, SVC_PUBLIC_URL: "http://a", METRIC_PROVIDERS: "prometheus,oltp" };
-    const { code, stderr } = await svc(given, wrong, own.path);
-    expect([code, stderr.split("\n")[0]]).toEqual([
-      1,
-      `svc: METRIC_PROVIDERS: "prometheus,oltp" names something that is none of prometheus, otlp: did you mean otlp?`,
-    ]);
-  },
-);
+test.each([[[]], [["--workers", "2"]]])("an unknown provider with %p: one clear line", async (args) => {
+  const given = ["server", "start", "server/main:app", "--port", "0", ...args];
+  const wrong = { ...own.env, SVC_PUBLIC_URL: "http://a", METRIC_PROVIDERS: "prometheus,oltp" };
+  const { code, stderr } = await svc(given, wrong, own.path);
+  expect([code, stderr.split("\n")[0]]).toEqual([
+    1,
+    `svc: METRIC_PROVIDERS: "prometheus,oltp" names something that is none of prometheus, otlp: did you mean otlp?`,
+  ]);
+});
 
 test("where nothing is configured no port is open, and nothing is loaded", async () => {
   const preload = join(own.path, "loaded.ts");

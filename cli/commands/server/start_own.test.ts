@@ -29,7 +29,7 @@ test.each([[], ["--workers", "2"], ["--root-path", "/svc", "--header", "x-a: 1"]
 );
 
 test.each([[], ["--workers", "2"]])(
-  "--ssl-* with %p: each path is found, and HSTS is told",
+  "--ssl-* with %p: each path is found, and HSTS is sent",
   async (...args) => {
     const [key, cert] = ["key.pem", "cert.pem"].map((name) => join(own.path, name)) as [string, string];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];

@@ -18,7 +18,7 @@ test.each([
   ["SIGTERM", ["--reload"]],
   ["SIGTERM", []],
 ] as const)(
-  "%s to the whole process group, with %p: what is under way is answered, and the exit code is 0",
+  "%s to the whole process group, with %p: current requests are answered, and the exit code is 0",
   async (signal, args) => {
     await using server = await start(...args);
     const asked = Array.from({ length: 12 }, () => server.fetch("/slow?ms=1500", { keepalive: false }));
@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test("a group's signal under load cuts no request off: at last, nobody is there to connect to", async () => {
+test("a signal to the group under load cuts no request off; then connections are refused", async () => {
   await using server = await start("--workers", "3");
   let [asked, answered] = [0, 0];
   const failures: { id: string; code: string; keepalive: boolean }[] = [];

@@ -73,7 +73,7 @@ describe("clients that take their time", () => {
     for (const { socket } of clients) socket.destroy();
   }, 150_000);
 
-  test("one who never reads the answer is cut", async () => {
+  test("a client that never reads the response is cut off", async () => {
     await using server = await startServing(folder.path, ["--timeout-keep-alive", "2"]);
     const before = socketsOf(server.pid);
     const { socket } = slowClient(server.port, large, "", false);
@@ -83,7 +83,7 @@ describe("clients that take their time", () => {
     socket.destroy();
   }, 90_000);
 
-  test("one who reads it slowly gets it whole", async () => {
+  test("a client that reads slowly gets the whole response", async () => {
     await using server = await startServing(folder.path, ["--timeout-keep-alive", "2"]);
     const { socket } = slowClient(server.port, large, "", false);
     let received = 0;

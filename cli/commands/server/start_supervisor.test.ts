@@ -54,7 +54,7 @@ test("SIGTERM while a new worker hangs: the old one stops meanwhile", async () =
   expect((await server.finished).code).toBe(0);
 });
 
-test("SIGTERM while a new worker hangs: it has no longer than what is under way", async () => {
+test("SIGTERM while a new worker hangs: it gets no more time than current requests", async () => {
   const elysia = JSON.stringify(join(import.meta.dir, "../../../node_modules/elysia"));
   write(
     "stays.ts",
@@ -76,7 +76,7 @@ test("SIGTERM while a new worker hangs: it has no longer than what is under way"
   expect((await server.finished).code).toBe(0);
 });
 
-test("a signal that ends a worker at the start, and reaches the supervisor behind that, is a stop", async () => {
+test("a signal that ends a starting worker and then reaches the supervisor stops the server", async () => {
   // Until its parent knows of it, a process that was killed is there.
   const script = `kill -KILL $1; while kill -0 $1 2>/dev/null; do sleep 0.01; done; kill -TERM $2`;
   // Forked once more by setsid: our own children are killed with us.
@@ -88,7 +88,7 @@ test("a signal that ends a worker at the start, and reaches the supervisor behin
   expect(await server.finished).toEqual({ code: 0, stdout: "", stderr: "" });
 });
 
-test("a worker that a signal ends at the start is told, with nothing above", async () => {
+test("a worker ended by a signal at the start is reported without an excerpt", async () => {
   await using server = await starting("killed", `process.kill(process.pid, "SIGKILL"); await ${forever};`);
   expect(await server.finished).toEqual({
     ...{ code: 1, stdout: "" },

@@ -22,7 +22,7 @@ const requestsIn = (stderr: string) =>
     .map((line) => JSON.parse(line))
     .filter(({ msg }) => msg === "request");
 
-test("otlp: a collector is sent the metrics, with the headers that are set, and what is left at the end", async () => {
+test("otlp: sends metrics to the collector with the configured headers, and the rest at exit", async () => {
   using collector = startCollector();
   await using server = await start(
     {
@@ -51,7 +51,7 @@ test("otlp: a collector is sent the metrics, with the headers that are set, and 
   expect(stderr).not.toContain("secret-of-the-collector");
 });
 
-test("what is left is sent by workers, too: their supervisor waits for it beyond the grace time", async () => {
+test("workers flush at exit, too, and the supervisor waits for it", async () => {
   using collector = startCollector();
   const variables = { METRIC_PROVIDERS: "otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
   await using server = await start(variables, "--workers", "1", "--timeout-graceful-shutdown", "0");
@@ -104,7 +104,7 @@ test("a request is a span by its route, whose trace its line in the log names, a
     expect(sent).not.toContain(secret);
 });
 
-test("a collector that hangs delays nothing, and is told of once", async () => {
+test("a collector that hangs delays nothing, and is reported once", async () => {
   const { promise: never } = Promise.withResolvers<Response>();
   using collector = startCollector(() => never);
   await using server = await start({
@@ -127,7 +127,7 @@ test("a collector that hangs delays nothing, and is told of once", async () => {
   expect(stderr.match(/the collector does not take metrics/g)).toHaveLength(1);
 }, 60_000);
 
-test("a collector that comes back is told of, too", async () => {
+test("a collector that recovers is reported, too", async () => {
   let down = true;
   using collector = startCollector(() => new Response("{}", { status: down ? 400 : 200 }));
   await using server = await start({
@@ -151,7 +151,7 @@ test.each(["hangs", "is not there"])("the end does not wait for a collector that
   expect((await server.end()).code).toBe(0);
 });
 
-test("what a collector is told with is not valid: all at once, without the secret", async () => {
+test("invalid settings of the collector are reported together, without secrets", async () => {
   const wrong = {
     ...{ SVC_PUBLIC_URL: "http://a", OTEL_EXPORTER_OTLP_HEADERS: "no-pair-and-a-secret" },
     ...{ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc", OTEL_TRACES_SAMPLER: "often" },

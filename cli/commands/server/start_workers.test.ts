@@ -217,7 +217,7 @@ test("a worker that dies again and again is started later each time", async () =
   }
 });
 
-test("--limit-max-requests: the successor answers before the old one goes", async () => {
+test("--limit-max-requests: the successor answers before the old worker exits", async () => {
   await using server = await start(["--workers", "2", "--limit-max-requests", "40"]);
   const old = workersOf(server);
   const clients = load(server, 4);
@@ -247,7 +247,7 @@ test("the options reach the workers", async () => {
   expect(await (await server.fetch("/variable?name=A")).text()).toBe("file");
 });
 
-test("--fd with workers: they share the descriptor, and SIGHUP refuses nobody", async () => {
+test("--fd with workers: they share the descriptor, and SIGHUP refuses no connection", async () => {
   await using server = await startOnDescriptor(folder.path, ["--fd", "3", "--workers", "2"]);
   const old = workersOf(server);
   const clients = load(server, 4);
