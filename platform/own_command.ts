@@ -4,6 +4,9 @@ import { join } from "node:path";
 /** Written into the single executable by scripts/build.ts: its revisions, since it has no folders to read. */
 declare const SVC_REVISIONS: unknown;
 
+/** Its own path, written by scripts/build_for_tests.ts into an executable that has the source tree as well. */
+declare const SVC_EXECUTABLE: string | undefined;
+
 /** Whether there are folders to read and to write, or only what the executable was built with. */
 export const hasSourceTree = typeof SVC_REVISIONS === "undefined";
 
@@ -17,6 +20,7 @@ export function isClone(root = join(import.meta.dir, "..")): boolean {
  * it ends when we end, whatever ends us.
  */
 export function ownCommand(): string[] {
+  if (typeof SVC_EXECUTABLE !== "undefined") return [SVC_EXECUTABLE];
   return hasSourceTree ? bunProgram("cli/main.ts") : [process.execPath];
 }
 

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { startEmbeddedPostgres } from "../drizzle/embedded.ts";
+import { buildForTests } from "./build_for_tests.ts";
 import { runChecks } from "./check.ts";
 import { ensureChromium } from "./chromium.ts";
 import { ensureDebianPostgres } from "./debian_postgres.ts";
@@ -120,6 +121,8 @@ function readText(path: string): string {
 async function runTests(files: string[], changed?: string): Promise<Counts> {
   const directory = await mkdtemp(join(tmpdir(), "svc-test-"));
   const report = join(directory, "report.xml");
+  const program = join(directory, "svc");
+  await buildForTests(program);
   const database = await startEmbeddedPostgres({
     directory: join(directory, "postgres"),
     durable: false,
@@ -132,7 +135,12 @@ async function runTests(files: string[], changed?: string): Promise<Counts> {
     const chosen = changed === undefined ? files : [changed, ...files];
     const child = Bun.spawn([process.execPath, "test", ...limits, ...ignored, ...reporter, ...chosen], {
       cwd: root,
-      env: { ...process.env, SVC_TEST_DATABASE_URL: database.url, SVC_TEST_RUN: runName },
+      env: {
+        ...process.env,
+        SVC_TEST_DATABASE_URL: database.url,
+        SVC_TEST_PROGRAM: program,
+        SVC_TEST_RUN: runName,
+      },
       stdio: ["ignore", "inherit", "inherit"],
     });
     const forward = (signal: NodeJS.Signals) => child.kill(signal);

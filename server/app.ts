@@ -9,14 +9,15 @@ import { eventRoutes } from "./event/routes.ts";
 import { flowRoutes } from "./flow/routes.ts";
 import { ReadinessCheck, watchDisk } from "./health/readiness.ts";
 import { healthRoutes } from "./health/routes.ts";
+import { bodies } from "./http/body.ts";
 import { answerErrors } from "./http/error.ts";
-import { addressCheck, noAddress } from "./http/host.ts";
-import { jsonBodies, largestTextBytes } from "./http/json.ts";
+import { addressCheck, headTooLarge, noAddress } from "./http/host.ts";
 import { logRequests } from "./http/log.ts";
 import { ObservedRequests, observeRoutes } from "./http/metrics.ts";
 import { optionalBodies } from "./http/no_body.ts";
 import { refuseUnknownQuery } from "./http/no_query.ts";
 import { SecurityHeaders } from "./http/security_headers.ts";
+import { acceptLargeHeads, isHeadTooLarge, maxRequestBodySize } from "./http/size.ts";
 import { incidentRoutes } from "./incident/routes.ts";
 import { messageRoutes } from "./message/routes.ts";
 import { openApiRoutes } from "./openapi/routes.ts";
@@ -72,6 +73,7 @@ export function createApp(deps: Deps) {
   const api = apiRoutes(deps, healthRoutes(readiness, presence), challenge.routes);
   const openApi = openApiRoutes(deps.config.publicUrl, api);
   const routes = [...api.routes, ...openApi.routes];
+  acceptLargeHeads();
   const app = new Elysia({
     // Bun's own router answers a literal colon in the path differently from Elysia's.
     systemRouter: false,
@@ -82,7 +84,7 @@ export function createApp(deps: Deps) {
     handler: { standardHostname: false },
     serve: {
       idleTimeout: idleTimeoutSeconds,
-      maxRequestBodySize: largestTextBytes,
+      maxRequestBodySize,
       // Bun's page for developers shows paths, and T stands in ours.
       development: false,
       error: () => new Response(null, { status: 500 }),
@@ -102,7 +104,7 @@ export function createApp(deps: Deps) {
     .use(staticRoutes(deps.config.staticDir, routes))
     .use(refuseUnknownQuery(routes))
     .use(optionalBodies(routes))
-    .use(jsonBodies)
+    .use(bodies)
     .use(openApi)
     .use(api);
   const hasAddress = addressCheck();
@@ -114,9 +116,9 @@ export function createApp(deps: Deps) {
       return () => security.add(answer, request);
     }
     // Elysia's types say no more of a handler than that it is a function.
-    const next = hasAddress(request)
-      ? (handler as unknown as Handler)
-      : () => security.add(noAddress.clone(), request);
+    const refusal = !hasAddress(request) ? noAddress : isHeadTooLarge(request) ? headTooLarge : undefined;
+    const next =
+      refusal === undefined ? (handler as unknown as Handler) : () => security.add(refusal.clone(), request);
     return requests ? (inner: Request) => requests.around(inner, () => next(inner)) : next;
   });
   return {

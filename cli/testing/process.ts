@@ -1,7 +1,20 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const MAIN = join(import.meta.dir, "..", "main.ts");
+/** `svc` from the source, as bin/svc.mjs starts it: Bun itself reads no `.env`. */
+export const sourceProgram: readonly string[] = [
+  process.execPath,
+  "--no-env-file",
+  join(import.meta.dir, "../main.ts"),
+];
+
+/**
+ * How tests start `svc`: as the executable that `npm test` has built from this source (scripts/build_for_tests.ts), and
+ * without one, as in `bun test one.test.ts`, from the source.
+ */
+export const testProgram: readonly string[] = process.env.SVC_TEST_PROGRAM
+  ? [process.env.SVC_TEST_PROGRAM]
+  : sourceProgram;
 
 export interface Finished {
   code: number | null;
@@ -18,9 +31,10 @@ export function spawnSvc(
   cwd = tmpdir(),
   detached = false,
 ) {
-  // As bin/svc.mjs starts it: Bun itself reads no `.env`.
-  const bun = [process.execPath, "--no-env-file"];
-  const child = Bun.spawn([...bun, ...(preload ? ["--preload", preload] : []), MAIN, ...args], {
+  // Only Bun preloads.
+  const [bun, ...source] = sourceProgram;
+  const program = preload ? [bun!, "--preload", preload, ...source] : testProgram;
+  const child = Bun.spawn([...program, ...args], {
     env: { PATH: process.env.PATH, TZ: "UTC", ...env },
     ...{ cwd, detached },
     stdin: "ignore",
@@ -61,7 +75,7 @@ export function svcOnTerminal(
   const screen = new Transcript();
   // Bun itself takes no width of 0, which some terminals report before they know their size.
   const resize = columns === undefined ? [] : ["sh", "-c", `stty cols ${columns}; exec "$@"`, "sh"];
-  const child = Bun.spawn([...resize, process.execPath, MAIN, ...args], {
+  const child = Bun.spawn([...resize, ...testProgram, ...args], {
     env: { PATH: process.env.PATH, TERM: "xterm-256color", TZ: "UTC", ...env },
     cwd,
     terminal: { cols: 80, rows: 24, data: (_terminal, data) => screen.add(data) },

@@ -17,7 +17,6 @@ export type DeliveryClaim = typeof delivery.$inferSelect & Claim;
 /** Deliveries as a kind of durable work. */
 export const deliveries: WorkKind<DeliveryClaim> = {
   table: delivery,
-  key: delivery.key,
   isRow: ({ key }) => eq(delivery.key, key),
   states: { waiting: "Queued", running: "Queued", failed: "Queued", done: "Done", dead: "Dead" },
 };

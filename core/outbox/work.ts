@@ -37,8 +37,6 @@ type WorkTable = PgTable & Record<"state" | keyof typeof workColumns, PgColumn>;
 /** One kind of durable work: its table, and the names that its states have there. */
 export interface WorkKind<C extends Claim> {
   table: WorkTable;
-  /** What tells the rows apart among which `claimWork` chooses. */
-  key: PgColumn;
   isRow(claim: C): SQL | undefined;
   states: {
     waiting: string;
@@ -84,20 +82,22 @@ export function isDue({ finishedAt, dueAt, leaseUntil }: WorkTable, at: Date): S
   return and(isNull(finishedAt), lte(dueAt, at), or(isNull(leaseUntil), lte(leaseUntil, at)));
 }
 
+/** Where PostgreSQL keeps a row at the moment: for one statement, a key that every table has. */
+const place = sql`ctid`;
+
 /** Claims what is due among these rows, in that order. What another process is just claiming stays with that one. */
 export async function claimWork<C extends Claim>(
   context: WorkContext,
-  { table, key, states }: WorkKind<C>,
+  { table, states }: WorkKind<C>,
   { among, order, limit }: { among: SQL | undefined; order: PgColumn[]; limit: number },
 ): Promise<C[]> {
   const { db, clock } = context;
   const at = clock.now();
   const leaseUntil = leaseFrom(context, at);
-  const due = and(among, isDue(table, at));
   const rows = db
-    .select({ key })
+    .select({ place })
     .from(table)
-    .where(due)
+    .where(and(among, isDue(table, at)))
     .orderBy(...order)
     .limit(limit)
     .for("update", { skipLocked: true });
@@ -105,8 +105,9 @@ export async function claimWork<C extends Claim>(
   const claimed = await db
     .update(table)
     .set(set as never)
-    // As an array: PostgreSQL might run a subquery several times, and each time find others that are free.
-    .where(and(due, sql`${key} = any (array(${rows}))`))
+    // As an array, which PostgreSQL makes once: it might run a subquery several times, and each time find other rows that
+    // are free. They are locked by now, so `among`, which may be dear, is not asked again.
+    .where(sql`${place} = any (array(${rows}))`)
     .returning();
   return claimed as unknown as C[];
 }
@@ -127,13 +128,13 @@ async function write<C extends Claim>(
     .update(kind.table)
     .set(set as never)
     .where(isOurs(kind, claim))
-    .returning({ key: kind.key });
+    .returning({ place });
   if (written.length === 0) throw new LeaseLost();
 }
 
 /** Locks the row of a claim for the rest of the transaction. @throws LeaseLost */
 export async function holdClaim<C extends Claim>(tx: Writer, kind: WorkKind<C>, claim: C): Promise<void> {
-  const [ours] = await tx.select({ key: kind.key }).from(kind.table).where(isOurs(kind, claim)).for("update");
+  const [ours] = await tx.select({ place }).from(kind.table).where(isOurs(kind, claim)).for("update");
   if (!ours) throw new LeaseLost();
 }
 

@@ -3,8 +3,8 @@ import { verifyToken } from "../../core/auth/token/verify.ts";
 import type { Actor } from "../../core/context.ts";
 import { Unauthenticated } from "../../platform/errors.ts";
 import type { Deps } from "../deps.ts";
+import { refuseOtherMedia } from "../http/body.ts";
 import { refuseCondition } from "../http/etag.ts";
-import { refuseOtherMedia } from "../http/json.ts";
 import { readCookie } from "./cookie.ts";
 import { refuseOtherSites } from "./origin.ts";
 

@@ -5,9 +5,10 @@ import { errorCode, reasonOf } from "../../drizzle/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
-import { BodyTooLarge, WrongMediaType } from "./json.ts";
+import { WrongMediaType } from "./body.ts";
 import { type FailureLog, failureLog, requestIdOf } from "./log.ts";
 import { type Routes, resolveMethodError, WrongMethod } from "./methods.ts";
+import { BodyTooLarge } from "./size.ts";
 
 const statuses: Record<SvcError["code"], number> = {
   invalid_input: 400,
@@ -71,8 +72,10 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
     return { status: 405, code: "method_not_allowed", detail: error.message, headers };
   }
   const { cause } = Object(error) as { cause?: unknown };
-  if (cause instanceof BodyTooLarge)
-    return { status: 413, code: "body_too_large", detail: cause.message, headers: {} };
+  if (cause instanceof BodyTooLarge) {
+    const headers = { connection: "close" };
+    return { status: 413, code: "body_too_large", detail: cause.message, headers };
+  }
   if (error instanceof WrongMediaType)
     return { status: 415, code: "unsupported_media_type", detail: error.message, headers: {} };
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));

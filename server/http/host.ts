@@ -1,15 +1,19 @@
-/** For a request whose Host is missing, none, or there twice: what it is about cannot be told (RFC 9112, 3.2). */
-export const noAddress = new Response(
-  JSON.stringify({
-    status: "invalid_input",
-    code: "invalid_input",
-    detail: "The Host header is missing or not valid",
-  }),
-  // What follows on the connection may be for another host, too.
-  {
-    status: 400,
+/** A refusal before any route is looked for, in an object that clients of the challenge protocol can read as well. */
+const refusal = (status: number, code: string, detail: string) =>
+  new Response(JSON.stringify({ status: code, code, detail }), {
+    status,
+    // What follows on the connection may be for another host, too.
     headers: { "content-type": "application/json", "cache-control": "no-store", connection: "close" },
-  },
+  });
+
+/** For a request whose Host is missing, none, or there twice: what it is about cannot be told (RFC 9112, 3.2). */
+export const noAddress = refusal(400, "invalid_input", "The Host header is missing or not valid");
+
+/** RFC 6585, 5. */
+export const headTooLarge = refusal(
+  431,
+  "headers_too_large",
+  "The request line and headers are larger than 16 KiB: in a browser, delete the cookies of this site",
 );
 
 /** What a URL that can be read begins with, as long as it is of nothing but plain characters. */

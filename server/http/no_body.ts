@@ -1,9 +1,10 @@
 import { OptionalKind } from "@sinclair/typebox";
 import { Elysia, t } from "elysia";
 import { InvalidInput } from "../../platform/errors.ts";
-import { isJson, noJson } from "./json.ts";
+import { isJson, noJson } from "./body.ts";
 import type { Routes } from "./methods.ts";
 import { closed } from "./schema.ts";
+import { largestBytes, readBody } from "./size.ts";
 
 /** A request, as a hook sees it. */
 interface Posted {
@@ -36,7 +37,7 @@ class OptionalBodies {
    */
   read({ request, route }: Posted): Promise<unknown> | undefined {
     if (request.body === null || sendsJson(request) || !this.#has(request, route)) return undefined;
-    return request.bytes().then(({ length }) => {
+    return readBody(request, largestBytes).then(({ length }) => {
       if (length > 0) return noJson;
       this.#empty.add(request);
       // With undefined, Elysia would read it once more.

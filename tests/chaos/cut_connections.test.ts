@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { and, eq, isNotNull, sql } from "drizzle-orm";
 import type { TaskName } from "../../core/schedule/tasks.ts";
 import {
@@ -21,16 +21,13 @@ import { runningClock } from "../support/domain/schedule.ts";
 import { effort } from "../support/effort.ts";
 import { until } from "../support/process/until.ts";
 
-/** Workers whose connections are all cut in the middle of a daily run: it is done all the same, and once. */
-
-let outbox: Outbox;
-beforeEach(async () => {
-  outbox = await startOutbox();
-});
-afterEach(() => outbox[Symbol.asyncDispose]());
+/**
+ * Workers whose connections are all cut in the middle of a daily run: it is done all the same, and once. These tests wait
+ * more than they work, so they run side by side.
+ */
 
 /** Has PostgreSQL end every connection to this database the first few times that a row is written to the table. */
-async function cutAtFirst(table: string, times: number): Promise<void> {
+async function cutAtFirst(outbox: Outbox, table: string, times: number): Promise<void> {
   await outbox.db.execute(
     sql.raw(`
     create sequence cuts;
@@ -48,7 +45,7 @@ async function cutAtFirst(table: string, times: number): Promise<void> {
 }
 
 /** Two workers with connections of their own, from a moment after the task's slot on, until its run has ended. */
-async function runSlot(task: TaskName, slot: Date, plugins: ReturnType<typeof pluginsOf>) {
+async function runSlot(outbox: Outbox, task: TaskName, slot: Date, plugins: ReturnType<typeof pluginsOf>) {
   const { db, url } = outbox;
   const clock = runningClock(after(slot, 1));
   await db.insert(scheduledTask).values({ name: task, since: after(slot, -1) });
@@ -90,49 +87,60 @@ async function runSlot(task: TaskName, slot: Date, plugins: ReturnType<typeof pl
 
 const people = effort(500);
 
-test("the daily summary reaches everyone, each once", async () => {
-  const { db, ids } = outbox;
-  const at = new Date("2026-12-01T18:00:00.000Z");
-  const others = await db
-    .insert(individual)
-    .values(
-      Array.from({ length: people - 2 }, (_, i) => ({
-        ...{ name: `person ${i}`, email: `person-${i}@example.com`, createdAt: at, updatedAt: at },
-      })),
-    )
-    .returning({ id: individual.id });
-  await db
-    .insert(participant)
-    .values(others.map(({ id }) => ({ incidentId: ids.incidentId, individualId: id, joinedAt: at })));
-  await cutAtFirst("delivery", 3);
-  const ended = await runSlot(
-    "incident-daily-summary",
-    at,
-    pluginsOf(fakeConversation({}, { slug: "channel" })),
-  );
-  expect(ended).toMatchObject({ state: "Done", error: null });
-  expect(ended.attempt).toBeGreaterThan(1);
-  expect(ended.result.retries!.count).toBe(ended.attempt - 1);
-  const sent = await db.select({ to: delivery.individualId }).from(delivery);
-  expect(sent).toHaveLength(people);
-  expect(new Set(sent.map(({ to }) => to)).size).toBe(people);
-}, 120_000);
+test.concurrent(
+  "the daily summary reaches everyone, each once",
+  async () => {
+    await using outbox = await startOutbox();
+    const { db, ids } = outbox;
+    const at = new Date("2026-12-01T18:00:00.000Z");
+    const others = await db
+      .insert(individual)
+      .values(
+        Array.from({ length: people - 2 }, (_, i) => ({
+          ...{ name: `person ${i}`, email: `person-${i}@example.com`, createdAt: at, updatedAt: at },
+        })),
+      )
+      .returning({ id: individual.id });
+    await db
+      .insert(participant)
+      .values(others.map(({ id }) => ({ incidentId: ids.incidentId, individualId: id, joinedAt: at })));
+    await cutAtFirst(outbox, "delivery", 3);
+    const ended = await runSlot(
+      outbox,
+      "incident-daily-summary",
+      at,
+      pluginsOf(fakeConversation({}, { slug: "channel" })),
+    );
+    expect(ended).toMatchObject({ state: "Done", error: null });
+    expect(ended.attempt).toBeGreaterThan(1);
+    expect(ended.result.retries!.count).toBe(ended.attempt - 1);
+    const sent = await db.select({ to: delivery.individualId }).from(delivery);
+    expect(sent).toHaveLength(people);
+    expect(new Set(sent.map(({ to }) => to)).size).toBe(people);
+  },
+  120_000,
+);
 
-test("document-term-sync reads every document", async () => {
-  const { db } = outbox;
-  const at = new Date("2026-12-02T00:00:00.000Z");
-  await db.insert(document).values(
-    Array.from({ length: 60 }, (_, i) => ({
-      ...{ name: `note ${i}`, resourceType: "note", resourceId: `note-${i}`, pluginSlug: "wiki" },
-      ...{ createdAt: at, updatedAt: at },
-    })),
-  );
-  await cutAtFirst("document", 2);
-  const wiki = fakeDocument({ text: () => ({ text: "a credential leak" }) }, { slug: "wiki" });
-  const ended = await runSlot("document-term-sync", at, pluginsOf(wiki));
-  expect(ended).toMatchObject({ state: "Done" });
-  expect(ended.attempt).toBeGreaterThan(1);
-  expect(
-    await db.$count(document, and(eq(document.pluginSlug, "wiki"), isNotNull(document.termVocabulary))),
-  ).toBe(60);
-}, 120_000);
+test.concurrent(
+  "document-term-sync reads every document",
+  async () => {
+    await using outbox = await startOutbox();
+    const { db } = outbox;
+    const at = new Date("2026-12-02T00:00:00.000Z");
+    await db.insert(document).values(
+      Array.from({ length: 60 }, (_, i) => ({
+        ...{ name: `note ${i}`, resourceType: "note", resourceId: `note-${i}`, pluginSlug: "wiki" },
+        ...{ createdAt: at, updatedAt: at },
+      })),
+    );
+    await cutAtFirst(outbox, "document", 2);
+    const wiki = fakeDocument({ text: () => ({ text: "a credential leak" }) }, { slug: "wiki" });
+    const ended = await runSlot(outbox, "document-term-sync", at, pluginsOf(wiki));
+    expect(ended).toMatchObject({ state: "Done" });
+    expect(ended.attempt).toBeGreaterThan(1);
+    expect(
+      await db.$count(document, and(eq(document.pluginSlug, "wiki"), isNotNull(document.termVocabulary))),
+    ).toBe(60);
+  },
+  120_000,
+);

@@ -56,7 +56,9 @@ test("with one of two workers frozen, its own probe fails and the other's passes
 
 test("a worker whose event loop is frozen fails its probe and ends itself, with a line that says so", async () => {
   const preload = join(directory, "freeze.ts");
-  await Bun.write(preload, 'process.on("SIGUSR1", () => { for (;;); });');
+  // To the event loop the same as for (;;), and others get the processor.
+  const freeze = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
+  await Bun.write(preload, `process.on("SIGUSR1", () => ${freeze});`);
   const worker = start(preload);
   const address = await addressOf(worker);
   await until("it to be healthy", async () => healthy(address));

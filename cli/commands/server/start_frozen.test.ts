@@ -13,7 +13,7 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
   await using several = await startServing(folder.path, ["--workers", "2"]);
   await using reloading = await startServing(folder.path, ["--reload"]);
   const [before, stepped] = [workersOf(several), workersOf(reloading)];
-  for (const server of [reloading, several, alone]) void server.fetch("/loop").catch(() => {});
+  for (const server of [reloading, several, alone]) void server.fetch("/freeze").catch(() => {});
   const { code, stderr } = await alone.finished;
   expect(code).toBe(1);
   expect(JSON.parse(stderr.trim().split("\n").at(-1)!)).toMatchObject({
@@ -27,7 +27,7 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
   });
   for (let asked = 0; asked < 10; asked++) expect(workersOf(several)).toContain((await several.ask()).pid);
   expect((await several.end()).code).toBe(0);
-  // Its loop began before the others'. Nothing but this ends it.
+  // It was frozen before the others. Nothing but this ends it.
   const goesOn = workersOf(reloading);
   for (const pid of goesOn) process.kill(pid, "SIGKILL");
   expect(goesOn).toEqual(stepped);

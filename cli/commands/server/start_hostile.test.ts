@@ -194,7 +194,11 @@ describe("our own application", () => {
       `GET /healthcheck HTTP/1.1\r\nHost: a b\r\n\r\n${get("Connection: close\r\n", "/healthcheck")}`,
     ],
     ["HTTP/1.0 without a Host", 400, "GET /healthcheck HTTP/1.0\r\n\r\n"],
-    ["a body of another length", 413, post("Content-Length: 6065537\r\n", "")],
+    ["a body of another length", 413, json("Content-Length: 1048577\r\n", "")],
+    ["a form of another length", 413, post("Content-Length: 99999999999\r\n", "")],
+    ["a header that does not fit", 431, get(`X: ${"a".repeat(17_000)}\r\n`)],
+    ["a path that does not fit", 431, get("", `/${"a".repeat(17_000)}`)],
+    ["headers that do not fit", 431, get(many(150).replaceAll("a", "a".repeat(110)))],
     [
       "chunks that become too many",
       413,
@@ -210,6 +214,8 @@ describe("our own application", () => {
   ])("%s: %d", async (_, status, bytes) => {
     const answer = await exchange(own.port, bytes.replace("POST / ", "POST /approve/1 "));
     expect(statusesOf(answer)).toEqual([status]);
+    // Every refusal says why, also of what is too large.
+    if (status >= 413) expect(answer).toMatch(/larger than/);
     expect(answer).not.toContain("X-Secret");
     await healthy();
   });

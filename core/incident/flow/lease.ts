@@ -24,7 +24,6 @@ import { recordEvent, type TimelineEvent } from "../timeline/event.ts";
 
 const kind: WorkKind<StepClaim> = {
   table: flowStep,
-  key: flowStep.step,
   isRow: ({ incidentId, step }) => and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step)),
   // One that is dead stays Failed: anybody who may read the incident may ask for it.
   states: { waiting: "Pending", running: "Running", failed: "Failed", done: "Done" },

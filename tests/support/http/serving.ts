@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Finished, spawnSvc } from "../../../cli/testing/process.ts";
+import { type Finished, spawnSvc, testProgram } from "../../../cli/testing/process.ts";
 import { chooseFreePort } from "../../../cli/up/ports.ts";
 import { createTestDatabase, type TestDatabase } from "../database/database.ts";
 
@@ -22,7 +22,8 @@ const answer = async (request, server) => {
   if (pathname === "/variable") return new Response(process.env[searchParams.get("name")] ?? "");
   if (pathname === "/noted") appendFileSync("noted", searchParams.get("id") + " " + process.pid + "\\n");
   if (pathname === "/read") return new Response(await request.text());
-  if (pathname === "/loop") for (;;);
+  // To the event loop the same as for (;;), and others get the processor.
+  if (pathname === "/freeze") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   if (pathname === "/large") return new Response(new Uint8Array(32 * 1024 * 1024));
   if (pathname === "/elsewhere") return Response.redirect("http://127.0.0.1/other", 302);
   const address = server?.requestIP(request)?.address;
@@ -127,8 +128,7 @@ export async function startOnDescriptor(
   const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   // Bun's types keep quiet about it.
   const { fd, port } = listener as typeof listener & { fd: number };
-  const main = join(import.meta.dir, "../../../cli/main.ts");
-  const line = [process.execPath, main, "server", "start", app, ...args].join(" ");
+  const line = [...testProgram, "server", "start", app, ...args].join(" ");
   const child = Bun.spawn(["sh", "-c", `${variables} exec ${line}`], {
     ...{ cwd: folder, env: { PATH: process.env.PATH }, stdio: ["ignore", "ignore", "pipe", fd] },
   });

@@ -1,7 +1,6 @@
-import { join } from "node:path";
+import { testProgram } from "../../../cli/testing/process.ts";
 import { until, within } from "./until.ts";
 
-const main = join(import.meta.dir, "../../../cli/main.ts");
 /** More than any command has to say; what writes without end is stopped here. */
 const floodCharacters = 1_000_000;
 /** KiB that a process may have as data: a command that loops must not take the machine with it. */
@@ -31,7 +30,7 @@ export class Program {
     this.#name = `\`svc ${args.join(" ")}\``;
     // Bun itself takes no width of 0, which some terminals report before they know their size.
     const prepare = `ulimit -d ${dataLimit}; ${columns === undefined ? "" : `stty cols ${columns}; `}exec "$@"`;
-    const command = ["sh", "-c", prepare, "sh", process.execPath, main, ...args];
+    const command = ["sh", "-c", prepare, "sh", ...testProgram, ...args];
     const drained =
       columns === undefined ? this.#onPipes(command, env, cwd) : this.#onTerminal(command, env, cwd);
     this.#child = drained.child;

@@ -2,9 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Shell, scripts } from "../../../cli/completion/scripts.ts";
+import { testProgram } from "../../../cli/testing/process.ts";
 import { until } from "./until.ts";
-
-const main = join(import.meta.dir, "../../../cli/main.ts");
 
 const commands: Readonly<Record<Shell, (script: string) => [command: string[], first: string]>> = {
   bash: (script) => [["bash", "--norc", "--noprofile", "-i"], `source ${script}`],
@@ -33,7 +32,7 @@ export class CompletingShell {
     // Each line: `?` for a question that was answered, or the arguments.
     const svc = `#!/bin/sh
 if [ "$1" = __complete ]; then
-  ${process.execPath} --no-env-file ${main} "$@"; echo '?' >> ${this.#notes}
+  ${testProgram.join(" ")} "$@"; echo '?' >> ${this.#notes}
 else
   for word; do printf '%s|' "$word"; done >> ${this.#notes}; echo >> ${this.#notes}
 fi

@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
-import { longestContent } from "../../core/incident/document/content.ts";
+import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
 /** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
-const methods = new Set(["__proto__", "toString", "valueOf"]);
+const methods = new Set(["__proto__", "toString", "valuesOf"]);
 
 /** What stands for a body that is no JSON: no object, whatever is in it. */
 export const noJson = "no JSON";
@@ -12,43 +12,32 @@ export function isJson(contentType: string): boolean {
   return /^application\/json[\t ]*(;|$)/i.test(contentType);
 }
 
-/** Of any body but that of a text. */
-const largestBytes = 1024 * 1024;
-/** A text of the longest, all of it written as `\u0041`; and what stands around it. */
-export const largestTextBytes = longestContent * 6 + 64 * 1024;
-export const textRoute = "/documents/:document_id/content";
-
-/** Larger than the route takes. Bun itself refuses what is larger than any. */
-export class BodyTooLarge extends Error {
-  constructor() {
-    super("The body is larger than 1 MiB");
-  }
-}
+const isForm = (contentType: string) => /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
 
 /** JSON is UTF-8 (RFC 8259, 8.1). `Request.text` would put U+FFFD for what is none, and we would keep that. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * The body of a request with a JSON content type; undefined for any other, which Elysia reads itself. What it throws,
- * Elysia makes a PARSE error of.
+ * Parses a body: JSON, a form, or `noJson` for anything else. What it throws, Elysia makes a PARSE error of. Elysia parses
+ * no body itself, because it reads one of any size.
  *
- * A form in parts is not read. Elysia would build objects of the names and parse the texts, so that `a[99999999]` of somebody who has not signed in holds up the server for a minute.
+ * A form in parts is not read. Elysia would build objects of the names and parse the texts, so that `a[99999999]` of
+ * somebody who has not signed in holds up the server for a minute.
  *
  * With a reviver, JSON.parse gives up after some thousand levels. That is wanted: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
  */
-async function readJson(request: Request, contentType: string, route: string): Promise<unknown> {
-  if (/^multipart\//i.test(contentType)) {
-    // Bun keeps the connection of a body that nobody has read until the grace time is over.
-    await request.bytes();
-    return noJson;
+async function parseBody(request: Request, contentType: string, route: string): Promise<unknown> {
+  if (request.body === null) return undefined;
+  if (!isJson(contentType)) {
+    const bytes = await readBody(request, largestBytes);
+    // With undefined, Elysia would read it once more.
+    if (bytes.length === 0) return "";
+    return isForm(contentType) ? fieldsOf(utf8.decode(bytes)) : noJson;
   }
-  if (!isJson(contentType)) return undefined;
-  const bytes = await request.bytes();
-  const isLarge = bytes.length > largestBytes;
-  if (isLarge && route !== textRoute) throw new BodyTooLarge();
+  const bytes = await readBody(request, route === textRoute ? largestTextBytes : largestBytes);
   const text = utf8.decode(bytes);
-  if (isLarge) return flat(JSON.parse(text));
+  if (bytes.length > largestBytes) return flat(JSON.parse(text));
   // None after all, of no chunks: Elysia finds that it is missing, where one is asked for.
   if (text === "") return undefined;
   return JSON.parse(text, (name, value) => {
@@ -57,10 +46,20 @@ async function readJson(request: Request, contentType: string, route: string): P
   });
 }
 
-/** Reads every body of JSON. */
-export const jsonBodies = new Elysia({ name: "json bodies" }).onParse(
+/** A field that is there twice is a list, which none of our forms takes. */
+function fieldsOf(text: string): Record<string, string | string[]> {
+  const fields = new URLSearchParams(text);
+  const valuesOf = (name: string) => {
+    const [value = "", ...more] = fields.getAll(name);
+    return more.length === 0 ? value : [value, ...more];
+  };
+  return Object.fromEntries([...new Set(fields.keys())].map((name) => [name, valuesOf(name)]));
+}
+
+/** Reads every body. */
+export const bodies = new Elysia({ name: "bodies" }).onParse(
   { as: "global" },
-  ({ request, contentType, route }) => readJson(request, contentType, route),
+  ({ request, contentType, route }) => parseBody(request, contentType, route),
 );
 
 /** An object of a few texts: to look into a large one takes long, and strangers send some, too. */
