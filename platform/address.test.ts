@@ -13,6 +13,13 @@ describe("addressScope", () => {
     ["::ffff:127.0.0.1", "loopback"],
     ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
     ["2001:DB8:1:2::9", "2001:db8:1:2::/64"],
+    ["2001:0db8:0001:0002:0003::", "2001:db8:1:2::/64"],
+    ["::2:3:4:5:6:7:8", "0:2:3:4::/64"],
+    ["1::", "1:0:0:0::/64"],
+    ["::", "0:0:0:0::/64"],
+    ["::192.0.2.1", "0:0:0:0::/64"],
+    ["64:ff9b::192.0.2.1", "64:ff9b:0:0::/64"],
+    ["127.1", "unknown"],
     ["fe80::1%eth0", "fe80:0:0:0::/64"],
     ["", "unknown"],
     ["unknown", "unknown"],
@@ -37,6 +44,7 @@ test("nobody is at the same address as somebody whose address is not known", () 
 test("plainAddress takes off brackets and zones, and refuses the rest", () => {
   expect(plainAddress(" [2001:db8::1] ")).toBe("2001:db8::1");
   expect(plainAddress("fe80::1%lo")).toBe("fe80::1");
+  expect(plainAddress("2001:0DB8:0::1")).toBe("2001:db8::1");
   expect(plainAddress("example.com")).toBeUndefined();
 });
 

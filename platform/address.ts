@@ -28,43 +28,35 @@ const scopes = new Map<string, string>();
 function scopeOf(address: string): string {
   const plain = plainAddress(address);
   if (plain === undefined) return "unknown";
-  if (isIPv4(plain)) return plain.startsWith("127.") ? "loopback" : plain;
-  const groups = expandIPv6(plain);
-  if (groups.slice(0, 7).every((group) => group === 0) && groups[7] === 1) return "loopback";
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(":")}::/64`;
+  if (plain === "::1" || plain.startsWith("127.")) return "loopback";
+  return isIPv4(plain) ? plain : `${firstFourGroups(plain)}::/64`;
 }
 
-/** The address without zone, brackets and IPv4 mapping; undefined for what is no address. */
+/**
+ * The address without zone, brackets and IPv4 mapping, in its canonical form (RFC 5952); undefined for what is no address.
+ * `isIP` and the URL parser do the parsing; ipaddr.js would also accept `127.1`, and takes ::192.0.2.1 for a mapped address.
+ */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const bare = text
     .trim()
     .replace(/^\[|\]$/g, "")
     .replace(/%.*$/, "");
-  if (isIP(bare) === 0) return undefined;
-  if (isIPv4(bare)) return bare;
-  const groups = expandIPv6(bare);
-  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) {
-    const [high = 0, low = 0] = groups.slice(6);
-    return [high >> 8, high & 255, low >> 8, low & 255].join(".");
-  }
-  return bare.toLowerCase();
+  if (isIP(bare) !== 6) return isIPv4(bare) ? bare : undefined;
+  const canonical = new URL(`http://[${bare}]`).hostname.slice(1, -1);
+  const mapped = canonical.match(/^::ffff:([^:]+):([^:]+)$/)?.slice(1);
+  if (!mapped) return canonical;
+  return mapped
+    .map((group) => Number.parseInt(group, 16))
+    .flatMap((group) => [group >> 8, group & 255])
+    .join(".");
 }
 
-/** The eight groups of a valid IPv6 address. */
-function expandIPv6(address: string): number[] {
-  const withoutDots = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
-    [Number(a) * 256 + Number(b), Number(c) * 256 + Number(d)].map((group) => group.toString(16)).join(":"),
-  );
-  const [head = "", tail] = withoutDots.split("::");
-  const parse = (part: string) =>
-    part === "" ? [] : part.split(":").map((group) => Number.parseInt(group, 16));
-  const left = parse(head);
-  const right = tail === undefined ? [] : parse(tail);
-  return [...left, ...Array<number>(8 - left.length - right.length).fill(0), ...right];
+/** The first half of a canonical IPv6 address. */
+function firstFourGroups(address: string): string {
+  const [left = [], right = []] = address.split("::").map((part) => part.split(":").filter(Boolean));
+  const zeros = Array<string>(8 - left.length - right.length).fill("0");
+  return [...left, ...zeros, ...right].slice(0, 4).join(":");
 }
 
 /** Whether the host of a URL is this machine. */

@@ -10,7 +10,10 @@ export function nearest(name: string, candidates: readonly string[]): string | u
   return best;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment). */
+/**
+ * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
+ * Our own, since fastest-levenshtein counts a swap as two changes: `lgoin` would no longer be near to `login`.
+ */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [];
   for (let i = 0; i <= a.length; i++) {

@@ -35,9 +35,17 @@ describe("clientAddress", () => {
   });
 });
 
-test.each(["example.com", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/8/8", "::/129", "1.2.3.4/-1", "1.2.3.4/a"])(
-  "%p is refused by name",
-  (entry) => {
-    expect(() => proxyTrust(true, `127.0.0.1,${entry}`)).toThrow(`"${entry}"`);
-  },
-);
+test.each([
+  "example.com",
+  "10.0.0.0/33",
+  "10.0.0.0/",
+  "10.0.0.0/8/8",
+  "::/129",
+  "1.2.3.4/-1",
+  "1.2.3.4/a",
+  "10/8",
+  "1.2.3.4/0x8",
+  "/8",
+])("%p is refused by name", (entry) => {
+  expect(() => proxyTrust(true, `127.0.0.1,${entry}`)).toThrow(`"${entry}"`);
+});

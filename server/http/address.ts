@@ -1,4 +1,4 @@
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIPv4 } from "node:net";
 import { plainAddress } from "../../platform/address.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 
@@ -21,24 +21,15 @@ export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
     .filter(Boolean);
   for (const entry of entries) {
     if (entry === "*") return { enabled, trusts: () => true };
-    const [address = "", bits, ...rest] = entry.split("/");
+    const [, address = "", bits] = entry.match(/^([^/]+)(?:\/(\d+))?$/) ?? [];
     const family = isIPv4(address) ? "ipv4" : "ipv6";
-    const width = family === "ipv4" ? 32 : 128;
-    const prefix = bits === undefined ? width : Number(bits);
-    const valid = isIPv4(address) || isIPv6(address);
-    if (
-      !valid ||
-      rest.length > 0 ||
-      !Number.isInteger(prefix) ||
-      prefix < 0 ||
-      prefix > width ||
-      bits === ""
-    ) {
-      throw new ConfigurationError([
-        `SVC_FORWARDED_ALLOW_IPS: "${entry}" is neither an address nor a network`,
-      ]);
+    try {
+      if (bits === undefined) list.addAddress(address, family);
+      else list.addSubnet(address, Number(bits), family);
+    } catch (cause) {
+      const message = `SVC_FORWARDED_ALLOW_IPS: "${entry}" is neither an address nor a network`;
+      throw new ConfigurationError([message], { cause });
     }
-    list.addSubnet(address, prefix, family);
   }
   return { enabled, trusts: (address) => list.check(address, isIPv4(address) ? "ipv4" : "ipv6") };
 }
