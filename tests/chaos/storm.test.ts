@@ -11,7 +11,7 @@ import { until } from "../support/process/until.ts";
 import { seed } from "../support/seed.ts";
 
 /** Of all tasks; more of them take longer. */
-const slots = effort(2000);
+const slots = effort(1000);
 const seconds = (slots / stormTasks.length) * (stormPeriodMilliseconds / 1000);
 
 interface Run {
