@@ -22,7 +22,7 @@ beforeAll(async () => {
     OTHERS_SECRET: "hunter2",
   });
   address = await up.ready;
-  using = `svc: using the trial that runs here (${address}, pid ${up.pid})\n`;
+  using = `svc: using the trial on ${address} (pid ${up.pid})\n`;
 });
 afterAll(async () => {
   await up[Symbol.asyncDispose]();

@@ -92,7 +92,7 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
   };
 }
 
-/** Elysia's generator knows no parser but its own, and says nothing of a body that server/http/json.ts reads. */
+/** Elysia's generator knows no parser but its own, and says nothing of a body that server/http/body.ts reads. */
 function inJson(app: AnyElysia): AnyElysia {
   const routes = app.routes.map((route) => ({
     ...route,
