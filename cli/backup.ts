@@ -6,20 +6,20 @@ import { Interrupted } from "./errors.ts";
 import type { Io } from "./io.ts";
 import { printable } from "./text.ts";
 
-/** Of svc; a backup says which release made it. */
+/** The release of svc, which a backup records. */
 export const release = version;
 
-/** The name of the only file that `dump` writes and `restore` reads, in the working directory. */
+/** The file that `dump` writes and `restore` reads, in the working directory. */
 export const backupFile = "svc-backup.dump";
 
 const redrawMilliseconds = 100;
-/** For the work to clean up behind itself after Ctrl-C; it needs a moment of it. */
+/** Time to clean up after Ctrl-C; a moment is usually enough. */
 const unwindSeconds = 5;
 
-/** A line at the bottom of a terminal that says how far the work is; nothing elsewhere. */
+/** A progress line at the bottom of a terminal; nothing without one. */
 export interface ProgressLine {
   progress: OnProgress;
-  /** Says something in between. */
+  /** Prints a line above the progress. */
   notice(message: string): void;
   clear(): void;
 }
@@ -34,10 +34,10 @@ export function progressLine({ stderr, env }: Pick<Io, "stderr" | "env">): Progr
   let drawn = Number.NEGATIVE_INFINITY;
   let doing = "";
   const progress = (now: Progress) => {
-    // A new step is shown at once, the next byte of the same one is not.
+    // Show a new step at once, but not every byte of a step.
     if (now.doing === doing && performance.now() - drawn < redrawMilliseconds) return;
     [drawn, doing] = [performance.now(), now.doing];
-    // A line that is as long as the terminal is wide would wrap, and could not be cleared.
+    // A line as wide as the terminal would wrap, and could not be cleared.
     stderr.write(`\r\x1b[K${printable(progressText(now), (stderr.columns ?? 80) - 2)}`);
   };
   return { progress, notice, clear };
@@ -75,8 +75,8 @@ function thousands(number: number): string {
 const signals = ["SIGTERM", "SIGHUP"] as const;
 
 /**
- * Runs work that leaves something behind when it is just cut off: Ctrl-C, `kill` and a closed terminal abort its signal
- * and wait until it has cleaned up.
+ * Runs work that must clean up when it is interrupted: Ctrl-C, `kill` and a closed terminal abort its signal, and wait
+ * until it has cleaned up.
  */
 export async function stoppable<T>(
   io: Pick<Io, "interruptible">,

@@ -1,29 +1,29 @@
 import type { Environment } from "../platform/variable.ts";
 import type { Io } from "./io.ts";
 
-/** The second may be a pooler's, which is nothing for schema changes and dumps. */
+/** In this order, because the second may be a pooler, which schema changes and dumps cannot use. */
 const names = ["SVC_DATABASE_DIRECT_URL", "SVC_DATABASE_URL"];
 
 /**
- * SVC_DATABASE_DIRECT_URL, else SVC_DATABASE_URL, from the environment, a file that it names, `.env`, or the trial that
- * runs in the working directory (cli/trial.ts). The other variables are not looked at: a database can be mended while the
- * rest of the configuration cannot be read. Of several hosts it is the address of the one that takes writes.
+ * SVC_DATABASE_DIRECT_URL, else SVC_DATABASE_URL, from the environment, its `_FILE`, `.env`, or the trial in the working
+ * directory (cli/trial.ts). Other variables are not read, so that a database can be repaired with an otherwise invalid
+ * configuration. Of several hosts, it returns the address of the primary.
  *
- * @throws ConfigurationError without it, or when it is none
- * @throws Unavailable when none of several hosts takes writes
+ * @throws ConfigurationError if it is missing or invalid
+ * @throws Unavailable if none of several hosts is the primary
  */
 export async function databaseUrl(io: Pick<Io, "env" | "stderr">): Promise<string> {
   const { serviceEnvironment } = await import("./trial.ts");
   return await databaseUrlIn((await serviceEnvironment(io)).environment);
 }
 
-/** The same; undefined where it is not set. */
+/** The same, or undefined if it is not set. */
 export async function databaseUrlIfSet(io: Pick<Io, "env" | "stderr">): Promise<string | undefined> {
   const { serviceEnvironment } = await import("./trial.ts");
   return await addressIn((await serviceEnvironment(io)).environment);
 }
 
-/** The same, of an environment that has been read. */
+/** The same, from an environment that was already read. */
 export async function databaseUrlIn(environment: Environment): Promise<string> {
   const url = await addressIn(environment);
   if (url !== undefined) return url;

@@ -1,16 +1,16 @@
-/** The command line itself is wrong. `usage` is the usage line of the command that was meant. */
+/** The command line is invalid. */
 export class UsageError extends Error {
   override name = "UsageError";
   constructor(
     message: string,
-    /** Path of the command, e.g. `["server", "start"]`; filled in by the frame when a command throws without it. */
+    /** Path of the command, e.g. `["server", "start"]`; set by the frame if a command throws without it. */
     public path?: readonly string[],
   ) {
     super(message);
   }
 }
 
-/** The person pressed Ctrl-C. Nothing is printed: they know. */
+/** The user pressed Ctrl-C. Nothing is printed. */
 export class Interrupted extends Error {
   override name = "Interrupted";
   constructor() {

@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../platform/clock.ts";
 import type { Environment } from "../platform/variable.ts";
 import { Interrupted } from "./errors.ts";
 
-/** Where text goes. `process.stdout` and `process.stderr` are such. */
+/** `process.stdout` and `process.stderr`, or a substitute in a test. */
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean;
@@ -12,17 +12,17 @@ export interface Output {
 
 export type Fetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
-/** The operating system's own store of secrets. */
+/** The operating system's store of secrets. */
 export interface Keychain {
   get(account: string): Promise<string | null>;
   set(account: string, secret: string): Promise<void>;
   delete(account: string): Promise<void>;
 }
 
-/** Starts a browser. `failed` settles, with the reason, only if it turns out that none was started. */
+/** Starts a browser. `failed` settles, with the reason, only if none was started. */
 export type OpenBrowser = (url: string, env: Environment) => { failed: Promise<string> };
 
-/** Everything outside the process that a command may touch, so that a test can put something else in its place. */
+/** Everything outside the process that a command uses, so that a test can replace it. */
 export interface Io {
   env: Environment;
   platform: NodeJS.Platform;
@@ -32,15 +32,15 @@ export interface Io {
   fetch: Fetch;
   keychain: Keychain;
   openBrowser: OpenBrowser;
-  /** Asks the person at the terminal for a line; undefined without one (a pipe, a job), or when they end the input. */
+  /** Asks the user for a line; undefined without a terminal (a pipe, a job), or at the end of the input. */
   ask(question: string): Promise<string | undefined>;
-  /** The name by which the operating system knows the person. */
+  /** The name of the user in the operating system. */
   osUser(): string;
-  /** Resolves after so many milliseconds; rejects at once when the signal aborts. */
+  /** Resolves after the time; rejects at once when the signal aborts. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   /**
-   * Runs `work` so that Ctrl-C aborts its signal and rejects with `Interrupted`, without waiting for `work`: a
-   * second Ctrl-C would meet a process that is already gone.
+   * Runs `work` so that Ctrl-C aborts its signal and rejects with `Interrupted`, without waiting for `work`: the
+   * process exits at the first Ctrl-C.
    */
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
@@ -68,7 +68,7 @@ export function systemIo(): Io {
       try {
         return userInfo().username;
       } catch {
-        // A container may run under an id that has no name.
+        // A container may run with a user id without a name.
         return "";
       }
     },
@@ -110,7 +110,7 @@ async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Prom
 async function ask(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) return undefined;
   const { createInterface } = await import("node:readline");
-  // On stderr: stdout is for what a program reads.
+  // On stderr, because stdout is for data.
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
   lines.question(question, resolve);

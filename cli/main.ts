@@ -4,28 +4,28 @@ import { release } from "../platform/build.ts";
 const argv = process.argv.slice(2);
 
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // A reader that left early (`svc whoami | head -0`) is no fault of ours; half a script in a file would be.
+  // A reader may close the pipe early (`svc whoami | head -0`). Any other error leaves incomplete output.
   if (error.code !== "EPIPE") process.stderr.write(`svc: cannot write the output (${error.code})\n`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 });
-// Nobody is left to be told that.
+// There is nowhere left to report it.
 process.stderr.on("error", () => {});
 
-// Answered before anything else is loaded: scripts and shells ask it often.
+// Before anything else is loaded: scripts and shells run it often.
 if (argv[0] === "--version" || argv[0] === "-V") {
   process.stdout.write(`${release}\n`);
 } else {
   const [{ run }, { systemIo }] = await Promise.all([import("./run.ts"), import("./io.ts")]);
   const code = await run(argv, systemIo());
   await ended(process.stdout);
-  // What could not be written is told behind that. Talk is short: nobody has to wait until it is read.
+  // Let the error handler above report a failed write, and flush its message.
   await new Promise(setImmediate);
   await new Promise((done) => process.stderr.write("", done));
-  // Not left to an empty event loop: a browser's process or a kept connection must not hold the terminal.
+  // A browser process or a kept connection would keep the event loop, and so the terminal, busy.
   process.exit(code);
 }
 
-/** Resolves behind all that a slow reader has yet to take. An empty `write` is done at once, whatever waits before it. */
+/** Resolves when a slow reader has read everything. The callback of an empty `write` does not wait for that. */
 function ended(stream: NodeJS.WriteStream): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   stream.end(resolve);

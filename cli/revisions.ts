@@ -2,7 +2,7 @@ import type { HistoryEntry } from "../drizzle/revision/inspect.ts";
 import type { SyncResult } from "../drizzle/revision/triggers.ts";
 import type { Io } from "./io.ts";
 
-/** What a schema change tells while it runs. */
+/** Reports of a running schema change. */
 export interface Progress {
   begin(revision: string): void;
   log(revision: string): void;
@@ -10,8 +10,8 @@ export interface Progress {
 }
 
 /**
- * Runs a schema change and writes a line for each revision when it is done; on a terminal also which one it is at.
- * What keeps it waiting goes to stderr.
+ * Runs a schema change and prints a line for each completed revision; on a terminal, also the current one. Prints to stderr
+ * what it is waiting for.
  */
 export async function follow<T>(
   { stdout, stderr }: Pick<Io, "stdout" | "stderr">,
@@ -38,7 +38,7 @@ export async function follow<T>(
   }
 }
 
-/** What was done to triggers, in words; empty when they were right. */
+/** The changes of triggers as text; empty if there were none. */
 export function triggerLines({ created, repaired, removed, filled }: SyncResult): string[] {
   const lines = [
     ...created.map((name) => `Created trigger ${name}`),
@@ -51,18 +51,18 @@ export function triggerLines({ created, repaired, removed, filled }: SyncResult)
   return lines;
 }
 
-/** The defaults that were written, in words. */
+/** The inserted defaults as text. */
 export function createdLines(created: readonly { table: string; name: string }[]): string[] {
   return created.map(({ table, name }) => `Created ${table.replaceAll("_", " ")} ${name}`);
 }
 
-/** When a revision was applied, or what it is at. */
+/** When a revision was applied, or its state. */
 export function appliedText({ appliedAt, state }: HistoryEntry): string {
   if (state !== undefined && state !== "applied") return state;
   return appliedAt ? `${appliedAt.toISOString().slice(0, 19)}Z` : "-";
 }
 
-/** All that is known of a revision, in lines. */
+/** All details of a revision. */
 export function describeRevision(entry: HistoryEntry): string {
   const lines: [string, string | undefined][] = [
     ["Revision", entry.id],

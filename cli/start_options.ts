@@ -19,7 +19,7 @@ interface Given {
   sslCaCerts?: string;
 }
 
-/** @throws UsageError for options that exclude each other, or that mean nothing alone */
+/** @throws UsageError for options that exclude or require each other */
 export function refuseContradictions(given: Given): void {
   const { host, port, uds, udsMode, fd, reload, reloadDir, workers } = given;
   const places = Object.entries({ "--uds": uds, "--fd": fd, "--host": host, "--port": port })
@@ -44,7 +44,7 @@ export function refuseContradictions(given: Given): void {
   }
 }
 
-/** The descriptor of socket activation (sd_listen_fds(3)), when it is meant for this process and nothing else is said. */
+/** The descriptor of socket activation (sd_listen_fds(3)), if it is for this process and no address is given. */
 export function activated(
   { host, port, uds }: Pick<Given, "host" | "port" | "uds">,
   { LISTEN_FDS, LISTEN_PID }: Readonly<Record<string, string | undefined>>,
@@ -56,7 +56,7 @@ export function activated(
   return 3;
 }
 
-/** @throws ConfigurationError for files that are not there, and for a descriptor by which nobody could be served */
+/** @throws ConfigurationError for a missing directory, or a descriptor that is not a socket */
 export function refuseMissing({ fd, reloadDir = [] }: Pick<Given, "fd" | "reloadDir">): void {
   const missing = reloadDir.find((path) => !existsSync(path));
   if (missing !== undefined) throw new ConfigurationError([`--reload-dir: no such directory: ${missing}`]);
@@ -73,7 +73,7 @@ function isSocket(fd: number): boolean {
   }
 }
 
-/** Options as they are typed. */
+/** The options as arguments of a command line. */
 export function commandLine({ app, ...options }: Readonly<Record<string, unknown>>): string[] {
   const words = Object.entries(options).flatMap(([name, value]): string[] => {
     const option = `--${kebab(name)}`;
@@ -91,7 +91,7 @@ export function application(text: string): string {
   return text;
 }
 
-/** Of a whole number within limits. */
+/** gunshi's `parse` of a whole number within limits. */
 export function whole(minimum: number, maximum: number) {
   return (text: string): number => {
     const number = Number(text);
@@ -102,7 +102,7 @@ export function whole(minimum: number, maximum: number) {
   };
 }
 
-/** Of a path that a socket may have (`sun_path` of unix(7)). */
+/** Of the path of a Unix socket (`sun_path` of unix(7)). */
 export function socketPath(text: string): string {
   if (Buffer.byteLength(text) > longestSocketPath) {
     throw new UsageError(`the path of a socket has at most ${longestSocketPath} bytes`);
@@ -110,30 +110,30 @@ export function socketPath(text: string): string {
   return text;
 }
 
-/** Of a file's mode in octal. */
+/** Of an octal file mode. */
 export function mode(text: string): number {
   if (!/^0?[0-7]{3}$/.test(text)) throw new UsageError(`"${text}" is not a mode such as 660`);
   return Number.parseInt(text, 8);
 }
 
-/** Of a path of URLs, in which no client leaves a `.` or `..` as it is. */
+/** Of a URL path. Clients resolve `.` and `..`, so it has none. */
 export function path(text: string): string {
   if (!/^(\/(?!\.\.?(\/|$))[\w.~-]+)+\/?$/.test(text))
     throw new UsageError(`"${text}" is not a path such as /svc`);
   return text;
 }
 
-/** Headers by which a client finds the end of an answer or reads its body (RFC 9110, 6 and 7.6.1; RFC 9112, 6). */
-const ofTheMessage = new Set([
+/** Headers that frame or describe one response (RFC 9110, 6 and 7.6.1; RFC 9112, 6). */
+const responseSpecific = new Set([
   ...["content-length", "transfer-encoding", "trailer", "connection", "keep-alive", "upgrade", "te", "date"],
   ...["content-encoding", "content-range", "content-type", "proxy-connection", "location", "etag"],
 ]);
 
-/** Of `<name>:<value>`; the message does not repeat the value, which may be a secret. */
+/** Of `<name>:<value>`; the error does not repeat the value, which may be a secret. */
 export function header(text: string): string {
   if (!/^[!#$%&'*+.^_`|~\w-]+:[\t -~]*$/.test(text)) throw new UsageError("expected <name>:<value>");
   const [name = ""] = text.split(":", 1);
-  if (ofTheMessage.has(name.toLowerCase()))
+  if (responseSpecific.has(name.toLowerCase()))
     throw new UsageError(`${name} differs between responses, and cannot be set for all`);
   return text;
 }

@@ -1,7 +1,7 @@
 import type { Environment } from "../platform/variable.ts";
 import type { Io } from "./io.ts";
 
-/** What `svc up` keeps in the data directory while it runs, for its user alone. */
+/** What `svc up` stores in the data directory while it runs, readable by its user only. */
 export interface RunningTrial {
   pid: number;
   url: string;
@@ -9,18 +9,17 @@ export interface RunningTrial {
   environment: Environment;
 }
 
-/** Where `svc up` keeps everything, in the folder of the clone. */
+/** The data directory of `svc up` in the clone. */
 export const trialFolder = ".svc";
 
-/** Any of them chooses a database, so that the trial has no say. */
+/** Each of them chooses a database, and so takes precedence over the trial. */
 const choices = ["SVC_DATABASE_URL", "SVC_DATABASE_DIRECT_URL"].flatMap((name) => [name, `${name}_FILE`]);
 
 /**
- * The configuration that an administrative command works with: the environment, on top of `.env` in the working
- * directory, on top of the trial that runs in it. A database that is named explicitly leaves the trial out. Says on stderr
- * that the trial is used.
+ * The configuration of an administrative command: the environment, on top of `.env` in the working directory, on top of the
+ * trial that runs there. The trial is ignored if a database is configured. Prints to stderr that it uses the trial.
  *
- * @throws ConfigurationError when `.env` or the running trial's file cannot be read
+ * @throws ConfigurationError if `.env` or the file of the trial cannot be read
  */
 export async function serviceEnvironment(
   io: Pick<Io, "env" | "stderr">,

@@ -222,7 +222,7 @@ describe("refuses, before anything is started,", () => {
     const up = startUp(fresh(), ["--host", "0.0.0.0"]);
     expect(await up.exit).toBe(1);
     expect(up.output()).toBe(
-      "svc: --host 0.0.0.0 would let others sign in with the trial users: set SVC_OIDC_ISSUER to an issuer of your own, or leave --host out\n",
+      "svc: --host 0.0.0.0 would let others sign in with the trial users: set SVC_OIDC_ISSUER to your own issuer, or omit --host\n",
     );
   });
 

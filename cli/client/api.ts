@@ -7,7 +7,7 @@ import { type Answer, problem, request } from "./request.ts";
 import type { Server } from "./server.ts";
 import type { AccessToken } from "./token.ts";
 
-/** Who the server takes the token's holder for. Names are those of the API. */
+/** The user of the token, in the API's names. */
 export interface Whoami {
   user: string;
   groups: string[];
@@ -52,7 +52,7 @@ function connect(io: Io, server: Server, token: AccessToken, signal: AbortSignal
   const client = treaty<App>(server.base, { fetcher: fetcher as typeof fetch, parseDate: false });
   const settle = <T>({ data, error }: Outcome<T>): T | null => {
     if (error === null) return data;
-    // eden wraps what the fetcher throws; ours has the better sentence.
+    // eden wraps errors of the fetcher; ours are clearer.
     if (error.value instanceof Error || answer === undefined) throw error.value;
     throw problem(answer, server);
   };

@@ -10,18 +10,18 @@ import { root } from "./settings.ts";
 export interface ChildOptions {
   /** Shown in front of its lines; its log is `<data dir>/log/<name>.log`. */
   name: string;
-  /** Arguments of `svc`. Never a secret: everybody on the machine can read them. */
+  /** Arguments of `svc`, without secrets: other users of the machine can read them. */
   args: string[];
   environment: Environment;
   dataDir: string;
-  /** Called with each line that a person should see. */
+  /** Called with each line to show to the user. */
   show: (line: string) => void;
   verbose: boolean;
 }
 
 export interface Child {
   pid: number;
-  /** Rejects, with the reason, when it ends without having been told to. */
+  /** Rejects with the reason if the process exits without being stopped. */
   failed: Promise<never>;
   stop(graceSeconds: number): Promise<void>;
 }
@@ -29,8 +29,8 @@ export interface Child {
 const keptLines = 5;
 
 /**
- * Starts a command of `svc` as a process of its own. It ends when we end, whatever ends us (see ownCommand), and it
- * is no member of the terminal's process group: Ctrl-C reaches us, and we stop the parts in order.
+ * Starts a command of `svc` as a child process. It exits when this process does, even if that is killed (see ownCommand). It
+ * is not in the process group of the terminal: only this process gets Ctrl-C, and stops its children in order.
  */
 export function startChild(options: ChildOptions): Child {
   const { name, args, environment, dataDir } = options;
@@ -45,7 +45,7 @@ export function startChild(options: ChildOptions): Child {
   const logFile = join(dataDir, "log", `${name}.log`);
   const last = copyOutput(child, logFile, options);
   let stopping = false;
-  // `close`, not `exit`: its last words have been read then.
+  // `close`, not `exit`, because its output has been read by then.
   const ended = new Promise<string>((settle) => {
     child.once("error", (error) => settle(`cannot be started: ${error.message}`));
     child.once("close", (code, signal) => settle(`ended with ${signal ?? `exit code ${code}`}`));
@@ -71,7 +71,7 @@ export function startChild(options: ChildOptions): Child {
   };
 }
 
-/** All of it to the log; what matters to the person. Returns the last lines, live. */
+/** Copies all output to the log, and shows important lines. @returns the last lines, updated with each new one */
 function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose }: ChildOptions): string[] {
   const log = new LogFile(logFile, (error) => show(`${name}: cannot write its log: ${error.message}`));
   child.once("close", () => log.end());
@@ -88,12 +88,12 @@ function copyOutput(child: ChildProcess, logFile: string, { name, show, verbose 
   return last;
 }
 
-/** Only the part itself knows a port that it has chosen, and only who is told may ask there. */
-const tellsPlace = /^metrics at /;
+/** Shown, because only the process knows a port that it chose. */
+const metricsAddress = /^metrics at /;
 
 /**
- * A line of pino's JSON log, or anything else. Important: from level `error` (50) on, what looks like a crash, and where
- * something is served that is announced nowhere else.
+ * Parses a line of pino's JSON log, or any other. Important are lines from level `error` (50) on, those that look like a
+ * crash, and the address of the metrics.
  */
 function readLine(line: string): { text: string; important: boolean } {
   if (line.startsWith("{")) {
@@ -102,10 +102,10 @@ function readLine(line: string): { text: string; important: boolean } {
       const cause = err?.message ? ` (${err.type}: ${err.message})` : "";
       const request = requestId ? ` [request ${requestId}]` : "";
       if (typeof level === "number" && msg !== undefined)
-        return { text: `${msg}${cause}${request}`, important: level >= 50 || tellsPlace.test(msg) };
+        return { text: `${msg}${cause}${request}`, important: level >= 50 || metricsAddress.test(msg) };
     } catch {
       // Not pino's.
     }
   }
-  return { text: line, important: tellsPlace.test(line) || /\b(error|panic|exception)\b/i.test(line) };
+  return { text: line, important: metricsAddress.test(line) || /\b(error|panic|exception)\b/i.test(line) };
 }

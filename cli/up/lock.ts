@@ -7,21 +7,21 @@ import type { RunningTrial } from "../trial.ts";
 
 /** The lock of a data directory. */
 export interface DirectoryLock extends Disposable {
-  /** Has other commands find what runs here, and how to reach it. The file holds secrets: its owner alone can read it. */
+  /** Publishes the configuration for other commands. The file contains secrets, so only its owner can read it. */
   publish(environment: Environment): void;
 }
 
 /**
- * Makes sure that this is the only `svc up` of a data directory. SQLite's exclusive lock is one of the operating
- * system: two starts at once cannot both have it, and it is gone with the process, however that ends.
+ * Ensures that this is the only `svc up` of a data directory. SQLite's exclusive lock is a lock of the operating system, so
+ * only one process can have it, and it is released however the process ends.
  *
- * @throws Conflict that names process and address of the one that runs, SvcError for a directory that is not ours to write
+ * @throws Conflict with the pid and address of the running one, SvcError if the directory is not writable
  */
 export function lockDirectory(directory: string, url: string): DirectoryLock {
   const file = join(directory, fileName);
   const database = openIn(directory);
   try {
-    // A command that looks whether a trial runs (runningTrial) is done in a moment.
+    // A command that checks for a trial (runningTrial) holds it only for a moment.
     database.run("pragma busy_timeout = 200");
     database.run("begin exclusive");
   } catch (cause) {
@@ -46,8 +46,8 @@ export function lockDirectory(directory: string, url: string): DirectoryLock {
 }
 
 /**
- * The trial of a data directory, if one runs and has started its parts.
- * @throws ConfigurationError when one runs whose file cannot be read, as another user's
+ * The trial of a data directory, if it is running and ready.
+ * @throws ConfigurationError if its file cannot be read, because it belongs to another user
  */
 export function runningTrial(directory: string): RunningTrial | undefined {
   if (!isLocked(directory)) return undefined;
@@ -56,7 +56,7 @@ export function runningTrial(directory: string): RunningTrial | undefined {
     const trial = JSON.parse(readFileSync(file, "utf8")) as RunningTrial;
     return trial.environment.SVC_DATABASE_URL === undefined ? undefined : trial;
   } catch (cause) {
-    // It is just stopping.
+    // It is stopping.
     if ((cause as { code?: string }).code === "ENOENT") return undefined;
     const reason = (cause as { code?: string }).code ?? "not JSON";
     throw new ConfigurationError([`A trial runs here, and ${file} cannot be read (${reason})`], { cause });

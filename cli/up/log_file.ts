@@ -1,12 +1,12 @@
 import { closeSync, mkdirSync, openSync, renameSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 
-/** Two files of this size are kept of each part: the one that is written, and `.1`, the one before. */
+/** Two files of up to this size are kept for each process: the current one, and `.1`, the previous one. */
 const largestBytes = 10 * 1024 * 1024;
 
 /**
- * A log file that begins anew at each start, and whenever it is full: what is in it then becomes `<file>.1`, in place of
- * the one before. What cannot be written is lost; `fault` is called the first time.
+ * A log file that is rotated to `<file>.1` at each start, and when it is full. Lines that cannot be written are lost;
+ * `fault` is called the first time.
  */
 export class LogFile {
   #descriptor: number | undefined;

@@ -4,12 +4,12 @@ import { assertFree, chooseFreePort } from "./ports.ts";
 
 test("an address may stand in brackets, as in a URL", async () => {
   const port = await chooseFreePort("[127.0.0.1]");
-  await assertFree("[127.0.0.1]", port, "the server", "--port");
+  await assertFree("[127.0.0.1]", port, "--port");
 });
 
 test("an address of another machine is reported without suggesting another port", async () => {
   const fault = "192.0.2.1 is not an address of this machine";
-  await expect(assertFree("192.0.2.1", 8000, "the server", "--port")).rejects.toMatchObject({
+  await expect(assertFree("192.0.2.1", 8000, "--port")).rejects.toMatchObject({
     detail: fault,
   });
   await expect(chooseFreePort("192.0.2.1")).rejects.toMatchObject({ detail: fault });

@@ -2,16 +2,16 @@ import { createServer } from "node:net";
 import { SvcError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 
-/** What is the matter with a port. */
+/** Why a port cannot be used, by error code. */
 const faults: Readonly<Record<string, string>> = {
   EADDRINUSE: "is in use",
   EACCES: "requires more privileges",
 };
-/** Of a host that is none of this machine, or none at all. Of most names that nobody knows, Bun gives no code. */
+/** Codes for an address that is not of this machine. For most unknown names, Bun gives no code. */
 const hostFaults = new Set(["EADDRNOTAVAIL", "ENOTFOUND", "EINVAL", undefined]);
 
-/** @throws SvcError that names the port, who wants it, and the option that changes it; or the host, if that is at fault */
-export async function assertFree(host: string, port: number, purpose: string, option: string): Promise<void> {
+/** @throws SvcError that names the port and the option to change it, or an invalid host */
+export async function assertFree(host: string, port: number, option: string): Promise<void> {
   try {
     await listenOnce(host, port);
   } catch (cause) {
@@ -19,13 +19,13 @@ export async function assertFree(host: string, port: number, purpose: string, op
     if (fault === undefined) throw unusable(host, cause);
     throw new SvcError(
       "configuration",
-      `Port ${port} of ${host} ${fault}, and ${purpose} needs it: choose another one with ${option}`,
+      `Port ${port} of ${host} ${fault}: choose another one with ${option}`,
       { cause },
     );
   }
 }
 
-/** @throws SvcError for a host where nothing can be listened on */
+/** @throws SvcError for an invalid host */
 export async function chooseFreePort(host: string): Promise<number> {
   try {
     return await listenOnce(host, 0);
@@ -34,10 +34,10 @@ export async function chooseFreePort(host: string): Promise<number> {
   }
 }
 
-/** @throws what the system says */
+/** @throws the error of the system */
 async function listenOnce(host: string, port: number): Promise<number> {
   const server = createServer();
-  // Where there is a port beside it, people write an IPv6 address in brackets.
+  // IPv6 addresses are often written in brackets.
   const address = host.replace(/^\[(.*)\]$/, "$1");
   await new Promise<void>((settle, reject) => server.once("error", reject).listen(port, address, settle));
   const { port: bound } = server.address() as { port: number };
@@ -53,7 +53,7 @@ function unusable(host: string, cause: unknown): SvcError {
 
 const codeOf = (cause: unknown) => (cause as NodeJS.ErrnoException).code;
 
-/** gunshi's `parse` of an option that is a port. */
+/** gunshi's `parse` of a port. */
 export function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d{1,5}$/.test(text) || port > 65_535) throw new UsageError(`"${text}" is not a port (0 to 65535)`);

@@ -8,10 +8,10 @@ import { Unavailable } from "../../platform/errors.ts";
 
 const deadlineSeconds = 60;
 const pauseMilliseconds = 25;
-/** A program that is just starting may take a connection and forget about it. */
+/** A starting program may accept a connection and never answer. */
 const answerMilliseconds = 2000;
 
-/** Asks `url` until it answers 200. @throws Unavailable, with its last answer, after a minute */
+/** Polls `url` until it answers 200. @throws Unavailable, with the last answer, after a minute */
 export async function untilReady(name: string, url: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + deadlineSeconds * 1000;
   let last = "no answer";
@@ -30,11 +30,11 @@ export async function untilReady(name: string, url: string, signal: AbortSignal)
   throw new Unavailable(`${name} is not ready after ${deadlineSeconds} s (${url}: ${last})`);
 }
 
-/** Waits for the first heartbeat of the worker that is this process. @throws Unavailable after a minute */
+/** Waits for the first heartbeat of the worker with this pid. @throws Unavailable after a minute */
 export async function untilWorks(databaseUrl: string, pid: number, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + deadlineSeconds * 1000;
   const { db, close } = openDatabase(databaseUrl, 1);
-  // One of the same number that was killed before does not count.
+  // A killed worker may have had the same pid.
   const isIt = and(
     eq(worker.pid, pid),
     eq(worker.host, hostname()),

@@ -2,13 +2,13 @@ import { defaultPassword, trialUsers } from "../../trial/idp/users.ts";
 import type { Output } from "../io.ts";
 import type { Settings } from "./settings.ts";
 
-/** What a person sees while things start and run; all of it is talk, so it goes to stderr. */
+/** Messages while the processes start and run; on stderr. */
 export interface Progress {
-  /** A step is done. */
+  /** A step has finished. */
   done(text: string): void;
   /** A step will take a moment. */
   note(text: string): void;
-  /** A line of a child, or about the end. */
+  /** A line of a child process, or about stopping. */
   say(text: string): void;
   /** Since the start. */
   seconds(): number;
@@ -26,7 +26,7 @@ export function progressOn(output: Output): Progress {
   };
 }
 
-/** What to do next, once everything answers. */
+/** The text shown when everything is ready: the address and the next command. */
 export function summary(settings: Settings, seconds: number): string {
   const { publicUrl, startsIdp, environment, dataDir } = settings;
   const password = environment.SVC_TRIAL_PASSWORD ? "the one in SVC_TRIAL_PASSWORD" : defaultPassword;

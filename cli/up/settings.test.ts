@@ -5,7 +5,7 @@ const options = { host: "127.0.0.1", port: 1, idpPort: 1, databasePort: 0, verbo
 
 test("SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL", async () => {
   const direct = { SVC_DATABASE_DIRECT_URL: "postgres://svc:hunter2@127.0.0.1/svc" };
-  const refusal = "SVC_DATABASE_DIRECT_URL: says nothing without SVC_DATABASE_URL";
+  const refusal = "SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL";
   await expect(decide(options, direct)).rejects.toThrow(refusal);
   const both = { ...direct, SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:6432/svc" };
   expect(await decide(options, both)).toMatchObject({ startsDatabase: false });

@@ -7,7 +7,7 @@ import type { Environment } from "../../platform/variable.ts";
 import { isLoopback } from "../../trial/idp/loopback.ts";
 import { chooseFreePort } from "./ports.ts";
 
-/** The clone that this file is in. */
+/** The root of the clone. */
 export const root = join(import.meta.dir, "../..");
 
 export interface UpOptions {
@@ -18,14 +18,14 @@ export interface UpOptions {
   databasePort: number;
   dataDir?: string;
   verbose: boolean;
-  /** Whether a database that is made now begins with the example. */
+  /** Whether to load example data into a new database. */
   example: boolean;
 }
 
-/** What is to be started and where, decided before anything is. */
+/** What to start and where, decided before anything is started. */
 export interface Settings extends UpOptions {
   dataDir: string;
-  /** The caller's environment on top of `.env` of the clone: what stands there wins over what we would choose. */
+  /** The caller's environment on top of `.env` in the clone, which take precedence over our choices. */
   environment: Environment;
   config: Config;
   publicUrl: string;
@@ -33,17 +33,17 @@ export interface Settings extends UpOptions {
   startsIdp: boolean;
 }
 
-/** @throws ConfigurationError when the trial provider would be open to others, or the environment cannot work */
+/** @throws ConfigurationError if others could reach the trial provider, or the environment is invalid */
 export async function decide(options: UpOptions, callers: Environment): Promise<Settings> {
   const environment = readEnvironment(callers, join(root, ".env"));
   const config = readConfig(environment);
   if (config.databaseDirectUrl && !config.databaseUrl) {
-    throw new ConfigurationError(["SVC_DATABASE_DIRECT_URL: says nothing without SVC_DATABASE_URL"]);
+    throw new ConfigurationError(["SVC_DATABASE_DIRECT_URL requires SVC_DATABASE_URL"]);
   }
   const startsIdp = config.sso === "oidc" && !config.oidcIssuer;
   if (startsIdp && !isLoopback(options.host)) {
     throw new ConfigurationError([
-      `--host ${options.host} would let others sign in with the trial users: set SVC_OIDC_ISSUER to an issuer of your own, or leave --host out`,
+      `--host ${options.host} would let others sign in with the trial users: set SVC_OIDC_ISSUER to your own issuer, or omit --host`,
     ]);
   }
   const port = options.port || (await chooseFreePort(options.host));

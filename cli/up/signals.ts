@@ -6,9 +6,8 @@ export type Stop = (typeof signals)[number] | "starter gone";
 const checkMilliseconds = 500;
 
 /**
- * Settles with the first reason to stop: Ctrl-C, `kill`, a closed terminal, or the end of a process that started us
- * and waits (npm, the wrapper of bin/svc.mjs: it names them in SVC_END_WITH). Later signals change nothing: the stop
- * is under way and has deadlines of its own.
+ * Settles with the first reason to stop: Ctrl-C, `kill`, a closed terminal, or the end of a process that started us (npm, or
+ * the wrapper of bin/svc.mjs, which sets SVC_END_WITH). Later signals are ignored, because stopping has its own deadlines.
  */
 export function awaitStop(environment: { SVC_END_WITH?: string }): {
   reason: Promise<Stop>;
@@ -34,7 +33,7 @@ export function awaitStop(environment: { SVC_END_WITH?: string }): {
   };
 }
 
-/** A killed process stays visible as long as its own parent does not ask how it ended; it is gone all the same. */
+/** A killed process is a zombie until its parent reads its exit status; it counts as gone. */
 function isGone(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -16,29 +16,29 @@ import { untilReady, untilWorks } from "./ready.ts";
 import type { Progress } from "./report.ts";
 import type { Settings } from "./settings.ts";
 
-/** The server answers held polls and closes its connections before it ends; the provider has nothing to finish. */
+/** The server answers held polls and closes its connections before it exits; the provider has nothing to finish. */
 const serverGraceSeconds = 7;
 const idpGraceSeconds = 2;
-/** A run that takes longer is taken over by the next start: Ctrl-C shall not last as long as the worker would. */
+/** Shorter than the time of the worker, for a quick Ctrl-C: the next start takes over unfinished runs. */
 const workerGraceSeconds = 3;
 
 interface Run {
-  /** Each part that was started is put here, with how it is stopped. */
+  /** Stops each process that was started. */
   parts: AsyncDisposableStack;
   progress: Progress;
   signal: AbortSignal;
-  /** Called when a part ends by itself. */
+  /** Called if a process exits by itself. */
   fail: (reason: Error) => void;
-  /** Has other commands in the clone find what runs. */
+  /** Publishes the configuration for other commands in the clone. */
   publish: (environment: Environment) => void;
 }
 
-/** Starts the parts, those that need no other one side by side. Settles when all of them answer. */
+/** Starts the processes, independent ones concurrently. Settles when all are ready. */
 export async function start(settings: Settings, run: Run): Promise<void> {
   const { config, startsIdp } = settings;
   const clientSecret = config.oidcClientSecret ?? newSecret();
   const issuer = `http://127.0.0.1:${settings.idpPort}`;
-  // Started first, waited for last: it needs nothing of the others.
+  // Started first and awaited last, because it does not depend on the others.
   const idp = startsIdp ? startIdp(settings, run, issuer, clientSecret) : undefined;
   idp?.catch(() => {});
   const withExample = wantsExample(settings);
@@ -58,7 +58,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   await Promise.all([idp, worker]);
 }
 
-/** The environment of every part that works on the database: they have to agree on what it means. */
+/** The environment shared by all processes that use the database. */
 function partsEnvironment(
   { environment, config, publicUrl, dataDir, startsIdp }: Settings,
   { pooledUrl, issuer, clientSecret }: { pooledUrl: string; issuer: string; clientSecret: string },
@@ -79,7 +79,7 @@ function partsEnvironment(
   };
 }
 
-/** What svc reads, without the rest of the caller's environment, which may hold secrets of other programs. */
+/** Only the variables of svc: the caller's environment may contain secrets of other programs. */
 function onlySettings(environment: Environment): Environment {
   const names = new Set(Object.values(variables).flatMap(({ name }) => [name, `${name}_FILE`]));
   const ours = (name: string) => names.has(name) || name.startsWith("SVC_PLUGIN_");
@@ -135,7 +135,7 @@ async function startServer(
     args: ["server", "start", "server/main:app", "--host", host, "--port", String(port)],
     environment,
   });
-  // A server on all addresses is asked on loopback.
+  // A server on all addresses is reached on loopback.
   const reachable = hostInUrl({ "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host);
   await untilReady("The server", `http://${reachable}:${port}/healthcheck`, run.signal);
   run.progress.done(`Server runs on http://${hostInUrl(host)}:${port}`);
@@ -168,7 +168,7 @@ function launch(
   return child;
 }
 
-/** Whether there is to be an example: our own database is about to be made. A database of others is never filled. */
+/** Whether to load the example: only into a new database of our own. */
 export function wantsExample({ example, startsDatabase, dataDir }: Settings): boolean {
   return example && startsDatabase && !existsSync(join(dataDir, "postgres/data"));
 }

@@ -10,9 +10,9 @@ import { awaitStop, type Stop } from "./signals.ts";
 import { start } from "./start.ts";
 
 /**
- * Starts everything that a trial needs and runs it until a signal comes or a part fails.
+ * Runs a trial until a signal arrives or a process fails.
  *
- * @throws Interrupted at Ctrl-C; a SvcError when a part cannot start or ends by itself, with its reason
+ * @throws Interrupted at Ctrl-C; SvcError with the reason if a process cannot start, or exits
  */
 export async function up(
   options: UpOptions,
@@ -27,7 +27,7 @@ export async function up(
   if (reason === "SIGINT") throw new Interrupted();
   if (reason === "starter gone")
     throw new SvcError("unavailable", "Stopped, because the process that started svc up has ended");
-  // As any program that does not catch the signal: a shell shows 128 + its number.
+  // End by the signal, so that the shell shows 128 + its number.
   lock[Symbol.dispose]();
   stop[Symbol.dispose]();
   process.kill(process.pid, reason);
@@ -44,7 +44,7 @@ async function run(
   const abort = new AbortController();
   const failure = Promise.withResolvers<never>();
   failure.promise.catch(() => {});
-  // Left in reverse order: the database ends last.
+  // Disposed in reverse order: the database stops last.
   await using parts = new AsyncDisposableStack();
   const starting = start(settings, {
     ...{ parts, progress, signal: abort.signal, fail: failure.reject },
@@ -58,16 +58,15 @@ async function run(
   } finally {
     abort.abort();
     progress.say("Stopping ...");
-    // Nothing may be started behind the back of what stops it.
+    // Wait, so that nothing is started after the others were stopped.
     await starting.catch(() => {});
   }
 }
 
-/** All of them before anything is started, so that a refusal leaves nothing behind. */
+/** Checked before anything is started, so that an error has no partial effects. */
 async function assertPortsFree(settings: Settings): Promise<void> {
   const { host, port, idpPort, databasePort, startsIdp, startsDatabase } = settings;
-  await assertFree(host, port, "the server", "--port");
-  if (startsIdp) await assertFree("127.0.0.1", idpPort, "the trial sign-in provider", "--idp-port");
-  if (startsDatabase && databasePort)
-    await assertFree("127.0.0.1", databasePort, "PostgreSQL", "--database-port");
+  await assertFree(host, port, "--port");
+  if (startsIdp) await assertFree("127.0.0.1", idpPort, "--idp-port");
+  if (startsDatabase && databasePort) await assertFree("127.0.0.1", databasePort, "--database-port");
 }

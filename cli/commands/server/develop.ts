@@ -42,7 +42,7 @@ export default defineCommand({
     assertSourceTree("svc server develop");
     if (providersOf(readEnvironment(io.env).METRIC_PROVIDERS ?? "").has("prometheus"))
       io.stderr.write("svc: svc server develop does not serve /metrics; use svc server start or svc up\n");
-    await assertFree(host, port, "the server", "--port");
+    await assertFree(host, port, "--port");
     const chosen = port || (await chooseFreePort(host));
     const level = logLevel === undefined ? [] : ["--log-level", logLevel];
     const place = ["--host", host, "--port", String(chosen), ...level];

@@ -220,7 +220,7 @@ export default defineCommand({
     }
     // Workers, and a server that can reload its certificate, share the port: another program on it would get half of the requests.
     if (hasPort && !supervised && (!alone || options.sslCertfile !== undefined))
-      await assertFree(host, port, "the server", "--port");
+      await assertFree(host, port, "--port");
     if (supervised || alone) {
       await startServer(options, io.env);
       return;
