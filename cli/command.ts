@@ -14,6 +14,8 @@ export interface CommandDefinition<A extends Args = Args> {
    * unless it says `required: false`; `metavar` is the placeholder of the value in the help.
    */
   args: A;
+  /** The placeholder of a command line that follows `--`, which `run` gets as `rest`. */
+  rest?: string;
   /** For options that people know from other programs, as they are typed: the command line to type instead. */
   instead?: Readonly<Record<string, string>>;
   /** Whole command lines, shown at the end of the help. */
@@ -24,7 +26,7 @@ export interface CommandDefinition<A extends Args = Args> {
    * Runs the command. Data goes to `io.stdout`, messages to `io.stderr`. It returns on success and throws otherwise
    * (`SvcError`, or `UsageError` for a bad argument); it never chooses an exit code.
    */
-  run(options: ArgValues<A>, io: Io): Promise<void>;
+  run(options: ArgValues<A>, io: Io, rest: readonly string[]): Promise<void>;
 }
 
 /** Types `options` of `run` from `args`; the default export of every command file. */

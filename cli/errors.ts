@@ -17,3 +17,11 @@ export class Interrupted extends Error {
     super("Interrupted");
   }
 }
+
+/** A command that svc ran has ended with this code, and so does svc. Nothing is printed: it has said what there is to say. */
+export class ExitCode extends Error {
+  override name = "ExitCode";
+  constructor(readonly code: number) {
+    super(`exit code ${code}`);
+  }
+}

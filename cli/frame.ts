@@ -38,7 +38,8 @@ function leafCommand(io: Io, leaf: Leaf, name: string): LazyCommand {
     return {
       name,
       args: kebabArgs(definition.args),
-      run: async ({ values: { help: _, ...options } }) => await definition.run(options as never, io),
+      run: async ({ values: { help: _, ...options }, rest }) =>
+        await definition.run(options as never, io, rest),
     };
   };
   return lazy(load, { name });
@@ -66,7 +67,9 @@ export function frame(io: Io, tree: Group) {
           io.stdout.write(await helpOf(path, tree));
           return;
         }
-        const invalid = invalidIn(ctx as unknown as CommandContext);
+        const leaf = find(path, tree);
+        const { rest } = leaf && !isGroup(leaf) ? (await leaf()).default : {};
+        const invalid = invalidIn(ctx as unknown as CommandContext, rest);
         if (invalid !== undefined) throw new UsageError(invalid, path);
         try {
           return await run(ctx);
@@ -82,8 +85,8 @@ export function frame(io: Io, tree: Group) {
 /** The usage line that follows a usage error on stderr. */
 export async function usageOf(path: readonly string[], tree: Group): Promise<string> {
   const node = find(path, tree);
-  const args = node === undefined || isGroup(node) ? undefined : (await node()).default.args;
-  return `Usage: ${usageLine(path, args)}\nRun \`${["svc", ...path].join(" ")} --help\` for more.\n`;
+  const command = node === undefined || isGroup(node) ? undefined : (await node()).default;
+  return `Usage: ${usageLine(path, command)}\nRun \`${["svc", ...path].join(" ")} --help\` for more.\n`;
 }
 
 /** The help of the command or group at `path`. */
@@ -123,10 +126,13 @@ function didYouMean(name: string, candidates: readonly string[]): string {
 }
 
 /** The first argument that is missing, unexpected or of the wrong type. */
-function invalidIn(ctx: CommandContext): string | undefined {
-  const { args, tokens, validationError } = ctx;
-  const unexpected = unexpectedIn(ctx);
+function invalidIn(ctx: CommandContext, restName: string | undefined): string | undefined {
+  const { args, tokens, validationError, rest } = ctx;
+  const unexpected = unexpectedIn(restName === undefined ? ctx : { ...ctx, rest: [] });
+  if (unexpected !== undefined && restName !== undefined)
+    return `unexpected argument: ${unexpected} (put ${restName} after --)`;
   if (unexpected !== undefined) return `unexpected argument: ${unexpected}`;
+  if (restName !== undefined && rest.length === 0) return `missing argument: -- ${restName}`;
   for (const [at, token] of tokens.entries()) {
     const name = optionOf(token, args);
     if (name === undefined) continue;

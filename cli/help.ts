@@ -1,18 +1,22 @@
-import type { ArgSchema, Args } from "gunshi/bone";
+import type { ArgSchema } from "gunshi/bone";
 import type { CommandDefinition } from "./command.ts";
 import { type Group, summaries } from "./tree.ts";
 
 const HELP_OPTION: [string, string] = ["-h, --help", "Show this help"];
 
 /** `svc login [USER] [options]`. */
-export function usageLine(path: readonly string[], args?: Args): string {
+export function usageLine(
+  path: readonly string[],
+  command?: Pick<CommandDefinition, "args" | "rest">,
+): string {
   const words = ["svc", ...path];
-  if (args === undefined) return [...words, "COMMAND"].join(" ");
+  if (command === undefined) return [...words, "COMMAND"].join(" ");
+  const { args, rest } = command;
   for (const [name, schema] of Object.entries(args)) {
     if (schema.type !== "positional") continue;
     words.push(isRequired(schema) ? metavar(name, schema) : `[${metavar(name, schema)}]`);
   }
-  return [...words, "[options]"].join(" ");
+  return [...words, "[options]", ...(rest === undefined ? [] : ["--", rest])].join(" ");
 }
 
 /** The help of a command. */
@@ -20,7 +24,7 @@ export function commandHelp(path: readonly string[], command: CommandDefinition)
   const { positionals, options } = argumentRows(command);
   return sections(
     command.summary,
-    `Usage: ${usageLine(path, command.args)}`,
+    `Usage: ${usageLine(path, command)}`,
     table("Arguments", positionals),
     table("Options", [...options, HELP_OPTION]),
     list("Examples", command.examples ?? []),

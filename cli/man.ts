@@ -55,7 +55,7 @@ function section(path: readonly string[], command: CommandDefinition): string[] 
   ]);
   const examples = (command.examples ?? []).flatMap((example) => [".EX", text(example), ".EE"]);
   return [
-    `.SS ${text(usageLine(path, command.args))}`,
+    `.SS ${text(usageLine(path, command))}`,
     text(`${command.summary}.`),
     ...rows,
     ...(command.notes ?? []).flatMap((note) => [".PP", text(note)]),

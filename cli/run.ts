@@ -1,7 +1,7 @@
 import { cli } from "gunshi/bone";
 import { ConfigurationError, type ErrorCode, SvcError } from "../platform/errors.ts";
 import { askingWord } from "./completion/scripts.ts";
-import { Interrupted, UsageError } from "./errors.ts";
+import { ExitCode, Interrupted, UsageError } from "./errors.ts";
 import { entry, frame, subCommands, usageOf } from "./frame.ts";
 import type { Io } from "./io.ts";
 import { minusSign, printable } from "./text.ts";
@@ -21,7 +21,10 @@ const INTERRUPTED = 130;
 export async function run(argv: readonly string[], io: Io, tree: Group = root): Promise<number> {
   if (argv[0] === askingWord) return await answerShell(argv.slice(1), io, tree);
   try {
-    await cli(argv.map(forParser), entry(io, tree), {
+    // What follows `--` may be the command line of another program.
+    const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+    const words = [...argv.slice(0, end).map(forParser), ...argv.slice(end)];
+    await cli(words, entry(io, tree), {
       name: "svc",
       strict: true,
       subCommands: subCommands(io, tree),
@@ -29,6 +32,7 @@ export async function run(argv: readonly string[], io: Io, tree: Group = root): 
     });
     return OK;
   } catch (error) {
+    if (error instanceof ExitCode) return error.code;
     return asksForJson(argv) ? reportJson(error, io) : await report(error, io, tree);
   }
 }

@@ -11,6 +11,27 @@ export interface Group {
   instead?: Readonly<Record<string, string>>;
 }
 
+const access: Group = {
+  summary: "Request access to databases and other systems, and use it",
+  commands: {
+    list: () => import("./commands/access/list.ts"),
+    request: () => import("./commands/access/request.ts"),
+    requests: () => import("./commands/access/requests.ts"),
+    approve: () => import("./commands/access/approve.ts"),
+    deny: () => import("./commands/access/deny.ts"),
+    cancel: () => import("./commands/access/cancel.ts"),
+    review: () => import("./commands/access/review.ts"),
+    get: () => import("./commands/access/get.ts"),
+    run: () => import("./commands/access/run.ts"),
+    leases: () => import("./commands/access/leases.ts"),
+    renew: () => import("./commands/access/renew.ts"),
+    revoke: () => import("./commands/access/revoke.ts"),
+    check: () => import("./commands/access/check.ts"),
+    apply: () => import("./commands/access/apply.ts"),
+    delete: () => import("./commands/access/delete.ts"),
+  },
+};
+
 const plugin: Group = {
   summary: "Manage plugins",
   commands: { list: () => import("./commands/plugin/list.ts") },
@@ -37,6 +58,9 @@ export const root: Group = {
     logout: () => import("./commands/logout.ts"),
     whoami: () => import("./commands/whoami.ts"),
     token: () => import("./commands/token.ts"),
+    access,
+    // The specification speaks of credential requests. The same object is the same folder.
+    credentials: access,
     server: {
       summary: "Run and inspect the HTTP server",
       commands: {

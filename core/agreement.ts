@@ -8,7 +8,7 @@ import type { Context } from "./context.ts";
 const ofAll = [
   ...(["domain", "publicUrl", "timezone", "pluginPackages", "pluginDocumentResolver"] as const),
   ...(["pluginParticipant", "pluginDocument", "pluginConversation", "pluginParticipantGroup"] as const),
-  ...(["pluginTerm", "pluginApplication"] as const),
+  ...(["pluginTerm", "pluginApplication", "pluginCredential"] as const),
 ] satisfies (keyof Config)[];
 /** The same of servers: a worker signs nobody in. */
 const ofServers = [

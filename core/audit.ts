@@ -29,7 +29,21 @@ export type AuditAction =
   | "term.deleted"
   | "definition.deleted"
   | "incident_type.deleted"
-  | "incident_priority.deleted";
+  | "incident_priority.deleted"
+  | "access_role.created"
+  | "access_role.updated"
+  | "access_role.deleted"
+  | "access.requested"
+  | "access.approved"
+  | "access.denied"
+  | "access.cancelled"
+  | "access.expired"
+  | "access.reviewed"
+  | "access.issued"
+  | "access.renewed"
+  | "access.ending"
+  | "access.revoked"
+  | "access.failed";
 
 export interface AuditEvent {
   at: Date;

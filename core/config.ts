@@ -224,6 +224,11 @@ export const variables = {
     "Plugins that keep the participants of an incident as a group",
   ),
   pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
+  pluginCredential: variable(
+    "SVC_PLUGIN_CREDENTIAL",
+    slugs("postgresql-role"),
+    "Plugins that issue credentials for access roles",
+  ),
   pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),
   timezone: variable(
     "SVC_TIMEZONE",

@@ -4,6 +4,7 @@ import documentMatcher from "./document_matcher/document_matcher.ts";
 import mail from "./mail/mail.ts";
 import mailingList from "./mailing_list/mailing_list.ts";
 import markdown from "./markdown/markdown.ts";
+import postgresqlRole from "./postgresql_role/postgresql_role.ts";
 import roster from "./roster/roster.ts";
 import applicationSource from "./source/applications.ts";
 import backstageCatalog from "./source/backstage.ts";
@@ -14,4 +15,5 @@ import webhook from "./webhook/webhook.ts";
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
+  postgresqlRole,
 ];

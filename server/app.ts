@@ -1,4 +1,5 @@
 import { Elysia } from "elysia";
+import { accessRoutes } from "./access/routes.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
@@ -58,6 +59,7 @@ const apiRoutes = (
     .use(messageRoutes(deps))
     .use(taskRoutes(deps))
     .use(searchRoutes(deps))
+    .use(accessRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));

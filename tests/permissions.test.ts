@@ -15,7 +15,7 @@ const isOfAnIncident = ({ cells }: Permission) => cells.some(({ visibility }) =>
 let server: TestServer;
 let world: World;
 beforeAll(async () => {
-  server = await startTestServer({ pluginDocument: "markdown" });
+  server = await startTestServer({ pluginDocument: "markdown", pluginCredential: "postgresql-role" });
   world = await createWorld(server);
 });
 afterAll(() => server[Symbol.asyncDispose]());

@@ -7,6 +7,7 @@ import type { Environment } from "../platform/variable.ts";
 import { startWatchdog } from "../platform/watchdog.ts";
 import { sendDeliveries } from "./deliveries.ts";
 import { type HealthEndpoint, serveHealth, WorkerHealth } from "./health.ts";
+import { revokeLeases } from "./leases.ts";
 import { type OpenWorker, openWorker } from "./open.ts";
 import { Outage } from "./outage.ts";
 import type { Outcome } from "./run.ts";
@@ -65,11 +66,11 @@ export async function startWorker(options: StartOptions, environment: Environmen
     if (probed) log.info(`health at ${probed.address}`);
     // Not before: a run by hand has no heartbeat.
     const shared = { ...deps, health, outage: new Outage(deps.log) };
-    const both = [work(shared, works, stop.signal)];
+    const all = [work(shared, works, stop.signal)];
     // A worker for one task does that task alone.
-    if (task === undefined) both.push(sendDeliveries(shared, stop.signal));
-    // Should one of them fail, the other ends, too.
-    await Promise.all(both.map((one) => one.finally(end)));
+    if (task === undefined) all.push(sendDeliveries(shared, stop.signal), revokeLeases(shared, stop.signal));
+    // Should one of them fail, the others end, too.
+    await Promise.all(all.map((one) => one.finally(end)));
   } finally {
     await Promise.all([endpoint?.stop(), deps?.close(), probed?.stop(), endWatchdog()]);
     process.removeListener("SIGUSR2", toggle);

@@ -12,7 +12,9 @@ import { printable } from "../text.ts";
 import { isLoopback, type Server } from "./server.ts";
 
 export interface Request {
-  method?: "GET" | "DELETE";
+  method?: "GET" | "DELETE" | "POST" | "PUT";
+  /** Sent as JSON. */
+  body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
   /** Seconds; 10 unless told. */
@@ -42,7 +44,7 @@ const LARGEST_BODY = 65_536;
  * @throws NetworkFault when trying again may help, Unavailable when it will not, Interrupted at Ctrl-C.
  */
 export async function request(io: Io, server: Server, url: string, options: Request = {}): Promise<Answer> {
-  const { method = "GET", headers = {}, signal, timeout = 10 } = options;
+  const { method = "GET", headers = {}, body, signal, timeout = 10 } = options;
   const timer = AbortSignal.timeout(timeout * 1000);
   try {
     const response = await io.fetch(url, {
@@ -51,8 +53,10 @@ export async function request(io: Io, server: Server, url: string, options: Requ
         accept: "application/json",
         "accept-encoding": "identity",
         "user-agent": userAgent,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers,
       },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       redirect: "manual",
       signal: signal ? AbortSignal.any([signal, timer]) : timer,
       ...(isLoopback(url) ? { proxy: false as never } : {}),

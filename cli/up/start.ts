@@ -10,6 +10,7 @@ import { hostInUrl } from "../../platform/address.ts";
 import { systemClock } from "../../platform/clock.ts";
 import { Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
+import { createTrialAccess, moveTrialAccess } from "../../trial/access.ts";
 import { loadExample } from "../../trial/example/load.ts";
 import { type Child, type ChildOptions, startChild } from "./child.ts";
 import { untilReady, untilWorks } from "./ready.ts";
@@ -49,6 +50,7 @@ export async function start(settings: Settings, run: Run): Promise<void> {
   run.progress.done(applied.length > 0 ? `Schema upgraded to ${head}` : `Schema is at ${head}`);
   run.signal.throwIfAborted();
   if (withExample) run.progress.done(await firstExample(settings, databaseUrl));
+  if (settings.startsDatabase) await prepareAccess(settings, databaseUrl, withExample);
   run.signal.throwIfAborted();
   const environment = partsEnvironment(settings, { pooledUrl, issuer, clientSecret });
   run.publish(onlySettings(environment));
@@ -179,6 +181,17 @@ export async function firstExample({ dataDir }: Settings, url: string): Promise<
   try {
     const { incidents } = await loadExample(db, systemClock.now());
     return `Example data loaded: ${incidents} incidents (to begin without: remove ${dataDir}, then --no-example)`;
+  } finally {
+    await close();
+  }
+}
+
+/** The second database that access can be tried with: made with the example, and found again at each start. */
+async function prepareAccess({ config, dataDir }: Settings, url: string, isNew: boolean): Promise<void> {
+  const { db, close } = openDatabase(url, 1);
+  try {
+    if (isNew) await createTrialAccess(db, url, config.keySecret ?? keptKeySecret(dataDir));
+    else await moveTrialAccess(db, url);
   } finally {
     await close();
   }

@@ -2,6 +2,8 @@ import { Conflict } from "../../platform/errors.ts";
 
 /** How the tables that stand in the way of deleting something are called to its face. */
 const names: Readonly<Record<string, string>> = {
+  access_lease: "a lease",
+  access_request: "an access request",
   conversation_message: "a message",
   definition_term: "a definition",
   document: "a document",

@@ -47,8 +47,7 @@ export async function once(
   request: KeyedRequest,
   work: (context: Context & { db: Transaction }) => Promise<Answer>,
 ): Promise<Answer> {
-  if (!/^[\x21-\x7e]{1,255}$/.test(request.key))
-    throw new InvalidInput("Idempotency-Key", "The key is 1 to 255 visible ASCII characters");
+  assertKey(request.key);
   const claimed = await claim(context, request);
   if ("answer" in claimed) return claimed.answer;
   const { db } = context;
@@ -74,6 +73,12 @@ export async function once(
       .catch((err: unknown) => context.log.warn({ err }, "an idempotency key stays claimed"));
     throw error;
   }
+}
+
+/** @throws InvalidInput */
+export function assertKey(key: string): void {
+  if (!/^[\x21-\x7e]{1,255}$/.test(key))
+    throw new InvalidInput("Idempotency-Key", "The key is 1 to 255 visible ASCII characters");
 }
 
 /** The key is ours until `leaseUntil`, or somebody has the answer already. */

@@ -16,8 +16,6 @@ import type { Context } from "../context.ts";
 //
 // docs/architecture.md says why this is a table of ours and not a library.
 
-const firstSeconds = 30;
-const longestSeconds = 3600;
 /** How often work is begun before it waits for a person. */
 export const mostAttempts = 10;
 /** Beyond what a plugin may take: our own work between two of its answers. */
@@ -26,10 +24,20 @@ const postponedSeconds = 5;
 /** How much of the margin may be gone before a lease is made longer. */
 const spentSeconds = 5;
 
+/** The wait before the second attempt, which doubles each time, up to `longestSeconds`; and after how many it is dead. */
+export interface Backoff {
+  firstSeconds: number;
+  longestSeconds: number;
+  /** Infinity: it is never dead. */
+  mostAttempts: number;
+}
+
+const usualBackoff: Backoff = { firstSeconds: 30, longestSeconds: 3600, mostAttempts };
+
 /** When work whose attempt number `attempts` has failed is due again; null: when a person asks for it. */
-export function dueAgain(at: Date, attempts: number): Date | null {
-  if (attempts >= mostAttempts) return null;
-  return after(at, Math.min(firstSeconds * 2 ** (attempts - 1), longestSeconds));
+export function dueAgain(at: Date, attempts: number, backoff = usualBackoff): Date | null {
+  if (attempts >= backoff.mostAttempts) return null;
+  return after(at, Math.min(backoff.firstSeconds * 2 ** (attempts - 1), backoff.longestSeconds));
 }
 
 type WorkTable = PgTable & Record<"state" | keyof typeof workColumns, PgColumn>;
@@ -47,6 +55,8 @@ export interface WorkKind<C extends Claim> {
     /** Nobody tries it any more, and it counts as finished; without it, it stays `failed` and waits for a person. */
     dead?: string;
   };
+  /** Ten attempts, the last ones an hour apart, unless told. */
+  backoff?: Backoff;
 }
 
 export interface Claim {
@@ -200,8 +210,8 @@ export async function failWork<C extends Claim>(
   at: Date,
   { reason, permanent = false }: Failure,
 ): Promise<"again" | "dead"> {
-  const { table, states } = kind;
-  const dueAt = permanent ? null : dueAgain(at, claim.attempts);
+  const { table, states, backoff } = kind;
+  const dueAt = permanent ? null : dueAgain(at, claim.attempts, backoff);
   const finished = dueAt === null && states.dead !== undefined;
   await write(db, kind, claim, {
     state: finished ? states.dead : states.failed,
@@ -254,6 +264,8 @@ interface Ends<T, E> {
   giveBack(seconds: number): Promise<E>;
   /** The work failed by a fault of ours. */
   onFault(error: unknown): void;
+  /** It is tried until it is done, also when processes died in each attempt. */
+  endless?: boolean;
 }
 
 /**
@@ -266,9 +278,9 @@ export async function attemptWork<T, E>(
   claim: Claim,
   signal: AbortSignal | undefined,
   work: () => Promise<T>,
-  { finish, fail, giveBack, onFault }: Ends<T, E>,
+  { finish, fail, giveBack, onFault, endless = false }: Ends<T, E>,
 ): Promise<E> {
-  if (isInterruptedEachTime(claim)) return await fail(interrupted);
+  if (!endless && isInterruptedEachTime(claim)) return await fail(interrupted);
   let value: T;
   try {
     value = await work();

@@ -8,6 +8,7 @@ import {
   type PluginType,
   pluginMethods,
 } from "./methods.ts";
+import type { Revocable, Setting } from "./settings.ts";
 
 /** A plugin that is chosen and set up. Only `callPlugin` calls its methods. */
 export interface ActivePlugin<T extends PluginType = PluginType> {
@@ -18,6 +19,10 @@ export interface ActivePlugin<T extends PluginType = PluginType> {
   /** Values of its configuration that no text which leaves may hold. */
   readonly secrets: readonly string[];
   readonly timeoutMilliseconds: number;
+  /** Of type credential: what can be set of each role. */
+  readonly roleSettings?: readonly Setting[];
+  /** Of type credential: whether what it issued can be ended early. */
+  readonly revocable?: Revocable;
   /** Whoever watches the calls makes them. */
   readonly around?: Around;
 }

@@ -2,7 +2,7 @@ import type { BuiltinDeps } from "./define.ts";
 import { masked } from "./mask.ts";
 import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginSource } from "./registry.ts";
-import { type Setting, settingsOf } from "./settings.ts";
+import { type Revocable, type Setting, settingsOf } from "./settings.ts";
 
 /** A plugin that has passed: plain values of its own, read once, so that nothing changes under our hands. */
 export interface InstalledPlugin {
@@ -13,6 +13,8 @@ export interface InstalledPlugin {
   readonly author: string;
   readonly description: string;
   readonly settings: readonly Setting[];
+  readonly roleSettings: readonly Setting[];
+  readonly revocable: Revocable;
   /** The package that it came in. */
   readonly origin: string;
   /** Whether it comes with the service, and so is handed more than one of a third party. */
@@ -61,7 +63,10 @@ export function checkPlugin(
   if (type && !isType(type)) faults.push(`its type "${type}" is none of ${pluginTypes.join(", ")}`);
   const { settings, faults: settingFaults } = settingsOf(slug, read.configSchema);
   faults.push(...settingFaults);
-  const { create } = read;
+  const ofRole = settingsOf(slug, read.roleSchema ?? { type: "object" });
+  faults.push(...ofRole.faults.map((fault) => fault.replace(/^configSchema/, "roleSchema")));
+  const { revocable = "now", create } = read;
+  if (revocable !== "now" && revocable !== "expiry") faults.push(`revocable is neither "now" nor "expiry"`);
   if (typeof create !== "function") faults.push("create is no function");
   if (faults.length > 0 || !isType(type) || typeof create !== "function") {
     const which = slug && slugPattern.test(slug) ? `${origin}: plugin ${slug}` : `${origin}: a plugin`;
@@ -69,7 +74,11 @@ export function checkPlugin(
   }
   const call = (config: Record<string, unknown>, deps: BuiltinDeps): unknown =>
     create.call(candidate, config, deps);
-  const plugin = { title, slug, version, type, author, description, settings, origin, builtin, create: call };
+  const facts = { title, slug, version, type, author, description, settings, origin, builtin };
+  const plugin = {
+    ...{ ...facts, roleSettings: ofRole.settings, revocable: revocable as Revocable },
+    create: call,
+  };
   return { plugin: Object.freeze(plugin), faults: [] };
 }
 
@@ -80,11 +89,15 @@ function isType(type: string): type is PluginType {
 function readOnce(candidate: unknown) {
   if (typeof candidate !== "object" || candidate === null) return undefined;
   try {
-    const { title, slug, version, type, author, description, configSchema, create } = candidate as Record<
+    const { title, slug, version, type, author, description, configSchema } = candidate as Record<
       string,
       unknown
     >;
-    return { title, slug, version, type, author, description, configSchema, create };
+    const { roleSchema, revocable, create } = candidate as Record<string, unknown>;
+    return {
+      ...{ title, slug, version, type, author, description, configSchema },
+      ...{ roleSchema, revocable, create },
+    };
   } catch {
     return undefined;
   }

@@ -27,6 +27,7 @@ const chooser = {
   participant_group: "pluginParticipantGroup",
   term: "pluginTerm",
   application: "pluginApplication",
+  credential: "pluginCredential",
 } as const satisfies Record<PluginType, keyof Config>;
 
 type Choice = Pick<Config, (typeof chooser)[PluginType] | "pluginTimeout">;
@@ -124,7 +125,9 @@ async function setUp(
   const { methods, missing } = methodsOf(type, made);
   if (missing.length > 0) return refuse(`is of type ${type} and has no method ${missing.join(", ")}`);
   const timeoutMilliseconds = pluginTimeout * 1000;
-  return { plugin: Object.freeze({ slug, title, type, methods, secrets, timeoutMilliseconds }) };
+  const { roleSettings, revocable } = plugin;
+  const common = { slug, title, type, methods, secrets, timeoutMilliseconds };
+  return { plugin: Object.freeze({ ...common, roleSettings, revocable }) };
 }
 
 /** Its methods, read once. */

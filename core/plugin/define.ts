@@ -2,6 +2,7 @@ import type { Static, TObject } from "@sinclair/typebox";
 import type { Clock } from "../../platform/clock.ts";
 import type { Context } from "../context.ts";
 import type { PluginMethods, PluginType } from "./methods.ts";
+import type { Revocable } from "./settings.ts";
 
 /** Where a plugin tells an operator something. Facts first: never a secret, nor a text that may hold one. */
 export interface PluginLog {
@@ -38,6 +39,10 @@ export interface PluginDefinition<T extends PluginType = PluginType, S extends T
    * Properties are strings, numbers and booleans; `secret: true` has a value masked and lets it stand in a file.
    */
   configSchema: S;
+  /** Of a plugin of type credential: what can be set of each access role, described like `configSchema`. */
+  roleSchema?: TObject;
+  /** Of a plugin of type credential: what it issued ends when svc says so (the default), or only when it expires. */
+  revocable?: Revocable;
   /** Called once for a plugin that is chosen, with a configuration that passed. It throws what is wrong with it. */
   create(config: Static<S>, deps: PluginDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
 }

@@ -91,12 +91,14 @@ function withPlace(error: unknown): never {
 function describe(candidate: unknown): Record<string, unknown> | null {
   if (typeof candidate !== "object" || candidate === null) return null;
   try {
-    const { configSchema, create, ...rest } = readOnce(candidate as Record<string, unknown>);
+    const { configSchema, roleSchema, create, ...rest } = readOnce(candidate as Record<string, unknown>);
     const words = Object.entries(rest).filter(([, value]) => typeof value === "string");
     const schema = asJson(configSchema);
+    const ofRole = asJson(roleSchema);
     return {
       ...Object.fromEntries(words),
       ...(schema === undefined ? {} : { configSchema: parse(schema) as unknown }),
+      ...(ofRole === undefined ? {} : { roleSchema: parse(ofRole) as unknown }),
       create: typeof create === "function",
     };
   } catch {
@@ -105,8 +107,12 @@ function describe(candidate: unknown): Record<string, unknown> | null {
 }
 
 function readOnce(candidate: Record<string, unknown>) {
-  const { title, slug, version, type, author, description, configSchema, create } = candidate;
-  return { title, slug, version, type, author, description, configSchema, create };
+  const { title, slug, version, type, author, description, configSchema } = candidate;
+  const { roleSchema, revocable, create } = candidate;
+  return {
+    ...{ title, slug, version, type, author, description, configSchema },
+    ...{ roleSchema, revocable, create },
+  };
 }
 
 /** @returns which of the methods it has */

@@ -85,6 +85,13 @@ export const unreadableItem = Type.Object({
   unreadable: Type.String(),
 });
 
+/** What a credential is for: it decides in which formats a client can have it. */
+export const credentialKinds = ["database", "aws", "ssh", "x509", "token"] as const;
+const credentialKind = Type.Union(credentialKinds.map((kind) => Type.Literal(kind)));
+const moment = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$" });
+/** Why a role cannot be served, and what to type at the target. */
+const problem = Type.Object({ problem: text(500), fix: Type.Optional(text(5000)) });
+
 /** For methods that only do something: whatever they answer is dropped. */
 const nothing = Type.Void();
 
@@ -147,6 +154,19 @@ export const pluginMethods = {
   },
   term: { list: each<Static<typeof termItem> | UnreadableItem>(100_000) },
   application: { list: each<Static<typeof applicationItem> | UnreadableItem>(100_000) },
+  credential: {
+    check: list(problem, 50),
+    issue: Type.Object({
+      kind: credentialKind,
+      fields: Type.Record(Type.String({ pattern: "^[a-z][a-z0-9_]{0,39}$" }), text(20_000, 0)),
+      /** When it ends at the target by itself, if that is before `expiresAt` of the call. */
+      expiresAt: Type.Optional(moment),
+      handle: Type.Optional(text(2000)),
+    }),
+    revoke: nothing,
+    renew: Type.Object({ expiresAt: Type.Optional(moment) }),
+    list: list(text(200), 100_000),
+  },
 } satisfies Record<string, Record<string, TSchema>>;
 
 /** Methods that a plugin of the type may do without. */
@@ -156,6 +176,8 @@ export const optionalMethods: ReadonlySet<string> = new Set([
   "conversation.remove",
   "conversation.restrict",
   "conversation.reopen",
+  "credential.renew",
+  "credential.list",
 ]);
 
 export type PluginType = keyof typeof pluginMethods;
@@ -293,6 +315,50 @@ export interface ApplicationPlugin {
   list(call: CallContext): Promised<"application", "list">;
 }
 
+/** An access role as its plugin is told of it: `settings` are those of its `roleSchema`, secrets included. */
+export interface RoleFacts {
+  slug: string;
+  settings: Readonly<Record<string, string | number | boolean>>;
+}
+
+/** One credential: `name` is what it is called at the target, and the same in every call about it. */
+export interface LeaseFacts {
+  leaseId: number;
+  name: string;
+  role: RoleFacts;
+}
+
+/**
+ * Issues credentials that end. svc remembers each lease before it asks for one, so whatever happens, `revoke` is called for
+ * it in the end: a plugin needs no memory of its own.
+ */
+export interface CredentialPlugin {
+  /** What keeps the role from being served; nothing when all is well. */
+  check(call: { role: RoleFacts } & CallContext): Promised<"credential", "check">;
+  /** After `signal` has aborted it must create nothing any more. */
+  issue(
+    call: LeaseFacts & {
+      user: string;
+      /** When it has to end, and how many seconds that is: the clock of the target may be another. */
+      expiresAt: string;
+      seconds: number;
+      /** Of the client, where the kind needs one. */
+      publicKey?: string;
+    } & CallContext,
+  ): Promised<"credential", "issue">;
+  /**
+   * Ends it. Knows it by its name alone where there is no `handle` because nobody can say whether it was issued; that
+   * there is none is no failure.
+   */
+  revoke(call: LeaseFacts & { handle?: string } & CallContext): Promised<"credential", "revoke">;
+  /** Without it, a lease cannot be renewed. */
+  renew?(
+    call: LeaseFacts & { handle?: string; expiresAt: string; seconds: number } & CallContext,
+  ): Promised<"credential", "renew">;
+  /** The names of all that svc has issued at the role's target and that is still there. */
+  list?(call: { role: RoleFacts } & CallContext): Promised<"credential", "list">;
+}
+
 /** What `create` of a plugin of each type returns. */
 export interface PluginMethods {
   "document-resolver": DocumentResolverPlugin;
@@ -302,6 +368,7 @@ export interface PluginMethods {
   participant_group: ParticipantGroupPlugin;
   term: TermPlugin;
   application: ApplicationPlugin;
+  credential: CredentialPlugin;
 }
 
 export type DocumentTask = Static<typeof documentTask>;

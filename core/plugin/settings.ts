@@ -14,6 +14,9 @@ export interface Setting {
   secret: boolean;
 }
 
+/** Whether a credential can be ended now, or only ends when it expires. */
+export type Revocable = "now" | "expiry";
+
 /** `SVC_PLUGIN_TERM_SOURCE_BEARER_TOKEN` for `bearerToken` of `term-source`. */
 export function variableName(slug: string, key: string): string {
   const words = `${slug}_${key.replace(/[A-Z]/g, (letter) => `_${letter}`)}`;

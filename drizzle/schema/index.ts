@@ -1,3 +1,4 @@
+export * from "./access.ts";
 export * from "./application.ts";
 export * from "./audit_log.ts";
 export * from "./challenge.ts";

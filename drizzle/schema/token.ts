@@ -20,7 +20,11 @@ export const token = pgTable(
     expiresAt: instant("expires_at").notNull(),
     revokedAt: instant("revoked_at"),
   },
-  (table) => [index("token_expires_at_idx").on(table.expiresAt)],
+  (table) => [
+    index("token_expires_at_idx").on(table.expiresAt),
+    // Somebody's newest token: it tells which groups they are in by now.
+    index("token_user_idx").on(table.userName, table.issuedAt),
+  ],
 );
 
 /** A key that signs access tokens. It verifies from creation to `expires_at` and signs from `active_at` on. */

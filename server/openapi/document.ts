@@ -31,6 +31,7 @@ const tags: Readonly<Record<string, string>> = {
   Terms: "Words that are looked for in documents and descriptions",
   Definitions: "What terms mean",
   Applications: "Software that incidents are about",
+  Access: "Roles that can be requested, requests for them, and leases: credentials that were issued",
   Plugins: "What is installed, and what serves",
   Healthcheck: "Whether this process can serve",
   Whoami: "Whom a token speaks for",

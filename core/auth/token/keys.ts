@@ -1,4 +1,3 @@
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { gt, isNull, or, sql } from "drizzle-orm";
 import {
@@ -12,6 +11,7 @@ import {
 } from "jose";
 import { signingKey } from "../../../drizzle/schema/index.ts";
 import { ConfigurationError } from "../../../platform/errors.ts";
+import { seal, unseal } from "../../../platform/sealed.ts";
 import { whyUnreadable } from "../../../platform/unreadable.ts";
 import { audit } from "../../audit.ts";
 import type { Context } from "../../context.ts";
@@ -186,22 +186,15 @@ async function publicPart(privateKey: CryptoKey, algorithm: Algorithm): Promise<
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: algorithm, use: "sig" };
 }
 
-function encryptionKey(secret: string): Uint8Array {
-  return new Uint8Array(hkdfSync("sha256", secret, "svc", "signing key encryption", 32));
-}
+const sealOf = (secret: string, kid: string) => ({ secret, purpose: "signing key encryption", name: kid });
 
 function encrypt(jwk: JWK, secret: string, kid: string): Uint8Array {
-  const nonce = randomBytes(12);
-  const cipher = createCipheriv("aes-256-gcm", encryptionKey(secret), nonce).setAAD(Buffer.from(kid));
-  return Buffer.concat([nonce, cipher.update(JSON.stringify(jwk)), cipher.final(), cipher.getAuthTag()]);
+  return seal(JSON.stringify(jwk), sealOf(secret, kid));
 }
 
 function decrypt(bytes: Uint8Array, secret: string, kid: string): JWK {
-  const [nonce, text, tag] = [bytes.subarray(0, 12), bytes.subarray(12, -16), bytes.subarray(-16)];
-  const decipher = createDecipheriv("aes-256-gcm", encryptionKey(secret), nonce).setAAD(Buffer.from(kid));
   try {
-    decipher.setAuthTag(tag);
-    return JSON.parse(Buffer.concat([decipher.update(text), decipher.final()]).toString());
+    return JSON.parse(unseal(bytes, sealOf(secret, kid)));
   } catch (cause) {
     throw new ConfigurationError(
       [

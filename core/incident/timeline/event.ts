@@ -30,7 +30,18 @@ export type EventKind =
   | "group.created"
   | "step.done"
   | "step.failed"
-  | "reminder.sent";
+  | "reminder.sent"
+  | "access.requested"
+  | "access.approved"
+  | "access.denied"
+  | "access.cancelled"
+  | "access.expired"
+  | "access.reviewed"
+  | "access.issued"
+  | "access.renewed"
+  | "access.ending"
+  | "access.revoked"
+  | "access.failed";
 
 export interface TimelineEvent {
   incidentId: number;

@@ -18,6 +18,7 @@ export const noPlugins: Environment = {
   SVC_PLUGIN_DOCUMENT: "none",
   SVC_PLUGIN_CONVERSATION: "none",
   SVC_PLUGIN_PARTICIPANT_GROUP: "none",
+  SVC_PLUGIN_CREDENTIAL: "none",
 };
 
 export interface PluginTest {

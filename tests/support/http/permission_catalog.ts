@@ -1,12 +1,13 @@
 import * as schema from "../../../drizzle/schema/index.ts";
 import { insertRow } from "./catalog.ts";
 import type { Person } from "./people.ts";
+import { accessRequestsOf } from "./permission_access.ts";
 import type { Request } from "./permission_requests.ts";
 import type { World } from "./permission_world.ts";
 import type { Role } from "./permissions.ts";
 
 /** Makes what the request needs; `as` is who sends it instead of everybody of that role. */
-type Prepare = (world: World, role: Role) => Promise<Request & { as?: Person }>;
+export type Prepare = (world: World, role: Role) => Promise<Request & { as?: Person }>;
 
 const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 
@@ -120,6 +121,7 @@ export const ofNoIncident: Readonly<Record<string, Prepare>> = {
     await db.insert(schema.individualTerm).values({ individualId, termId: id });
     return { path, body: { ...whole, text: name } };
   },
+  ...accessRequestsOf,
   "GET /plugins/": async () => ({ path: "/plugins/" }),
   "GET /whoami": async () => ({ path: "/whoami" }),
   "DELETE /tokens/current": async (world, role) => ({

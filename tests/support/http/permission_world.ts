@@ -39,7 +39,7 @@ export interface World {
   newPlace(visibility: Visibility): Promise<Place>;
 }
 
-const users: Record<Role, [user: string | undefined, groups: string[]][]> = {
+export const users: Record<Role, [user: string | undefined, groups: string[]][]> = {
   nobody: [[undefined, []]],
   member: [
     ["member@example.com", ["oncall"]],

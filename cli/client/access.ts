@@ -1,0 +1,253 @@
+import { Conflict, NotFound, Unavailable } from "../../platform/errors.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { startProgress } from "./progress.ts";
+import { NetworkFault, problem, type Request, request } from "./request.ts";
+import { currentSession, type Session } from "./session.ts";
+
+// What the commands of `svc access` ask the API. Names are those of the API (server/access/model.ts).
+
+export interface Role {
+  slug: string;
+  description: string;
+  plugin: string;
+  approval: "none" | "commander" | "admin";
+  default_duration: number;
+  max_duration: number;
+  incident_required: boolean;
+  break_glass: boolean;
+  disabled: boolean;
+  version: number;
+}
+
+export interface AccessRequest {
+  id: number;
+  role: string;
+  user: string;
+  incident: string | null;
+  reason: string;
+  duration: number;
+  state: "Pending" | "Approved" | "Denied" | "Cancelled" | "Expired";
+  break_glass: boolean;
+  expires_at: string;
+  decided_by: string | null;
+  note: string | null;
+  reviewed_by: string | null;
+}
+
+export interface Lease {
+  id: number;
+  role: string;
+  user: string;
+  incident: string | null;
+  name: string;
+  state: "Issuing" | "Active" | "Revoking" | "Revoked" | "Failed";
+  expires_at: string;
+  max_expires_at: string;
+  end_reason: string | null;
+  attempts: number;
+  next_attempt_at: string | null;
+  error: string | null;
+}
+
+export interface Issued extends Lease {
+  credential: { kind: string; fields: Record<string, string> };
+}
+
+/** Longer than a plugin may take by default. */
+const issueSeconds = 45;
+const pollMilliseconds = 2000;
+const mostPages = 20;
+
+/** A session in which the API is asked. */
+export class AccessClient {
+  private constructor(
+    private readonly io: Io,
+    readonly session: Session,
+    private readonly signal: AbortSignal,
+  ) {}
+
+  /** Runs `work` with the current session; Ctrl-C ends it. @throws Unauthenticated */
+  static async within<T>(
+    io: Io,
+    server: string | undefined,
+    work: (client: AccessClient) => Promise<T>,
+  ): Promise<T> {
+    const session = await currentSession(io, server);
+    return io.interruptible((signal) => work(new AccessClient(io, session, signal)));
+  }
+
+  /** @throws SvcError for what the server refuses, with its sentence */
+  async call<T>(method: Request["method"], path: string, body?: unknown, timeout?: number): Promise<T> {
+    const { io, signal } = this;
+    const { server, token } = this.session;
+    const headers = { authorization: `Bearer ${token.token}` };
+    const answer = await request(io, server, `${server.base}${path}`, {
+      ...{ method, headers, body, signal },
+      ...(timeout === undefined ? {} : { timeout }),
+    });
+    if (answer.status === 404) throw new NotFound(problem(answer, server).detail);
+    if (answer.status >= 400) throw problem(answer, server);
+    return answer.body as T;
+  }
+
+  /** All of a list, page by page. */
+  async list<T>(path: string, query: Readonly<Record<string, string | undefined>> = {}): Promise<T[]> {
+    const items: T[] = [];
+    let cursor: string | null = null;
+    for (let page = 0; page < mostPages; page += 1) {
+      const given = Object.entries({ ...query, cursor: cursor ?? undefined, limit: "50" });
+      const text = new URLSearchParams(given.filter((one): one is [string, string] => one[1] !== undefined));
+      const answer: { items: T[]; next_cursor: string | null } = await this.call("GET", `${path}?${text}`);
+      items.push(...answer.items);
+      cursor = answer.next_cursor;
+      if (cursor === null) break;
+    }
+    return items;
+  }
+
+  async role(slug: string): Promise<Role> {
+    if (!/^[a-z0-9-]+$/.test(slug)) throw new UsageError(`"${slug}" is not the name of an access role`);
+    return this.call("GET", `/access/roles/${slug}`);
+  }
+
+  /**
+   * Waits until somebody has decided on a request.
+   * @throws Conflict when it was not approved
+   */
+  async decided(asked: AccessRequest): Promise<AccessRequest> {
+    const { io, signal } = this;
+    let now = asked;
+    if (now.state === "Pending") {
+      const text = `Waiting for approval: svc access approve ${asked.id}`;
+      const progress = await startProgress(io, text, new Date(asked.expires_at));
+      try {
+        while (now.state === "Pending") {
+          await io.sleep(pollMilliseconds, signal);
+          now = await this.call<AccessRequest>("GET", `/access/requests/${asked.id}`).catch(
+            (error: unknown) => {
+              // A server that restarts does not end the waiting.
+              if (error instanceof NetworkFault) return now;
+              throw error;
+            },
+          );
+        }
+      } finally {
+        progress.stop();
+      }
+    }
+    if (now.state === "Approved") return now;
+    const by = now.decided_by && now.decided_by !== "system" ? ` by ${now.decided_by}` : "";
+    throw new Conflict(`The request was ${now.state.toLowerCase()}${by}${now.note ? `: ${now.note}` : ""}`);
+  }
+
+  /** A credential for a role: by an approved request if there is one, else by a new one, for which it waits. */
+  async obtain(slug: string, wanted: Wanted): Promise<Issued> {
+    const role = await this.role(slug);
+    const { duration, incident } = wanted;
+    const issue = (more: object) =>
+      this.call<Issued>("POST", "/access/leases/", { role: slug, duration, ...more }, issueSeconds);
+    if (role.approval === "none") return issue({ incident });
+    const approved = await this.list<AccessRequest>("/access/requests/", { state: "Approved" });
+    const usable = approved.find(
+      (one) =>
+        one.role === slug &&
+        one.user === this.session.user &&
+        new Date(one.expires_at) > this.io.clock.now() &&
+        (incident === undefined || one.incident === incident),
+    );
+    if (usable) return issue({ request_id: usable.id });
+    if (wanted.reason === undefined)
+      throw new UsageError(`${slug} needs approval: say why with --reason, or ask with svc access request`);
+    const asked = await this.ask(slug, { ...wanted, reason: wanted.reason });
+    const { id } = await this.decided(asked);
+    return issue({ request_id: id });
+  }
+
+  async ask(
+    role: string,
+    { incident, reason, duration, breakGlass }: Wanted & { reason: string },
+  ): Promise<AccessRequest> {
+    const body = { role, incident, reason, duration, break_glass: breakGlass };
+    return this.call("POST", "/access/requests/", body);
+  }
+}
+
+/** What people say of the access that they want. */
+export interface Wanted {
+  incident?: string;
+  reason?: string;
+  /** Seconds. */
+  duration?: number;
+  breakGlass?: boolean;
+}
+
+/** The options of what asks for access. */
+export const wantedArgs = {
+  incident: {
+    type: "string",
+    short: "i",
+    metavar: "INCIDENT",
+    description: "The incident it is for, such as INC-7",
+  },
+  reason: { type: "string", short: "r", metavar: "TEXT", description: "Why, for who approves" },
+  duration: {
+    type: "custom",
+    parse: parseDuration,
+    short: "d",
+    metavar: "DURATION",
+    description: "For how long: 30m, 2h, 1d (default: that of the role)",
+  },
+  breakGlass: { type: "boolean", description: "Take it at once, to be reviewed afterwards" },
+} as const;
+
+/** Seconds of `90s`, `30m`, `2h`, `1h30m` or `1d`. @throws UsageError */
+export function parseDuration(text: string): number {
+  const units: Record<string, number> = { d: 86_400, h: 3600, m: 60, s: 1 };
+  const parts = [...text.matchAll(/(\d{1,6})([dhms])/g)];
+  if (parts.length === 0 || parts.map(([whole]) => whole).join("") !== text)
+    throw new UsageError(`"${text}" is not a duration such as 30m, 2h or 1d`);
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * units[unit!]!, 0);
+}
+
+/** `1h30m`, as `parseDuration` reads it. */
+export function durationText(seconds: number): string {
+  const units = [
+    ["d", 86_400],
+    ["h", 3600],
+    ["m", 60],
+    ["s", 1],
+  ] as const;
+  let left = seconds;
+  let text = "";
+  for (const [unit, size] of units) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) text += `${count}${unit}`;
+  }
+  return text || "0s";
+}
+
+/** An id as people type it. @throws UsageError */
+export function parseId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text))
+    throw new UsageError(`"${text}" is not the number of a request or lease`);
+  return Number(text);
+}
+
+/** The variables in which a program finds a credential. @throws Unavailable for a kind without any */
+export function environmentOf({ credential: { kind, fields } }: Issued): Record<string, string> {
+  if (kind === "database" && fields.engine === "postgresql") {
+    const { host = "", port = "", database = "", user = "", password = "", sslmode = "" } = fields;
+    const at = host.includes(":") ? `[${host}]` : host;
+    const [login, secret, name] = [user, password, database].map(encodeURIComponent);
+    return {
+      ...{ PGHOST: host, PGPORT: port, PGDATABASE: database, PGUSER: user, PGPASSWORD: password },
+      ...{
+        PGSSLMODE: sslmode,
+        DATABASE_URL: `postgres://${login}:${secret}@${at}:${port}/${name}?sslmode=${sslmode}`,
+      },
+    };
+  }
+  throw new Unavailable(`A credential of kind ${kind} has no variables: use --format json`);
+}

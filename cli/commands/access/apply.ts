@@ -1,0 +1,62 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Create or replace access roles from a file",
+  args: {
+    file: {
+      ...{ type: "string", short: "f", metavar: "FILE", required: true },
+      description: "YAML or JSON: a role, or a list of roles; - for standard input",
+    },
+    ...clientArgs,
+  },
+  examples: ["svc access apply -f orders-db.yaml"],
+  notes: [
+    "For admins. Fields that are left out have their defaults; a secret that is left out of a role that exists stays as it is. docs/credentials.md has an example for each plugin.",
+  ],
+  async run({ file, server, json }, io) {
+    const { AccessClient } = await import("../../client/access.ts");
+    const text = await (file === "-" ? Bun.stdin.text() : Bun.file(file).text()).catch((error: Error) => {
+      throw new UsageError(`cannot read ${file}: ${(error as { code?: string }).code ?? error.message}`);
+    });
+    const roles = rolesIn(text, file);
+    const results = await AccessClient.within(io, server, async (client) => {
+      const done: { role: string; did: "created" | "updated" }[] = [];
+      for (const role of roles) {
+        const slug = String(role.slug);
+        const known = await client.role(slug).catch((error: { code?: string }) => {
+          if (error.code === "not_found") return undefined;
+          throw error;
+        });
+        const fields = { ...defaults, ...role };
+        if (known === undefined) await client.call("POST", "/access/roles/", fields);
+        else await client.call("PUT", `/access/roles/${slug}`, { ...fields, version: known.version });
+        done.push({ role: slug, did: known === undefined ? "created" : "updated" });
+      }
+      return done;
+    });
+    if (json) io.stdout.write(`${JSON.stringify({ items: results })}\n`);
+    else for (const { role, did } of results) io.stdout.write(`${role} ${did}\n`);
+  },
+});
+
+const defaults = {
+  ...{ description: "", settings: {}, groups: [], default_duration: 3600, max_duration: 8 * 3600 },
+  ...{ approval: "admin", incident_required: false, break_glass: false, disabled: false },
+};
+
+/** @throws UsageError */
+function rolesIn(text: string, file: string): Record<string, unknown>[] {
+  let value: unknown;
+  try {
+    value = Bun.YAML.parse(text);
+  } catch (error) {
+    throw new UsageError(`${file} is neither YAML nor JSON: ${(error as Error).message.slice(0, 200)}`);
+  }
+  const roles: unknown[] = Array.isArray(value) ? value : [value];
+  for (const role of roles)
+    if (typeof (role as { slug?: unknown } | null)?.slug !== "string")
+      throw new UsageError(`${file}: a role has no slug`);
+  return roles as Record<string, unknown>[];
+}

@@ -1,0 +1,14 @@
+import { decideWith, idArgument } from "../../client/access_decision.ts";
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Approve an access request",
+  args: {
+    ...idArgument,
+    note: { type: "string", short: "n", metavar: "TEXT", description: "What you have to say about it" },
+    ...clientArgs,
+  },
+  examples: ["svc access requests", "svc access approve 7"],
+  run: ({ id, note, ...options }, io) => decideWith(io, "approve", id, options, note),
+});

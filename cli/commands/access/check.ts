@@ -1,0 +1,46 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+import { ExitCode } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Check that access roles can be served, and show what to fix",
+  args: {
+    role: {
+      ...{ type: "positional", metavar: "ROLE", required: false },
+      description: "The access role (default: all)",
+    },
+    ...clientArgs,
+  },
+  examples: ["svc access check", "svc access check orders-db"],
+  notes: ["For admins. The exit code is 1 when something is wrong."],
+  async run({ role, server, json }, io) {
+    const [{ AccessClient }, { printable }] = await Promise.all([
+      import("../../client/access.ts"),
+      import("../../text.ts"),
+    ]);
+    type Role = import("../../client/access.ts").Role;
+    type Problem = { problem: string; fix?: string };
+    const checked = await AccessClient.within(io, server, async (client) => {
+      const roles =
+        role === undefined ? await client.list<Role>("/access/roles/") : [await client.role(role)];
+      const answers: { role: string; problems: Problem[] }[] = [];
+      for (const { slug, disabled } of roles) {
+        if (disabled && role === undefined) continue;
+        const path = `/access/roles/${slug}/check`;
+        const { problems } = await client.call<{ problems: Problem[] }>("GET", path, undefined, 45);
+        answers.push({ role: slug, problems });
+      }
+      return answers;
+    });
+    if (json) io.stdout.write(`${JSON.stringify({ items: checked })}\n`);
+    else
+      for (const { role: slug, problems } of checked) {
+        io.stdout.write(`${slug}: ${problems.length === 0 ? "ok" : `${problems.length} to fix`}\n`);
+        for (const { problem, fix } of problems) {
+          io.stdout.write(`  ${printable(problem)}\n`);
+          if (fix !== undefined) io.stdout.write(`    ${printable(fix)}\n`);
+        }
+      }
+    if (checked.some(({ problems }) => problems.length > 0)) throw new ExitCode(1);
+  },
+});

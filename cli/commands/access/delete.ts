@@ -1,0 +1,20 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Delete an access role that was never used",
+  args: {
+    role: { type: "positional", metavar: "ROLE", description: "The access role" },
+    server: clientArgs.server,
+  },
+  examples: ["svc access delete orders-db"],
+  notes: ["For admins. Disable a role that was used: its requests and leases stay on record."],
+  async run({ role, server }, io) {
+    const { AccessClient } = await import("../../client/access.ts");
+    await AccessClient.within(io, server, async (client) => {
+      const { slug } = await client.role(role);
+      await client.call("DELETE", `/access/roles/${slug}`);
+      io.stdout.write(`Deleted ${slug}\n`);
+    });
+  },
+});

@@ -1,0 +1,30 @@
+import { wantedArgs } from "../../client/access.ts";
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Print a credential for an access role",
+  args: {
+    role: { type: "positional", metavar: "ROLE", description: "The access role" },
+    format: {
+      ...{ type: "enum", metavar: "FORMAT", choices: ["json", "env"], default: "json" },
+      description: "json, or env for a shell (default: json)",
+    },
+    ...wantedArgs,
+    server: clientArgs.server,
+  },
+  examples: ["svc access get orders-db", 'eval "$(svc access get orders-db --format env)"'],
+  notes: [
+    "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
+  ],
+  async run({ role, format, server, ...wanted }, io) {
+    const { AccessClient, environmentOf } = await import("../../client/access.ts");
+    const issued = await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
+    if (format === "env") {
+      for (const [name, value] of Object.entries(environmentOf(issued)))
+        io.stdout.write(`export ${name}='${value.replaceAll("'", "'\\''")}'\n`);
+      return;
+    }
+    io.stdout.write(`${JSON.stringify(issued)}\n`);
+  },
+});

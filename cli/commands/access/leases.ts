@@ -1,0 +1,45 @@
+import { clientArgs } from "../../client/args.ts";
+import { localTime } from "../../client/when.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "List the access that you have; admins see that of all",
+  args: {
+    all: { type: "boolean", short: "a", description: "Also what is over" },
+    user: { type: "string", metavar: "USER", description: "Only that of this user" },
+    role: { type: "string", metavar: "ROLE", description: "Only that of this access role" },
+    incident: { type: "string", short: "i", metavar: "INCIDENT", description: "Only that for this incident" },
+    ...clientArgs,
+  },
+  examples: ["svc access leases", "svc access leases --all --incident INC-44"],
+  notes: [
+    "Revoking: it has ended, and its target has not confirmed that yet; it is tried again until it has. Last Error says what is in the way.",
+  ],
+  async run({ all, user, role, incident, server, json }, io) {
+    const [{ AccessClient }, { table }, { printable }] = await Promise.all([
+      import("../../client/access.ts"),
+      import("../../table.ts"),
+      import("../../text.ts"),
+    ]);
+    type Lease = import("../../client/access.ts").Lease;
+    const filters = { user, role, incident };
+    const states = all ? [undefined] : ["Issuing", "Active", "Revoking"];
+    const leases = await AccessClient.within(io, server, async (client) => {
+      const found: Lease[] = [];
+      for (const state of states)
+        found.push(...(await client.list<Lease>("/access/leases/", { ...filters, state })));
+      return found.sort((a, b) => b.id - a.id);
+    });
+    if (json) {
+      io.stdout.write(`${JSON.stringify({ items: leases })}\n`);
+      return;
+    }
+    const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));
+    const rows = leases.map((one) => [
+      ...[String(one.id), one.role, printable(one.user), one.incident ?? "", one.state],
+      ...[when(one.expires_at), when(one.next_attempt_at), printable(one.error ?? one.end_reason ?? "")],
+    ]);
+    const header = ["Id", "Role", "User", "Incident", "State", "Expires", "Next Try", "Last Error"];
+    io.stdout.write(table(header, rows));
+  },
+});

@@ -1,0 +1,24 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "List the access roles that you may request",
+  args: clientArgs,
+  examples: ["svc access list", "svc access list --json"],
+  async run({ server, json }, io) {
+    const { AccessClient, durationText } = await import("../../client/access.ts");
+    const [{ table }, { printable }] = await Promise.all([import("../../table.ts"), import("../../text.ts")]);
+    type Role = import("../../client/access.ts").Role;
+    const roles = await AccessClient.within(io, server, (client) => client.list<Role>("/access/roles/"));
+    if (json) {
+      io.stdout.write(`${JSON.stringify({ items: roles })}\n`);
+      return;
+    }
+    const rows = roles.map((role) => [
+      ...[role.slug, role.disabled ? "disabled" : role.approval],
+      ...[durationText(role.default_duration), durationText(role.max_duration)],
+      ...[role.incident_required ? "required" : "", printable(role.description)],
+    ]);
+    io.stdout.write(table(["Role", "Approval", "Default", "Longest", "Incident", "Description"], rows));
+  },
+});

@@ -1,0 +1,26 @@
+import { wantedArgs } from "../../client/access.ts";
+import { clientArgs } from "../../client/args.ts";
+import { localTime } from "../../client/when.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Make access last longer",
+  args: {
+    id: { type: "positional", metavar: "ID", description: "The number that svc access leases shows" },
+    duration: wantedArgs.duration,
+    ...clientArgs,
+  },
+  examples: ["svc access renew 7", "svc access renew 7 --duration 30m"],
+  notes: ["From now on, and not beyond the longest duration of its role and what was approved."],
+  async run({ id, duration, server, json }, io) {
+    const { AccessClient, parseId } = await import("../../client/access.ts");
+    type Lease = import("../../client/access.ts").Lease;
+    const path = `/access/leases/${parseId(id)}/renew`;
+    const body = duration === undefined ? undefined : { duration };
+    const lease = await AccessClient.within(io, server, (client) =>
+      client.call<Lease>("POST", path, body, 45),
+    );
+    const until = localTime(new Date(lease.expires_at));
+    io.stdout.write(json ? `${JSON.stringify(lease)}\n` : `Renewed ${lease.role} until ${until}\n`);
+  },
+});

@@ -1,0 +1,36 @@
+import { wantedArgs } from "../../client/access.ts";
+import { clientArgs } from "../../client/args.ts";
+import { localTime } from "../../client/when.ts";
+import { defineCommand } from "../../command.ts";
+import { UsageError } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Request access that somebody has to approve",
+  args: {
+    role: { type: "positional", metavar: "ROLE", description: "The access role" },
+    ...{ ...wantedArgs, ...clientArgs },
+    noWait: { type: "boolean", description: "Do not wait for the decision" },
+  },
+  examples: [
+    'svc access request orders-db --incident INC-44 --reason "Find the stuck order"',
+    'svc access request orders-db -i INC-44 -r "Nobody answers" --break-glass',
+  ],
+  notes: [
+    "Without --no-wait it waits until somebody approves or denies the request. Ctrl-C ends the waiting, and the request stays: svc access cancel takes it back.",
+  ],
+  async run({ role, reason, server, json, noWait, ...wanted }, io) {
+    if (reason === undefined) throw new UsageError("say why with --reason");
+    const { AccessClient } = await import("../../client/access.ts");
+    await AccessClient.within(io, server, async (client) => {
+      const asked = await client.ask(role, { ...wanted, reason });
+      if (!json && asked.state === "Pending") io.stderr.write(`Request ${asked.id} is pending.\n`);
+      const now = noWait ? asked : await client.decided(asked);
+      if (json) io.stdout.write(`${JSON.stringify(now)}\n`);
+      else if (now.state === "Approved")
+        io.stdout.write(
+          `Approved until ${localTime(new Date(now.expires_at))}: svc access run ${now.role} -- COMMAND\n`,
+        );
+      else io.stdout.write(`${now.id}\n`);
+    });
+  },
+});

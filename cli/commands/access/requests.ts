@@ -1,0 +1,41 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "List your access requests and those that you can decide on",
+  args: {
+    state: {
+      ...{ type: "enum", metavar: "STATE", description: "Only these (default: Pending)" },
+      choices: ["Pending", "Approved", "Denied", "Cancelled", "Expired", "all"],
+    },
+    unreviewed: { type: "boolean", description: "Only break-glass access that nobody has reviewed" },
+    ...clientArgs,
+  },
+  examples: [
+    "svc access requests",
+    "svc access requests --unreviewed",
+    "svc access requests --state all --json",
+  ],
+  async run({ state, unreviewed, server, json }, io) {
+    const { AccessClient, durationText } = await import("../../client/access.ts");
+    const [{ table }, { printable }] = await Promise.all([import("../../table.ts"), import("../../text.ts")]);
+    type AccessRequest = import("../../client/access.ts").AccessRequest;
+    const chosen = state ?? (unreviewed ? "all" : "Pending");
+    const query = {
+      state: chosen === "all" ? undefined : chosen,
+      unreviewed: unreviewed ? "true" : undefined,
+    };
+    const requests = await AccessClient.within(io, server, (client) =>
+      client.list<AccessRequest>("/access/requests/", query),
+    );
+    if (json) {
+      io.stdout.write(`${JSON.stringify({ items: requests })}\n`);
+      return;
+    }
+    const rows = requests.map((one) => [
+      ...[String(one.id), one.role, printable(one.user), one.incident ?? "", durationText(one.duration)],
+      ...[one.break_glass ? `${one.state} (break-glass)` : one.state, printable(one.reason, 80)],
+    ]);
+    io.stdout.write(table(["Id", "Role", "User", "Incident", "For", "State", "Reason"], rows));
+  },
+});

@@ -1,0 +1,25 @@
+import { wantedArgs } from "../../client/access.ts";
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+
+export default defineCommand({
+  summary: "Run a command with access, which ends with the command",
+  args: {
+    role: { type: "positional", metavar: "ROLE", description: "The access role" },
+    ...wantedArgs,
+    server: clientArgs.server,
+  },
+  rest: "COMMAND...",
+  examples: [
+    "svc access run orders-db -- psql -c 'select current_user'",
+    'svc access run orders-db -i INC-44 -r "Find the stuck order" -- psql',
+  ],
+  notes: [
+    "The credential is in the environment of the command, and nowhere else: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
+    "The exit code is that of the command.",
+  ],
+  async run({ role, server, ...wanted }, io, command) {
+    const { runWithAccess } = await import("../../client/access_run.ts");
+    await runWithAccess(io, { role, command, server, wanted });
+  },
+});

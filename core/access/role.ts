@@ -1,0 +1,329 @@
+import { OptionalKind } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { and, arrayOverlaps, eq, getTableColumns, isNull, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { accessLease, accessRole, type approvals } from "../../drizzle/schema/index.ts";
+import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
+import { seal, unseal } from "../../platform/sealed.ts";
+import { parseText } from "../../platform/text.ts";
+import { audit } from "../audit.ts";
+import { unlessReferredTo } from "../catalog/reference.ts";
+import { unlessTaken } from "../catalog/taken.ts";
+import type { Actor, Context } from "../context.ts";
+import { type List, type ListQuery, startPage } from "../list/page.ts";
+import type { ActivePlugin } from "../plugin/call.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import type { RoleFacts } from "../plugin/methods.ts";
+
+// An access role says what can be requested, by whom and for how long. Its secrets (the password of a broker account) are
+// sealed in the database, and only its plugin is given them.
+
+/** A week: what people need for longer is no temporary access. */
+export const longestSeconds = 7 * 24 * 3600;
+const slugPattern = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+export const longestSlug = 60;
+export const mostGroups = 100;
+
+export type Settings = Record<string, string | number | boolean>;
+
+export interface RoleFields {
+  slug: string;
+  description: string;
+  plugin: string;
+  /** What the plugin's `roleSchema` asks for. A secret that is left out stays as it is. */
+  settings: Settings;
+  groups: string[];
+  defaultDuration: number;
+  maxDuration: number;
+  approval: (typeof approvals)[number];
+  incidentRequired: boolean;
+  breakGlass: boolean;
+  disabled: boolean;
+}
+
+export type RoleRow = typeof accessRole.$inferSelect;
+
+/** What may be shown of a role. Its settings name hosts and accounts: only admins see them. */
+export type Role = Omit<RoleRow, "secrets" | "settings"> & { settings: Settings | null };
+
+const { secrets: _, settings, ...columns } = getTableColumns(accessRole);
+const columnsFor = ({ admin }: Pick<Actor, "admin">) => ({
+  ...columns,
+  settings: admin ? sql<Settings | null>`${settings}` : sql<Settings | null>`null::jsonb`,
+});
+
+const roles: List<"slug"> = {
+  name: "access_roles",
+  id: accessRole.id,
+  sorts: { slug: { by: accessRole.slug, kind: "text" } },
+  defaultSort: "slug",
+};
+
+/** The roles of which `actor` may know: admins of all, others of those that they may request. */
+export function mayRequest({ groups }: Pick<Actor, "groups">): SQL {
+  const theirs = arrayOverlaps(accessRole.groups, ["*", ...groups]);
+  return and(theirs, isNull(accessRole.disabledAt))!;
+}
+
+const mayKnowRole = (actor: Actor): SQL => (actor.admin ? sql`true` : mayRequest(actor));
+
+/** One page of the roles that the actor may request; for admins, of all. @throws InvalidInput */
+export async function listRoles(
+  { db }: Pick<Context, "db">,
+  actor: Actor,
+  query: ListQuery,
+): Promise<{ items: Role[]; next_cursor: string | null }> {
+  const page = startPage(roles, query, {});
+  const rows = await db
+    .select({ item: columnsFor(actor), key: page.key })
+    .from(accessRole)
+    .where(page.within(mayKnowRole(actor)))
+    .orderBy(...page.orderBy)
+    .limit(page.limit);
+  return page.finish(rows);
+}
+
+/** @throws NotFound also for a role that the actor may not know of */
+export async function getRole({ db }: Pick<Context, "db">, actor: Actor, slug: string): Promise<Role> {
+  const [role] = await db
+    .select(columnsFor(actor))
+    .from(accessRole)
+    .where(and(eq(accessRole.slug, slug), mayKnowRole(actor)));
+  if (!role) throw noSuchRole();
+  return role;
+}
+
+export function noSuchRole(): NotFound {
+  return new NotFound("There is no such access role for you: svc access list shows those that there are");
+}
+
+/**
+ * Creates a role. Only admins do.
+ *
+ * @throws Forbidden
+ * @throws InvalidInput
+ * @throws Conflict when there is one of this slug
+ */
+export async function createRole(context: PluginContext, actor: Actor, fields: RoleFields): Promise<Role> {
+  assertAdmin(actor);
+  const { db, clock } = context;
+  const { values, secrets } = parseRole(context, fields, {});
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const disabledAt = fields.disabled ? at : null;
+    await insertRole(tx, context, { ...values, disabledAt, createdAt: at, updatedAt: at }, secrets);
+    await auditRole(tx, actor, at, "access_role.created", values.slug);
+    return getRole({ db: tx }, actor, values.slug);
+  });
+}
+
+/** Inserts a role that needs no checks: those of the trial. @throws Conflict when there is one of this slug */
+export async function insertRole(
+  tx: Transaction,
+  context: { config: Pick<Context["config"], "keySecret"> },
+  values: typeof accessRole.$inferInsert,
+  secrets: Settings,
+): Promise<void> {
+  const insert = tx.insert(accessRole).values(values).returning({ id: accessRole.id });
+  const taken = { access_role_slug_idx: `There is an access role ${values.slug} already` };
+  const [made] = await unlessTaken(taken, insert);
+  await keepSecrets(tx, context, made!.id, secrets);
+}
+
+/**
+ * Replaces a role. Its leases go on, unless it is disabled.
+ *
+ * @throws Forbidden
+ * @throws InvalidInput also for another slug or plugin: leases of it may be alive
+ * @throws NotFound
+ * @throws Conflict when it is no longer at `version`
+ */
+export async function updateRole(
+  context: PluginContext,
+  actor: Actor,
+  { slug, version, fields }: { slug: string; version: number; fields: RoleFields },
+): Promise<Role> {
+  assertAdmin(actor);
+  const { db, clock } = context;
+  const at = clock.now();
+  return db.transaction(async (tx) => {
+    const [now] = await tx.select().from(accessRole).where(eq(accessRole.slug, slug)).for("update");
+    if (!now) throw noSuchRole();
+    if (fields.slug !== slug) throw new InvalidInput("slug", "A role keeps its slug: create another one");
+    if (fields.plugin !== now.pluginSlug)
+      throw new InvalidInput("plugin", "A role keeps its plugin: create another one");
+    if (now.version !== version)
+      throw new Conflict(`Somebody changed this access role: it is at version ${now.version} now`);
+    const parsed = parseRole(context, fields, openSecrets(context, now));
+    await tx
+      .update(accessRole)
+      .set({
+        ...parsed.values,
+        disabledAt: fields.disabled ? (now.disabledAt ?? at) : null,
+        version: version + 1,
+        updatedAt: at,
+      })
+      .where(eq(accessRole.id, now.id));
+    await keepSecrets(tx, context, now.id, parsed.secrets);
+    await auditRole(tx, actor, at, "access_role.updated", slug);
+    return getRole({ db: tx }, actor, slug);
+  });
+}
+
+/**
+ * Deletes a role of which nothing was ever issued or requested. One that is in use is disabled instead, which ends its
+ * leases: without its settings nobody could.
+ *
+ * @throws Forbidden
+ * @throws NotFound
+ * @throws Conflict
+ */
+export async function removeRole({ db, clock }: Context, actor: Actor, slug: string): Promise<void> {
+  assertAdmin(actor);
+  await db.transaction(async (tx) => {
+    const alive = await tx.$count(
+      accessLease,
+      and(isNull(accessLease.finishedAt), eq(accessLease.roleId, idOfRole(slug))),
+    );
+    if (alive > 0)
+      throw new Conflict(`${alive} of its leases are not over: disable it, which ends them, and try again`);
+    const [removed] = await unlessReferredTo(
+      "This access role",
+      tx.delete(accessRole).where(eq(accessRole.slug, slug)).returning({ id: accessRole.id }),
+    );
+    if (!removed) throw noSuchRole();
+    await auditRole(tx, actor, clock.now(), "access_role.deleted", slug);
+  });
+}
+
+const idOfRole = (slug: string) => sql`(select id from ${accessRole} where slug = ${slug})`;
+
+async function auditRole(
+  tx: Transaction,
+  { user }: Actor,
+  at: Date,
+  action: "access_role.created" | "access_role.updated" | "access_role.deleted",
+  slug: string,
+): Promise<void> {
+  await audit(tx, { at, actor: user, action, subject: slug });
+}
+
+function assertAdmin({ admin }: Actor): void {
+  if (!admin) throw new Forbidden("Only an admin changes access roles");
+}
+
+/** The plugin that serves a role. @throws Conflict while it is not enabled */
+export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin<"credential"> {
+  const plugin = plugins.find("credential", slug);
+  if (!plugin)
+    throw new Conflict(`The plugin ${slug} is not enabled: an operator adds it to SVC_PLUGIN_CREDENTIAL`);
+  return plugin;
+}
+
+/** What the plugin of a role is told of it, and the secrets in that, which no text that leaves may hold. */
+export function factsOf(context: PluginContext, role: RoleRow): { facts: RoleFacts; secrets: string[] } {
+  const secrets = openSecrets(context, role);
+  return {
+    facts: { slug: role.slug, settings: { ...role.settings, ...secrets } },
+    secrets: Object.values(secrets).map(String),
+  };
+}
+
+/** Values, and secrets apart. `kept` are secrets that may be left out. */
+function parseRole(context: PluginContext, fields: RoleFields, kept: Settings) {
+  const { slug, groups, defaultDuration, maxDuration } = fields;
+  if (slug.length > longestSlug || !slugPattern.test(slug))
+    throw new InvalidInput(
+      "slug",
+      `The slug is of lower-case letters, digits and hyphens, up to ${longestSlug}`,
+    );
+  for (const [field, seconds] of Object.entries({
+    default_duration: defaultDuration,
+    max_duration: maxDuration,
+  }))
+    if (!Number.isInteger(seconds) || seconds < 60 || seconds > longestSeconds)
+      throw new InvalidInput(field, `The field ${field} is a number of seconds from 60 to ${longestSeconds}`);
+  if (defaultDuration > maxDuration)
+    throw new InvalidInput("default_duration", "The default duration is longer than the longest");
+  if (fields.breakGlass && fields.approval === "none")
+    throw new InvalidInput("break_glass", "Without approval, there is nothing to break");
+  if (fields.approval === "commander" && !fields.incidentRequired)
+    throw new InvalidInput("incident_required", "A commander approves for an incident: require one");
+  for (const group of groups) parseText("groups", group, 200);
+  const plugin = pluginOf(context, fields.plugin);
+  const values: Settings = {};
+  const secrets: Settings = {};
+  const wanted = new Map(Object.entries(fields.settings));
+  for (const { key, schema, about, secret } of plugin.roleSettings ?? []) {
+    const field = `settings.${key}`;
+    const value = wanted.get(key) ?? (secret ? kept[key] : undefined) ?? (schema.default as undefined);
+    wanted.delete(key);
+    if (value === undefined) {
+      if (OptionalKind in schema) continue;
+      throw new InvalidInput(field, `The field ${field} is missing: ${about}`);
+    }
+    if (typeof value === "string") parseText(field, value, 20_000);
+    if (!Value.Check(schema, value))
+      throw new InvalidInput(field, `The field ${field} is not of the right kind: ${about}`);
+    (secret ? secrets : values)[key] = value;
+  }
+  for (const key of wanted.keys())
+    throw new InvalidInput("settings", `The plugin ${plugin.slug} has no setting ${key.slice(0, 60)}`);
+  return {
+    values: {
+      ...{ slug, description: parseText("description", fields.description, 500), pluginSlug: plugin.slug },
+      ...{ settings: values, groups: [...new Set(groups)], defaultDuration, maxDuration },
+      ...{ approval: fields.approval, incidentRequired: fields.incidentRequired },
+      breakGlass: fields.breakGlass,
+    },
+    secrets,
+  };
+}
+
+const sealOf = (secret: string, id: number) => ({
+  ...{ secret, purpose: "access role", name: String(id) },
+});
+
+/** In a statement of its own: they are sealed under the id of the row. */
+async function keepSecrets(
+  tx: Transaction,
+  { config }: { config: Pick<Context["config"], "keySecret"> },
+  id: number,
+  secrets: Settings,
+): Promise<void> {
+  const any = Object.keys(secrets).length > 0;
+  if (any && !config.keySecret)
+    throw new ConfigurationError(["SVC_KEY_SECRET: needed to keep the secrets of access roles"]);
+  const sealed = any ? seal(JSON.stringify(secrets), sealOf(config.keySecret!, id)) : null;
+  await tx.update(accessRole).set({ secrets: sealed }).where(eq(accessRole.id, id));
+}
+
+/** @throws ConfigurationError */
+function openSecrets({ config }: Pick<Context, "config">, { id, slug, secrets }: RoleRow): Settings {
+  if (secrets === null) return {};
+  try {
+    return JSON.parse(unseal(secrets, sealOf(config.keySecret ?? "", id))) as Settings;
+  } catch (cause) {
+    throw new ConfigurationError(
+      [
+        `SVC_KEY_SECRET does not open the secrets of access role ${slug}: every server and worker needs the same one`,
+      ],
+      { cause },
+    );
+  }
+}
+
+/** The row of a role, held until the transaction ends. @throws NotFound unless the actor may request it */
+export async function requestableRole(
+  db: Database | Transaction,
+  actor: Actor,
+  slug: string,
+): Promise<RoleRow> {
+  const [role] = await db
+    .select()
+    .from(accessRole)
+    .where(and(eq(accessRole.slug, slug), mayRequest(actor)))
+    .for("share");
+  if (!role) throw noSuchRole();
+  return role;
+}

@@ -1,0 +1,204 @@
+import { Type } from "@sinclair/typebox";
+import { type Static, t } from "elysia";
+import type { Credential, Lease } from "../../core/access/lease.ts";
+import { type AccessRequest, longestReason } from "../../core/access/request.ts";
+import {
+  longestSeconds,
+  longestSlug,
+  mostGroups,
+  type Role,
+  type RoleFields,
+} from "../../core/access/role.ts";
+import { credentialKinds } from "../../core/plugin/methods.ts";
+import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
+import {
+  closed,
+  id,
+  idText,
+  instant,
+  listQuery,
+  nullable,
+  oneOf,
+  pageOf,
+  readOnly,
+  version,
+} from "../http/schema.ts";
+
+const slug = t.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*$", maxLength: longestSlug });
+const seconds = (description: string) => Type.Integer({ minimum: 60, maximum: longestSeconds, description });
+const note = t.Optional(t.String({ maxLength: longestReason }));
+const incidentName = t.String({ minLength: 1, maxLength: 100, description: "Its name, such as INC-7" });
+const { limit, cursor } = listQuery;
+
+const setting = t.Union([t.String({ maxLength: 20_000 }), t.Number(), t.Boolean()]);
+const settings = t.Record(t.String(), setting);
+
+const roleFields = {
+  slug,
+  description: t.String({ maxLength: 500 }),
+  plugin: t.String({ maxLength: 40, description: "A plugin of type `credential`" }),
+  groups: t.Array(t.String({ minLength: 1, maxLength: 200 }), {
+    maxItems: mostGroups,
+    description: "Who may request it; `*` is everybody who is signed in",
+  }),
+  default_duration: seconds("Seconds, unless a request says otherwise"),
+  max_duration: seconds("Seconds, renewals included"),
+  approval: oneOf(approvals, { description: "Who has to approve" }),
+  incident_required: t.Boolean(),
+  break_glass: t.Boolean({ description: "Whether it can be had at once, to be reviewed afterwards" }),
+  disabled: t.Boolean({ description: "Nothing is issued, and all leases end" }),
+};
+
+const roleView = {
+  ...{ id, ...roleFields, version, created_at: instant, updated_at: instant },
+  settings: nullable(settings),
+};
+export const accessRoleView = t.Object(roleView, closed);
+export const rolePage = pageOf(accessRoleView);
+export const roleParams = t.Object({ role: slug }, closed);
+export const roleQuery = t.Object(
+  { limit, cursor, sort: t.Optional(t.String({ description: "`slug`" })) },
+  closed,
+);
+
+const writtenRole = {
+  ...roleFields,
+  settings: t.Record(t.String(), setting, {
+    description: "What the plugin asks for. On PUT, a secret that is left out stays as it is",
+  }),
+};
+export const newRole = t.Object(writtenRole, closed);
+export const changedRole = t.Object(
+  { ...writtenRole, version, ...readOnly(roleView, { ...writtenRole, version }) },
+  closed,
+);
+
+export function roleViewOf(role: Role): Static<typeof accessRoleView> {
+  return {
+    ...{ id: role.id, slug: role.slug, description: role.description, plugin: role.pluginSlug },
+    ...{ settings: role.settings, groups: role.groups, approval: role.approval },
+    ...{ default_duration: role.defaultDuration, max_duration: role.maxDuration },
+    ...{ incident_required: role.incidentRequired, break_glass: role.breakGlass },
+    ...{ disabled: role.disabledAt !== null, version: role.version },
+    ...{ created_at: role.createdAt.toISOString(), updated_at: role.updatedAt.toISOString() },
+  };
+}
+
+export function roleFieldsOf(body: Static<typeof newRole>): RoleFields {
+  const { default_duration, max_duration, incident_required, break_glass, ...rest } = body;
+  return {
+    ...{ slug: rest.slug, description: rest.description, plugin: rest.plugin, settings: rest.settings },
+    ...{ groups: rest.groups, approval: rest.approval, disabled: rest.disabled },
+    ...{ defaultDuration: default_duration, maxDuration: max_duration },
+    ...{ incidentRequired: incident_required, breakGlass: break_glass },
+  };
+}
+
+export const checkView = t.Object(
+  { problems: t.Array(t.Object({ problem: t.String(), fix: t.Optional(t.String()) }, closed)) },
+  closed,
+);
+
+export const requestView = t.Object(
+  {
+    ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), reason: t.String() },
+    ...{ duration: Type.Integer(), state: oneOf(accessRequestStates), break_glass: t.Boolean() },
+    ...{ created_at: instant, expires_at: instant, decided_at: nullable(instant) },
+    ...{ decided_by: nullable(t.String()), note: nullable(t.String()) },
+    ...{ reviewed_at: nullable(instant), reviewed_by: nullable(t.String()) },
+  },
+  closed,
+);
+export const requestPage = pageOf(requestView);
+export const requestParams = t.Object({ request_id: idText }, closed);
+const byCreation = t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" }));
+export const requestQuery = t.Object(
+  {
+    ...{ limit, cursor, sort: byCreation, state: t.Optional(oneOf(accessRequestStates)) },
+    unreviewed: t.Optional(
+      oneOf(["true", "false"], { description: "Broken glass that nobody has reviewed" }),
+    ),
+  },
+  closed,
+);
+export const newRequest = t.Object(
+  {
+    role: slug,
+    incident: t.Optional(incidentName),
+    reason: t.String({ minLength: 1, maxLength: longestReason }),
+    duration: t.Optional(seconds("The role's default unless given")),
+    break_glass: t.Optional(t.Boolean()),
+  },
+  closed,
+);
+export const decision = t.Optional(t.Object({ note }, closed));
+
+export function requestViewOf(request: AccessRequest): Static<typeof requestView> {
+  const { decidedAt, reviewedAt } = request;
+  return {
+    ...{ id: request.id, role: request.role, user: request.userName, incident: request.incidentName },
+    ...{ reason: request.reason, duration: request.duration, state: request.state },
+    ...{ break_glass: request.breakGlass, created_at: request.createdAt.toISOString() },
+    ...{ expires_at: request.expiresAt.toISOString(), decided_at: decidedAt?.toISOString() ?? null },
+    ...{ decided_by: request.decidedBy, note: request.note },
+    ...{ reviewed_at: reviewedAt?.toISOString() ?? null, reviewed_by: request.reviewedBy },
+  };
+}
+
+const leaseFields = {
+  ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), request_id: nullable(id) },
+  ...{ name: t.String({ description: "What it is called at its target" }), state: oneOf(leaseStates) },
+  ...{ created_at: instant, expires_at: instant, max_expires_at: instant },
+  end_reason: nullable(t.String()),
+  ...{ attempts: Type.Integer({ description: "To revoke it" }), next_attempt_at: nullable(instant) },
+  error: nullable(t.String()),
+};
+export const leaseView = t.Object(leaseFields, closed);
+export const leasePage = pageOf(leaseView);
+export const leaseParams = t.Object({ lease_id: idText }, closed);
+const leaseFilters = {
+  ...{ user: t.Optional(t.String({ maxLength: 300 })), role: t.Optional(slug) },
+  incident: t.Optional(incidentName),
+};
+export const leaseQuery = t.Object(
+  { limit, cursor, sort: byCreation, state: t.Optional(oneOf(leaseStates)), ...leaseFilters },
+  closed,
+);
+export const revokedQuery = t.Object(leaseFilters, closed);
+export const revokedView = t.Object({ ended: Type.Integer() }, closed);
+export const newLease = t.Object(
+  {
+    ...{ role: slug, request_id: t.Optional(id), incident: t.Optional(incidentName) },
+    duration: t.Optional(seconds("The role's default unless given")),
+    public_key: t.Optional(t.String({ maxLength: 10_000 })),
+  },
+  closed,
+);
+export const renewal = t.Optional(t.Object({ duration: t.Optional(seconds("From now on")) }, closed));
+export const issuedView = t.Object(
+  {
+    ...leaseFields,
+    credential: t.Object(
+      { kind: oneOf(credentialKinds), fields: t.Record(t.String(), t.String()) },
+      { ...closed, description: "The secret, which is shown once and kept nowhere" },
+    ),
+  },
+  closed,
+);
+
+export function leaseViewOf(lease: Lease): Static<typeof leaseView> {
+  const isEnding = lease.state === "Revoking";
+  return {
+    ...{ id: lease.id, role: lease.role, user: lease.userName, incident: lease.incidentName },
+    ...{ request_id: lease.requestId, name: lease.name, state: lease.state },
+    ...{ created_at: lease.createdAt.toISOString(), expires_at: lease.expiresAt.toISOString() },
+    ...{ max_expires_at: lease.maxExpiresAt.toISOString(), end_reason: lease.endReason },
+    attempts: lease.attempts,
+    next_attempt_at: (isEnding && lease.dueAt?.toISOString()) || null,
+    error: lease.error,
+  };
+}
+
+export function issuedViewOf(lease: Lease, credential: Credential): Static<typeof issuedView> {
+  return { ...leaseViewOf(lease), credential };
+}

@@ -1,0 +1,310 @@
+import { Elysia, status, t } from "elysia";
+import { checkRole } from "../../core/access/check.ts";
+import {
+  getLease,
+  issueLease,
+  listLeases,
+  renewLease,
+  revokeLease,
+  revokeLeases,
+} from "../../core/access/lease.ts";
+import {
+  type AccessRequest,
+  cancelRequest,
+  decideRequest,
+  getRequest,
+  listRequests,
+  requestAccess,
+  reviewRequest,
+} from "../../core/access/request.ts";
+import { createRole, getRole, listRoles, removeRole, updateRole } from "../../core/access/role.ts";
+import { parseUserName } from "../../core/auth/user/field.ts";
+import type { Actor, Context } from "../../core/context.ts";
+import { assertKey } from "../../core/idempotency/once.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { etagOf } from "../http/etag.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
+import { nothing } from "../http/no_body.ts";
+import { listQueryOf } from "../http/schema.ts";
+import {
+  accessRoleView,
+  changedRole,
+  checkView,
+  decision,
+  issuedView,
+  issuedViewOf,
+  leasePage,
+  leaseParams,
+  leaseQuery,
+  leaseView,
+  leaseViewOf,
+  newLease,
+  newRequest,
+  newRole,
+  renewal,
+  requestPage,
+  requestParams,
+  requestQuery,
+  requestView,
+  requestViewOf,
+  revokedQuery,
+  revokedView,
+  roleFieldsOf,
+  rolePage,
+  roleParams,
+  roleQuery,
+  roleViewOf,
+} from "./model.ts";
+
+const conflicts = { 409: problemSchema };
+const ofPost = { ...refusals, ...conflicts, 422: problemSchema };
+
+/** What can be requested. */
+const roleRoutes = (deps: Deps) =>
+  new Elysia({ name: "access roles", prefix: "/access/roles" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const page = await listRoles(deps, actor, listQueryOf(query));
+        return { ...page, items: page.items.map(roleViewOf) };
+      },
+      { actor: true, query: roleQuery, response: { 200: rolePage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        // A digest of the body is kept, and must not be one of its secrets.
+        const { settings, ...rest } = body;
+        const known = { ...rest, settings: Object.keys(settings) };
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body: known },
+          async (context) => {
+            const { plugins } = deps;
+            const role = roleViewOf(await createRole({ ...context, plugins }, actor, roleFieldsOf(body)));
+            return { headers: { location: `/access/roles/${role.slug}`, etag: etagOf(role) }, body: role };
+          },
+          async ({ slug }) => void (await getRole(deps, actor, slug)),
+        );
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      { actor: true, body: newRole, response: { 201: accessRoleView, ...ofPost } },
+    )
+    .get(
+      "/:role",
+      async ({ actor, params, set }) => {
+        const role = roleViewOf(await getRole(deps, actor, params.role));
+        set.headers.etag = etagOf(role);
+        return role;
+      },
+      { actor: true, params: roleParams, response: { 200: accessRoleView, ...refusalsOfOne } },
+    )
+    .put(
+      "/:role",
+      async ({ actor, params, body, set }) => {
+        const change = { slug: params.role, version: body.version, fields: roleFieldsOf(body) };
+        const role = roleViewOf(await updateRole(deps, actor, change));
+        set.headers.etag = etagOf(role);
+        return role;
+      },
+      {
+        ...{ actor: true, params: roleParams, body: changedRole },
+        response: { 200: accessRoleView, ...refusalsOfOne, ...conflicts },
+      },
+    )
+    .delete(
+      "/:role",
+      async ({ actor, params }) => {
+        await removeRole(deps, actor, params.role);
+        return status(204, undefined);
+      },
+      { actor: true, params: roleParams, response: { 204: t.Void(), ...refusalsOfOne, ...conflicts } },
+    )
+    .get("/:role/check", async ({ actor, params }) => checkRole(deps, actor, params.role), {
+      actor: true,
+      detail: { summary: "Check that an access role can be served" },
+      params: roleParams,
+      response: { 200: checkView, ...refusalsOfOne, ...conflicts },
+    });
+
+/** Who asks for what, and who decides. */
+const requestRoutes = (deps: Deps) => {
+  /** Does something with a request, once for each Idempotency-Key. */
+  const once = async (
+    actor: Actor,
+    request: Request,
+    body: unknown,
+    work: (context: Context) => Promise<AccessRequest>,
+  ) => {
+    const { body: done } = await withIdempotencyKey(
+      deps,
+      { actor, request, body: body ?? null },
+      async (context) => ({ headers: {}, body: requestViewOf(await work(context)) }),
+      async ({ id }) => void (await getRequest(deps, actor, id)),
+    );
+    return done;
+  };
+  return new Elysia({ name: "access requests", prefix: "/access/requests" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const { state, unreviewed } = query;
+        const wanted = { ...listQueryOf(query), state, unreviewed: unreviewed === "true" };
+        const page = await listRequests(deps, actor, wanted);
+        return { ...page, items: page.items.map(requestViewOf) };
+      },
+      { actor: true, query: requestQuery, response: { 200: requestPage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { break_glass: breakGlass = false, ...wanted } = body;
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const { plugins } = deps;
+            const asked = await requestAccess({ ...context, plugins }, actor, { ...wanted, breakGlass });
+            return { headers: { location: `/access/requests/${asked.id}` }, body: requestViewOf(asked) };
+          },
+          async ({ id }) => void (await getRequest(deps, actor, id)),
+        );
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      { actor: true, body: newRequest, response: { 201: requestView, ...ofPost, 404: problemSchema } },
+    )
+    .get(
+      "/:request_id",
+      async ({ actor, params }) => requestViewOf(await getRequest(deps, actor, Number(params.request_id))),
+      { actor: true, params: requestParams, response: { 200: requestView, ...refusalsOfOne } },
+    )
+    .post(
+      "/:request_id/approve",
+      ({ actor, params, body, request }) =>
+        once(actor, request, body, (context) =>
+          decideRequest(context, actor, { id: Number(params.request_id), decision: "Approved", ...body }),
+        ),
+      {
+        ...{ actor: true, params: requestParams, body: decision },
+        detail: { summary: "Approve an access request" },
+        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+      },
+    )
+    .post(
+      "/:request_id/deny",
+      ({ actor, params, body, request }) =>
+        once(actor, request, body, (context) =>
+          decideRequest(context, actor, { id: Number(params.request_id), decision: "Denied", ...body }),
+        ),
+      {
+        ...{ actor: true, params: requestParams, body: decision },
+        detail: { summary: "Deny an access request" },
+        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+      },
+    )
+    .post(
+      "/:request_id/cancel",
+      ({ actor, params, body, request }) =>
+        once(actor, request, body, (context) => cancelRequest(context, actor, Number(params.request_id))),
+      {
+        ...{ actor: true, params: requestParams, body: nothing },
+        detail: { summary: "Cancel your access request" },
+        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+      },
+    )
+    .post(
+      "/:request_id/review",
+      ({ actor, params, body, request }) =>
+        once(actor, request, body, (context) => reviewRequest(context, actor, Number(params.request_id))),
+      {
+        ...{ actor: true, params: requestParams, body: nothing },
+        detail: { summary: "Review break-glass access" },
+        response: { 200: requestView, ...refusalsOfOne, ...conflicts, 422: problemSchema },
+      },
+    );
+};
+
+/** Credentials that were issued. A POST is done again with each repetition, since nothing is kept of its answer. */
+const leaseRoutes = (deps: Deps) =>
+  new Elysia({ name: "access leases", prefix: "/access/leases" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const wanted = { ...listQueryOf(query), ...filtersOf(deps, query), state: query.state };
+        const page = await listLeases(deps, actor, wanted);
+        return { ...page, items: page.items.map(leaseViewOf) };
+      },
+      { actor: true, query: leaseQuery, response: { 200: leasePage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { request_id: requestId, public_key: publicKey, ...wanted } = body;
+        const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
+        if (idempotencyKey !== undefined) assertKey(idempotencyKey);
+        const { lease, credential } = await issueLease(deps, actor, {
+          ...{ ...wanted, requestId, publicKey, idempotencyKey },
+        });
+        set.headers.location = `/access/leases/${lease.id}`;
+        return status(201, issuedViewOf(lease, credential));
+      },
+      {
+        ...{ actor: true, body: newLease },
+        detail: { summary: "Issue a credential" },
+        response: { 201: issuedView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+      },
+    )
+    .delete(
+      "/",
+      async ({ actor, query }) => ({ ended: await revokeLeases(deps, actor, filtersOf(deps, query)) }),
+      {
+        ...{ actor: true, query: revokedQuery },
+        detail: { summary: "Revoke the leases of a user or role or incident" },
+        response: { 200: revokedView, ...refusals },
+      },
+    )
+    .get(
+      "/:lease_id",
+      async ({ actor, params }) => leaseViewOf(await getLease(deps, actor, Number(params.lease_id))),
+      { actor: true, params: leaseParams, response: { 200: leaseView, ...refusalsOfOne } },
+    )
+    .delete(
+      "/:lease_id",
+      async ({ actor, params }) => leaseViewOf(await revokeLease(deps, actor, Number(params.lease_id))),
+      {
+        ...{ actor: true, params: leaseParams },
+        detail: { summary: "Revoke a lease" },
+        response: { 200: leaseView, ...refusalsOfOne },
+      },
+    )
+    .post(
+      "/:lease_id/renew",
+      async ({ actor, params, body }) =>
+        leaseViewOf(await renewLease(deps, actor, { id: Number(params.lease_id), ...body })),
+      {
+        ...{ actor: true, params: leaseParams, body: renewal },
+        detail: { summary: "Renew a lease" },
+        response: { 200: leaseView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+      },
+    );
+
+function filtersOf(
+  { config }: Pick<Context, "config">,
+  { user, role, incident }: { user?: string; role?: string; incident?: string },
+) {
+  return {
+    user: user === undefined ? undefined : parseUserName("user", user, config.domain),
+    role,
+    incident,
+  };
+}
+
+export const accessRoutes = (deps: Deps) =>
+  new Elysia({ name: "access" }).use(roleRoutes(deps)).use(requestRoutes(deps)).use(leaseRoutes(deps));

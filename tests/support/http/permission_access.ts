@@ -1,0 +1,136 @@
+import { eq } from "drizzle-orm";
+import * as schema from "../../../drizzle/schema/index.ts";
+import { type AccessTarget, startAccessTarget } from "../domain/access_target.ts";
+import type { Prepare } from "./permission_catalog.ts";
+import { users, type World } from "./permission_world.ts";
+import type { Role } from "./permissions.ts";
+
+const targets = new WeakMap<World, AccessTarget["settings"]>();
+
+/** A role to a database that is there: leases of it are issued. */
+async function makeRole(world: World, more: object = {}) {
+  let settings = targets.get(world);
+  if (!settings) {
+    const target = await startAccessTarget();
+    ({ settings } = target);
+    await target.sql.end();
+    targets.set(world, settings);
+  }
+  const slug = `quokka-${world.next()}`;
+  const fields = {
+    ...{ slug, description: "", plugin: "postgresql-role", settings, groups: ["*"], approval: "none" },
+    ...{ default_duration: 3600, max_duration: 7200, incident_required: false, break_glass: false },
+    ...{ disabled: false, ...more },
+  };
+  const { http, body } = await world.admin.call("POST", "/access/roles/", fields);
+  if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
+  return { slug, id: body.id as number, fields };
+}
+
+const userOf = (role: Role) => users[role][0]![0] ?? "nobody@example.com";
+const elsewhere = "quokka@example.com";
+
+async function insertRequest(world: World, userName: string, more: object = {}): Promise<number> {
+  const role = await makeRole(world, { approval: "admin" });
+  const [row] = await world.server.db
+    .insert(schema.accessRequest)
+    .values({
+      ...{ roleId: role.id, userName, reason: "quokka", duration: 3600 },
+      ...{ createdAt: new Date(), expiresAt: new Date(Date.now() + 3_600_000), ...more },
+    })
+    .returning({ id: schema.accessRequest.id });
+  return row!.id;
+}
+
+async function insertLease(world: World, userName: string): Promise<number> {
+  const role = await makeRole(world);
+  const [now, later] = [new Date(), new Date(Date.now() + 60_000)];
+  const [row] = await world.server.db
+    .insert(schema.accessLease)
+    .values({
+      ...{ roleId: role.id, userName, tokenId: crypto.randomUUID(), name: `svc_quokka_${world.next()}` },
+      ...{ state: "Active", createdAt: now, issuedAt: now, expiresAt: later, dueAt: later },
+      maxExpiresAt: new Date(Date.now() + 9_000_000),
+    })
+    .returning({ id: schema.accessLease.id });
+  return row!.id;
+}
+
+const pathOf =
+  (make: (world: World) => Promise<number>, prefix: string, suffix = ""): Prepare =>
+  async (world) => ({ path: `${prefix}${await make(world)}${suffix}` });
+const ofRole =
+  (suffix = ""): Prepare =>
+  async (world) => ({ path: `/access/roles/${(await makeRole(world)).slug}${suffix}` });
+const requestOfOther = (suffix = "", more: object = {}) =>
+  pathOf((world) => insertRequest(world, elsewhere, more), "/access/requests/", suffix);
+
+/** What docs/permissions.md asks for of access. */
+export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
+  "GET /access/roles/": async (world) => {
+    await makeRole(world);
+    return { path: "/access/roles/", shows: "quokka" };
+  },
+  "GET /access/roles/ of other groups": async (world) => {
+    const { slug } = await makeRole(world, { groups: ["others"] });
+    return { path: "/access/roles/?limit=200", shows: slug };
+  },
+  "POST /access/roles/": async (world) => {
+    const { fields } = await makeRole(world);
+    return { path: "/access/roles/", body: { ...fields, slug: `${fields.slug}-too` } };
+  },
+  "GET /access/roles/{role}": ofRole(),
+  "PUT /access/roles/{role}": async (world) => {
+    const { slug, fields } = await makeRole(world);
+    return { path: `/access/roles/${slug}`, body: { ...fields, version: 1 } };
+  },
+  "DELETE /access/roles/{role}": ofRole(),
+  "GET /access/roles/{role}/check": ofRole("/check"),
+  "GET /access/requests/ of others": async (world) => {
+    await insertRequest(world, elsewhere);
+    return { path: "/access/requests/", shows: elsewhere };
+  },
+  "POST /access/requests/": async (world) => {
+    const { slug } = await makeRole(world, { approval: "admin" });
+    // A world of cells: of one user, so many may be pending.
+    await world.server.db
+      .update(schema.accessRequest)
+      .set({ state: "Cancelled", decidedAt: new Date() })
+      .where(eq(schema.accessRequest.state, "Pending"));
+    return { path: "/access/requests/", body: { role: slug, reason: "quokka" } };
+  },
+  "GET /access/requests/{request_id} of somebody else": requestOfOther(),
+  "POST /access/requests/{request_id}/approve of somebody else": requestOfOther("/approve"),
+  "POST /access/requests/{request_id}/deny of somebody else": requestOfOther("/deny"),
+  "POST /access/requests/{request_id}/cancel": async (world, role) => ({
+    path: `/access/requests/${await insertRequest(world, userOf(role))}/cancel`,
+    as: world.people[role][0]!,
+  }),
+  "POST /access/requests/{request_id}/review of somebody else": requestOfOther("/review", {
+    ...{ breakGlass: true, state: "Approved", decidedAt: new Date() },
+  }),
+  "GET /access/leases/ of others": async (world) => {
+    await insertLease(world, elsewhere);
+    return { path: "/access/leases/", shows: elsewhere };
+  },
+  "POST /access/leases/": async (world) => ({
+    path: "/access/leases/",
+    body: { role: (await makeRole(world)).slug },
+  }),
+  "DELETE /access/leases/ of somebody else": async () => ({
+    path: `/access/leases/?user=${elsewhere}`,
+  }),
+  "GET /access/leases/{lease_id} of somebody else": pathOf(
+    (world) => insertLease(world, elsewhere),
+    "/access/leases/",
+  ),
+  "DELETE /access/leases/{lease_id} of somebody else": pathOf(
+    (world) => insertLease(world, elsewhere),
+    "/access/leases/",
+  ),
+  "POST /access/leases/{lease_id}/renew of somebody else": pathOf(
+    (world) => insertLease(world, elsewhere),
+    "/access/leases/",
+    "/renew",
+  ),
+};

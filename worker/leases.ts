@@ -1,0 +1,46 @@
+import { and, eq } from "drizzle-orm";
+import { attemptRevocation, endLeases, type LeaseClaim, revocations } from "../core/access/lease.ts";
+import { expireRequests } from "../core/access/request.ts";
+import { claimWork, isDue } from "../core/outbox/work.ts";
+import { accessLease } from "../drizzle/schema/index.ts";
+import type { WorkerDeps } from "./deps.ts";
+import { type LaneTimes, workInLanes } from "./lanes.ts";
+import { Outage } from "./outage.ts";
+
+type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "outage">;
+
+/** Of one role: its target is somebody's database, which has other things to do. */
+const atOnce = 8;
+
+/** Ends access that is over, and revokes it at its targets, until `stop` aborts. Any number of workers may share it. */
+export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: LaneTimes = {}): Promise<void> {
+  const { log, outage = new Outage(log) } = deps;
+  const context = () => {
+    const { db, time: clock, config, plugins } = deps;
+    return { db: db(), clock, config, log, plugins };
+  };
+  const due = async () => {
+    const now = context();
+    await expireRequests(now);
+    while ((await endLeases(now)) > 0 && !stop.aborted);
+    const among = and(eq(accessLease.state, "Revoking"), isDue(accessLease, now.clock.now()));
+    return await now.db.selectDistinct({ roleId: accessLease.roleId }).from(accessLease).where(among);
+  };
+  const attempt = async (claim: LeaseClaim, over: AbortSignal) => {
+    try {
+      await attemptRevocation(context(), claim, over);
+    } catch (err) {
+      // Its lease ends by itself, and somebody takes it over.
+      log.warn({ err, lease: claim.id }, "it could not be noted what came of a revocation");
+    }
+  };
+  const claim = async ({ roleId }: { roleId: number }, limit: number) => {
+    const among = and(eq(accessLease.state, "Revoking"), eq(accessLease.roleId, roleId));
+    const order = [accessLease.dueAt, accessLease.id];
+    return await claimWork(context(), revocations, { among, order, limit });
+  };
+  await workInLanes(
+    { due, nameOf: ({ roleId }) => String(roleId), atOnce, claim, attempt },
+    ...([outage, stop, times] as const),
+  );
+}
