@@ -1,3 +1,6 @@
+// Our own, since gunshi's plugin for completion is not on every package registry and has no type for our values: TASK and
+// REVISION are looked up, FILE and DIRECTORY left to the shell.
+
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];
 

@@ -1,3 +1,6 @@
+// The packages `etag` and `fresh` derive a tag from the content and decide a 304. Here the tag is the record's version, and
+// If-Match has to agree with the version in the body: what remains is the grammar of a list of tags.
+
 import { InvalidInput } from "../../platform/errors.ts";
 
 /** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */

@@ -1,3 +1,7 @@
+// Our own, since @elysiajs/static (1.4.10) does not keep what docs/server.md promises: it neither compresses nor picks
+// precompressed files, knows no If-Match or If-Range, follows links that lead out of the folder, and reads a whole file for
+// its ETag.
+
 import { basename } from "node:path";
 import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
 import { acceptedCodings, type Coding, Compressed, suffixes } from "./compressed.ts";
