@@ -1,3 +1,17 @@
+// Pages read for the newest 100 matches among 300,000 small documents, a tenth of them hidden (same data, one run): a plain
+// `where` ... `order by id desc limit 100`; the newest 1,000 first and then a plain query; and what is written here.
+//
+//   the word is in          plain   1,000 first   here
+//   one of 2                4,503           325    329
+//   one of 50               4,485         4,810  1,222
+//   one of 5,000               64           316    560
+//   the oldest 5 % alone      233           656 12,656
+//   hidden ones alone       4,488         4,512 10,397
+//   none                        2            24     28
+//
+// For common words the other two look up every match, so they grow with the table; this one does not. For what only old or
+// hidden records have, it costs up to 54 times as many pages as the plain query.
+
 import { and, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { blockBits, blockOf } from "../../drizzle/schema/columns.ts";
