@@ -140,7 +140,7 @@ function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => v
       await warnOfDisagreement(parts, { role: "server" });
       compared = true;
     } catch (error) {
-      log.debug({ err: error }, "could not compare our settings with the others'");
+      log.debug({ err: error }, "could not compare settings with the other processes");
     }
   };
   const runFlows = () => {

@@ -35,7 +35,7 @@ export async function sendDeliveries(
       await (observed ? observed.delivery(work) : work());
     } catch (err) {
       // Its lease ends by itself, and somebody takes it over.
-      log.warn({ err, delivery: claim.key }, "it could not be noted what came of a delivery");
+      log.warn({ err, delivery: claim.key }, "could not record the outcome of a delivery");
     }
   };
   await workInLanes<Lane, DeliveryClaim>(

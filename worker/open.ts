@@ -73,7 +73,9 @@ export async function openWorker(
       { db: connections.schedule, config, log },
       // A task that somebody runs by hand is no member of the system.
       { role: "worker", record: patient },
-    ).catch((error: unknown) => log.warn({ err: error }, "could not compare our settings with the others'"));
+    ).catch((error: unknown) =>
+      log.warn({ err: error }, "could not compare settings with the other processes"),
+    );
     const owner = crypto.randomUUID();
     const schedule = () => ({
       db: connections.schedule,

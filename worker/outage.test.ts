@@ -24,7 +24,7 @@ test("an outage is told when it begins and when it ends, once each, however many
   late.reject(new Error("away"));
   expect(await asks[3]).toBe("done");
   expect(told).toEqual([
-    "the database does not answer as it should: trying again until it does",
+    "the database is unavailable: retrying until it answers",
     "the database answers again",
   ]);
 });
@@ -43,8 +43,8 @@ test("each further reason is told once: a connection that was cut, and then why 
   };
   await outage.outlast(work, never);
   expect(told).toEqual([
-    "the database does not answer as it should: trying again until it does: PostgreSQL closed the connection: run it again",
-    "the database still does not answer, for another reason: PostgreSQL refuses this user or password: see SVC_DATABASE_URL",
+    "the database is unavailable: retrying until it answers: PostgreSQL closed the connection: run it again",
+    "the database is still unavailable, for another reason: PostgreSQL refuses this user or password: see SVC_DATABASE_URL",
     "the database answers again",
   ]);
 });

@@ -53,10 +53,10 @@ export class Outage {
     if (this.#reasons === undefined) {
       this.#reasons = new Set([why.reason]);
       this.#changed = performance.now();
-      this.log.warn({ err, ...why }, "the database does not answer as it should: trying again until it does");
+      this.log.warn({ err, ...why }, "the database is unavailable: retrying until it answers");
     } else if (!this.#reasons.has(why.reason)) {
       this.#reasons.add(why.reason);
-      this.log.warn({ err, ...why }, "the database still does not answer, for another reason");
+      this.log.warn({ err, ...why }, "the database is still unavailable, for another reason");
     }
   }
 }

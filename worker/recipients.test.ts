@@ -191,7 +191,7 @@ test("where it cannot be noted that one was sent, that one alone is tried again,
   await enqueue();
   const done = eq(delivery.state, "Done");
   await until("the others", async () => (await outbox.db.$count(delivery, done)) === people - 1);
-  await until("a failed attempt", () => outbox.logged.join("").includes("could not be noted"));
+  await until("a failed attempt", () => outbox.logged.join("").includes("could not record"));
   await outbox.db.execute(sql`drop trigger no_note on delivery; drop function no_note`);
   // The time that its lease lasts.
   await outbox.db.execute(sql`update delivery set lease_until = null where state = 'Queued'`);

@@ -84,7 +84,7 @@ async function runToItsEnd(
       try {
         return await how();
       } catch (err) {
-        log.warn({ err, ...about }, "the end of a run cannot be recorded yet");
+        log.warn({ err, ...about }, "cannot record the end of a run yet");
         await pause(retryMilliseconds, recorded.signal);
       }
     }
@@ -97,9 +97,7 @@ async function runToItsEnd(
       await inTime(
         patienceMilliseconds,
         giveBack(schedule(), claim, { reason: "Its worker was stopped" }),
-      ).catch((err: unknown) =>
-        log.warn({ err, ...about }, "a run cannot be given back: its lease ends by itself"),
-      );
+      ).catch((err: unknown) => log.warn({ err, ...about }, "cannot give a run back; its lease will expire"));
       log.info(about, "run given back");
       return { state: "given back" };
     }

@@ -72,7 +72,7 @@ export function recordFailure(
       ? "A number is larger than the database can keep"
       : "Something unexpected: the worker's log has more";
   const failure = known instanceof SvcError ? known.detail : unknown;
-  if (!(error instanceof SvcError)) log.error({ err: cause, item }, "an item could not be worked on");
+  if (!(error instanceof SvcError)) log.error({ err: cause, item }, "an item failed");
   if (transience(error) === "contention") postpone(item, lockedReason);
   else fault(item, failure);
   return failure;

@@ -144,7 +144,7 @@ async function beatOn(
 
 async function cleanOn({ schedule, log }: WorkerDeps, stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
-    await cleanUp(schedule()).catch((err: unknown) => log.warn({ err }, "could not delete what is old"));
+    await cleanUp(schedule()).catch((err: unknown) => log.warn({ err }, "could not delete expired rows"));
     await pause(cleanUpMilliseconds, stop);
   }
 }

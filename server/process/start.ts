@@ -54,7 +54,7 @@ export async function startServer(options: StartOptions, environment: Environmen
   if (endpoint) log.info(`metrics at ${endpoint.address}`);
   reload = onceMore(
     () => renewCertificate(serving, options, log),
-    (error) => log.error({ err: error }, "the certificate cannot be replaced; the old one is still in use"),
+    (error) => log.error({ err: error }, "cannot reload the certificate; the old one stays in use"),
   );
   const { verbosity } = service;
   if (verbosity && !options.supervised) process.on("SIGUSR2", () => verbosity.toggle());
@@ -88,7 +88,7 @@ async function renewCertificate(serving: Serving, options: StartOptions, log: Lo
     return;
   }
   await serving.renewCertificate();
-  log.info("the certificate was read again");
+  log.info("certificate reloaded");
   const warning = certificateWarning(options, systemClock.now());
   if (warning !== undefined) log.warn(warning);
 }

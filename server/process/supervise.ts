@@ -36,7 +36,7 @@ export async function supervise({
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
   const again = onceMore(
     () => begun.then(() => supervisor.roll()),
-    () => log.error("the workers cannot be replaced; the old ones go on"),
+    () => log.error("cannot replace the workers; the old ones keep running"),
   );
   onHangUp(again, hungUp.resolve);
   const up = await Promise.race([supervisor.start().then(() => true), stop.then(() => false)]);

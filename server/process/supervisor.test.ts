@@ -48,9 +48,9 @@ test("a worker that there is no process for is tried again, later each time", as
   process.kill(ours()[0]!.pid, "SIGKILL");
   await until("an answer of the next one", answers);
   expect(said).toEqual([
-    expect.stringMatching(/^worker \d+ was killed by SIGKILL; another one follows in 0.1 s$/),
-    "a worker could not be started (EBADF); another one follows in 0.2 s",
-    "a worker could not be started (EBADF); another one follows in 0.4 s",
+    expect.stringMatching(/^worker \d+ was killed by SIGKILL; starting another in 0.1 s$/),
+    "a worker could not be started (EBADF); starting another in 0.2 s",
+    "a worker could not be started (EBADF); starting another in 0.4 s",
   ]);
   await workers.stop();
   expect(ours()).toEqual([]);
@@ -61,7 +61,7 @@ test("while all are replaced, the one that runs goes on", async () => {
   await workers.start();
   const before = ours();
   expect(await workers.roll()).toBe(false);
-  expect(said).toEqual(["the new worker did not come up; the old one goes on"]);
+  expect(said).toEqual(["the new worker did not start; the old one keeps running"]);
   expect([ours(), await answers()]).toEqual([before, true]);
   await workers.stop();
 });

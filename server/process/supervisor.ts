@@ -137,7 +137,7 @@ export class Supervisor {
     if (!ready || this.#stopping) {
       // It has hardly begun to answer anybody.
       await next.stop(this.options.graceSeconds * 1000);
-      if (!this.#stopping) this.options.log.warn("the new worker did not come up; the old one goes on");
+      if (!this.#stopping) this.options.log.warn("the new worker did not start; the old one keeps running");
       return false;
     }
     this.#workers[slot] = next;
@@ -161,7 +161,7 @@ export class Supervisor {
       const steady = performance.now() - worker.startedAt > steadyMilliseconds;
       pause = steady ? firstPauseMilliseconds : pause;
       const which = worker.pid === undefined ? "a worker" : `worker ${worker.pid}`;
-      this.options.log.warn(`${which} ${how}; another one follows in ${pause / 1000} s`);
+      this.options.log.warn(`${which} ${how}; starting another in ${pause / 1000} s`);
       await Promise.race([Bun.sleep(pause), this.#stop.promise]);
       if (this.#stopping) return;
       if (this.#workers[slot] === worker) this.#workers[slot] = this.#spawn(slot);

@@ -143,7 +143,7 @@ test("a worker that cannot reach the database says so once; another one does its
   const [container] = await compose.containers("worker");
   const since = new Date();
   const said = async (text: string) => (await saidBy(container!, since)).split(text).length - 1;
-  const outage = "the database does not answer as it should";
+  const outage = "the database is unavailable";
   await docker("network", "disconnect", compose.network, container!);
   // A minute and more: longer than its lease, and than what a connection is waited for.
   await compose.slotsLater(3);

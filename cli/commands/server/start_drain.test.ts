@@ -70,7 +70,7 @@ test("a worker that follows one which died while all leave says so, too", async 
   process.kill(server.pid, "SIGTERM");
   await until("the worker to leave", leaving);
   process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
-  await server.says("another one follows");
+  await server.says("starting another");
   const first = await until("its successor to answer", () => ask(server, "/healthcheck"));
   // It answers a moment before it is told.
   expect([200, 503]).toContain(first.status);

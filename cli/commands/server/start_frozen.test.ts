@@ -20,7 +20,7 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
     level: 60,
     msg: "the event loop did not turn for 20 s: this process ends itself",
   });
-  await several.says("ended with exit code 1; another one follows");
+  await several.says("ended with exit code 1; starting another");
   await until("another worker", () => {
     const now = workersOf(several);
     return now.length === 2 && now.some((pid) => !before.includes(pid));

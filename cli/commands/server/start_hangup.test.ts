@@ -94,12 +94,12 @@ describe.each(["mine:plain", "mine:elysia"])("%s", (app) => {
     await using server = await startServing(folder.path, tls(), { app });
     copyFileSync(inFolder("other.pem"), inFolder("current.pem"));
     process.kill(server.pid, "SIGHUP");
-    await server.says("the old one is still in use");
+    await server.says("the old one stays in use");
     expect(server.said()).toContain("is not the key of the first certificate in");
     expect(await subjectAt(server.port)).toBe("one");
     use("other");
     process.kill(server.pid, "SIGHUP");
-    await server.says("the certificate was read again");
+    await server.says("certificate reloaded");
     expect(await subjectAt(server.port)).toBe("other");
     expect((await server.end()).code).toBe(0);
   });

@@ -112,7 +112,7 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
 
 describe("SIGHUP: the old workers go on as long as the new ones could not serve", () => {
   test.each([
-    ["keys that cannot be opened", `SVC_KEY_SECRET=${otherSecret}`, "the new worker did not come up"],
+    ["keys that cannot be opened", `SVC_KEY_SECRET=${otherSecret}`, "the new worker did not start"],
     [
       "a database that does not answer",
       "SVC_DATABASE_URL=postgres://svc@127.0.0.1:1/svc",

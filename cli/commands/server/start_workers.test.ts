@@ -134,7 +134,7 @@ test("kill -9 of any of 6 workers under load: no request fails but those in flig
     await allAnswer();
     const failedBefore = clients.failed.length;
     process.kill(victim, "SIGKILL");
-    await server.says(`worker ${victim} was killed by SIGKILL; another one follows in`);
+    await server.says(`worker ${victim} was killed by SIGKILL; starting another in`);
     await allAnswer();
     // Each client has one request at a time, and what another worker has begun, it has answered.
     expect(clients.failed.length - failedBefore).toBeLessThanOrEqual(clients.count);
@@ -177,7 +177,7 @@ test("new workers that do not come up leave the old ones alone", async () => {
   const old = workersOf(server);
   writeFileSync(file, "export const app = {");
   process.kill(server.pid, "SIGHUP");
-  await server.says("the new worker did not come up; the old one goes on");
+  await server.says("the new worker did not start; the old one keeps running");
   expect(workersOf(server)).toEqual(old);
   expect((await server.fetch("/")).status).toBe(200);
   writeFileSync(file, `export { plain as app } from "./mine.ts";`);
@@ -194,7 +194,7 @@ test("new workers that hang leave the old ones alone, too", async () => {
   writeFileSync(file, "await new Promise(() => setInterval(() => {}, 1000));");
   process.kill(server.pid, "SIGHUP");
   await server.says("did not answer within 10 s");
-  await server.says("the new worker did not come up; the old one goes on");
+  await server.says("the new worker did not start; the old one keeps running");
   expect(workersOf(server)).toEqual(old);
   expect((await server.fetch("/")).status).toBe(200);
 });
@@ -213,7 +213,7 @@ test("a worker that dies again and again is started later each time", async () =
         () => false,
       ),
     );
-    await server.says(`ended with exit code 3; another one follows in ${pause} s`);
+    await server.says(`ended with exit code 3; starting another in ${pause} s`);
   }
 });
 
