@@ -1,5 +1,5 @@
-// Our own, since gunshi's plugin for completion is not on every package registry and has no type for our values: TASK and
-// REVISION are looked up, FILE and DIRECTORY left to the shell.
+// Our own, because our values have types that a library does not know: TASK and REVISION are looked up, FILE and DIRECTORY
+// left to the shell.
 
 export const shells = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof shells)[number];

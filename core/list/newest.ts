@@ -9,8 +9,8 @@
 //   hidden ones alone       4,488         4,512 10,397
 //   none                        2            24     28
 //
-// For common words the other two look up every match, so they grow with the table; this one does not. For what only old or
-// hidden records have, it costs up to 54 times as many pages as the plain query.
+// Measured at one size only. For what only old or hidden records have, this one reads up to 54 times as many pages as the
+// plain query.
 
 import { and, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";

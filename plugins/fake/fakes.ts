@@ -50,3 +50,5 @@ export const fakeParticipantGroup = fakeOf("participant_group", "create", "add",
 export const fakeTerm = fakeOf("term", "list");
 
 export const fakeApplication = fakeOf("application", "list");
+
+export const fakeCredential = fakeOf("credential", "check", "issue", "revoke", "renew", "list");

@@ -141,7 +141,8 @@ describe("a lease ends", () => {
   test("when its role is disabled", async () => {
     const role = await makeRole();
     const lease = await leaseOf({}, role);
-    const { body } = await admin.call("GET", `/access/roles/${role}`);
+    const { body, headers } = await admin.call("GET", `/access/roles/${role}`);
+    expect(headers.get("etag")).toBe('"1"');
     expect(body.settings.password).toBeUndefined();
     expect((await admin.call("PUT", `/access/roles/${role}`, { ...body, disabled: true })).http).toBe(200);
     await isGone(lease);

@@ -16,6 +16,8 @@ test("targets: heads, REV+N, head-N", async () => {
   expect((await run("upgrade", `${first}+1`)).stdout).toBe(`Applied ${first}\nApplied ${second}\n`);
   expect((await run("downgrade", `${second}-1`)).stdout).toBe(`Reverted ${second}\n`);
   expect((await run("upgrade", "base+2")).stdout).toBe(`Applied ${second}\n`);
+  const later = ids.slice(2).map((id) => `Applied ${id}\n`);
+  expect((await run("upgrade", "heads")).stdout).toBe(later.join(""));
   expect((await run("downgrade", "head-1")).stdout).toBe(`Reverted ${head}\n`);
   expect((await run("upgrade", "heads")).stdout).toBe(`Applied ${head}\n`);
   expect((await run("stamp", "heads")).stdout).toBe(`Stamped: the schema is at ${head}\n`);
@@ -127,9 +129,9 @@ test("shows an interrupted revision, and how to continue", async () => {
 test("repair lists pending revisions", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
-  expect((await run("upgrade", first)).code).toBe(0);
+  expect((await run("upgrade", before)).code).toBe(0);
   const text = "is not applied: svc database upgrade, which says what fails, if anything does";
-  expect(await run("repair")).toEqual(failed("1 revision needs attention", `${second} ${text}\n`));
+  expect(await run("repair")).toEqual(failed("1 revision needs attention", `${head} ${text}\n`));
 }, 60_000);
 
 test("merge heads, and commands that are called otherwise here", async () => {

@@ -14,7 +14,8 @@ test("a release forward and back, step by step", async () => {
   const behind = (head: string) => `Behind this release, which has ${head}: run svc database upgrade\n`;
   expect(await run("current")).toEqual(ok("base\n", behind(head)));
   expect(await run("upgrade", "+1")).toEqual(ok(`Applied ${ids[0]}\n`));
-  expect(await run("upgrade", before)).toEqual(ok(`Nothing to do: the schema is at ${before}\n`));
+  const between = ids.slice(1, -1).map((id) => `Applied ${id}\n`);
+  expect(await run("upgrade", before)).toEqual(ok(between.join("")));
   expect(await run("current")).toEqual(ok(`${before}\n`, behind(head)));
   expect(await run("upgrade")).toEqual(ok(`Applied ${head}\n`));
   expect(await run("current")).toEqual(ok(`${head} (head)\n`));
@@ -22,7 +23,12 @@ test("a release forward and back, step by step", async () => {
   expect(await run("downgrade")).toEqual(ok(`Reverted ${head}\n`));
   expect(await run("upgrade", "head")).toEqual(ok(`Applied ${head}\n`));
   expect(await run("downgrade", "-2")).toEqual(ok(`Reverted ${head}\nReverted ${before}\n`));
-  expect((await run("upgrade")).stdout).toBe(ids.map((id) => `Applied ${id}\n`).join(""));
+  expect((await run("upgrade")).stdout).toBe(
+    ids
+      .slice(-2)
+      .map((id) => `Applied ${id}\n`)
+      .join(""),
+  );
   expect(await run("downgrade", "base")).toEqual(
     ok(
       ids

@@ -88,6 +88,8 @@ function tameOf(document: OpenApiDocument, schema: Schema, wild: number): fc.Arb
   );
 }
 
+const smallFrom = (least: number) => fc.integer({ min: least, max: least + 4 });
+
 function kindOf(
   document: OpenApiDocument,
   kind: string,
@@ -103,7 +105,7 @@ function kindOf(
     case "number":
       // Small ones most of the time: ids of what is there, versions of what was just made.
       return fc.oneof(
-        { arbitrary: fc.integer({ min: 1, max: 5 }), weight: 8 },
+        { arbitrary: smallFrom(Math.max(1, Number(schema.minimum ?? 1))), weight: 8 },
         {
           arbitrary: fc.integer({
             min: Number(schema.minimum ?? -5),
@@ -145,16 +147,19 @@ function objectOf(document: OpenApiDocument, schema: Schema, wild: number): fc.A
 }
 
 function textOf(schema: Schema, wild: number): fc.Arbitrary<string> {
+  const longest = Number(schema.maxLength ?? 1000);
   const tame =
-    schema.format === "date-time"
-      ? [
-          fc
-            .date({ noInvalidDate: true, min: new Date(0), max: new Date("2100-01-01") })
-            .map((d) => d.toISOString()),
-        ]
-      : [
-          fc.string({ minLength: Number(schema.minLength ?? 0), maxLength: 20, unit: "grapheme" }),
-          fc.constantFrom("disk full", "alice@example.com", "https://example.com/a", "-id", "Open", "name"),
-        ];
+    typeof schema.pattern === "string"
+      ? [fc.stringMatching(new RegExp(schema.pattern)).filter((text) => text.length <= longest)]
+      : schema.format === "date-time"
+        ? [
+            fc
+              .date({ noInvalidDate: true, min: new Date(0), max: new Date("2100-01-01") })
+              .map((d) => d.toISOString()),
+          ]
+        : [
+            fc.string({ minLength: Number(schema.minLength ?? 0), maxLength: 20, unit: "grapheme" }),
+            fc.constantFrom("disk full", "alice@example.com", "https://example.com/a", "-id", "Open", "name"),
+          ];
   return wild === 0 ? fc.oneof(...tame) : fc.oneof(...tame, ...tame, hostileText);
 }

@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import type { Database } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import { type AccessTarget, startAccessTarget } from "../domain/access_target.ts";
 import type { Prepare } from "./permission_catalog.ts";
@@ -54,6 +55,24 @@ async function insertLease(world: World, userName: string): Promise<number> {
     })
     .returning({ id: schema.accessLease.id });
   return row!.id;
+}
+
+/** A role with a request and a lease, which no plugin knows of. */
+export async function insertAccess(db: Database, slug: string): Promise<void> {
+  const [at, later] = [new Date(), new Date(Date.now() + 3_600_000)];
+  const [role] = await db
+    .insert(schema.accessRole)
+    .values({
+      ...{ slug, description: "", pluginSlug: "none", settings: {}, groups: ["*"], approval: "admin" },
+      ...{ defaultDuration: 3600, maxDuration: 3600, incidentRequired: false, breakGlass: false },
+      ...{ createdAt: at, updatedAt: at },
+    })
+    .returning({ id: schema.accessRole.id });
+  const common = { roleId: role!.id, userName: elsewhere, createdAt: at, expiresAt: later };
+  await db.insert(schema.accessRequest).values({ ...common, reason: "quokka", duration: 3600 });
+  await db.insert(schema.accessLease).values({
+    ...{ ...common, tokenId: crypto.randomUUID(), name: `svc_${slug}`, maxExpiresAt: later, dueAt: later },
+  });
 }
 
 const pathOf =
