@@ -238,7 +238,7 @@ test("a run whose end cannot be recorded holds up no stop", async () => {
   deps.schedule = () => ({ ...scheduleOf(db, clock, "a"), leaseSeconds: 3 });
   const refusals: string[] = [];
   const write = (line: string) => {
-    if (!line.includes("cannot be recorded yet")) return;
+    if (!line.includes("cannot record the end of a run yet")) return;
     refusals.push(line);
     giveUp.abort();
   };

@@ -139,7 +139,7 @@ test("without the database a worker tries again until it is back, and says so on
   const admin = openSql(cut.href, { max: 1 });
   await admin.unsafe(`alter database ${name} allow_connections false`);
   await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
-  await says("the database does not answer");
+  await says("the database is unavailable");
   await admin.unsafe(`alter database ${name} allow_connections true`);
   const back = new Date();
   await until("a run behind it", async () => {
@@ -149,7 +149,7 @@ test("without the database a worker tries again until it is back, and says so on
   child.kill("SIGTERM");
   expect(await child.exited).toBe(0);
   const lines = (await log).split("\n");
-  expect(lines.filter((line) => line.includes("the database does not answer"))).toHaveLength(1);
+  expect(lines.filter((line) => line.includes("the database is unavailable"))).toHaveLength(1);
   expect(lines.filter((line) => line.includes("the database answers again"))).toHaveLength(1);
   await admin.end();
 });

@@ -81,7 +81,7 @@ test("a worker that waits for its database is alive, and not ready", async () =>
   const worker = spawnSvc(["scheduler", "start", "--health-port", String(port)], {
     SVC_DATABASE_URL: "postgres://svc@127.0.0.1:1/svc",
   });
-  await worker.says("the database does not answer");
+  await worker.says("the database is unavailable");
   const url = (path: string) => `http://127.0.0.1:${port}${path}`;
   expect((await fetch(url("/live"))).status).toBe(200);
   expect(await probe(url("/healthcheck"))).toEqual([
