@@ -111,7 +111,7 @@ test("over SSH no browser is opened; --browser opens one there all the same", as
   const ssh = { ...opener.env, SSH_CONNECTION: "192.0.2.1 50000 192.0.2.2 22", DISPLAY: ":0" };
   let before = stack.polls().length;
   await using login = svc(["--force"], ssh, 80);
-  await login.says(/No browser is opened over SSH/);
+  await login.says(/Not opening a browser over SSH/);
   await polling(before);
   login.press("\x03");
   expect(await login.exit()).toBe(130);
@@ -119,7 +119,7 @@ test("over SSH no browser is opened; --browser opens one there all the same", as
 
   before = stack.polls().length;
   await using asked = svc(["--force", "--browser"], ssh, 80);
-  expect(asked.screen).not.toContain("No browser");
+  expect(asked.screen).not.toContain("Not opening");
   expect(await opener.opened()).toStartWith(`${stack.url}/challenge_validator/`);
   asked.press("\x03");
   expect(await asked.exit()).toBe(130);
