@@ -1,4 +1,4 @@
-import { Conflict, NotFound, Unavailable } from "../../platform/errors.ts";
+import { Conflict, NotFound } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { startProgress } from "./progress.ts";
@@ -233,21 +233,4 @@ export function parseId(text: string): number {
   if (!/^[1-9]\d{0,14}$/.test(text))
     throw new UsageError(`"${text}" is not the number of a request or lease`);
   return Number(text);
-}
-
-/** The variables in which a program finds a credential. @throws Unavailable for a kind without any */
-export function environmentOf({ credential: { kind, fields } }: Issued): Record<string, string> {
-  if (kind === "database" && fields.engine === "postgresql") {
-    const { host = "", port = "", database = "", user = "", password = "", sslmode = "" } = fields;
-    const at = host.includes(":") ? `[${host}]` : host;
-    const [login, secret, name] = [user, password, database].map(encodeURIComponent);
-    return {
-      ...{ PGHOST: host, PGPORT: port, PGDATABASE: database, PGUSER: user, PGPASSWORD: password },
-      ...{
-        PGSSLMODE: sslmode,
-        DATABASE_URL: `postgres://${login}:${secret}@${at}:${port}/${name}?sslmode=${sslmode}`,
-      },
-    };
-  }
-  throw new Unavailable(`A credential of kind ${kind} has no variables: use --format json`);
 }

@@ -2,7 +2,8 @@ import { constants } from "node:os";
 import { NotFound } from "../../platform/errors.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
-import { AccessClient, environmentOf, type Issued, type Lease, type Wanted } from "./access.ts";
+import { AccessClient, type Issued, type Lease, type Wanted } from "./access.ts";
+import { environmentOf } from "./access_format.ts";
 import { request } from "./request.ts";
 
 /** Before it expires; a renewal that fails is tried again as often as there is time. */

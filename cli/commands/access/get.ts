@@ -7,7 +7,10 @@ export default defineCommand({
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     format: {
-      ...{ type: "enum", metavar: "FORMAT", choices: ["json", "env"], default: "json" },
+      type: "enum",
+      choices: ["json", "env"],
+      default: "json",
+      metavar: "FORMAT",
       description: "json, or env for a shell (default: json)",
     },
     ...wantedArgs,
@@ -18,13 +21,11 @@ export default defineCommand({
     "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
   ],
   async run({ role, format, server, ...wanted }, io) {
-    const { AccessClient, environmentOf } = await import("../../client/access.ts");
+    const [{ AccessClient }, { formatCredential }] = await Promise.all([
+      import("../../client/access.ts"),
+      import("../../client/access_format.ts"),
+    ]);
     const issued = await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
-    if (format === "env") {
-      for (const [name, value] of Object.entries(environmentOf(issued)))
-        io.stdout.write(`export ${name}='${value.replaceAll("'", "'\\''")}'\n`);
-      return;
-    }
-    io.stdout.write(`${JSON.stringify(issued)}\n`);
+    io.stdout.write(formatCredential(format, issued));
   },
 });

@@ -1,0 +1,37 @@
+import { Unavailable } from "../../platform/errors.ts";
+import type { Issued } from "./access.ts";
+
+// The formats in which a client can have a credential. Which of them there are depends on its kind.
+
+/** Each turns an issued credential into what `svc access get` prints. */
+const formats = {
+  json: (issued: Issued) => `${JSON.stringify(issued)}\n`,
+  env: (issued: Issued) =>
+    Object.entries(environmentOf(issued))
+      .map(([name, value]) => `export ${name}='${value.replaceAll("'", "'\\''")}'\n`)
+      .join(""),
+} satisfies Record<string, (issued: Issued) => string>;
+
+export type AccessFormat = keyof typeof formats;
+
+/** @throws Unavailable when a credential of this kind cannot be had in this format */
+export function formatCredential(format: AccessFormat, issued: Issued): string {
+  return formats[format](issued);
+}
+
+/** The variables in which programs look for a credential. @throws Unavailable for a kind without any */
+export function environmentOf({ credential: { kind, fields } }: Issued): Record<string, string> {
+  if (kind === "database" && fields.engine === "postgresql") return postgresqlEnvironment(fields);
+  throw new Unavailable(`A credential of kind ${kind} has no variables: use --format json`);
+}
+
+function postgresqlEnvironment(fields: Record<string, string>): Record<string, string> {
+  const { host = "", port = "", database = "", user = "", password = "", sslmode = "" } = fields;
+  const at = host.includes(":") ? `[${host}]` : host;
+  const [login, secret, name] = [user, password, database].map(encodeURIComponent);
+  return {
+    ...{ PGHOST: host, PGPORT: port, PGDATABASE: database, PGUSER: user, PGPASSWORD: password },
+    PGSSLMODE: sslmode,
+    DATABASE_URL: `postgres://${login}:${secret}@${at}:${port}/${name}?sslmode=${sslmode}`,
+  };
+}
