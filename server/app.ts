@@ -30,6 +30,7 @@ import { signInRoutes } from "./sign_in/routes.ts";
 import { staticRoutes } from "./static/routes.ts";
 import { taskRoutes } from "./task/routes.ts";
 import { tokenRoutes } from "./token/routes.ts";
+import { weepRoutes } from "./weep/routes.ts";
 import { whoamiRoutes } from "./whoami/routes.ts";
 
 /** Longer than a poll is held, so that the server does not hang up on one. */
@@ -60,6 +61,7 @@ const apiRoutes = (
     .use(taskRoutes(deps))
     .use(searchRoutes(deps))
     .use(accessRoutes(deps))
+    .use(weepRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));

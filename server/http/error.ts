@@ -5,6 +5,7 @@ import { errorCode, reasonOf } from "../../drizzle/database_error.ts";
 import { InProgress, InvalidInput, SvcError, TooManyRequests, Unavailable } from "../../platform/errors.ts";
 import { messagePage, unknownPage } from "../challenge/pages.ts";
 import type { Deps } from "../deps.ts";
+import { isWeepPath, weepProblem } from "../weep/refusal.ts";
 import { WrongMediaType } from "./body.ts";
 import { type FailureLog, failureLog, requestIdOf } from "./log.ts";
 import { type Routes, resolveMethodError, WrongMethod } from "./methods.ts";
@@ -228,12 +229,15 @@ export function errorAnswer(
     return page;
   }
   const { status, code, detail, field } = fault;
-  const protocol = path.startsWith("/noauth/");
-  const body = protocol
+  const isProtocol = path.startsWith("/noauth/");
+  const isWeep = isWeepPath(path);
+  const body = isProtocol
     ? { status: code, code, detail, field, request_id: requestId }
-    : { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
+    : isWeep
+      ? weepProblem(error, fault, requestId)
+      : { type: "about:blank", title: titles[status], status, detail, code, field, request_id: requestId };
   const headers = {
-    "content-type": protocol ? "application/json" : "application/problem+json",
+    "content-type": isProtocol || isWeep ? "application/json" : "application/problem+json",
     "cache-control": "no-store",
     ...fault.headers,
   };

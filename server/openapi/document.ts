@@ -32,6 +32,7 @@ const tags: Readonly<Record<string, string>> = {
   Definitions: "What terms mean",
   Applications: "Software that incidents are about",
   Access: "Roles that can be requested, requests for them, and leases: credentials that were issued",
+  Api: "AWS roles for Weep and other clients of ConsoleMe, with errors as these know them",
   Plugins: "What is installed, and what serves",
   Healthcheck: "Whether this process can serve",
   Whoami: "Whom a token speaks for",

@@ -38,6 +38,7 @@ export function describeOperation(method: string, path: string, operation: Opera
   const { responses, requestBody, parameters = [], ...rest } = operation;
   // A route that asks for a token says that it refuses without one; server/routes.test.ts holds it to that.
   const closed = responses["401"] !== undefined && !path.startsWith("/noauth/");
+  const described401 = closed ? describeAnswer("401", responses["401"]!) : undefined;
   const takesKey = method === "post" && responses["422"] !== undefined;
   const headers = takesKey ? [idempotencyKey] : method === "put" ? [ifMatch] : [];
   const described = Object.entries(responses).map(([status, answer]) => [
@@ -54,7 +55,7 @@ export function describeOperation(method: string, path: string, operation: Opera
     ...(requestBody ? { requestBody: { ...requestBody, required: !mayBeLeftOut(requestBody) } } : {}),
     responses: {
       ...Object.fromEntries(described),
-      ...(closed ? { default: problem("Any other refusal") } : {}),
+      ...(closed ? { default: { ...described401, description: "Any other refusal" } } : {}),
     },
   };
 }

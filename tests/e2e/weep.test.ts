@@ -2,7 +2,14 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { signInAt } from "../support/browser/sign_in.ts";
 import { Stack } from "../support/process/stack.ts";
-import { decodeChallenge, decodePoll, weepGet, weepLogin } from "../support/process/weep.ts";
+import {
+  decodeChallenge,
+  decodePoll,
+  decodeRoleArns,
+  decodeWeepError,
+  weepGet,
+  weepLogin,
+} from "../support/process/weep.ts";
 
 /** The legacy client, Netflix Weep, request by request: it has to work as it is. */
 
@@ -45,6 +52,11 @@ test("is signed in, and its cookie opens the API", async () => {
     user,
     groups: ["admin"],
   });
+  // The trial has no AWS account: Weep gets its list, and its own code for what is not in it.
+  const roles = await weepGet(`${stack.url}/api/v1/get_roles?all=true`, { Cookie: cookie });
+  expect(decodeRoleArns(roles)).toEqual([]);
+  const stale = await weepGet(`${stack.url}/api/v2/get_roles?all=true`, { Cookie: `${cookie}x` });
+  expect(decodeWeepError(stale).code).toBe("invalid_jwt");
   // No wait, no verifier: a legacy poll is never held.
   for (const { headers } of stack.polls()) {
     expect(headers.get("prefer")).toBeNull();

@@ -75,6 +75,24 @@ export async function insertAccess(db: Database, slug: string): Promise<void> {
   });
 }
 
+/** A role for AWS, which no plugin serves here. */
+async function insertAwsRole(world: World, groups: string[]) {
+  const at = new Date();
+  const slug = `quokka-aws-${world.next()}`;
+  const arn = `arn:aws:iam::123456789012:role/${slug}`;
+  await world.server.db.insert(schema.accessRole).values({
+    ...{ slug, description: "", pluginSlug: "none", groups, approval: "none", settings: { roleArn: arn } },
+    ...{ defaultDuration: 3600, maxDuration: 3600, incidentRequired: false, breakGlass: false },
+    ...{ createdAt: at, updatedAt: at },
+  });
+  return arn;
+}
+const ofAws =
+  (prepare: (arn: string) => Awaited<ReturnType<Prepare>>, groups = ["*"]): Prepare =>
+  async (world) =>
+    prepare(await insertAwsRole(world, groups));
+const hiddenFrom = ["others"];
+
 const pathOf =
   (make: (world: World) => Promise<number>, prefix: string, suffix = ""): Prepare =>
   async (world) => ({ path: `${prefix}${await make(world)}${suffix}` });
@@ -152,4 +170,27 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
     "/access/leases/",
     "/renew",
   ),
+  "GET /api/v1/get_roles": ofAws((shows) => ({ path: "/api/v1/get_roles?all=true", shows })),
+  "GET /api/v1/get_roles of other groups": ofAws(
+    (shows) => ({ path: "/api/v1/get_roles?all=true", shows }),
+    hiddenFrom,
+  ),
+  "GET /api/v2/get_roles": ofAws((shows) => ({ path: "/api/v2/get_roles?all=true", shows })),
+  "POST /api/v1/get_credentials": ofAws((arn) => ({
+    path: "/api/v1/get_credentials",
+    body: { requested_role: arn },
+  })),
+  "POST /api/v1/get_credentials of other groups": ofAws(
+    (arn) => ({ path: "/api/v1/get_credentials", body: { requested_role: arn } }),
+    hiddenFrom,
+  ),
+  "GET /api/v2/get_resource_url": ofAws((arn) => ({ path: `/api/v2/get_resource_url?arn=${arn}` })),
+  "GET /api/v2/get_resource_url of other groups": ofAws(
+    (arn) => ({ path: `/api/v2/get_resource_url?arn=${arn}` }),
+    hiddenFrom,
+  ),
+  "GET /api/v1/policies/typeahead": ofAws((shows) => ({
+    path: "/api/v1/policies/typeahead?resource=iam_arn&search=quokka&limit=5000",
+    shows,
+  })),
 };

@@ -94,3 +94,79 @@ export async function weepLogin(options: WeepOptions): Promise<{ poll: WeepPoll;
   }
   throw new Error("weep: timed out");
 }
+
+/** What Weep sends with each call for roles and credentials, besides the cookie. */
+export const weepHeaders = {
+  "user-agent": "weep/v0.4.0 Go-http-client/1.1",
+  "content-type": "application/json",
+};
+
+const none = { status: "", reason: "", redirect_url: "", message: "" };
+
+/** `json.Unmarshal` into ConsoleMe's WebResponse. @throws for what Go would not take */
+export function decodeWebResponse(body: string): { status: string; errors: string[]; data: object } {
+  const answer = decode(body, { ...none, status_code: 0, errors: [] as string[], data: {} });
+  assertInteger(answer.status_code);
+  for (const error of answer.errors) assertText(error);
+  return answer;
+}
+
+interface WeepRole {
+  arn: string;
+  account_id: string;
+  account_friendly_name: string;
+  role_name: string;
+  apps: { app_details: object[] };
+}
+
+export function decodeRoleDetails(body: string): WeepRole[] {
+  const { roles } = decodeWebResponse(body).data as { roles?: unknown };
+  if (!Array.isArray(roles)) throw new Error(`roles is not a list: ${body}`);
+  const texts = { arn: "", account_id: "", account_friendly_name: "", role_name: "" };
+  return roles.map((role) => {
+    const decoded = decode(JSON.stringify(role), { ...texts, apps: {} as WeepRole["apps"] });
+    if (!Array.isArray(decoded.apps.app_details)) throw new Error(`app_details is not a list: ${body}`);
+    return decoded;
+  });
+}
+
+export function decodeRoleArns(body: string): string[] {
+  const value: unknown = JSON.parse(body);
+  if (!Array.isArray(value)) throw new Error(`not a list: ${body}`);
+  return value.map(assertText);
+}
+
+export function decodeTitles(body: string): string[] {
+  const value: unknown = JSON.parse(body);
+  if (!Array.isArray(value)) throw new Error(`not a list: ${body}`);
+  return value.map((one) => {
+    const { title } = decode(JSON.stringify(one), { title: "" });
+    // Weep cuts an account out of it without asking whether there is one.
+    if (!title.startsWith("arn:") && !/^[^(]+ \(\d{12}\)$/.test(title))
+      throw new Error(`no account: ${title}`);
+    return title;
+  });
+}
+
+/** Weep's Time is an integer's digits, and nothing else. */
+export function decodeCredentials(body: string) {
+  const { Credentials } = decode(body, { Credentials: {} });
+  const texts = { AccessKeyId: "", SecretAccessKey: "", SessionToken: "", RoleArn: "" };
+  const credentials = decode(JSON.stringify(Credentials), { ...texts, Expiration: 0 });
+  assertInteger(credentials.Expiration);
+  if (!/"Expiration":\s*\d+[,}]/.test(body)) throw new Error(`Expiration is not digits: ${body}`);
+  return credentials;
+}
+
+export function decodeWeepError(body: string) {
+  return decode(body, { code: "", message: "", requested_role: "", exception: "", request_id: "" });
+}
+
+function assertInteger(value: number): void {
+  if (!Number.isSafeInteger(value)) throw new Error(`not a whole number: ${value}`);
+}
+
+function assertText(value: unknown): string {
+  if (typeof value !== "string") throw new Error(`not a text: ${value}`);
+  return value;
+}

@@ -1,0 +1,55 @@
+import { type ErrorCode, SvcError } from "../../platform/errors.ts";
+
+// Weep looks for these texts in `code`, and shows the rest of the body only if it knows none of them.
+
+/** Weep's codes for what can go wrong with a role. 905, a certificate that is too old, is for mutual TLS. */
+export const weepCodes = {
+  invalidArn: "899",
+  noMatch: "900",
+  severalMatches: "901",
+  notIssued: "902",
+  badBody: "904",
+  unknownAccount: "906",
+  /** Drops the token that Weep has stored, so that it signs in again. */
+  invalidToken: "invalid_jwt",
+} as const;
+export type WeepCode = (typeof weepCodes)[keyof typeof weepCodes];
+
+/** A refusal that Weep knows by a code of its own. */
+export class WeepRefusal extends SvcError {
+  constructor(
+    readonly weepCode: WeepCode,
+    code: ErrorCode,
+    detail: string,
+    readonly requestedRole: string,
+    options?: ErrorOptions,
+  ) {
+    super(code, detail, options);
+  }
+}
+
+export const isWeepPath = (path: string): boolean => /^\/api\/v[12]\//.test(path);
+
+/**
+ * The body of an error on Weep's paths. Two decoders read it: that of credentials, `code` and `message`, and that of
+ * pages, `errors`. Both fail on a `code` or `status` that is a number.
+ */
+export function weepProblem(
+  error: unknown,
+  { code, detail }: { code: string; detail: string },
+  requestId: string,
+) {
+  const known = error instanceof WeepRefusal ? error : undefined;
+  const codes: Record<string, WeepCode> = {
+    unauthenticated: weepCodes.invalidToken,
+    invalid_input: weepCodes.badBody,
+    body_too_large: weepCodes.badBody,
+    unsupported_media_type: weepCodes.badBody,
+    unavailable: weepCodes.notIssued,
+    internal: weepCodes.notIssued,
+  };
+  return {
+    ...{ status: "error", code: known?.weepCode ?? codes[code] ?? code, message: detail, errors: [detail] },
+    ...{ requested_role: known?.requestedRole ?? "", request_id: requestId },
+  };
+}
