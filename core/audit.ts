@@ -13,6 +13,8 @@ export type AuditAction =
   | "session.signed_out"
   | "token.revoked"
   | "key.created"
+  | "authority.created"
+  | "authority.rotated"
   | "scheduled_task.paused"
   | "scheduled_task.resumed"
   | "schedule.rewound"

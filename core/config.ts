@@ -226,7 +226,7 @@ export const variables = {
   pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
   pluginCredential: variable(
     "SVC_PLUGIN_CREDENTIAL",
-    slugs("postgresql-role"),
+    slugs("postgresql-role,ssh-ca"),
     "Plugins that issue credentials for access roles",
   ),
   pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),

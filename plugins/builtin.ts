@@ -9,11 +9,12 @@ import roster from "./roster/roster.ts";
 import applicationSource from "./source/applications.ts";
 import backstageCatalog from "./source/backstage.ts";
 import termSource from "./source/terms.ts";
+import sshCa from "./ssh_ca/ssh_ca.ts";
 import webhook from "./webhook/webhook.ts";
 
 /** The plugins that come with the service. What stands here works. */
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
-  postgresqlRole,
+  ...[postgresqlRole, sshCa],
 ];

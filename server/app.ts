@@ -1,5 +1,6 @@
 import { Elysia } from "elysia";
 import { accessRoutes } from "./access/routes.ts";
+import { authorityRoutes } from "./authority/routes.ts";
 import { catalog } from "./catalog/all.ts";
 import { browserRoutes } from "./challenge/browser.ts";
 import { challengeRoute, challengeRoutes } from "./challenge/routes.ts";
@@ -62,6 +63,7 @@ const apiRoutes = (
     .use(searchRoutes(deps))
     .use(accessRoutes(deps))
     .use(weepRoutes(deps))
+    .use(authorityRoutes(deps))
     .use(challenge)
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));

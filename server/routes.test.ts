@@ -13,6 +13,8 @@ const open = new Set([
   "GET /openapi",
   "GET /openapi/json",
   "GET /.well-known/jwks.json",
+  "GET /access/ssh/:authority/ca.pub",
+  "GET /access/ssh/:authority/krl",
   "GET /noauth/v1/:operation/:argument",
   "ALL /noauth/*",
   // Pages, for the browser's session; an access token opens none of them.

@@ -227,5 +227,7 @@ async function fillLists(): Promise<void> {
     for (const [path, body] of Object.entries(bodies))
       expect([path, await admin.call("POST", path, body)]).toMatchObject([path, { http: 201 }]);
     await insertAccess(server.db, `numbat-${n}`);
+    const key = { kind: "ssh", name: `numbat-${n}` };
+    expect((await admin.call("POST", "/access/authority_keys/", key)).http).toBe(201);
   }
 }

@@ -91,6 +91,7 @@ export async function issueLease(
     {
       ...{ leaseId, name, role: facts, user: actor.user, expiresAt: expiresAt.toISOString(), seconds },
       ...(wanted.publicKey === undefined ? {} : { publicKey: wanted.publicKey }),
+      ...(lease.incidentName === null ? {} : { incident: lease.incidentName }),
     },
     { key: name },
   );

@@ -339,6 +339,8 @@ export interface CredentialPlugin {
   issue(
     call: LeaseFacts & {
       user: string;
+      /** The name of the incident that it is for. */
+      incident?: string;
       /** When it has to end, and how many seconds that is: the clock of the target may be another. */
       expiresAt: string;
       seconds: number;

@@ -132,6 +132,10 @@ export const accessLease = pgTable(
     index("access_lease_due_idx")
       .on(table.roleId, table.dueAt)
       .where(sql`finished_at is null`),
+    // What its plugin knows by a handle and has not expired: which certificates are revoked is asked every few seconds.
+    index("access_lease_handle_idx")
+      .on(table.expiresAt)
+      .where(sql`handle is not null`),
     check("access_lease_state_known", oneOf("state", leaseStates)),
     check("access_lease_finished", sql`(state in ('Revoked', 'Failed')) = (finished_at is not null)`),
     check("access_lease_issued", sql`state <> 'Active' or issued_at is not null`),

@@ -1,6 +1,7 @@
 export * from "./access.ts";
 export * from "./application.ts";
 export * from "./audit_log.ts";
+export * from "./authority.ts";
 export * from "./challenge.ts";
 export * from "./conversation.ts";
 export * from "./cost.ts";

@@ -146,6 +146,17 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   "POST /access/requests/{request_id}/review of somebody else": requestOfOther("/review", {
     ...{ breakGlass: true, state: "Approved", decidedAt: new Date() },
   }),
+  "GET /access/authority_keys/": async () => ({ path: "/access/authority_keys/" }),
+  "POST /access/authority_keys/": async (world) => ({
+    path: "/access/authority_keys/",
+    body: { kind: "ssh", name: `quokka-${world.next()}` },
+  }),
+  "GET /access/authority_keys/{authority_key_id}": async (world) => {
+    const { body } = await world.admin.call("POST", "/access/authority_keys/", {
+      ...{ kind: "ssh", name: `quokka-${world.next()}` },
+    });
+    return { path: `/access/authority_keys/${body.id}` };
+  },
   "GET /access/leases/ of others": async (world) => {
     await insertLease(world, elsewhere);
     return { path: "/access/leases/", shows: elsewhere };

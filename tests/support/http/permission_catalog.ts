@@ -139,6 +139,8 @@ const form = (body: string) => ({
 /** What the third table asks for where its path alone does not say it. */
 export const ofNobody: Readonly<Record<string, Request>> = {
   "GET /noauth/v1/{operation}/{argument}": { path: "/noauth/v1/challenge_generator/alice@example.com" },
+  "GET /access/ssh/{authority}/ca.pub": { path: "/access/ssh/quokka/ca.pub" },
+  "GET /access/ssh/{authority}/krl": { path: "/access/ssh/quokka/krl" },
   "ALL /noauth/*": { path: "/noauth/v1/nothing" },
   "GET /challenge{validator}/{challengeToken}": { path: `/challenge_validator/${"a".repeat(43)}` },
   "GET /approve/{id}": { path: approval },

@@ -1,0 +1,261 @@
+import { createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { ConfigurationError, Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
+import { seal, unseal } from "../../platform/sealed.ts";
+import { audit } from "../audit.ts";
+import type { Actor, Context } from "../context.ts";
+import { type List, type ListQuery, startPage } from "../list/page.ts";
+import { sshEd25519Blob, sshFingerprint } from "./ssh/public_key.ts";
+
+// Terminology. An authority signs certificates of one kind under one name, and others trust it. It has several keys in the
+// course of time: the next one is trusted from the moment it is made, so that those who fetch its public half have it when
+// it begins to sign; the one before stays trusted until the last certificate that it has signed has expired. A key that
+// somebody else may know is revoked instead: nothing that it has signed counts any more.
+//
+// The first key is made when it is first needed. Times are the database's, as those of leases are.
+
+export type AuthorityKind = (typeof authorityKinds)[number];
+export type AuthorityKeyRow = typeof authorityKey.$inferSelect;
+
+/** What may be shown of a key. */
+export type AuthorityKey = Omit<AuthorityKeyRow, "privateKey">;
+
+/** The key that signs now. */
+export interface SigningAuthority {
+  id: number;
+  public: string;
+  privateKey: KeyObject;
+}
+
+export const authorityNamePattern = "^[a-z0-9]+(-[a-z0-9]+)*$";
+export const longestAuthorityName = 60;
+/** What is trusted by it is fetched at least so often. */
+export const overlapSeconds = 24 * 3600;
+/** No certificate lasts longer: leases do not. */
+const longestCertificateSeconds = 7 * 24 * 3600 + 3600;
+
+type KeyContext = Pick<Context, "db" | "config">;
+
+const { privateKey: _, ...columns } = {
+  ...{ id: authorityKey.id, kind: authorityKey.kind, name: authorityKey.name, public: authorityKey.public },
+  ...{ privateKey: authorityKey.privateKey, createdAt: authorityKey.createdAt },
+  ...{
+    activeAt: authorityKey.activeAt,
+    expiresAt: authorityKey.expiresAt,
+    revokedAt: authorityKey.revokedAt,
+  },
+};
+
+const of = (kind: AuthorityKind, name: string): SQL =>
+  and(eq(authorityKey.kind, kind), eq(authorityKey.name, name))!;
+
+/** The key that signs for an authority now; the first one is made. @throws ConfigurationError */
+export async function signingAuthority(
+  context: KeyContext,
+  kind: AuthorityKind,
+  name: string,
+): Promise<SigningAuthority> {
+  const row = (await newestActive(context.db, kind, name)) ?? (await createFirst(context, kind, name));
+  return { id: row.id, public: row.public, privateKey: openKey(context, row) };
+}
+
+async function newestActive(
+  db: Database | Transaction,
+  kind: AuthorityKind,
+  name: string,
+): Promise<AuthorityKeyRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(authorityKey)
+    .where(and(of(kind, name), isNull(authorityKey.revokedAt), sql`active_at <= clock_timestamp()`))
+    .orderBy(sql`active_at desc, id desc`)
+    .limit(1);
+  return row;
+}
+
+async function createFirst(context: KeyContext, kind: AuthorityKind, name: string): Promise<AuthorityKeyRow> {
+  return context.db.transaction(async (tx) => {
+    await lock(tx, kind, name);
+    const made = await newestActive(tx, kind, name);
+    if (made) return made;
+    const at = await databaseNow(tx);
+    const row = await insertKey(tx, context, { kind, name, at, activeAt: at });
+    await audit(tx, { at, actor: "system", action: "authority.created", subject: `${kind}/${name}` });
+    return row;
+  });
+}
+
+/** One after the other, whatever process they come from. */
+const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
+  tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
+
+async function databaseNow(db: Database | Transaction): Promise<Date> {
+  const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
+  return new Date(row!.at);
+}
+
+/** The keys that are trusted now, the oldest first; none for an authority that has not signed anything. */
+export async function trustedKeys(
+  { db }: Pick<Context, "db">,
+  kind: AuthorityKind,
+  name: string,
+): Promise<AuthorityKey[]> {
+  const good = or(isNull(authorityKey.expiresAt), gt(authorityKey.expiresAt, sql`clock_timestamp()`));
+  return db
+    .select(columns)
+    .from(authorityKey)
+    .where(and(of(kind, name), isNull(authorityKey.revokedAt), good))
+    .orderBy(asc(authorityKey.id));
+}
+
+/** All keys that an authority ever had, the oldest first. */
+export async function allKeys(
+  { db }: Pick<Context, "db">,
+  kind: AuthorityKind,
+  name: string,
+): Promise<AuthorityKey[]> {
+  return db.select(columns).from(authorityKey).where(of(kind, name)).orderBy(asc(authorityKey.id));
+}
+
+const keys: List<"created_at"> = {
+  name: "authority_keys",
+  id: authorityKey.id,
+  sorts: { created_at: { by: authorityKey.createdAt, kind: "instant" } },
+  defaultSort: "-created_at",
+};
+
+/** One page of the keys of all authorities, the newest first. @throws Forbidden @throws InvalidInput */
+export async function listAuthorityKeys(
+  { db }: Pick<Context, "db">,
+  actor: Actor,
+  query: ListQuery,
+): Promise<{ items: AuthorityKey[]; next_cursor: string | null }> {
+  assertAdmin(actor);
+  const page = startPage(keys, query, {});
+  const rows = await db
+    .select({ item: columns, key: page.key })
+    .from(authorityKey)
+    .where(page.within())
+    .orderBy(...page.orderBy)
+    .limit(page.limit);
+  return page.finish(rows);
+}
+
+/** @throws Forbidden @throws NotFound */
+export async function getAuthorityKey(
+  { db }: Pick<Context, "db">,
+  actor: Actor,
+  id: number,
+): Promise<AuthorityKey> {
+  assertAdmin(actor);
+  const [row] = await db.select(columns).from(authorityKey).where(eq(authorityKey.id, id));
+  if (!row) throw new NotFound("There is no such authority key");
+  return row;
+}
+
+/**
+ * Makes the next key of an authority. It signs after a day, in which those who trust the authority fetch it, and the one
+ * before stays trusted for what it has signed. With `revoke`, it signs at once, and nothing counts that the keys before
+ * have signed.
+ *
+ * @throws Forbidden
+ * @throws InvalidInput
+ * @throws Conflict while there is a next key already
+ * @throws ConfigurationError
+ */
+export async function rotateAuthority(
+  context: KeyContext,
+  actor: Actor,
+  { kind, name, revoke }: { kind: AuthorityKind; name: string; revoke: boolean },
+): Promise<AuthorityKey> {
+  assertAdmin(actor);
+  if (name.length > longestAuthorityName || !new RegExp(authorityNamePattern).test(name))
+    throw new InvalidInput("name", "The name is of lower-case letters, digits and hyphens");
+  return context.db.transaction(async (tx) => {
+    await lock(tx, kind, name);
+    const at = await databaseNow(tx);
+    const current = await newestActive(tx, kind, name);
+    const next = await tx.$count(
+      authorityKey,
+      and(of(kind, name), isNull(authorityKey.revokedAt), gt(authorityKey.activeAt, at)),
+    );
+    if (next > 0 && !revoke)
+      throw new Conflict("The next key of this authority is there already, and signs within a day");
+    const activeAt = revoke || !current ? at : after(at, overlapSeconds);
+    if (revoke)
+      await tx
+        .update(authorityKey)
+        .set({ revokedAt: at, expiresAt: at })
+        .where(and(of(kind, name), isNull(authorityKey.revokedAt)));
+    else
+      await tx
+        .update(authorityKey)
+        .set({ expiresAt: after(activeAt, longestCertificateSeconds) })
+        .where(and(of(kind, name), isNull(authorityKey.expiresAt)));
+    const { privateKey: _, ...made } = await insertKey(tx, context, { kind, name, at, activeAt });
+    const action = current || revoke ? "authority.rotated" : "authority.created";
+    await audit(tx, { at, actor: actor.user, action, subject: `${kind}/${name}`, data: { revoke } });
+    return made;
+  });
+}
+
+function assertAdmin({ admin }: Actor): void {
+  if (!admin) throw new Forbidden("Only an admin manages authorities");
+}
+
+async function insertKey(
+  tx: Transaction,
+  { config }: Pick<Context, "config">,
+  { kind, name, at, activeAt }: { kind: AuthorityKind; name: string; at: Date; activeAt: Date },
+): Promise<AuthorityKeyRow> {
+  if (!config.keySecret)
+    throw new ConfigurationError(["SVC_KEY_SECRET: needed to keep the keys of certificate authorities"]);
+  const made = makers[kind](name);
+  const privateKey = seal(made.privateKey.export({ type: "pkcs8", format: "pem" }) as string, {
+    ...sealOf(config.keySecret, { kind, name, public: made.public }),
+  });
+  const [row] = await tx
+    .insert(authorityKey)
+    .values({ kind, name, public: made.public, privateKey, createdAt: at, activeAt })
+    .returning();
+  return row!;
+}
+
+const makers: Record<AuthorityKind, (name: string) => { public: string; privateKey: KeyObject }> = {
+  ssh: (name) => {
+    const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+    return { public: `ssh-ed25519 ${sshEd25519Blob(publicKey).toString("base64")} svc-${name}`, privateKey };
+  },
+  x509: () => {
+    throw new Conflict("There are no X.509 authorities yet");
+  },
+};
+
+/** Sealed for its public half, so that a row cannot be given the private key of another one. */
+const sealOf = (secret: string, row: { kind: AuthorityKind; name: string; public: string }) => ({
+  ...{ secret, purpose: "authority key", name: `${row.kind}/${row.name}/${row.public}` },
+});
+
+function openKey({ config }: Pick<Context, "config">, row: AuthorityKeyRow): KeyObject {
+  try {
+    return createPrivateKey(unseal(row.privateKey, sealOf(config.keySecret ?? "", row)));
+  } catch (cause) {
+    const which = `${row.kind}/${row.name}`;
+    throw new ConfigurationError(
+      [`SVC_KEY_SECRET does not open the key of authority ${which}: every server needs the same one`],
+      { cause },
+    );
+  }
+}
+
+/** The blob of a key of kind `ssh`. */
+export const sshBlobOf = (row: { public: string }): Buffer =>
+  Buffer.from(row.public.split(" ")[1]!, "base64");
+
+/** By which people compare keys. */
+export function fingerprintOf(row: Pick<AuthorityKey, "kind" | "public">): string {
+  return sshFingerprint(sshBlobOf(row));
+}

@@ -1,0 +1,39 @@
+import { and, gt, inArray, like, sql } from "drizzle-orm";
+import { accessLease } from "../../drizzle/schema/index.ts";
+import type { Context } from "../context.ts";
+
+/** What a lease remembers of its certificate: the key that signed it and, where that is not the lease's id, its serial. */
+export function certificateHandle(keyId: number, serial = ""): string {
+  return `${prefix}${keyId}/${serial}`;
+}
+
+const prefix = "authority/";
+
+export interface RevokedCertificate {
+  leaseId: number;
+  keyId: number;
+  serial: string;
+  revokedAt: Date;
+}
+
+/** The certificates of leases that have ended before they expired, and have not expired yet. */
+export async function revokedCertificates({ db }: Pick<Context, "db">): Promise<RevokedCertificate[]> {
+  const rows = await db
+    .select({
+      ...{ leaseId: accessLease.id, handle: accessLease.handle, at: accessLease.finishedAt },
+      dueAt: accessLease.dueAt,
+    })
+    .from(accessLease)
+    .where(
+      and(
+        like(accessLease.handle, `${prefix}%`),
+        gt(accessLease.expiresAt, sql`clock_timestamp()`),
+        inArray(accessLease.state, ["Revoking", "Revoked", "Failed"]),
+      ),
+    )
+    .orderBy(accessLease.id);
+  return rows.map(({ leaseId, handle, at, dueAt }) => {
+    const [keyId, serial = ""] = handle!.slice(prefix.length).split("/");
+    return { leaseId, keyId: Number(keyId), serial, revokedAt: (at ?? dueAt)! };
+  });
+}

@@ -1,0 +1,38 @@
+import { createHash } from "node:crypto";
+import type { Context } from "../../context.ts";
+import { allKeys, sshBlobOf } from "../authority.ts";
+import { revokedCertificates } from "../revoked.ts";
+import { encodeKrl } from "./krl.ts";
+
+export interface RevocationList {
+  bytes: Buffer;
+  /** The same as long as nothing else is revoked. */
+  digest: string;
+}
+
+/**
+ * What an SSH authority has revoked, as a KRL: the certificates of leases that have ended early, and keys of its own.
+ * Undefined for an authority that has no key.
+ */
+export async function sshRevocationList(
+  context: Pick<Context, "db" | "clock">,
+  name: string,
+): Promise<RevocationList | undefined> {
+  const keys = await allKeys(context, "ssh", name);
+  if (keys.length === 0) return undefined;
+  const certificates = await revokedCertificates(context);
+  const revoked = keys.map((key) => ({
+    blob: sshBlobOf(key),
+    serials: certificates.filter(({ keyId }) => keyId === key.id).map(({ leaseId }) => leaseId),
+  }));
+  const revokedKeys = keys.filter(({ revokedAt }) => revokedAt !== null).map(sshBlobOf);
+  const at = context.clock.now();
+  const comment = `svc ${name}`;
+  const list = { revoked, keys: revokedKeys, comment };
+  return {
+    bytes: encodeKrl({ ...list, version: Math.floor(at.getTime() / 1000), at }),
+    digest: createHash("sha256")
+      .update(encodeKrl({ ...list, version: 0, at: new Date(0) }))
+      .digest("base64url"),
+  };
+}

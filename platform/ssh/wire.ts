@@ -1,0 +1,67 @@
+// The data types of the SSH wire format (RFC 4251, section 5), in which keys, certificates, KRLs and the messages of an agent
+// are written. All numbers are big-endian.
+
+/** A four-byte length, and the bytes. */
+export function sshString(value: string | Uint8Array): Buffer {
+  const bytes = typeof value === "string" ? Buffer.from(value) : value;
+  const encoded = Buffer.allocUnsafe(4 + bytes.length);
+  encoded.writeUInt32BE(bytes.length);
+  encoded.set(bytes, 4);
+  return encoded;
+}
+
+export function sshUint32(value: number): Buffer {
+  const encoded = Buffer.allocUnsafe(4);
+  encoded.writeUInt32BE(value);
+  return encoded;
+}
+
+export function sshUint64(value: number | bigint): Buffer {
+  const encoded = Buffer.allocUnsafe(8);
+  encoded.writeBigUInt64BE(BigInt(value));
+  return encoded;
+}
+
+/** A positive number, from its big-endian bytes: without leading zeros, but with one where the first bit would be a sign. */
+export function sshMpint(magnitude: Uint8Array): Buffer {
+  const start = magnitude.findIndex((byte) => byte !== 0);
+  const bytes = start < 0 ? new Uint8Array() : magnitude.subarray(start);
+  return sshString(bytes[0] !== undefined && bytes[0] >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
+}
+
+/** Reads what was encoded. @throws RangeError where the bytes end before they should */
+export class SshReader {
+  #at = 0;
+
+  constructor(private readonly bytes: Uint8Array) {}
+
+  get isAtEnd(): boolean {
+    return this.#at === this.bytes.length;
+  }
+
+  bytesOf(length: number): Uint8Array {
+    if (length > this.bytes.length - this.#at) throw new RangeError("The SSH data is cut off");
+    this.#at += length;
+    return this.bytes.subarray(this.#at - length, this.#at);
+  }
+
+  uint8(): number {
+    return this.bytesOf(1)[0]!;
+  }
+
+  uint32(): number {
+    return Buffer.from(this.bytesOf(4)).readUInt32BE();
+  }
+
+  uint64(): bigint {
+    return Buffer.from(this.bytesOf(8)).readBigUInt64BE();
+  }
+
+  string(): Uint8Array {
+    return this.bytesOf(this.uint32());
+  }
+
+  text(): string {
+    return Buffer.from(this.string()).toString();
+  }
+}

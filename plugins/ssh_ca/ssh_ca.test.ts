@@ -1,0 +1,372 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { sql } from "drizzle-orm";
+import { signSshCertificate } from "../../core/authority/ssh/certificate.ts";
+import { parseSshPublicKey, sshEd25519Blob } from "../../core/authority/ssh/public_key.ts";
+import { auditLog, authorityKey } from "../../drizzle/schema/index.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { until } from "../../tests/support/process/until.ts";
+
+let server: TestServer;
+let sshd: SshServer;
+let admin: Person;
+let alice: Person;
+/** Of a client: the file of its private key, and its public half. */
+let key: { path: string; line: string };
+/** Trusted by the host as well, to sign what svc would not. */
+const own = generateKeyPairSync("ed25519");
+const ownBlob = sshEd25519Blob(own.publicKey);
+const ownLine = `ssh-ed25519 ${ownBlob.toString("base64")}`;
+
+beforeAll(async () => {
+  [server, sshd] = await Promise.all([
+    startTestServer({ pluginCredential: "ssh-ca" }),
+    startSshServer(["deploy"]),
+  ]);
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  alice = await personOf(server, "alice@example.com", ["oncall"]);
+  key = await newKey();
+});
+afterAll(async () => {
+  await sshd[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+let made = 0;
+async function newKey() {
+  const path = join(sshd.directory, `key-${++made}`);
+  Bun.spawnSync(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path]);
+  return { path, line: (await Bun.file(`${path}.pub`).text()).trim() };
+}
+
+async function makeRole(settings: object = {}): Promise<string> {
+  const slug = `hosts-${++made}`;
+  const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...{ slug, description: "Hosts", plugin: "ssh-ca", settings: { principals: "deploy", ...settings } },
+    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
+    ...{ incident_required: false, break_glass: false, disabled: false },
+  });
+  expect([http, body.detail]).toEqual([201, undefined]);
+  return slug;
+}
+
+async function issue(role: string, more: object = {}) {
+  const { http, body } = await alice.call("POST", "/access/leases/", { role, public_key: key.line, ...more });
+  expect([http, body.detail]).toEqual([201, undefined]);
+  return body;
+}
+
+/** Fetches what a host fetches. */
+async function fetchTrust(authority = "default"): Promise<void> {
+  const response = await server.fetch(`/access/ssh/${authority}/ca.pub`);
+  expect(response.status).toBe(200);
+  await sshd.trust(`${await response.text()}${ownLine}\n`);
+  await sshd.revoke(await krl(authority));
+}
+
+async function krl(authority = "default"): Promise<Uint8Array> {
+  const response = await server.fetch(`/access/ssh/${authority}/krl`);
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/octet-stream"]);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/** What `command` prints at the host, or that it was refused, and why by its log. */
+async function login(certificate: string, command: string, ...options: string[]): Promise<string> {
+  const path = join(sshd.directory, `cert-${++made}.pub`);
+  await writeFile(path, `${certificate}\n`);
+  sshd.forget();
+  const { account, port } = sshd;
+  const identity = ["-o", "IdentitiesOnly=yes", "-i", key.path, "-o", `CertificateFile=${path}`];
+  const child = Bun.spawn(
+    ["ssh", ...sshd.options, ...identity, ...options, "-p", String(port), `${account}@127.0.0.1`, command],
+    { stdin: "ignore", stdout: "pipe", stderr: "pipe", env: { ...process.env, SSH_AUTH_SOCK: "" } },
+  );
+  const [output, errors] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 255) return output.trim();
+  return `refused: ${errors}${await sshd.said()}`;
+}
+
+test("a certificate logs in, with a terminal, and is what ssh-keygen shows of it", async () => {
+  const ids = await insertIncident(server.db, server.clock.now());
+  const [incident] = await server.db.execute<{ name: string }>(
+    sql`select name from incident where id = ${ids.incidentId}`,
+  );
+  const role = await makeRole({ principals: "deploy, {user}", host: "web.example.com", user: "deploy" });
+  const lease = await issue(role, { incident: incident!.name });
+  const { kind, fields } = lease.credential;
+  expect(kind).toBe("ssh");
+  expect(fields).toEqual({
+    certificate: expect.stringMatching(/^ssh-ed25519-cert-v01@openssh.com [A-Za-z0-9+/=]+$/),
+    ...{ principals: "deploy,alice@example.com", host: "web.example.com", user: "deploy" },
+  });
+  await fetchTrust();
+  expect(await login(fields.certificate, "tty", "-tt")).toStartWith("/dev/pts/");
+  const path = join(sshd.directory, "shown-cert.pub");
+  await writeFile(path, fields.certificate);
+  const shown = Bun.spawnSync(["ssh-keygen", "-L", "-f", path], { env: { ...process.env, TZ: "UTC" } });
+  const text = shown.stdout.toString();
+  expect(text).toContain(`Key ID: "alice@example.com ${role} lease/${lease.id} ${incident!.name}"`);
+  expect(text).toContain(`Serial: ${lease.id}\n`);
+  expect(text).toContain(`to ${lease.expires_at.slice(0, 19)}\n`);
+  const [, from] = / from (\S+) to/.exec(text)!;
+  const lasts = (Date.parse(lease.expires_at) - Date.parse(`${from}Z`)) / 1000;
+  expect(lasts).toBeGreaterThanOrEqual(3600 + 59);
+  expect(lasts).toBeLessThanOrEqual(3600 + 62);
+});
+
+test("the settings of a role decide what may be done", async () => {
+  const plain = await issue(await makeRole({ extensions: "" }));
+  await fetchTrust();
+  expect(await login(plain.credential.fields.certificate, "tty", "-tt")).toContain(
+    "PTY allocation request failed",
+  );
+  const forced = await issue(await makeRole({ forceCommand: "echo this and no other" }));
+  expect(await login(forced.credential.fields.certificate, "id")).toBe("this and no other");
+  const elsewhere = await issue(await makeRole({ sourceAddress: "192.0.2.0/24, 2001:db8::/32" }));
+  expect(await login(elsewhere.credential.fields.certificate, "id")).toContain(
+    "not from a permitted source address",
+  );
+  const here = await issue(await makeRole({ sourceAddress: "127.0.0.0/8" }));
+  expect(await login(here.credential.fields.certificate, "echo here")).toBe("here");
+});
+
+describe("a host refuses a certificate", () => {
+  const by = (more: object, signer = { privateKey: own.privateKey, blob: ownBlob }) =>
+    signSshCertificate(
+      {
+        ...{ key: parseSshPublicKey(key.line), serial: 1, keyId: "test", principals: ["deploy"] },
+        ...{ criticalOptions: {}, extensions: [] },
+        ...{ validAfter: new Date(Date.now() - 60_000), validBefore: new Date(Date.now() + 60_000) },
+        ...more,
+      },
+      signer,
+    );
+  beforeAll(async () => {
+    await issue(await makeRole());
+    await fetchTrust();
+    expect(await login(by({}), "echo taken")).toBe("taken");
+  });
+  const at = (seconds: number) => new Date(Date.now() + seconds * 1000);
+
+  test("for another principal", async () => {
+    const { credential } = await issue(await makeRole({ principals: "somebody" }));
+    expect(await login(credential.fields.certificate, "id")).toContain("Permission denied");
+    expect(await login(by({ principals: ["{user}", "deploy2"] }), "id")).toContain("does not contain");
+  });
+
+  test("that has expired", async () => {
+    expect(await login(by({ validBefore: at(-5) }), "id")).toContain("Certificate invalid: expired");
+  });
+
+  test("that is not valid yet", async () => {
+    expect(await login(by({ validAfter: at(30) }), "id")).toContain("not yet valid");
+  });
+
+  test("by another authority", async () => {
+    const other = generateKeyPairSync("ed25519");
+    const signer = { privateKey: other.privateKey, blob: sshEd25519Blob(other.publicKey) };
+    expect(await login(by({}, signer), "id")).toContain("CA ED25519");
+    const { credential } = await issue(await makeRole({ authority: "others" }));
+    expect(await login(credential.fields.certificate, "id")).toContain("Permission denied");
+  });
+
+  test("with any byte changed", async () => {
+    const [type, base64] = by({}).split(" ");
+    const bytes = Buffer.from(base64!, "base64");
+    // One in each field, from the nonce to the signature; what comes before is the type, and then no certificate at all.
+    for (let place = 40; place < bytes.length; place += 37) {
+      const changed = Buffer.from(bytes);
+      changed[place]! ^= 1;
+      const said = await login(`${type} ${changed.toString("base64")}`, "echo taken");
+      expect([place, said]).toEqual([place, expect.stringContaining("refused")]);
+    }
+  });
+
+  test("that is revoked, once the host has fetched the list, and no other", async () => {
+    const role = await makeRole();
+    const [revoked, kept] = [await issue(role), await issue(role)];
+    const of = ({ credential }: typeof revoked) => login(credential.fields.certificate, "echo taken");
+    expect([await of(revoked), await of(kept)]).toEqual(["taken", "taken"]);
+    expect((await alice.call("DELETE", `/access/leases/${revoked.id}`)).http).toBe(200);
+    expect(await of(revoked)).toBe("taken");
+    // Answers are kept for two seconds.
+    await until("the list to have it", async () => {
+      await fetchTrust();
+      return (await of(revoked)) !== "taken";
+    });
+    expect(await of(revoked)).toContain("revoked");
+    expect(await of(kept)).toBe("taken");
+    const path = join(sshd.directory, "asked.krl");
+    await writeFile(path, await krl());
+    const listed = Bun.spawnSync(["ssh-keygen", "-Q", "-l", "-f", path]).stdout.toString();
+    expect(listed).toContain(`serial: ${revoked.id}\n`);
+    expect(listed).not.toContain(`serial: ${kept.id}\n`);
+  });
+});
+
+describe("the list of what is revoked", () => {
+  test("is answered by 304 as long as nothing changes, and is asked for again after five seconds", async () => {
+    await issue(await makeRole({ authority: "quiet" }));
+    const first = await server.fetch("/access/ssh/quiet/krl");
+    const etag = first.headers.get("etag")!;
+    expect(first.headers.get("cache-control")).toBe("public, max-age=5");
+    server.clock.advance(1);
+    const second = await server.fetch("/access/ssh/quiet/krl", { headers: { "if-none-match": etag } });
+    expect([second.status, await second.text()]).toEqual([304, ""]);
+  });
+
+  test("and the keys are not there for an authority that has signed nothing, and asking makes none", async () => {
+    for (const file of ["krl", "ca.pub"]) {
+      const response = await server.fetch(`/access/ssh/nobodys/${file}`);
+      expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
+        404,
+        "not_found",
+      ]);
+    }
+    expect(await server.db.$count(authorityKey, sql`name = 'nobodys'`)).toBe(0);
+    expect((await server.fetch("/access/ssh/..%2f/krl")).status).toBe(400);
+  });
+});
+
+describe("a new key of an authority", () => {
+  const rotate = (name: string, more: object = {}) =>
+    admin.call("POST", "/access/authority_keys/", { kind: "ssh", name, ...more });
+  const trusted = async (name: string) =>
+    (await (await server.fetch(`/access/ssh/${name}/ca.pub`)).text()).trim().split("\n");
+
+  test("is trusted for a day before it signs, and the one before until its last certificate has expired", async () => {
+    const role = await makeRole({ authority: "turning" });
+    const before = await issue(role);
+    const { http, body: next } = await rotate("turning");
+    expect(http).toBe(201);
+    const day = 24 * 3600 * 1000;
+    expect(Date.parse(next.active_at) - Date.parse(next.created_at)).toBe(day);
+    expect(next.public).toEndWith(" svc-turning");
+    const { body: all } = await admin.call("GET", "/access/authority_keys/");
+    const [first] = all.items.filter(({ name, id }: typeof next) => name === "turning" && id !== next.id);
+    expect(await trusted("turning")).toEqual([first.public, next.public]);
+    // No lease is longer than a week.
+    expect(Date.parse(first.expires_at) - Date.parse(next.active_at)).toBeGreaterThan(7 * day);
+    const signedBy = ({ credential }: typeof before) =>
+      Bun.spawnSync(["ssh-keygen", "-L", "-f", "-"], { stdin: Buffer.from(credential.fields.certificate) })
+        .stdout.toString()
+        .match(/Signing CA: ED25519 (\S+)/)![1];
+    expect(signedBy(await issue(role))).toBe(first.fingerprint);
+    expect(await rotate("turning")).toMatchObject({ http: 409, body: { code: "conflict" } });
+    await server.db.execute(sql`update authority_key set active_at = now() where id = ${next.id}`);
+    const after = await issue(role);
+    expect(signedBy(after)).toBe(next.fingerprint);
+    await fetchTrust("turning");
+    for (const { credential } of [before, after])
+      expect(await login(credential.fields.certificate, "echo taken")).toBe("taken");
+    await server.db.execute(sql`update authority_key set expires_at = now() where id = ${first.id}`);
+    expect(await trusted("turning")).toEqual([next.public]);
+  });
+
+  test("with --revoke signs at once, and the list takes the ones before with all that they have signed", async () => {
+    const role = await makeRole({ authority: "stolen" });
+    const before = await issue(role);
+    await fetchTrust("stolen");
+    expect(await login(before.credential.fields.certificate, "echo taken")).toBe("taken");
+    const { body: next } = await rotate("stolen", { revoke: true });
+    expect(await trusted("stolen")).toEqual([next.public]);
+    const after = await issue(role);
+    // A host that has not fetched the keys yet, but the list.
+    const keys = await server.db
+      .select()
+      .from(authorityKey)
+      .where(sql`name = 'stolen'`);
+    await sshd.trust(keys.map((one) => `${one.public}\n`).join(""));
+    await until("the list to have it", async () => {
+      await sshd.revoke(await krl("stolen"));
+      return (await login(before.credential.fields.certificate, "echo taken")) !== "taken";
+    });
+    expect(await login(before.credential.fields.certificate, "id")).toContain("revoked");
+    expect(await login(after.credential.fields.certificate, "echo taken")).toBe("taken");
+    const actions = await server.db
+      .select()
+      .from(auditLog)
+      .where(sql`subject = 'ssh/stolen'`);
+    expect(actions.map(({ action, actor }) => [action, actor])).toEqual([
+      ["authority.created", "system"],
+      ["authority.rotated", "root@example.com"],
+    ]);
+  });
+
+  test("is an admin's to make and to see", async () => {
+    const asked = await alice.call("POST", "/access/authority_keys/", { kind: "ssh", name: "default" });
+    expect(asked.http).toBe(403);
+    expect((await alice.call("GET", "/access/authority_keys/")).http).toBe(403);
+  });
+
+  test("ten at once that are the first make one", async () => {
+    const role = await makeRole({ authority: "first" });
+    await Promise.all(Array.from({ length: 10 }, () => issue(role)));
+    expect(await trusted("first")).toHaveLength(1);
+  });
+});
+
+describe("nothing is issued", () => {
+  const refusal = async (role: string, more: object) => {
+    const { http, body } = await alice.call("POST", "/access/leases/", { role, ...more });
+    return [http, body.detail];
+  };
+
+  test("without a public key, and for one that is no good", async () => {
+    const role = await makeRole();
+    expect(await refusal(role, {})).toEqual([503, expect.stringContaining("A public key is needed")]);
+    const short = Bun.spawnSync([
+      "ssh-keygen",
+      "-q",
+      "-t",
+      "rsa",
+      "-b",
+      "2048",
+      "-N",
+      "",
+      "-f",
+      join(sshd.directory, "short"),
+    ]);
+    expect(short.exitCode).toBe(0);
+    const line = await Bun.file(join(sshd.directory, "short.pub")).text();
+    expect(await refusal(role, { public_key: line })).toEqual([
+      503,
+      expect.stringContaining("at least 3072 bits"),
+    ]);
+  });
+
+  test("for settings that make no certificate, which a check names", async () => {
+    const role = await makeRole({ extensions: "permit-everything", sourceAddress: "192.0.2.0/33,nowhere" });
+    const { body } = await admin.call("GET", `/access/roles/${role}/check`);
+    expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
+      expect.stringContaining("There is no extension permit-everything"),
+      "192.0.2.0/33 is no network such as 192.0.2.0/24",
+      "nowhere is no network such as 192.0.2.0/24",
+    ]);
+    expect(await refusal(role, { public_key: key.line })).toEqual([
+      503,
+      expect.stringContaining("no extension"),
+    ]);
+  });
+});
+
+test("the private key of an authority stands in no row of the database as it is, and opens nothing but its own", async () => {
+  const [row] = await server.db.select().from(authorityKey).limit(1);
+  expect(Buffer.from(row!.privateKey).toString("latin1")).not.toContain("PRIVATE KEY");
+  const role = await makeRole();
+  const person = await personOf(server, "dana@example.com", ["oncall"]);
+  expect((await person.call("POST", "/access/leases/", { role, public_key: key.line })).http).toBe(201);
+  // A row whose private half was taken from another authority's.
+  await server.db.execute(sql`update authority_key set private_key = (
+    select private_key from authority_key where name = 'turning' limit 1) where name = 'default'`);
+  const { http, body } = await person.call("POST", "/access/leases/", { role, public_key: key.line });
+  expect([http, body.detail]).toEqual([503, expect.stringContaining("SVC_KEY_SECRET does not open the key")]);
+});

@@ -1,0 +1,163 @@
+import { isIP } from "node:net";
+import { Type } from "@sinclair/typebox";
+import {
+  authorityNamePattern,
+  longestAuthorityName,
+  signingAuthority,
+  sshBlobOf,
+} from "../../core/authority/authority.ts";
+import { certificateHandle } from "../../core/authority/revoked.ts";
+import { signSshCertificate, sshExtensions } from "../../core/authority/ssh/certificate.ts";
+import { parseSshPublicKey } from "../../core/authority/ssh/public_key.ts";
+import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
+import { after } from "../../platform/clock.ts";
+import { Refused, SvcError } from "../../platform/errors.ts";
+
+// A certificate cannot be taken back: it ends when it expires, or when a host fetches the revocation list, which is made of
+// the leases that have ended (server/authority). So there is nothing to do to revoke one, and nothing to remember but which
+// key has signed it.
+
+/** The clocks of hosts may be a little behind. */
+const backdatedSeconds = 60;
+/** Replaced in a principal by the user's name, which is an e-mail address. */
+const userPlaceholder = "{user}";
+
+const list = "^[^,\\s]+( *, *[^,\\s]+)*$";
+
+const roleSchema = Type.Object({
+  authority: Type.String({
+    ...{ default: "default", maxLength: longestAuthorityName, pattern: authorityNamePattern },
+    description: "the authority that signs: hosts may trust one and not another",
+  }),
+  principals: Type.String({
+    ...{ maxLength: 2000, pattern: list },
+    description: `the accounts or principals that it is good for, comma-separated; ${userPlaceholder} is the user's e-mail address`,
+  }),
+  extensions: Type.String({
+    ...{ default: "permit-pty", maxLength: 500, pattern: `^$|${list}` },
+    description: `what may be done, comma-separated: ${sshExtensions.join(", ")}`,
+  }),
+  sourceAddress: Type.Optional(
+    Type.String({
+      maxLength: 2000,
+      pattern: list,
+      description: "the networks it is good from, comma-separated",
+    }),
+  ),
+  forceCommand: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 2000, description: "the only command that may be run" }),
+  ),
+  host: Type.Optional(
+    Type.String({ maxLength: 255, pattern: "^[A-Za-z0-9:._-]+$", description: "a host, to show to people" }),
+  ),
+  user: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      pattern: "^[A-Za-z0-9._][A-Za-z0-9._-]*$",
+      description: "the account there",
+    }),
+  ),
+});
+
+interface Target {
+  authority: string;
+  principals: string[];
+  extensions: string[];
+  sourceAddress?: string[];
+  forceCommand?: string;
+  host?: string;
+  user?: string;
+}
+
+function targetOf({ settings }: RoleFacts): Target {
+  const { authority, principals, extensions, sourceAddress, ...rest } = settings as unknown as Record<
+    string,
+    string
+  >;
+  return {
+    ...rest,
+    ...{ authority: authority!, principals: listOf(principals!), extensions: listOf(extensions!) },
+    ...(sourceAddress === undefined ? {} : { sourceAddress: listOf(sourceAddress) }),
+  };
+}
+
+const listOf = (text: string) => text.split(",").flatMap((one) => one.trim() || []);
+
+export default defineBuiltin({
+  ...{ title: "SSH certificates", slug: "ssh-ca", version: "1.0.0", author: "svc" },
+  type: "credential",
+  description: "A certificate for the user's SSH key, which hosts accept that trust the authority",
+  configSchema: Type.Object({}),
+  roleSchema,
+  revocable: "expiry",
+  create: (_, { context }) => ({
+    check: async ({ role }) => {
+      const target = targetOf(role);
+      const problems = problemsOf(target);
+      if (problems.length === 0) await signingAuthority(context, "ssh", target.authority);
+      return problems;
+    },
+    issue: async (call) => {
+      const { leaseId, user, incident, expiresAt, seconds, publicKey, role } = call;
+      const target = targetOf(role);
+      const [fault] = problemsOf(target);
+      if (fault) throw new Refused(fault.problem);
+      const key = keyOf(publicKey);
+      const signer = await signingAuthority(context, "ssh", target.authority);
+      const principals = target.principals.map((principal) => principal.replaceAll(userPlaceholder, user));
+      const end = new Date(expiresAt);
+      const certificate = signSshCertificate(
+        {
+          ...{ key, serial: leaseId, principals, extensions: target.extensions },
+          keyId: [user, role.slug, `lease/${leaseId}`, ...(incident ? [incident] : [])].join(" "),
+          // By the clock that the lease ends by, which need not be this machine's.
+          validAfter: after(end, -(seconds + backdatedSeconds)),
+          validBefore: end,
+          criticalOptions: {
+            ...(target.sourceAddress ? { "source-address": target.sourceAddress.join(",") } : {}),
+            ...(target.forceCommand ? { "force-command": target.forceCommand } : {}),
+          },
+        },
+        { privateKey: signer.privateKey, blob: sshBlobOf(signer) },
+      );
+      const { host, user: account } = target;
+      return {
+        kind: "ssh" as const,
+        fields: {
+          ...{ certificate, principals: principals.join(",") },
+          ...(host ? { host } : {}),
+          ...(account ? { user: account } : {}),
+        },
+        handle: certificateHandle(signer.id),
+      };
+    },
+    revoke: (_: LeaseFacts) => {},
+  }),
+});
+
+/** @throws Refused */
+function keyOf(publicKey: string | undefined) {
+  if (publicKey === undefined)
+    throw new Refused("A public key is needed: use svc access get --format ssh, or svc access run");
+  try {
+    return parseSshPublicKey(publicKey);
+  } catch (error) {
+    throw error instanceof SvcError ? new Refused(error.detail) : error;
+  }
+}
+
+function problemsOf({ principals, extensions, sourceAddress = [] }: Target): { problem: string }[] {
+  const unknown = extensions.filter((name) => !(sshExtensions as readonly string[]).includes(name));
+  const noNetworks = sourceAddress.filter((network) => !isNetwork(network));
+  return [
+    ...(principals.length === 0 ? ["There are no principals"] : []),
+    ...unknown.map((name) => `There is no extension ${name}: there are ${sshExtensions.join(", ")}`),
+    ...noNetworks.map((network) => `${network} is no network such as 192.0.2.0/24`),
+  ].map((problem) => ({ problem }));
+}
+
+function isNetwork(text: string): boolean {
+  const [, address, bits] = /^([0-9a-fA-F:.]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address ?? "");
+  return version !== 0 && Number(bits ?? 0) <= (version === 4 ? 32 : 128);
+}

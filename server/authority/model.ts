@@ -1,0 +1,57 @@
+import { type Static, t } from "elysia";
+import {
+  type AuthorityKey,
+  authorityNamePattern,
+  fingerprintOf,
+  longestAuthorityName,
+} from "../../core/authority/authority.ts";
+import { authorityKinds } from "../../drizzle/schema/index.ts";
+import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
+
+const name = t.String({ pattern: authorityNamePattern, maxLength: longestAuthorityName });
+const kind = oneOf(authorityKinds);
+const { limit, cursor } = listQuery;
+
+export const authorityParams = t.Object({ authority: name }, closed);
+export const keyParams = t.Object({ authority_key_id: idText }, closed);
+export const keyQuery = t.Object(
+  { limit, cursor, sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })) },
+  closed,
+);
+export const newKey = t.Object(
+  {
+    ...{ kind, name },
+    revoke: t.Optional(
+      t.Boolean({
+        description: "Nothing counts any more that the keys before have signed, which somebody may know",
+      }),
+    ),
+  },
+  closed,
+);
+export const keyView = t.Object(
+  {
+    ...{
+      id,
+      kind,
+      name,
+      public: t.String({ description: "A line as in a `.pub` file, or a certificate (PEM)" }),
+    },
+    fingerprint: t.String(),
+    created_at: instant,
+    active_at: t.String({ format: "date-time", description: "It signs from then on" }),
+    expires_at: nullable(t.String({ format: "date-time", description: "It is trusted until then" })),
+    revoked_at: nullable(instant),
+  },
+  closed,
+);
+export const keyPage = pageOf(keyView);
+
+export function keyViewOf(key: AuthorityKey): Static<typeof keyView> {
+  return {
+    ...{ id: key.id, kind: key.kind, name: key.name, public: key.public, fingerprint: fingerprintOf(key) },
+    ...{ created_at: key.createdAt.toISOString(), active_at: key.activeAt.toISOString() },
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,138 @@
+import { Elysia, status, t } from "elysia";
+import {
+  getAuthorityKey,
+  listAuthorityKeys,
+  rotateAuthority,
+  trustedKeys,
+} from "../../core/authority/authority.ts";
+import { sshRevocationList } from "../../core/authority/ssh/revocation_list.ts";
+import { NotFound } from "../../platform/errors.ts";
+import { actorMacro } from "../auth/actor.ts";
+import type { Deps } from "../deps.ts";
+import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
+import { withIdempotencyKey } from "../http/idempotency.ts";
+import { listQueryOf } from "../http/schema.ts";
+import { isUnchanged } from "../static/caching.ts";
+import { authorityParams, keyPage, keyParams, keyQuery, keyView, keyViewOf, newKey } from "./model.ts";
+
+/** Shorter than the day for which a key is public before it signs. */
+const keyCaching = "public, max-age=300";
+/** A revocation counts when hosts have fetched it, so nothing in between may hold it up. */
+const listCaching = "public, max-age=5";
+const listMilliseconds = 2000;
+const mostLists = 100;
+
+const noAuthority = (name: string) => new NotFound(`There is no authority ${name}, or it has not signed yet`);
+
+/** The keys of our authorities, for admins. */
+const keyRoutes = (deps: Deps) =>
+  new Elysia({ name: "authority keys", prefix: "/access/authority_keys" })
+    .use(actorMacro(deps))
+    .get(
+      "/",
+      async ({ actor, query }) => {
+        const page = await listAuthorityKeys(deps, actor, listQueryOf(query));
+        return { ...page, items: page.items.map(keyViewOf) };
+      },
+      { actor: true, query: keyQuery, response: { 200: keyPage, ...refusals } },
+    )
+    .post(
+      "/",
+      async ({ actor, body, request, set }) => {
+        const { revoke = false, ...authority } = body;
+        const made = await withIdempotencyKey(
+          deps,
+          { actor, request, body },
+          async (context) => {
+            const key = keyViewOf(await rotateAuthority(context, actor, { ...authority, revoke }));
+            return { headers: { location: `/access/authority_keys/${key.id}` }, body: key };
+          },
+          async ({ id }) => void (await getAuthorityKey(deps, actor, id)),
+        );
+        Object.assign(set.headers, made.headers);
+        return status(201, made.body);
+      },
+      {
+        ...{ actor: true, body: newKey },
+        detail: { summary: "Create the next key of an authority" },
+        response: { 201: keyView, ...refusals, 409: problemSchema, 422: problemSchema },
+      },
+    )
+    .get(
+      "/:authority_key_id",
+      async ({ actor, params }) =>
+        keyViewOf(await getAuthorityKey(deps, actor, Number(params.authority_key_id))),
+      { actor: true, params: keyParams, response: { 200: keyView, ...refusalsOfOne } },
+    );
+
+/** What hosts fetch, without a token. */
+const publicRoutes = (deps: Deps) => {
+  const lists = new RecentAnswers((name: string) => sshRevocationList(deps, name));
+  return new Elysia({ name: "authorities", prefix: "/access/ssh" })
+    .get(
+      "/:authority/ca.pub",
+      async ({ params: { authority }, set }) => {
+        const keys = await trustedKeys(deps, "ssh", authority);
+        if (keys.length === 0) throw noAuthority(authority);
+        Object.assign(set.headers, {
+          "content-type": "text/plain; charset=utf-8",
+          "cache-control": keyCaching,
+        });
+        return keys.map((key) => `${key.public}\n`).join("");
+      },
+      {
+        params: authorityParams,
+        detail: { summary: "Get the public keys of an SSH authority" },
+        response: { 200: t.String(), 400: problemSchema, 404: problemSchema },
+      },
+    )
+    .get(
+      "/:authority/krl",
+      async ({ params: { authority }, request }) => {
+        const list = await lists.get(authority);
+        if (!list) throw noAuthority(authority);
+        // Weak: it also says when it was made.
+        const etag = `W/"${list.digest}"`;
+        const headers = { etag, "cache-control": listCaching };
+        if (isUnchanged(request.headers, etag, new Date()))
+          return new Response(null, { status: 304, headers });
+        return new Response(new Uint8Array(list.bytes), {
+          headers: { ...headers, "content-type": "application/octet-stream" },
+        });
+      },
+      {
+        params: authorityParams,
+        detail: { summary: "Get the revocation list of an SSH authority" },
+        response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
+      },
+    );
+};
+
+/** The answers of a moment ago, so that many hosts at once cost one query. What is not there is not kept. */
+class RecentAnswers<T> {
+  readonly #answers = new Map<string, { at: number; answer: Promise<T | undefined> }>();
+
+  constructor(private readonly ask: (name: string) => Promise<T | undefined>) {}
+
+  async get(name: string): Promise<T | undefined> {
+    const known = this.#answers.get(name);
+    if (known && performance.now() - known.at < listMilliseconds) return known.answer;
+    const answer = this.ask(name);
+    if (this.#answers.size >= mostLists) this.#answers.clear();
+    this.#answers.set(name, { at: performance.now(), answer });
+    const forget = () => this.#answers.get(name)?.answer === answer && this.#answers.delete(name);
+    return answer.then(
+      (value) => {
+        if (value === undefined) forget();
+        return value;
+      },
+      (error: unknown) => {
+        forget();
+        throw error;
+      },
+    );
+  }
+}
+
+export const authorityRoutes = (deps: Deps) =>
+  new Elysia({ name: "all authorities" }).use(keyRoutes(deps)).use(publicRoutes(deps));

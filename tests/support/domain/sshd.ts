@@ -1,0 +1,100 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { aptInstall, ensure } from "../../../scripts/ensure.ts";
+import { until } from "../process/until.ts";
+
+const program = "/usr/sbin/sshd";
+
+/** Debian's sshd with nobody's keys: it takes certificates alone. */
+export interface SshServer extends AsyncDisposable {
+  port: number;
+  /** The account that may log in: the one that runs the tests. */
+  account: string;
+  /** Forgets what it has said so far. */
+  forget(): void;
+  /** What it has said since then about a client, once that is gone. */
+  said(): Promise<string>;
+  /** Replaces the keys whose certificates it takes. */
+  trust(lines: string): Promise<void>;
+  /** Replaces its revocation list. */
+  revoke(krl: Uint8Array): Promise<void>;
+  /** A folder for files of clients. */
+  directory: string;
+  /** Options for ssh, scp and sftp that look at nothing of the account. */
+  options: string[];
+}
+
+/** Starts one on a free port of 127.0.0.1. `principals` may log in. */
+export async function startSshServer(principals: readonly string[]): Promise<SshServer> {
+  ensure({
+    why: "The tests of SSH certificates need OpenSSH's server and client",
+    // Nothing starts it with the machine: a test has one of its own.
+    install: `ln -sf /dev/null /etc/systemd/system/ssh.service && ${aptInstall("openssh-server openssh-client")}`,
+    found: () => Bun.which(program) !== null && Bun.which("ssh") !== null,
+  });
+  const account = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
+  const directory = await mkdtemp(join(tmpdir(), "svc-sshd-"));
+  const at = (name: string) => join(directory, name);
+  const port = await freePort();
+  // Where it gives up its rights when it is root's.
+  if (process.getuid?.() === 0) await mkdir("/run/sshd", { recursive: true, mode: 0o755 });
+  Bun.spawnSync(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at("host_key")]);
+  await writeFile(at("principals"), principals.map((principal) => `${principal}\n`).join(""));
+  await writeFile(at("ca.pub"), "");
+  await writeFile(at("krl"), "");
+  const lines = [
+    ...[`ListenAddress 127.0.0.1:${port}`, `HostKey ${at("host_key")}`, `PidFile ${at("pid")}`],
+    ...["UsePAM no", "StrictModes no", "PasswordAuthentication no", "KbdInteractiveAuthentication no"],
+    ...["PermitRootLogin prohibit-password", "AuthorizedKeysFile none", "LogLevel VERBOSE"],
+    ...[`TrustedUserCAKeys ${at("ca.pub")}`, `RevokedKeys ${at("krl")}`],
+    ...[`AuthorizedPrincipalsFile ${at("principals")}`, "Subsystem sftp internal-sftp"],
+  ];
+  await writeFile(at("config"), `${lines.join("\n")}\n`);
+  await writeFile(at("empty"), "");
+  let log = "";
+  const child = Bun.spawn([program, "-D", "-e", "-f", at("config")], {
+    ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
+  });
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stderr) log += decoder.decode(chunk, { stream: true });
+  })();
+  await until("sshd to listen", () => {
+    if (child.exitCode !== null) throw new Error(`sshd ended: ${log}`);
+    return log.includes("Server listening");
+  });
+  return {
+    ...{ port, account, directory },
+    options: [
+      ...["-F", "none", "-o", `UserKnownHostsFile=${at("empty")}`, "-o", "StrictHostKeyChecking=no"],
+      ...["-o", "BatchMode=yes", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10"],
+    ],
+    forget: () => {
+      log = "";
+    },
+    said: async () => {
+      await until("sshd to end the connection", () =>
+        /^(Connection|Disconnected|Received disconnect)/m.test(log),
+      );
+      return log;
+    },
+    trust: (text) => writeFile(at("ca.pub"), text),
+    revoke: (krl) => writeFile(at("krl"), krl),
+    [Symbol.asyncDispose]: async () => {
+      child.kill();
+      await child.exited;
+      await reading;
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
