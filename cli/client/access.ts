@@ -40,6 +40,7 @@ export interface Lease {
   role: string;
   user: string;
   incident: string | null;
+  request_id: number | null;
   name: string;
   state: "Issuing" | "Active" | "Revoking" | "Revoked" | "Failed";
   expires_at: string;
@@ -141,12 +142,15 @@ export class AccessClient {
     throw new Conflict(`The request was ${now.state.toLowerCase()}${by}${now.note ? `: ${now.note}` : ""}`);
   }
 
-  /** A credential for a role: by an approved request if there is one, else by a new one, for which it waits. */
-  async obtain(slug: string, wanted: Wanted): Promise<Issued> {
+  /**
+   * A credential for a role: by an approved request if there is one, else by a new one, for which it waits. `keyFor` makes
+   * the public key that is certified, for roles whose credentials are certificates.
+   */
+  async obtain(slug: string, wanted: Wanted, keyFor?: KeyFor): Promise<Issued> {
     const role = await this.role(slug);
     const { duration, incident } = wanted;
-    const issue = (more: object) =>
-      this.call<Issued>("POST", "/access/leases/", { role: slug, duration, ...more }, issueSeconds);
+    const public_key = await keyFor?.(role);
+    const issue = (more: object) => this.issue({ role: slug, duration, public_key, ...more });
     if (role.approval === "none") return issue({ incident });
     const approved = await this.list<AccessRequest>("/access/requests/", { state: "Approved" });
     const usable = approved.find(
@@ -164,6 +168,10 @@ export class AccessClient {
     return issue({ request_id: id });
   }
 
+  async issue(body: object): Promise<Issued> {
+    return this.call("POST", "/access/leases/", body, issueSeconds);
+  }
+
   async ask(
     role: string,
     { incident, reason, duration, breakGlass }: Wanted & { reason: string },
@@ -172,6 +180,8 @@ export class AccessClient {
     return this.call("POST", "/access/requests/", body);
   }
 }
+
+export type KeyFor = (role: Role) => Promise<string | undefined>;
 
 /** What people say of the access that they want. */
 export interface Wanted {

@@ -3,9 +3,11 @@ import { NotFound } from "../../platform/errors.ts";
 import { ExitCode, UsageError } from "../errors.ts";
 import type { Io } from "../io.ts";
 import { AccessClient, type Issued, type Lease, type Wanted } from "./access.ts";
-import { environmentOf } from "./access_format.ts";
+import { CommandKey, type UsedCredential } from "./access_use.ts";
 import { request } from "./request.ts";
 
+/** The shortest time that can be asked for. */
+const shortestSeconds = 60;
 /** Before it expires; a renewal that fails is tried again as often as there is time. */
 const renewalSeconds = 60;
 const retrySeconds = 15;
@@ -30,17 +32,21 @@ export async function runWithAccess(
   if (program === undefined) throw new UsageError("name a command after --");
   if (Bun.which(program) === null && !program.includes("/"))
     throw new NotFound(`There is no command ${program}`);
+  const key = new CommandKey();
   const { issued, client } = await AccessClient.within(io, server, async (client) => ({
-    ...{ client, issued: await client.obtain(role, wanted) },
+    ...{ client, issued: await client.obtain(role, wanted, (role) => key.publicKeyFor(role)) },
   }));
+  /** All that are to be revoked. */
+  const leases: Lease[] = [issued];
   const over = new AbortController();
   // Ctrl-C is for the command; we wait for its end.
   const ignore = () => {};
   process.on("SIGINT", ignore).on("SIGQUIT", ignore);
   let code: number;
   try {
+    await using used = await key.use(io, issued);
     const child = Bun.spawn([...command], {
-      env: { ...io.env, ...environmentOf(issued) },
+      env: { ...io.env, ...used.env },
       stdio: ["inherit", "inherit", "inherit"],
     });
     const forwards = forwarded.map((signal) => {
@@ -48,20 +54,25 @@ export async function runWithAccess(
       process.on(signal, forward);
       return () => process.removeListener(signal, forward);
     });
-    void keepRenewed(io, client, issued, over.signal);
+    void keepRenewed(io, issued, over.signal, async (lease) => {
+      const { replace } = used;
+      if (replace) return await askAgain(client, leases, { first: issued, key, replace, io });
+      return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, 45);
+    });
     await child.exited;
+    over.abort();
     for (const stop of forwards) stop();
     code = child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? 0);
   } finally {
     over.abort();
-    await revoke(io, client, issued);
+    await Promise.all(leases.map((lease) => revoke(io, client, lease)));
     process.removeListener("SIGINT", ignore).removeListener("SIGQUIT", ignore);
   }
   if (code !== 0) throw new ExitCode(code);
 }
 
 /** By a request of its own: that of the session may have been interrupted. */
-async function revoke(io: Io, { session }: AccessClient, { id }: Issued): Promise<void> {
+async function revoke(io: Io, { session }: AccessClient, { id }: Lease): Promise<void> {
   const { server, token } = session;
   const headers = { authorization: `Bearer ${token.token}` };
   const url = `${server.base}/access/leases/${id}`;
@@ -73,20 +84,51 @@ async function revoke(io: Io, { session }: AccessClient, { id }: Issued): Promis
     io.stderr.write(`svc: the access could not be revoked (${failed}): svc access revoke ${id}\n`);
 }
 
-async function keepRenewed(io: Io, client: AccessClient, issued: Lease, over: AbortSignal): Promise<void> {
-  let { expires_at: expiresAt } = issued;
+/** A certificate cannot be made to last longer: this gets another one for the same key, up to the end of the first. */
+async function askAgain(
+  client: AccessClient,
+  leases: Lease[],
+  {
+    first,
+    key,
+    replace,
+    io,
+  }: { first: Issued; key: CommandKey; replace: NonNullable<UsedCredential["replace"]>; io: Io },
+): Promise<Lease | undefined> {
+  const { role, request_id, incident, max_expires_at } = first;
+  const left = Math.floor((new Date(max_expires_at).getTime() - io.clock.now().getTime()) / 1000);
+  if (left < shortestSeconds) return undefined;
+  const { default_duration } = await client.role(role);
+  const next = await client.issue({
+    ...{ role, public_key: key.publicKey, duration: Math.min(left, default_duration) },
+    ...(request_id === null ? { incident: incident ?? undefined } : { request_id }),
+  });
+  leases.push(next);
+  await replace(next);
+  return next;
+}
+
+/** `renew` returns nothing when there is no more to be had. */
+async function keepRenewed(
+  io: Io,
+  issued: Lease,
+  over: AbortSignal,
+  renew: (lease: Lease) => Promise<Lease | undefined>,
+): Promise<void> {
+  let lease = issued;
   for (;;) {
-    const left = new Date(expiresAt).getTime() - io.clock.now().getTime();
+    const left = new Date(lease.expires_at).getTime() - io.clock.now().getTime();
     const wait = Math.max(left - renewalSeconds * 1000, retrySeconds * 1000);
     await io.sleep(wait, over).catch(() => {});
-    if (over.aborted || expiresAt >= issued.max_expires_at) return;
+    if (over.aborted || lease.expires_at >= issued.max_expires_at) return;
     try {
-      const lease = await client.call<Lease>("POST", `/access/leases/${issued.id}/renew`, undefined, 45);
-      expiresAt = lease.expires_at;
+      const renewed = await renew(lease);
+      if (!renewed) return;
+      lease = renewed;
     } catch (error) {
       if (over.aborted) return;
       io.stderr.write(`svc: the access could not be renewed: ${(error as Error).message}\n`);
-      if (new Date(expiresAt) <= io.clock.now()) return;
+      if (new Date(lease.expires_at) <= io.clock.now()) return;
     }
   }
 }

@@ -13,9 +13,11 @@ export default defineCommand({
   examples: [
     "svc access run orders-db -- psql -c 'select current_user'",
     'svc access run orders-db -i INC-44 -r "Find the stuck order" -- psql',
+    "svc access run web-hosts -- ssh deploy@web1.example.com",
   ],
   notes: [
     "The credential is in the environment of the command, and nowhere else: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
+    "For SSH certificates, an ssh-agent of its own has the key and the certificate, which ssh, scp, git and rsync find by SSH_AUTH_SOCK. The key is in no file, and the agent ends with the command.",
     "The exit code is that of the command.",
   ],
   async run({ role, server, ...wanted }, io, command) {

@@ -1,0 +1,111 @@
+import * as fs from "node:fs";
+import { dirname, join } from "node:path";
+import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
+import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
+import { UsageError } from "../errors.ts";
+import type { Io } from "../io.ts";
+import { AccessClient, type Issued, type Role, type Wanted } from "./access.ts";
+import { credentialsPath } from "./credentials_file.ts";
+import type { Session } from "./session.ts";
+import { localTime } from "./when.ts";
+
+// Keys that certificates are issued for. They are made here and never leave this machine.
+
+/** Whether credentials of a role are certificates for an SSH key. */
+export const wantsSshKey = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "ssh-ca";
+
+export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; publicKey: string }> {
+  const { newSshKeyPair, sshPublicLine } = await import("../../platform/ssh/private_key.ts");
+  const key = newSshKeyPair();
+  return { key, publicKey: sshPublicLine(key, comment) };
+}
+
+/** What `svc access get --format ssh` does. */
+export async function getSshAccess(
+  io: Io,
+  { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
+): Promise<void> {
+  const { issued, file } = await AccessClient.within(io, server, async (client) => {
+    let file: SshKeyFile | undefined;
+    const issued = await client.obtain(role, wanted, async (found) => {
+      if (!wantsSshKey(found)) throw new UsageError(`${role} gives no SSH certificates: use --format json`);
+      file = await sshKeyFile(io, client.session, found.slug);
+      return file.publicKey;
+    });
+    return { issued, file: file! };
+  });
+  io.stdout.write(writeSshCertificate(file, issued));
+  io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
+}
+
+/** The private key of a role in a file, and beside it what ssh looks for: `<path>.pub` and `<path>-cert.pub`. */
+export interface SshKeyFile {
+  path: string;
+  publicKey: string;
+}
+
+/**
+ * The key of a role on this machine, made when there is none: a certificate is renewed by asking again for the same key.
+ *
+ * @throws ConfigurationError when others can read it, or it cannot be written
+ */
+export async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
+  const path = join(keyDirectory(io, session), role);
+  try {
+    makeDirectories(dirname(path), dirname(credentialsPath(io.env)));
+    const known = fs.existsSync(path) && fs.existsSync(`${path}.pub`);
+    if (known) {
+      if ((fs.statSync(path).mode & 0o077) !== 0)
+        throw new ConfigurationError([`${path}: others can read it: delete it`]);
+      return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
+    }
+    const [{ key, publicKey }, { sshPrivateKeyFile }] = await Promise.all([
+      newSshKey(`svc ${role}`),
+      import("../../platform/ssh/private_key.ts"),
+    ]);
+    writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
+    writePrivately(`${path}.pub`, `${publicKey}\n`);
+    return { path, publicKey };
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const { code = "failed" } = error as NodeJS.ErrnoException;
+    throw new ConfigurationError([`${path}: cannot be written (${code})`], { cause: error });
+  }
+}
+
+/** Writes the certificate where ssh looks for it, and says what to type. @throws Unavailable for another kind */
+export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
+  const { kind, fields } = issued.credential;
+  if (kind !== "ssh" || fields.certificate === undefined)
+    throw new Unavailable(`A credential of kind ${kind} is no SSH certificate: use --format json`);
+  writePrivately(`${path}-cert.pub`, `${fields.certificate}\n`);
+  const { host = "HOST", user = fields.principals?.split(",")[0] ?? "USER" } = fields;
+  return `ssh -i ${quoted(path)} -o IdentitiesOnly=yes ${quoted(`${user}@${host}`)}\n`;
+}
+
+const quoted = (text: string) =>
+  /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Of one server: two may have roles of the same name. */
+function keyDirectory({ env }: Io, { server }: Session): string {
+  const { host, pathname } = new URL(server.base);
+  const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
+  return join(dirname(credentialsPath(env)), "ssh", name);
+}
+
+function makeDirectories(directory: string, top: string): void {
+  fs.mkdirSync(directory, { recursive: true, mode: 0o700 });
+  for (let at = directory; at.length > top.length; at = dirname(at)) fs.chmodSync(at, 0o700);
+}
+
+/** Replaces a file that only its owner can read. */
+function writePrivately(path: string, text: string): void {
+  const temporary = `${path}.${crypto.randomUUID()}.tmp`;
+  try {
+    fs.writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
+    fs.renameSync(temporary, path);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,56 @@
+import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
+import type { Io } from "../io.ts";
+import type { Issued, Role } from "./access.ts";
+import { environmentOf } from "./access_format.ts";
+import { newSshKey, wantsSshKey } from "./access_key.ts";
+import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
+
+/** A credential while a command uses it. */
+export interface UsedCredential extends AsyncDisposable {
+  /** For the command, beside its own environment. */
+  env: Record<string, string>;
+  /** Takes a newer certificate for the same key; only for credentials that are renewed by asking again. */
+  replace?(issued: Issued): Promise<void>;
+}
+
+/** The key that a certificate is issued for, while a command runs: it is in memory alone. */
+export class CommandKey {
+  #ssh: SshKeyPair | undefined;
+  #publicKey: string | undefined;
+
+  /** Makes it where a role needs one. @throws NotFound when what it takes to use it is not installed */
+  async publicKeyFor(role: Role): Promise<string | undefined> {
+    if (wantsSshKey(role)) {
+      requireSshAgent();
+      const { key, publicKey } = await newSshKey(`svc ${role.slug}`);
+      this.#ssh = key;
+      this.#publicKey = publicKey;
+    }
+    return this.#publicKey;
+  }
+
+  get publicKey(): string | undefined {
+    return this.#publicKey;
+  }
+
+  /** Makes a credential ready for a command. @throws Unavailable for a kind that no command can be given */
+  async use(io: Io, issued: Issued): Promise<UsedCredential> {
+    const key = this.#ssh;
+    if (issued.credential.kind !== "ssh" || key === undefined)
+      return { env: environmentOf(issued), [Symbol.asyncDispose]: async () => {} };
+    const agent = await startSshAgent();
+    const replace = ({ credential: { fields }, expires_at, role }: Issued) => {
+      const left = (new Date(expires_at).getTime() - io.clock.now().getTime()) / 1000;
+      const certificate = { certificate: fields.certificate!, comment: `svc ${role}` };
+      return agent.add(key, { ...certificate, seconds: Math.max(1, Math.ceil(left)) });
+    };
+    try {
+      await replace(issued);
+    } catch (error) {
+      await agent[Symbol.asyncDispose]();
+      throw error;
+    }
+    const env = { SSH_AUTH_SOCK: agent.socket };
+    return { env, replace, [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
+  }
+}
