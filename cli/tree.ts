@@ -29,6 +29,13 @@ const access: Group = {
     check: () => import("./commands/access/check.ts"),
     apply: () => import("./commands/access/apply.ts"),
     delete: () => import("./commands/access/delete.ts"),
+    authority: {
+      summary: "Manage the authorities that sign certificates",
+      commands: {
+        list: () => import("./commands/access/authority/list.ts"),
+        rotate: () => import("./commands/access/authority/rotate.ts"),
+      },
+    },
   },
 };
 

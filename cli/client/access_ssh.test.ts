@@ -46,6 +46,7 @@ beforeAll(async () => {
   await sshd.trust(await keys.text());
   await sshd.revoke(new Uint8Array(await (await server.fetch("/access/ssh/default/krl")).arrayBuffer()));
   server.issuer.user = "alice@example.com";
+  server.issuer.claims = { email_verified: true, groups: [] };
   env = { SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: home };
 });
 afterAll(async () => {
@@ -193,4 +194,25 @@ test("a certificate that is about to expire is replaced by another for the same 
   const [first, second] = (await leases()).slice(-2);
   expect(of(/Serial: (\d+)/)).toContain(String(second!.id));
   expect([first, second]).toMatchObject([{ state: "Revoking" }, { state: "Revoking" }]);
+});
+
+test("svc access authority: the keys, and the next one", async () => {
+  server.issuer.user = "root@example.com";
+  server.issuer.claims = { email_verified: true, groups: ["admin"] };
+  const admin = { ...env, SVC_TOKEN: await signInToken(server) };
+  const rotate = () => spawnSvc(["access", "authority", "rotate", "ssh", "default"], admin).finished;
+  expect(await rotate()).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^SHA256:\S{43} signs from \d{4}-\d\d-\d\d \d\d:\d\d\n$/),
+    stderr: "",
+  });
+  expect(await rotate()).toMatchObject({ code: 1, stderr: expect.stringContaining("is there already") });
+  const { stdout } = await spawnSvc(["access", "authority", "list"], admin).finished;
+  expect(stdout.split("\n")).toEqual([
+    expect.stringMatching(/^Kind +Name +Fingerprint +Signs From +Trusted Until +State *$/),
+    ...Array.from({ length: 2 }, () => expect.stringMatching(/^ssh +default +SHA256:/)),
+    "",
+  ]);
+  const asked = await spawnSvc(["access", "authority", "list"], env).finished;
+  expect(asked).toMatchObject({ code: 1, stderr: "svc: Only an admin manages authorities\n" });
 });

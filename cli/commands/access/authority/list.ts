@@ -1,0 +1,38 @@
+import { clientArgs } from "../../../client/args.ts";
+import { localTime } from "../../../client/when.ts";
+import { defineCommand } from "../../../command.ts";
+
+export default defineCommand({
+  summary: "List the keys of the certificate authorities",
+  args: { ...clientArgs },
+  examples: ["svc access authority list"],
+  notes: ["Only admins see them. The public keys are open to everyone: docs/credentials-ssh.md says where."],
+  async run({ server, json }, io) {
+    const [{ AccessClient }, { table }] = await Promise.all([
+      import("../../../client/access.ts"),
+      import("../../../table.ts"),
+    ]);
+    const keys = await AccessClient.within(io, server, (client) =>
+      client.list<AuthorityKey>("/access/authority_keys/"),
+    );
+    if (json) {
+      io.stdout.write(`${JSON.stringify({ items: keys })}\n`);
+      return;
+    }
+    const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));
+    const rows = keys.map((key) => [
+      ...[key.kind, key.name, key.fingerprint, when(key.active_at), when(key.expires_at)],
+      key.revoked_at === null ? "" : "revoked",
+    ]);
+    io.stdout.write(table(["Kind", "Name", "Fingerprint", "Signs From", "Trusted Until", "State"], rows));
+  },
+});
+
+interface AuthorityKey {
+  kind: string;
+  name: string;
+  fingerprint: string;
+  active_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+}
