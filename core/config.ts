@@ -173,6 +173,14 @@ export const variables = {
     Type.Integer({ default: 30, minimum: 2 }),
     "Days after which a new signing key takes over",
   ),
+  federationIssuer: variable(
+    "SVC_FEDERATION_ISSUER",
+    optional({
+      pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$",
+      description: "an http(s) address without user and query, such as https://keys.example.com/svc",
+    }),
+    "The issuer in tokens for AWS and others, where they find /.well-known/openid-configuration; SVC_PUBLIC_URL unless set",
+  ),
   proxyHeaders: variable(
     "SVC_PROXY_HEADERS",
     Type.Boolean({ default: false }),
@@ -226,7 +234,7 @@ export const variables = {
   pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
   pluginCredential: variable(
     "SVC_PLUGIN_CREDENTIAL",
-    slugs("postgresql-role,ssh-ca"),
+    slugs("postgresql-role,ssh-ca,oidc-token"),
     "Plugins that issue credentials for access roles",
   ),
   pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),

@@ -4,6 +4,7 @@ import documentMatcher from "./document_matcher/document_matcher.ts";
 import mail from "./mail/mail.ts";
 import mailingList from "./mailing_list/mailing_list.ts";
 import markdown from "./markdown/markdown.ts";
+import oidcToken from "./oidc_token/oidc_token.ts";
 import postgresqlRole from "./postgresql_role/postgresql_role.ts";
 import roster from "./roster/roster.ts";
 import applicationSource from "./source/applications.ts";
@@ -16,5 +17,5 @@ import webhook from "./webhook/webhook.ts";
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
-  ...[postgresqlRole, sshCa],
+  ...[postgresqlRole, sshCa, oidcToken],
 ];

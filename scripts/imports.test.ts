@@ -24,12 +24,19 @@ const rules: Rule[] = [
   { area: "plugins/builtin.ts", statically: ["plugins/", "core/plugin.ts"] },
   // These keep their things in our tables: parts of the service that can be swapped, and they know it as core does. The
   // others use what a third party has.
-  ...["channel", "document_matcher", "mail", "mailing_list", "markdown", "roster", "ssh_ca"].map(
-    (folder) => ({
-      area: `plugins/${folder}/`,
-      statically: ["core/", "drizzle/schema/", "platform/"],
-    }),
-  ),
+  ...[
+    "channel",
+    "document_matcher",
+    "mail",
+    "mailing_list",
+    "markdown",
+    "oidc_token",
+    "roster",
+    "ssh_ca",
+  ].map((folder) => ({
+    area: `plugins/${folder}/`,
+    statically: ["core/", "drizzle/schema/", "platform/"],
+  })),
   // For tests: it stands for any of them.
   { area: "plugins/fake/", statically: ["core/"] },
   { area: "plugins/", statically: ["core/plugin.ts", "platform/errors.ts"] },

@@ -13,6 +13,7 @@ const open = new Set([
   "GET /openapi",
   "GET /openapi/json",
   "GET /.well-known/jwks.json",
+  "GET /.well-known/openid-configuration",
   "GET /access/ssh/:authority/ca.pub",
   "GET /access/ssh/:authority/krl",
   "GET /noauth/v1/:operation/:argument",

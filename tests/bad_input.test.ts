@@ -112,7 +112,13 @@ test("an empty ?q= looks for nothing: a list is whole, and a search is refused",
 });
 
 test("what answers everyone takes any parameter: others append their own", async () => {
-  for (const path of ["/healthcheck", "/.well-known/jwks.json", "/openapi", "/openapi/json"])
+  for (const path of [
+    "/healthcheck",
+    "/.well-known/jwks.json",
+    "/.well-known/openid-configuration",
+    "/openapi",
+    "/openapi/json",
+  ])
     expect((await server.fetch(`${path}?unheard=1`)).status).toBe(200);
 });
 

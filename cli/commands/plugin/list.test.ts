@@ -52,6 +52,7 @@ Applications from files  application-source  1.0.0    application        svc    
 Backstage catalog        backstage-catalog   1.0.0    application        svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
 PostgreSQL roles         postgresql-role     1.0.0    credential         svc          A role of its own in a PostgreSQL server for each lease, with the rights of other roles
 SSH certificates         ssh-ca              1.0.0    credential         svc          A certificate for the user's SSH key, which hosts accept that trust the authority
+OpenID Connect tokens    oidc-token          1.0.0    credential         svc          A short token about the user, for a service that trusts this server as an OpenID provider
 `;
 
 test("without a package: those that come with svc, under both names", async () => {

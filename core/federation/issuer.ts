@@ -1,0 +1,23 @@
+import type { Config } from "../config.ts";
+
+// Federation: machines of others trust us as an OpenID provider. We issue tokens about our users for one audience each
+// (token.ts); whoever trusts the issuer finds our public keys by discovery, and never asks us about a user.
+
+/** The `iss` of federation tokens: where discovery begins. It need not be an address of this server. */
+export function federationIssuer({ federationIssuer, publicUrl }: Config): string {
+  return (federationIssuer ?? publicUrl).replace(/\/+$/, "");
+}
+
+/** OpenID Connect Discovery 1.0, section 3, for an issuer that signs nobody in by itself. */
+export function discoveryDocument(config: Config, algorithms: readonly string[]) {
+  const issuer = federationIssuer(config);
+  return {
+    issuer,
+    jwks_uri: `${issuer}/.well-known/jwks.json`,
+    response_types_supported: ["id_token"],
+    subject_types_supported: ["public"],
+    id_token_signing_alg_values_supported: [...algorithms],
+    scopes_supported: ["openid"],
+    claims_supported: ["iss", "aud", "sub", "iat", "exp", "jti", "user", "role", "lease", "incident"],
+  };
+}

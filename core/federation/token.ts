@@ -1,0 +1,92 @@
+import { SignJWT } from "jose";
+import { after } from "../../platform/clock.ts";
+import { Refused } from "../../platform/errors.ts";
+import { tokenAudience } from "../auth/token/issue.ts";
+import { Keys } from "../auth/token/keys.ts";
+import type { Context } from "../context.ts";
+import { federationIssuer } from "./issuer.ts";
+
+/** Of an access token the type is another, so that neither passes for the other (RFC 8725, 3.11). */
+export const federationTokenType = "JWT";
+/** A token is for one exchange: who steals it later has nothing. */
+export const longestFederationSeconds = 300;
+/** OpenID Connect Core 1.0, section 2. */
+const longestSubject = 255;
+
+/**
+ * The role before the user, so that a pattern such as `role:deploy:user:*` is of one role, whatever a user is called: a
+ * slug has no colon.
+ */
+export const defaultSubject = "role:{role}:user:{user}";
+export const subjectPattern = "^([!-z|~]|\\{(user|role|incident)\\})+$";
+export const subjectAbout =
+  "the subject (`sub`); {user}, {role} and {incident} stand for the e-mail address, this role and the incident's name";
+/** Any but that of our own access tokens. */
+export const audiencePattern = `^(?!${tokenAudience}$)[!-~]+$`;
+
+export interface FederationClaims {
+  audience: string;
+  /** With placeholders, as an admin wrote it. */
+  subject: string;
+  user: string;
+  role: string;
+  leaseId: number;
+  incident?: string;
+  issuedAt: Date;
+  /** At most `longestFederationSeconds` count. */
+  seconds: number;
+}
+
+/**
+ * Signs a token about a user for one audience, with the key that signs access tokens.
+ *
+ * @throws Refused when there is no such subject or audience
+ * @throws ConfigurationError without keys
+ */
+export async function signFederationToken(
+  context: Context,
+  claims: FederationClaims,
+): Promise<{ token: string; subject: string; expiresAt: Date }> {
+  const { audience, user, role, leaseId, incident, issuedAt } = claims;
+  if (audience === tokenAudience) throw new Refused(`The audience ${tokenAudience} is that of svc itself`);
+  const subject = subjectOf(claims);
+  const seconds = Math.floor(Math.min(claims.seconds, longestFederationSeconds));
+  const start = new Date(Math.floor(issuedAt.getTime() / 1000) * 1000);
+  const expiresAt = after(start, seconds);
+  const key = await federationKeys(context).signing();
+  const token = await new SignJWT({ user, role, lease: leaseId, ...(incident ? { incident } : {}) })
+    .setProtectedHeader({ alg: key.algorithm, kid: key.kid, typ: federationTokenType })
+    .setIssuer(federationIssuer(context.config))
+    .setAudience(audience)
+    .setSubject(subject)
+    .setJti(crypto.randomUUID())
+    .setIssuedAt(start)
+    .setExpirationTime(expiresAt)
+    .sign(key.privateKey);
+  return { token, subject, expiresAt };
+}
+
+/** @throws Refused */
+function subjectOf({ subject, user, role, incident }: FederationClaims): string {
+  const values: Record<string, string | undefined> = { user, role, incident };
+  const made = subject.replace(/\{(user|role|incident)\}/g, (_, name: string) => {
+    const value = values[name];
+    if (value === undefined) throw new Refused("The subject names the incident: say which with --incident");
+    return value;
+  });
+  if (made.length > longestSubject)
+    throw new Refused(`The subject is longer than ${longestSubject} characters`);
+  return made;
+}
+
+const keysOf = new WeakMap<Context, Keys>();
+
+/** One for each context: it remembers keys for a while. @throws ConfigurationError */
+export function federationKeys(context: Context): Keys {
+  let keys = keysOf.get(context);
+  if (!keys) {
+    keys = new Keys(context);
+    keysOf.set(context, keys);
+  }
+  return keys;
+}

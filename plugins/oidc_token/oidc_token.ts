@@ -1,0 +1,63 @@
+import { Type } from "@sinclair/typebox";
+import {
+  audiencePattern,
+  defaultSubject,
+  federationKeys,
+  longestFederationSeconds,
+  signFederationToken,
+  subjectAbout,
+  subjectPattern,
+} from "../../core/federation/token.ts";
+import { defineBuiltin, type LeaseFacts } from "../../core/plugin.ts";
+import { after } from "../../platform/clock.ts";
+
+const roleSchema = Type.Object({
+  audience: Type.String({
+    ...{ maxLength: 500, pattern: audiencePattern },
+    description: "whom the token is for (`aud`), as they ask for it; any but svc",
+  }),
+  subject: Type.String({
+    ...{ default: defaultSubject, maxLength: 500, pattern: subjectPattern, description: subjectAbout },
+  }),
+  lifetime: Type.Integer({
+    ...{ default: longestFederationSeconds, minimum: 60, maximum: longestFederationSeconds },
+    description: "seconds that the token is valid",
+  }),
+});
+
+interface Target {
+  audience: string;
+  subject: string;
+  lifetime: number;
+}
+
+/** Google Cloud, Vault and others exchange such a token for one of their own. What it opens there ends by their rules. */
+export default defineBuiltin({
+  ...{ title: "OpenID Connect tokens", slug: "oidc-token", version: "1.0.0", author: "svc" },
+  type: "credential",
+  description: "A short token about the user, for a service that trusts this server as an OpenID provider",
+  configSchema: Type.Object({}),
+  roleSchema,
+  revocable: "expiry",
+  create: (_, { context }) => ({
+    check: async () => {
+      await federationKeys(context).signing();
+      return [];
+    },
+    issue: async ({ leaseId, user, incident, expiresAt, seconds, role }) => {
+      const { audience, subject, lifetime } = role.settings as unknown as Target;
+      const signed = await signFederationToken(context, {
+        ...{ audience, subject, user, incident, leaseId, role: role.slug },
+        // By the clock that the lease ends by, which need not be this machine's.
+        ...{ issuedAt: after(new Date(expiresAt), -seconds), seconds: Math.min(lifetime, seconds) },
+      });
+      const end = signed.expiresAt.toISOString();
+      return {
+        kind: "token" as const,
+        fields: { token: signed.token, audience, subject: signed.subject, expiration: end },
+        expiresAt: end,
+      };
+    },
+    revoke: (_: LeaseFacts) => {},
+  }),
+});
