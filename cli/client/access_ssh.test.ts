@@ -214,5 +214,8 @@ test("svc access authority: the keys, and the next one", async () => {
     "",
   ]);
   const asked = await spawnSvc(["access", "authority", "list"], env).finished;
-  expect(asked).toMatchObject({ code: 1, stderr: "svc: Only an admin manages authorities\n" });
+  expect(asked).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("Only an admin manages authorities"),
+  });
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
@@ -209,6 +210,45 @@ describe("a host refuses a certificate", () => {
     const listed = Bun.spawnSync(["ssh-keygen", "-Q", "-l", "-f", path]).stdout.toString();
     expect(listed).toContain(`serial: ${revoked.id}\n`);
     expect(listed).not.toContain(`serial: ${kept.id}\n`);
+  });
+});
+
+describe("the script of docs/credentials-ssh.md", () => {
+  const page = readFileSync(join(import.meta.dir, "../../docs/credentials-ssh.md"), "utf8");
+  const [, script] = /```sh\n(#!\/bin\/sh\n.*?)```/s.exec(page)!;
+  const run = (base: string) => {
+    const directory = join(sshd.directory, "etc");
+    const text = script!
+      .replace(/^base=.*$/m, `base=${base}`)
+      .replace(/^directory=.*$/m, `directory=${directory}`);
+    expect(text).not.toContain("example.com");
+    const child = Bun.spawn(["sh", "-c", text], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+    return { directory, exited: child.exited };
+  };
+
+  test("fetches what sshd reads", async () => {
+    const lease = await issue(await makeRole());
+    const { directory, exited } = run(`${server.url}/access/ssh/default`);
+    expect(await exited).toBe(0);
+    expect(readdirSync(directory).sort()).toEqual(["ca.pub", "krl"]);
+    await sshd.trust(await Bun.file(join(directory, "ca.pub")).text());
+    await sshd.revoke(await Bun.file(join(directory, "krl")).bytes());
+    expect(await login(lease.credential.fields.certificate, "echo taken")).toBe("taken");
+  });
+
+  test("leaves what is there when the server answers nonsense or nothing", async () => {
+    const { directory, exited } = run(`${server.url}/access/ssh/default`);
+    await exited;
+    const read = () => Promise.all(["ca.pub", "krl"].map((file) => Bun.file(join(directory, file)).text()));
+    const before = await read();
+    using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("<p>Sign in</p>") });
+    for (const base of [
+      `http://127.0.0.1:${other.port}`,
+      `${server.url}/access/ssh/nobodys`,
+      "http://127.0.0.1:9",
+    ])
+      expect([base, await run(base).exited]).not.toEqual([base, 0]);
+    expect(await read()).toEqual(before);
   });
 });
 
