@@ -123,7 +123,7 @@ describe("a secret in a file", () => {
     for (const [file, reason] of [
       [join(folder, "none"), "there is no such file"],
       [folder, "it is a folder"],
-      [join(empty, "below"), "a part of its path is no folder"],
+      [join(empty, "below"), "a part of its path is not a directory"],
     ] as const)
       expect(read({ SVC_KEY_SECRET_FILE: file })).toThrow(
         `SVC_KEY_SECRET_FILE: cannot read ${file}: ${reason}`,

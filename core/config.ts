@@ -323,9 +323,9 @@ function expectation(schema: TSchema, text: string): string {
     const { minimum, maximum } = schema;
     return `is not a whole number${minimum === undefined ? "" : ` of at least ${minimum}`}${maximum === undefined ? "" : ` and at most ${maximum}`}`;
   }
-  if (schema.type === "number") return "is no number, or too small or too large";
+  if (schema.type === "number") return "is not a number, or out of range";
   if (schema.type === "boolean") return "is neither true nor false";
-  if (schema.format === "timezone") return "is no IANA time zone, such as UTC or Europe/Berlin";
+  if (schema.format === "timezone") return "is not an IANA time zone such as UTC or Europe/Berlin";
   if (schema.format === "metric providers") return providersFault(text) ?? "";
   if (schema.format === "database address") return databaseUrlFault(text) ?? "";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;

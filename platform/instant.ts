@@ -15,6 +15,6 @@ export function parseInstant(field: string, text: string): Date {
   const isThere = minute !== undefined && new Date(`${minute}Z`).toJSON()?.startsWith(minute);
   const year = instant.getUTCFullYear();
   if (!isThere || !(year >= 100 && year <= 9999))
-    throw new InvalidInput(field, `The field ${field} is an instant like 2026-11-20T12:00:00Z`);
+    throw new InvalidInput(field, `The field ${field} must be a time such as 2026-11-20T12:00:00Z`);
   return instant;
 }

@@ -36,7 +36,9 @@ describe("a name or a text of which nothing is seen is empty", () => {
 
 describe("a name is one line", () => {
   test.each(["\n", "\r", "\v", "\u0085", "\u2028", "\u2029", "\u001b"])("without %p", (between) => {
-    expect(refusal(() => parseName("title", `a${between}b`))).toBe("The field title is not one line of text");
+    expect(refusal(() => parseName("title", `a${between}b`))).toBe(
+      "The field title must be a single line of text",
+    );
     expect(parseProse("title", `a${between}b`)).toBe(`a${between}b`);
   });
 

@@ -15,7 +15,10 @@ export function parseText(field: string, text: string, longest: number): string 
   if (text.length > longest)
     throw new InvalidInput(field, `The field ${field} is longer than ${longest} characters`);
   if (text.includes("\0") || !text.isWellFormed())
-    throw new InvalidInput(field, `The field ${field} has a character that no text has (NUL, half a pair)`);
+    throw new InvalidInput(
+      field,
+      `The field ${field} contains an invalid character (NUL or an unpaired surrogate)`,
+    );
   return text;
 }
 
@@ -35,7 +38,7 @@ export function parseName(field: string, text: string): string {
   const name = parseText(field, text, nameLength).trim();
   if (!isSeen(name)) throw new InvalidInput(field, `The field ${field} is empty`);
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
-    throw new InvalidInput(field, `The field ${field} is not one line of text`);
+    throw new InvalidInput(field, `The field ${field} must be a single line of text`);
   if (turns.test(name))
     throw new InvalidInput(
       field,
@@ -55,6 +58,6 @@ export function parseProse(field: string, text: string): string {
 export function parseUrl(field: string, text: string): string {
   const url = URL.parse(parseText(field, text, urlLength));
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)
-    throw new InvalidInput(field, `The field ${field} is not like https://example.com/page`);
+    throw new InvalidInput(field, `The field ${field} must be an address such as https://example.com/page`);
   return url.href;
 }

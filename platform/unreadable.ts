@@ -1,6 +1,6 @@
 const reasons: Record<string, string> = {
-  ENOENT: "there is no such file",
-  ENOTDIR: "a part of its path is no folder",
+  ENOENT: "the file does not exist",
+  ENOTDIR: "a part of its path is not a directory",
   EISDIR: "it is a folder",
   ELOOP: "its links lead in a circle",
   EIO: "the disk reports an error",

@@ -76,7 +76,7 @@ async function unlike(
 
 const unknownName = (what: "field" | "parameter") => ({
   ...{ http: 400, code: "invalid_input", field: "unheard" },
-  detail: `The ${what} unheard is not known here`,
+  detail: `The ${what} unheard is unknown`,
 });
 
 test("a parameter that nobody knows is refused, and named", async () => {

@@ -28,7 +28,7 @@ test("what goes wrong with an item is its fault, in words of ours", async () => 
 });
 
 test("a run that is lost or given up, and a database that is away, end the run", async () => {
-  const lost = new Conflict("The run is no longer ours");
+  const lost = new Conflict("This worker lost the run");
   await expect(working(lost).work).rejects.toBe(lost);
   const gone = new DrizzleQueryError("select", [], Object.assign(new Error(), { code: "ECONNREFUSED" }));
   await expect(working(gone).work).rejects.toBe(gone);

@@ -176,7 +176,7 @@ test("who leaves between the asking and the sending gets none", async () => {
   await outbox.db.update(participant).set({ leftAt: null }).where(where);
   expect(received()).toEqual(everybody.filter((address) => address !== addressOf(3)));
   const [dead] = (await outbox.all()).filter(({ state }) => state === "Dead");
-  expect(dead?.error).toBe("mail failed: this recipient is told nothing of the incident any more");
+  expect(dead?.error).toBe("mail failed: this recipient no longer receives anything about the incident");
 });
 
 test("where it cannot be noted that one was sent, that one alone is tried again, as the same mail", async () => {

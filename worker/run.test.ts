@@ -124,7 +124,7 @@ test("a task that hangs has failed when its time is up; what it does then change
   expect(outcome).toEqual({ state: "Failed", error: "It took longer than 0.05 s" });
   expect((await late.promise).signal.aborted).toBe(true);
   wake.resolve();
-  expect(String(await ended.promise)).toContain("The run is no longer ours");
+  expect(String(await ended.promise)).toContain("This worker lost the run");
   expect(await teams()).toBe(0);
 });
 
@@ -150,7 +150,7 @@ test("what has waited for the run's row, or for a connection, begins no work whe
     return { running };
   });
   expect(await outcome.running).toEqual({ state: "given back" });
-  expect(String(await ended.promise)).toContain("The run is no longer ours");
+  expect(String(await ended.promise)).toContain("This worker lost the run");
   expect(await teams()).toBe(0);
 });
 
@@ -271,7 +271,7 @@ test("nothing is begun behind a stop, even where the run cannot be given back", 
     { giveUp: giveUp.signal },
   );
   expect(outcome).toEqual({ state: "given back" });
-  expect(await answer.promise).toContain("The run is no longer ours");
+  expect(await answer.promise).toContain("This worker lost the run");
   expect(await teams()).toBe(0);
 });
 

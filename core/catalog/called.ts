@@ -13,10 +13,10 @@ type Called = Reasons & { email: string | null };
  */
 export function onlyAdminsCall(actor: Actor, wanted: Called, before?: Called): void {
   if (actor.admin) return;
-  if (before && wanted.email !== before.email) throw new Forbidden("Only an admin changes an email");
+  if (before && wanted.email !== before.email) throw new Forbidden("Only an admin can change an email");
   for (const kind of ["incidentTypeIds", "incidentPriorityIds", "termIds"] as const) {
     const known = new Set(before?.[kind]);
     if (known.symmetricDifference(new Set(wanted[kind])).size > 0)
-      throw new Forbidden("Only an admin says for which incidents somebody is called");
+      throw new Forbidden("Only an admin can choose for which incidents somebody is called");
   }
 }

@@ -64,7 +64,7 @@ async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Tem
     resourceType: parseName("templates.resource_type", resourceType),
   }));
   if (new Set(templates.map(({ resourceType }) => resourceType)).size < templates.length)
-    throw new InvalidInput("templates", "Two templates are of the same resource_type");
+    throw new InvalidInput("templates", "Two templates have the same resource_type");
   // Everybody who reads an incident of the type reads the template's text, whoever may read that of an incident.
   const ofNone = { id: document.id, there: isNull(document.incidentId) };
   await keepTargets(

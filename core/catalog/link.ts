@@ -82,7 +82,7 @@ export async function keepTargets(
     .where(and(inArray(id, wanted), there))
     .for("key share");
   if (found.length < wanted.length)
-    throw new InvalidInput(field, `The field ${field} names one that is not there`);
+    throw new InvalidInput(field, `The field ${field} refers to a record that does not exist`);
   return wanted;
 }
 

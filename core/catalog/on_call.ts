@@ -63,6 +63,6 @@ function canonical(slug: string, email: string): string {
   try {
     return canonicalUserName(email);
   } catch (cause) {
-    throw new Unavailable(`${slug} answered nonsense: the address of no user`, { cause });
+    throw new Unavailable(`${slug} returned an address that is not a valid user`, { cause });
   }
 }

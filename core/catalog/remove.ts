@@ -22,7 +22,7 @@ export async function removeRecord<T extends CatalogTable, C extends Columns, F 
   { id, address }: { id: number; address: string },
 ): Promise<void> {
   const { one, many, table, there, deleted: action } = resource;
-  if (!actor.admin) throw new Forbidden(`Only an admin deletes ${many}`);
+  if (!actor.admin) throw new Forbidden(`Only an admin can delete ${many}`);
   const told = { at: clock.now(), actor: actor.user, address };
   await db.transaction(async (tx) => {
     // Where a record comes from never changes.

@@ -86,7 +86,7 @@ export interface Resource<
 
 /** @throws Forbidden */
 export function mayWrite({ many, writers }: Pick<Resource, "many" | "writers">, actor: Actor): void {
-  if (writers === "admins" && !actor.admin) throw new Forbidden(`Only an admin writes ${many}`);
+  if (writers === "admins" && !actor.admin) throw new Forbidden(`Only an admin can change ${many}`);
 }
 
 export function noSuch({ one }: Pick<Resource, "one">): NotFound {

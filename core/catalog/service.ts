@@ -61,6 +61,6 @@ function parsePlugin(
     return { pluginSlug, externalId };
   }
   if (registry.find(pluginSlug)?.type !== "participant")
-    throw new InvalidInput("plugin_slug", "There is no participant plugin of this slug: svc plugin list");
+    throw new InvalidInput("plugin_slug", "There is no participant plugin with this slug: svc plugin list");
   return { pluginSlug, externalId: externalId === null ? null : parseName("external_id", externalId) };
 }

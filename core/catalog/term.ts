@@ -42,7 +42,7 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
     or(eq(term.text, text), and(isNull(term.source), actor.admin ? undefined : callsNobody)),
   whyNot: (item) =>
     item.source === null
-      ? new Forbidden("Only an admin changes the text of a term for which somebody is called")
+      ? new Forbidden("Only an admin can change the text of a term for which somebody is called")
       : comesFromSource("term", item),
   listedBy: "term",
   release: async (tx, id, told) => {

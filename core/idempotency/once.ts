@@ -78,7 +78,7 @@ export async function once(
 /** @throws InvalidInput */
 export function assertKey(key: string): void {
   if (!/^[\x21-\x7e]{1,255}$/.test(key))
-    throw new InvalidInput("Idempotency-Key", "The key is 1 to 255 visible ASCII characters");
+    throw new InvalidInput("Idempotency-Key", "The key must be 1 to 255 visible ASCII characters");
 }
 
 /** The key is ours until `leaseUntil`, or somebody has the answer already. */

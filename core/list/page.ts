@@ -95,7 +95,7 @@ export function startPage<Sort extends string>(
 ): Page {
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
-    throw new InvalidInput("limit", `The limit is a number from 1 to ${largestLimit}`);
+    throw new InvalidInput("limit", `The limit must be a number from 1 to ${largestLimit}`);
   // A form with an empty field sends an empty text: it looks for nothing.
   const q = query.q === undefined || query.q.trim() === "" ? undefined : parseWords(query.q);
   if (q !== undefined && !list.search) throw new InvalidInput("q", "This list cannot be searched");

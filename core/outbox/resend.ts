@@ -23,7 +23,7 @@ export async function resendDelivery(context: ResendContext, key: string): Promi
       .for("update");
     if (!found) throw new NotFound("There is no such work: svc scheduler work lists the keys");
     if (found.state !== "Dead")
-      throw new Conflict(`Only what is dead is sent again: this delivery is ${found.state}`);
+      throw new Conflict(`Only a dead delivery can be sent again: this delivery is ${found.state}`);
     await revive(tx, context, [key]);
   });
 }

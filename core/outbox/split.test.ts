@@ -154,7 +154,7 @@ test.each([
 ])("%s is no recipient", async (_, recipient) => {
   mailing.answer({ recipients: () => ["a", recipient] });
   expect(await attempt(await queued())).toBe("again");
-  expect((await outbox.all())[0]?.error).toStartWith("channel answered nonsense: /1");
+  expect((await outbox.all())[0]?.error).toStartWith("channel returned an invalid answer: /1");
 });
 
 describe("one to a recipient is not sent", () => {

@@ -188,7 +188,7 @@ describe("it answers nonsense", () => {
 
   test("and the detail says where", async () => {
     const outcome = await members([member, { ...member, name: 7 }]);
-    expect(outcome).toMatchObject({ detail: "fake answered nonsense: /1/name: Expected string" });
+    expect(outcome).toMatchObject({ detail: "fake returned an invalid answer: /1/name: Expected string" });
   });
 
   test("a link that runs in the reader's browser", async () => {

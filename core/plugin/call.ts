@@ -103,7 +103,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     }
     const checked = checkAnswer(schemaOf(plugin.type, method), answer);
     if ("fault" in checked) {
-      return failure("nonsense", `answered nonsense: ${masked(checked.fault, plugin.secrets)}`);
+      return failure("nonsense", `returned an invalid answer: ${masked(checked.fault, plugin.secrets)}`);
     }
     return { ok: true, value: checked.value as MethodAnswer<T, M> };
   };
@@ -132,6 +132,6 @@ function checkAnswer(schema: TSchema, answer: unknown): { value: unknown } | { f
     const error = Value.Errors(schema, value).First();
     return { fault: `${error?.path || "the answer"}: ${error?.message ?? "not as it must be"}` };
   } catch {
-    return { fault: "it is no plain data" };
+    return { fault: "it is not plain data" };
   }
 }

@@ -67,7 +67,7 @@ export function checkPlugin(
   faults.push(...ofRole.faults.map((fault) => fault.replace(/^configSchema/, "roleSchema")));
   const { revocable = "now", create } = read;
   if (revocable !== "now" && revocable !== "expiry") faults.push(`revocable is neither "now" nor "expiry"`);
-  if (typeof create !== "function") faults.push("create is no function");
+  if (typeof create !== "function") faults.push("create is not a function");
   if (faults.length > 0 || !isType(type) || typeof create !== "function") {
     const which = slug && slugPattern.test(slug) ? `${origin}: plugin ${slug}` : `${origin}: a plugin`;
     return { faults: faults.map((fault) => `${which}: ${fault}`) };

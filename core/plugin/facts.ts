@@ -19,7 +19,7 @@ export interface TeamFacts {
   email?: string;
 }
 
-/** Where somebody is on call. */
+/** What somebody is on call for. */
 export interface ServiceFacts {
   id: number;
   name: string;

@@ -43,7 +43,8 @@ export async function loadPackages(
     ]);
   }
   const load = async (name: string): Promise<PluginSource | { fault: string; cause?: unknown }> => {
-    if (!packageName.test(name) || name.length > 214) return { fault: "this is no name of an npm package" };
+    if (!packageName.test(name) || name.length > 214)
+      return { fault: "this is not the name of an npm package" };
     // Looked for by hand first: where nothing is installed, Bun would fetch a missing package from the registry.
     const folder = findPackage(name, directory);
     if (folder === undefined)

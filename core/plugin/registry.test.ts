@@ -72,8 +72,8 @@ describe("what is no plugin is refused, by the name of its package", () => {
     ["a version of one number", { ...good, version: "1" }, /its version "1" is not like 1.0.0/],
     ["a version that is a number", { ...good, version: 1.2 }, "package-1: plugin good: it has no version"],
     ["another type", { ...good, type: "toString" }, /its type "toString" is none of document-resolver, /],
-    ["no create", { ...good, create: {} }, "package-1: plugin good: create is no function"],
-    ["no schema", { ...good, configSchema: null }, /configSchema is no schema of an object/],
+    ["no create", { ...good, create: {} }, "package-1: plugin good: create is not a function"],
+    ["no schema", { ...good, configSchema: null }, /configSchema is not an object schema/],
     [
       "a getter that throws",
       Object.defineProperty({ ...good }, "title", { get: () => JSON.parse("{") }),
@@ -89,7 +89,7 @@ describe("what is no plugin is refused, by the name of its package", () => {
           },
         },
       },
-      /configSchema is no schema of an object/,
+      /configSchema is not an object schema/,
     ],
   ];
   for (const [name, exported, fault] of cases) {

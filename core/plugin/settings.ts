@@ -42,7 +42,7 @@ export function settingsOf(slug: string, configSchema: unknown): { settings: Set
   const faults: string[] = [];
   const schema = plain(configSchema);
   if (schema?.type !== "object" || !isRecord(schema.properties ?? {})) {
-    return { settings, faults: ["configSchema is no schema of an object"] };
+    return { settings, faults: ["configSchema is not an object schema"] };
   }
   const required = Array.isArray(schema.required) ? schema.required : [];
   for (const [key, property] of Object.entries((schema.properties ?? {}) as Record<string, unknown>)) {

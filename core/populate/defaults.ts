@@ -35,8 +35,8 @@ export const incidentPriorities: Values<typeof incidentPriority>[] = [
     reporterCommands: true,
   },
   { name: "Low", description: "Few are affected, and there is a way around", rank: 1, reminderHours: 12 },
-  { name: "Medium", description: "Many are affected, or there is no way around", rank: 2, reminderHours: 6 },
-  { name: "High", description: "Everything else has to wait", rank: 3, reminderHours: 2 },
+  { name: "Medium", description: "Many are affected, or there is no workaround", rank: 2, reminderHours: 6 },
+  { name: "High", description: "Everything else can wait", rank: 3, reminderHours: 2 },
 ];
 
 /** schedule.md, Cost. */

@@ -90,7 +90,7 @@ test("all or none: what fails leaves nothing", async () => {
 test("a schema that is behind, and a database that is away: what to do", async () => {
   await using empty = await createEmptyTestDatabase();
   const behind = openDatabase(empty.url, 1);
-  const conflict = { code: "conflict", detail: "The schema is behind: svc database upgrade" };
+  const conflict = { code: "conflict", detail: "The database schema is out of date: svc database upgrade" };
   await expect(populate(behind.db)).rejects.toMatchObject(conflict);
   await behind.close();
   const away = openDatabase("postgres://svc:hunter2@127.0.0.1:1/svc", 1);

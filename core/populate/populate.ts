@@ -64,7 +64,7 @@ function asOperatorsError(error: unknown): unknown {
   // drizzle's own error holds the SQL and its parameters; what PostgreSQL or the socket said is below.
   const cause = (error as { cause?: unknown }).cause ?? error;
   if (isPostgresError(cause) && ["42P01", "42703"].includes(cause.code)) {
-    return new Conflict("The schema is behind: svc database upgrade", { cause });
+    return new Conflict("The database schema is out of date: svc database upgrade", { cause });
   }
   return operatorsError(cause);
 }

@@ -101,7 +101,7 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
     const claim = inTheWay
       ? undefined
       : await insertRun(tx, context, { task: task.name, slot: now, trigger: "eager" });
-    if (!claim) throw new Conflict(`${task.name} is running already: svc scheduler status`);
+    if (!claim) throw new Conflict(`${task.name} is already running: svc scheduler status`);
     return claim;
   });
 }

@@ -33,7 +33,7 @@ const takenOver = async () => {
 describe("a run that was taken over", () => {
   test("commits nothing of its first worker", async () => {
     const { first, second } = await takenOver();
-    await expect(write(first, "late")).rejects.toThrow("The run is no longer ours");
+    await expect(write(first, "late")).rejects.toThrow("This worker lost the run");
     await write(second, "in time");
     expect(await teams()).toEqual(["in time"]);
   });
@@ -58,7 +58,7 @@ describe("a run that was taken over", () => {
     const first = await claimNow(as("a"), task);
     clock.advance(30);
     await claimNow(as("a"), task);
-    await expect(write(first, "late")).rejects.toThrow("The run is no longer ours");
+    await expect(write(first, "late")).rejects.toThrow("This worker lost the run");
     expect(await finishRun(as("a"), first, { faults: [] })).toBe(false);
   });
 });
@@ -67,7 +67,7 @@ describe("a run whose lease has ended", () => {
   test("changes nothing, though nobody has taken it over yet", async () => {
     const claim = await claimNow(as("a"), task);
     clock.advance(30);
-    await expect(write(claim, "late")).rejects.toThrow("The run is no longer ours");
+    await expect(write(claim, "late")).rejects.toThrow("This worker lost the run");
     expect(await renewLease(as("a"), claim)).toBe(false);
     expect(await finishRun(as("a"), claim, { faults: [] })).toBe(false);
   });
@@ -82,7 +82,7 @@ test("a lease that is renewed goes on for another one", async () => {
   clock.advance(29);
   await write(claim, "still here");
   expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);
-  await expect(write(claim, "finished")).rejects.toThrow("The run is no longer ours");
+  await expect(write(claim, "finished")).rejects.toThrow("This worker lost the run");
 });
 
 test("a run that is given back is taken over at once", async () => {

@@ -199,5 +199,5 @@ export async function whileHeld<T>(
 
 /** Said to a worker that was away for too long; what it has not committed counts for nothing. */
 export function runLost(): Conflict {
-  return new Conflict("The run is no longer ours: its lease has ended, or it was finished");
+  return new Conflict("This worker lost the run: its lease expired, or the run has finished");
 }

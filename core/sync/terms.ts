@@ -16,7 +16,7 @@ export const followedTerms: Followed<TermItem, { text: string }> = {
     }
     const ids = new Set(definitions.map(({ externalId }) => externalId));
     if (ids.size < definitions.length)
-      throw new InvalidInput("definitions", "Two of its definitions have the same id");
+      throw new InvalidInput("definitions", "Two definitions have the same id");
     return { text: parseName("text", text) };
   },
   // Whether a word makes noise here is not for its source to say, once there is somebody who can.

@@ -18,7 +18,7 @@ export async function refusePooler(sql: Pick<Sql, "unsafe">): Promise<void> {
 
 export function behindPooler(): Unavailable {
   return new Unavailable(
-    "This address is a pooler's: SVC_DATABASE_DIRECT_URL has to name PostgreSQL itself (docs/scale.md)",
+    "This is the address of a pooler: set SVC_DATABASE_DIRECT_URL to that of PostgreSQL itself (docs/scale.md)",
   );
 }
 

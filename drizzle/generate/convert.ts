@@ -47,7 +47,10 @@ export function convert(
 function intoArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
   const isText = texts.includes(from.base);
   if (isText && (way === "undo" || !texts.includes(to.base))) {
-    return { using: `${column}::text::${target}`, look: "fails on a text that is no array such as {a,b}" };
+    return {
+      using: `${column}::text::${target}`,
+      look: "fails on a text that is not an array such as {a,b}",
+    };
   }
   if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
   const element = target.replace(/(\[\d*\])+$/, "");

@@ -131,7 +131,7 @@ export function plainSnapshot(snapshot: Snapshot): Snapshot {
  */
 export function readSnapshot(snapshot: Snapshot): Schema {
   if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
-    throw new InvalidInput("snapshot", "This is no snapshot of a PostgreSQL schema, version 7");
+    throw new InvalidInput("snapshot", "This is not a snapshot of a PostgreSQL schema, version 7");
   }
   const schema = plainSnapshot({ ...emptyLike(snapshot), ...snapshot }) as Schema;
   for (const table of Object.values(schema.tables)) readTable(table);

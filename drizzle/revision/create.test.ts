@@ -109,7 +109,7 @@ describe("a team's revisions, from the first on", () => {
       directory,
       schema: withDepth,
     });
-    expect(other!.advice.join("\n")).toContain("the SQL has to bring the schema there");
+    expect(other!.advice.join("\n")).toContain("the SQL must make the same change");
     expect(await pendingSql(directory, withDepth)).toBe("");
     await rm(join(directory, other!.id), { recursive: true });
   });

@@ -71,7 +71,7 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   }
   if (!autogenerate) advice.push("Write up.sql and down.sql; both may hold several statements");
   if (!autogenerate && changed) {
-    advice.push("drizzle/schema differs from the newest revision: the SQL has to bring the schema there");
+    advice.push("drizzle/schema differs from the newest revision: the SQL must make the same change");
   }
   advice.push(
     manifest.compatible

@@ -118,7 +118,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
     Object.assign(url, { username: role, password: "guest" });
     const revision = testRevision("1", [], "create table a (id int);\nalter table theirs add b int;");
     await expect(upgrade({ url: url.href, revisions: [revision] })).rejects.toThrow(
-      "up.sql of revision 1, line 2: must be owner of table theirs. PostgreSQL does not let this user do that: it has to own the database's schema\n  alter table theirs add b int\n",
+      "up.sql of revision 1, line 2: must be owner of table theirs. PostgreSQL does not let this user do that: it must own the database's schema\n  alter table theirs add b int\n",
     );
     await sql.unsafe(`drop owned by "${role}"; drop role "${role}"`);
     await sql.end();

@@ -76,7 +76,7 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
 export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
   const [from = "", to = "", ...more] = range.split(":");
   if (!range.includes(":") || more.length > 0) {
-    throw new InvalidInput("range", `"${range}" is no range: write FROM:TO, as ${range || "base"}:head`);
+    throw new InvalidInput("range", `"${range}" is not a range: write FROM:TO, as ${range || "base"}:head`);
   }
   const after = from === "" || from === "base" ? [] : endsOf(entries, from);
   const before = to === "" ? [] : endsOf(entries, to);

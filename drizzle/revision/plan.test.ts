@@ -99,7 +99,7 @@ describe("downgrade", () => {
     expect(() => down([a], [])).toThrow("no revision is applied");
     expect(() => down([a, b], applied(a), "-2")).toThrow("only 1 applied");
     expect(() => down([a, b], applied(a), "b1")).toThrow("b1 is not applied");
-    expect(() => down([a], applied(a), "-0")).toThrow("-0 is no step back");
+    expect(() => down([a], applied(a), "-0")).toThrow("invalid count: -0");
     for (const target of ["head", "+1"]) {
       expect(() => down([a], applied(a), target)).toThrow("on is svc database upgrade");
     }

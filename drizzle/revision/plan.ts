@@ -99,7 +99,7 @@ export function planDowngrade(known: readonly Node[], applied: readonly Applied[
 
 /** One after another, each time the head that was applied last. */
 function takeBack(rows: readonly Applied[], count: number): Applied[] {
-  if (count === 0) throw new InvalidInput("revision", "-0 is no step back");
+  if (count === 0) throw new InvalidInput("revision", "invalid count: -0");
   if (rows.length === 0) throw new Conflict("There is nothing to take back: no revision is applied");
   if (count > rows.length) {
     throw new Conflict(`There are not ${count} revisions to take back: only ${rows.length} applied`);

@@ -87,7 +87,7 @@ async function startOf(
   if (!isRange(target)) return { applied: await readOnly(url!), target };
   const [from = "", to = ""] = target.split(":");
   if (to === "" || target.split(":").length > 2) {
-    throw new InvalidInput("revision", `"${target}" is no range: write FROM:TO, as base:head`);
+    throw new InvalidInput("revision", `"${target}" is not a range: write FROM:TO, as base:head`);
   }
   const done = from === "" || from === "base" ? [] : withAncestors(known, findRevision(known, from).id);
   const there = new Set(done);

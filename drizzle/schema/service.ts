@@ -4,7 +4,7 @@ import { editable, id, idOf } from "./columns.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
 
-/** Where somebody is on call. The plugin `plugin_slug` knows who, under its own `external_id`. */
+/** What somebody is on call for. The plugin `plugin_slug` knows who, under its own `external_id`. */
 export const service = pgTable(
   "service",
   {

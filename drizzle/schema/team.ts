@@ -3,7 +3,7 @@ import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { editable, id } from "./columns.ts";
 import { searchVector } from "./types.ts";
 
-/** People who are reached together, at the address of their list. Who they are is the list's business. */
+/** Groups of people who are contacted together, at the address of their list. Who they are is the list's business. */
 export const team = pgTable(
   "team",
   {

@@ -145,7 +145,7 @@ describe("of a Restricted incident", () => {
     const plugin = await open();
     expect(await send(plugin, "late", `team-${ids.teamId}`)).toMatchObject({
       ...{ ok: false, permanent: true },
-      detail: "mail failed: this recipient is told nothing of the incident any more",
+      detail: "mail failed: this recipient no longer receives anything about the incident",
     });
     await sendAll(plugin, "late");
     expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);

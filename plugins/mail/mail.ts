@@ -15,7 +15,7 @@ export default defineBuiltin({
   version: "1.0.0",
   type: "conversation",
   author: "svc",
-  description: "Sends what is said in an incident to those who take part, by SMTP",
+  description: "Sends an incident's messages to its participants by mail (SMTP)",
   configSchema: Type.Object({
     url: Type.String({
       pattern: "^smtps?://[^\\s/]+/?$",
@@ -39,7 +39,8 @@ export default defineBuiltin({
       async send({ conversation: { incident }, recipient, message, ...call }) {
         if (recipient === undefined) throw new Conflict("A mail goes to one recipient");
         const to = await addressOf(context, incident.id, recipient);
-        if (to === undefined) throw new Refused("this recipient is told nothing of the incident any more");
+        if (to === undefined)
+          throw new Refused("this recipient no longer receives anything about the incident");
         // As it was when one delivery was for everyone: whoever has the mail from then knows it again.
         const own = `/${encodeURIComponent(recipient)}`;
         const key = call.key.endsWith(own) ? call.key.slice(0, -own.length) : call.key;

@@ -46,7 +46,7 @@ describe("is refused, with its line", () => {
       'a\n\n"x\ny\nz',
       "line 3: a quote that",
     ],
-    ["a quote that is closed too early", 'a\n"x"y', "line 2: something behind a closing quote"],
+    ["a quote that is closed too early", 'a\n"x"y', "line 2: something after a closing quote"],
     ["a quote in the middle", 'a\nx"y"', "line 2: a quote within a field that does not begin with one"],
     ["a column twice", "a,A\n1,2", 'line 1: two columns are called "a"'],
   ];

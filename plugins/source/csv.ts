@@ -33,7 +33,7 @@ interface Row {
 
 const faults: Partial<Record<CsvError["code"] | "INVALID_OPENING_QUOTE", string>> = {
   CSV_QUOTE_NOT_CLOSED: "a quote that is not closed",
-  CSV_INVALID_CLOSING_QUOTE: "something behind a closing quote",
+  CSV_INVALID_CLOSING_QUOTE: "something after a closing quote",
   INVALID_OPENING_QUOTE: "a quote within a field that does not begin with one",
 };
 

@@ -7,14 +7,14 @@ import { type Location, parseLocations, readLocation } from "./read.ts";
 export const sourceSettings = {
   locations: Type.String({
     minLength: 1,
-    description: "Paths and http(s) addresses to read, apart by spaces",
+    description: "Paths and http(s) addresses to read, separated by spaces",
   }),
   format: Type.Unsafe<Format>(
     Type.Union(
       formats.map((format) => Type.Literal(format)),
       {
         default: "auto",
-        description: "auto, yaml, json or csv; auto goes by the name, then by the media type",
+        description: "auto, yaml, json or csv; auto decides by the name, then by the media type",
       },
     ),
   ),
@@ -22,7 +22,7 @@ export const sourceSettings = {
     Type.String({
       minLength: 1,
       secret: true,
-      description: "Sent to the server of the addresses, and to no other",
+      description: "Sent only to the server of the addresses",
     }),
   ),
 };

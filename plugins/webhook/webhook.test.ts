@@ -176,11 +176,11 @@ describe("the receiver's answer", () => {
       () => new Response(`"${"x".repeat(70_000)}"`, json),
       "the receiver's answer is larger than 64 KB",
     ],
-    ["a number", () => Response.json(7), "webhook answered nonsense: the answer: Expected object"],
+    ["a number", () => Response.json(7), "webhook returned an invalid answer: the answer: Expected object"],
     [
       "another link",
       () => Response.json({ weblink: "data:,x" }),
-      /webhook answered nonsense: \/weblink/,
+      /webhook returned an invalid answer: \/weblink/,
     ] as never,
   ];
   for (const [name, response, fault] of cases) {

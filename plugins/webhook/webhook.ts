@@ -18,12 +18,12 @@ export default definePlugin({
   version: "1.0.0",
   type: "conversation",
   author: "svc",
-  description: "Sends what is said to an HTTP address, signed by Standard Webhooks",
+  description: "Sends an incident's messages to an HTTP address, signed as Standard Webhooks",
   configSchema: Type.Object({
     url: Type.String({
       pattern: "^https?://[^\\s/]+",
       secret: true,
-      description: "Where to send to; secret, since many a receiver knows its sender by the address alone",
+      description: "Where to send to; secret, because for many receivers the address is the only credential",
     }),
     secret: Type.String({
       pattern: "^whsec_",

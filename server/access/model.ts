@@ -43,7 +43,7 @@ const roleFields = {
   }),
   default_duration: seconds("Seconds, unless a request says otherwise"),
   max_duration: seconds("Seconds, renewals included"),
-  approval: oneOf(approvals, { description: "Who has to approve" }),
+  approval: oneOf(approvals, { description: "Who must approve" }),
   incident_required: t.Boolean(),
   break_glass: t.Boolean({ description: "Whether it can be had at once, to be reviewed afterwards" }),
   disabled: t.Boolean({ description: "Nothing is issued, and all leases end" }),

@@ -26,7 +26,7 @@ export function requireOwnOrigin(config: Config, request: Request): void {
 export function requireForm(request: Request): void {
   const type = request.headers.get("content-type") ?? "";
   if (!/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
-    throw new InvalidInput("body", "A form is sent as application/x-www-form-urlencoded");
+    throw new InvalidInput("body", "Send the form as application/x-www-form-urlencoded");
 }
 
 const lookAhead = /prefetch|prerender|preview/i;
@@ -75,7 +75,7 @@ export function requireOwnHost({ publicUrl }: Config, request: Request): void {
   const url = URL.parse(`${own.protocol}//${host}`);
   const hostname = url?.hostname.replace(/\.$/, "") ?? "";
   if (hostname === own.hostname || privateName.test(hostname) || isAddress(hostname)) return;
-  throw new Forbidden(`This server is ${publicUrl}, and the request names another host`);
+  throw new Forbidden(`This server is ${publicUrl}, but the request names another host`);
 }
 
 function isAddress(hostname: string): boolean {

@@ -6,7 +6,7 @@ import { nullable } from "../http/schema.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 
-/** Software that incidents are about. */
+/** Software that incidents affect. */
 export const applicationRoutes = (deps: Deps) =>
   catalogRoutes(deps, applications, {
     path: "applications",

@@ -31,7 +31,7 @@ type Kind = keyof typeof target;
 const none = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 const refusal = {
   http: 403,
-  body: { code: "forbidden", detail: "Only an admin says for which incidents somebody is called" },
+  body: { code: "forbidden", detail: "Only an admin can choose for which incidents somebody is called" },
 };
 
 describe.each([
@@ -66,7 +66,7 @@ describe.each([
       member.call("PUT", `${path}${body.id}`, { ...whole, email, version: 1 });
     expect(await put(`other-${n}@example.com`)).toMatchObject({
       http: 403,
-      body: { detail: "Only an admin changes an email" },
+      body: { detail: "Only an admin can change an email" },
     });
     expect((await member.call("GET", `${path}${body.id}`)).body).toEqual(body);
     expect((await put(whole.email.toUpperCase())).http).toBe(200);

@@ -30,7 +30,7 @@ const shownRotation = t.Object(
   closed,
 );
 
-/** Where somebody is on call. */
+/** What somebody is on call for. */
 const recordRoutes = (deps: Deps) =>
   catalogRoutes(deps, services(deps.registry), {
     path: "services",

@@ -14,7 +14,7 @@ import {
 } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 
-/** People who are reached together. */
+/** Groups of people who are contacted together. */
 export const teamRoutes = (deps: Deps) =>
   catalogRoutes(deps, teams(deps.config.domain), {
     path: "teams",

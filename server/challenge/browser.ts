@@ -83,7 +83,7 @@ export function browserRoutes(deps: Deps) {
       throw new Forbidden("This form is not from this browser: reload the page and try again");
     }
     if (!isSignedIn(session) || !(await stillTheSame(request, session))) {
-      throw new Forbidden("Nobody is signed in to this browser any more: reload the page");
+      throw new Forbidden("You are no longer signed in in this browser: reload the page");
     }
     return { ...visited, session };
   }

@@ -158,7 +158,7 @@ export function challengeRoutes(deps: Deps) {
       ({ params, request, server, set }) => {
         set.headers["cache-control"] = "no-store";
         // Elysia lets HEAD run a GET: it would collect the token and throw it away.
-        if (request.method !== "GET") throw new NotFound("This address answers GET only");
+        if (request.method !== "GET") throw new NotFound("This address supports only GET");
         // Before anything is counted: what a page makes a browser send is not its user's doing.
         requireOwnHost(config, request);
         refuseOtherSites(config, request);

@@ -130,7 +130,7 @@ test("the text of another document does not become its own", async () => {
   fake.answer({ create: () => ({ resourceId: "1" }) });
   expect(await put()).toMatchObject({
     http: 503,
-    body: { detail: `${pluginSlug} answered with the text of another document` },
+    body: { detail: `${pluginSlug} returned the text of another document` },
   });
   expect((await rowOf())?.resourceId).toBeNull();
 });

@@ -13,7 +13,7 @@ const health = t.Object({
   }),
 });
 
-/** Whether this process can serve. One that is about to stop still can, and says 503 so that balancers look elsewhere in time. */
+/** Whether this process can serve requests. One that is about to stop still can, and says 503 so that balancers look elsewhere in time. */
 export const healthRoutes = (check: ReadinessCheck, presence: { readonly leaving: boolean }) =>
   new Elysia({ name: "health" }).get(
     "/healthcheck",

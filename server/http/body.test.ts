@@ -16,7 +16,7 @@ async function post(body: BodyInit, type: string, path = "/documents/") {
 }
 const unread = {
   http: 400,
-  body: { code: "invalid_input", detail: "The body cannot be read as what its Content-Type says" },
+  body: { code: "invalid_input", detail: "The body does not match its Content-Type" },
 };
 
 const quoted = (inside: number[]) =>

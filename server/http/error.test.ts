@@ -86,5 +86,5 @@ test("a value of the right kind that breaks a limit: the limit is said", async (
   expect(await detailOf({ list: ["a", "b"] })).toBe("The field list has too many entries: it may have 1");
   expect(await detailOf({ count: 4 })).toBe("The field count is too large: it may be 3 at most");
   expect(await detailOf({ count: 0 })).toBe("The field count is too small: it has to be 1 at least");
-  expect(await detailOf({ text: 5 })).toBe("The field text is missing or not of the right kind");
+  expect(await detailOf({ text: 5 })).toBe("The field text is missing or has the wrong type");
 });

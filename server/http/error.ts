@@ -25,17 +25,17 @@ const statuses: Record<SvcError["code"], number> = {
 };
 
 const titles: Record<number, string> = {
-  400: "The request cannot be accepted",
+  400: "Invalid request",
   401: "Not signed in",
   403: "Not allowed",
   404: "Not found",
-  405: "Not a method of this address",
-  409: "The state does not allow it",
+  405: "Method not allowed",
+  409: "Conflict",
   413: "The body is too large",
-  415: "Not a media type of this address",
-  422: "The request cannot be accepted",
+  415: "Unsupported media type",
+  422: "Invalid request",
   429: "Too many requests",
-  500: "Something went wrong here",
+  500: "Internal error",
   503: "Temporarily unavailable",
 };
 
@@ -82,7 +82,12 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   const known = error instanceof SvcError ? error : (fromElysia(error) ?? fromDatabase(error));
   if (!known || known.code === "configuration" || known.code === "internal") {
     log.error({ err: error, request_id: requestId }, "request failed");
-    return { status: 500, code: "internal", detail: "The log has more under this request id", headers: {} };
+    return {
+      status: 500,
+      code: "internal",
+      detail: "The server's log has the details under this request id",
+      headers: {},
+    };
   }
   if (known.code === "unavailable")
     log.warn({ err: error, ...reasonOf(error), request_id: requestId }, "request failed");
@@ -122,14 +127,13 @@ function fromDatabase(error: unknown): SvcError | undefined {
       return new Unavailable("The database does not answer: try again in a moment", { cause: error });
     const stuck = databaseStuck[code];
     if (stuck)
-      return new Unavailable(
-        `${stuck}. The people who run this service have to mend it: tell them, then try again`,
-        {
-          cause: error,
-        },
-      );
+      return new Unavailable(`${stuck}. Tell the people who run this service, and try again later`, {
+        cause: error,
+      });
     if (inTheWay.test(code))
-      return new Unavailable("Somebody else was at the same: try again in a moment", { cause: error });
+      return new Unavailable("Another request changed the same data: try again in a moment", {
+        cause: error,
+      });
   }
   return undefined;
 }
@@ -138,8 +142,8 @@ function fromDatabase(error: unknown): SvcError | undefined {
 export function unknownName(where: "body" | "query", name: string | undefined): InvalidInput {
   const what = where === "body" ? "field" : "parameter";
   if (name === undefined || !/^[\w.-]{1,64}$/.test(name))
-    return new InvalidInput(where, `There is a ${what} that is not known here`);
-  return new InvalidInput(name, `The ${what} ${name} is not known here`);
+    return new InvalidInput(where, `There is a ${what} that is unknown`);
+  return new InvalidInput(name, `The ${what} ${name} is unknown`);
 }
 
 /** What is wrong with a value, as TypeBox says it. */
@@ -160,19 +164,17 @@ function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | 
         .map(limitBroken)
         .find((said) => said !== undefined);
     case ValueErrorType.StringMaxLength:
-      return `is too long: it may have ${schema.maxLength} characters`;
+      return `is too long: at most ${schema.maxLength} characters`;
     case ValueErrorType.StringMinLength:
-      return schema.minLength === 1
-        ? "is empty"
-        : `is too short: it has to have ${schema.minLength} characters`;
+      return schema.minLength === 1 ? "is empty" : `is too short: at least ${schema.minLength} characters`;
     case ValueErrorType.ArrayMaxItems:
-      return `has too many entries: it may have ${schema.maxItems}`;
+      return `has too many entries: at most ${schema.maxItems}`;
     case ValueErrorType.IntegerMaximum:
     case ValueErrorType.NumberMaximum:
-      return `is too large: it may be ${schema.maximum} at most`;
+      return `is too large: at most ${schema.maximum}`;
     case ValueErrorType.IntegerMinimum:
     case ValueErrorType.NumberMinimum:
-      return `is too small: it has to be ${schema.minimum} at least`;
+      return `is too small: at least ${schema.minimum}`;
     default:
       return undefined;
   }
@@ -181,8 +183,7 @@ function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | 
 function fromElysia(error: unknown): SvcError | undefined {
   const { code, all } = (error ?? {}) as { code?: unknown; all?: Broken[] };
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
-  if (code === "PARSE")
-    return new SvcError("invalid_input", "The body cannot be read as what its Content-Type says");
+  if (code === "PARSE") return new SvcError("invalid_input", "The body does not match its Content-Type");
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
   // An answer of ours that breaks its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };
@@ -193,7 +194,7 @@ function fromElysia(error: unknown): SvcError | undefined {
     const field = named ?? where;
     return new InvalidInput(
       field,
-      `The field ${field} ${limitBroken(all?.[0]) ?? "is missing or not of the right kind"}`,
+      `The field ${field} ${limitBroken(all?.[0]) ?? "is missing or has the wrong type"}`,
     );
   }
   return undefined;

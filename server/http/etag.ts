@@ -27,7 +27,8 @@ const listOfTags = new RegExp(`^[\\t ,]*${tag}(?:[\\t ]*,[\\t ,]*${tag})*[\\t ,]
 export function refuseCondition({ method, headers }: Request, body: unknown): void {
   if (method === "GET" || method === "HEAD") return;
   const [match, noneMatch] = [headers.get("if-match"), headers.get("if-none-match")];
-  if (noneMatch !== null) throw new InvalidInput("If-None-Match", "If-None-Match is for reading alone");
+  if (noneMatch !== null)
+    throw new InvalidInput("If-None-Match", "If-None-Match works only with GET and HEAD");
   if (match === null || match === "*") return;
   const { version } = (body ?? {}) as { version?: unknown };
   const given = listOfTags.test(match) ? match.match(tags) : null;

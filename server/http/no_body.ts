@@ -49,7 +49,7 @@ class OptionalBodies {
   check({ request, route, body }: Posted): void {
     if (body === undefined || !this.#has(request, route) || this.#empty.has(request)) return;
     if (!sendsJson(request) || typeof body !== "object" || body === null || Array.isArray(body))
-      throw new InvalidInput("body", "The body of this request is none, or an object as application/json");
+      throw new InvalidInput("body", "Send no body, or a JSON object as application/json");
   }
 
   #has({ method }: Request, route: string): boolean {

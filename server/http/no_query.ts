@@ -34,7 +34,7 @@ export function refuseUnknownQuery(routes: Routes) {
 function refuseRepeated(query: URLSearchParams): void {
   const names = new Set<string>();
   for (const name of query.keys()) {
-    if (names.has(name)) throw new InvalidInput(name, `The parameter ${name} is there twice`);
+    if (names.has(name)) throw new InvalidInput(name, `The parameter ${name} is given twice`);
     names.add(name);
   }
 }

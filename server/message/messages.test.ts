@@ -103,7 +103,7 @@ describe("POST", () => {
     for (const recipient_id of [outsider, left, 4_711_000]) {
       expect(await say("alice", { text: "zebra", recipient_id })).toMatchObject({
         http: 400,
-        body: { field: "recipient_id", detail: "Nobody of this id takes part in the incident" },
+        body: { field: "recipient_id", detail: "No participant of the incident has this id" },
       });
     }
     expect(await rows()).toEqual([]);

@@ -20,22 +20,22 @@ export const pages: readonly (string | RegExp)[] = [
 /** What the resources are, in the order in which a reader meets them. */
 const tags: Readonly<Record<string, string>> = {
   Incidents: "Incidents, from report to closure, with all that belongs to them",
-  Tasks: "What somebody has to do in an incident",
+  Tasks: "What has to be done in an incident",
   Documents: "Documents of incidents, runbooks and templates",
   Search: "Full text over everything that you may read",
   Individuals: "People, whether they sign in or not",
-  Teams: "People who are reached together",
-  Services: "Where somebody is on call",
+  Teams: "Groups of people who are contacted together",
+  Services: "What somebody is on call for",
   "Incident types": "What kinds of incident there are, and who commands them",
   "Incident priorities": "How urgent an incident is, and how often it is reported on",
-  Terms: "Words that are looked for in documents and descriptions",
+  Terms: "Words to look for in documents and descriptions",
   Definitions: "What terms mean",
-  Applications: "Software that incidents are about",
+  Applications: "Software that incidents affect",
   Access: "Roles that can be requested, requests for them, and leases: credentials that were issued",
   Api: "AWS roles for Weep and other clients of ConsoleMe, with errors as these know them",
-  Plugins: "What is installed, and what serves",
-  Healthcheck: "Whether this process can serve",
-  Whoami: "Whom a token speaks for",
+  Plugins: "Installed and enabled plugins",
+  Healthcheck: "Whether this process can serve requests",
+  Whoami: "Who an access token belongs to",
   Tokens: "Access tokens",
   "Well-known": "Public keys that verify our tokens",
   Noauth: "Sign-in from a terminal: the challenge protocol",
@@ -43,18 +43,19 @@ const tags: Readonly<Record<string, string>> = {
 
 const about = `Incident management: incidents with their participants, documents, tasks, reports and timeline.
 
-Send an access token, which \`svc token\` prints, as \`Authorization: Bearer <token>\`. A path answers with and without its
-last slash. Bodies are \`application/json\` (415 otherwise). Names that a schema does not know are refused, and named.
+Send an access token (\`svc token\` prints one) as \`Authorization: Bearer <token>\`. Paths work with and without a
+trailing slash. Bodies are \`application/json\` (otherwise 415). Unknown fields and parameters are refused, and the error
+names them.
 
-**Lists** answer \`{"items": [...], "next_cursor": ...}\`. Pass \`next_cursor\` as \`cursor\` to go on; null is the end. Pages
-stay whole while records are added or deleted.
+**Lists** return \`{"items": [...], "next_cursor": ...}\`. Pass \`next_cursor\` as \`cursor\` to get the next page; on the last
+page it is null. Pages stay consistent while records are added or deleted.
 
-**Writes.** A \`PUT\` replaces all fields and names the \`version\` that it has seen: 409 if somebody was faster;
-\`If-Match\` may repeat the \`ETag\` of that version, and nothing else. A record can be sent back as \`GET\` shows it: fields
+**Writes.** A \`PUT\` replaces all fields and includes the \`version\` it is based on: 409 if the record has changed since.
+\`If-Match\` may repeat the \`ETag\` of that version, and nothing else. A record can be sent back as \`GET\` returned it: fields
 that a \`PUT\` does not replace are checked for their type and otherwise ignored. A \`POST\` with an \`Idempotency-Key\` is
-done once in 24 hours, however often it is sent; its answer is repeated as long as you may read it. Only admins delete.
+executed once in 24 hours, however often it is sent; its response is repeated as long as you may read it. Only admins delete.
 
-**Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as what is not there.`;
+**Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as if it did not exist.`;
 
 /**
  * What the routes of `app` are, as OpenAPI 3.1: made of the schemas that requests and answers are checked with, so it

@@ -69,14 +69,14 @@ function mayBeLeftOut({ content }: NonNullable<Operation["requestBody"]>): boole
 const idempotencyKey: Parameter = {
   name: "Idempotency-Key",
   in: "header",
-  description: "Chosen by you, new for each thing that is to be done: the request is done once in 24 hours",
+  description: "A key of your choice, new for each operation: the request is executed once in 24 hours",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
 };
 
 const ifMatch: Parameter = {
   name: "If-Match",
   in: "header",
-  description: "The `version` of the body once more, in quotes; `*` says nothing",
+  description: "The `version` in the body, in quotes; `*` is accepted and ignored",
   schema: { type: "string" },
 };
 
@@ -111,24 +111,24 @@ function describeAnswer(status: string, answer: Answer): Answer {
 }
 
 function headersOf(status: string, properties?: Record<string, Schema>): Answer["headers"] {
-  const tag = { description: "Its version, in quotes", schema: { type: "string" } };
+  const tag = { description: "The version of the record, in quotes", schema: { type: "string" } };
   if (status === "200" && properties?.version) return { ETag: tag };
   if (status !== "201") return undefined;
-  const location = { description: "Its path, where it has one", schema: { type: "string" } };
+  const location = { description: "The path of the new record, if it has one", schema: { type: "string" } };
   return { Location: location, ...(properties?.version ? { ETag: tag } : {}) };
 }
 
 const meanings: Record<string, string> = {
   200: "Done",
-  201: "Made",
-  204: "Done; there is nothing to say",
-  400: "The request cannot be accepted; `field` says where",
-  401: "Nobody is signed in, or the token is no longer good",
+  201: "Created",
+  204: "Done",
+  400: "Invalid request; `field` names the fault's place",
+  401: "No token, or one that is no longer valid",
   403: "You may not do this",
-  404: "It is not there, or you may not read it",
-  409: "The state does not allow it: somebody was faster, or something refers to it",
-  410: "It is over",
+  404: "Not found, or you may not read it",
+  409: "Conflict: the record has changed since, is in another state, or is still in use",
+  410: "It has ended",
   422: "This Idempotency-Key was used for another request",
   429: "Too many requests: wait for Retry-After seconds",
-  503: "Something that is needed does not answer",
+  503: "A system that this needs does not respond",
 };

@@ -100,7 +100,7 @@ describe("DELETE", () => {
     const before = await rowsOf(server.db, incidentId);
     expect(await admin.call("DELETE", `${path}/${id}`)).toMatchObject({
       http: 409,
-      body: { detail: "This participant takes part: let them leave first" },
+      body: { detail: "This participant has not left the incident: they have to leave first" },
     });
     expect(await rowsOf(server.db, incidentId)).toEqual(before);
   });

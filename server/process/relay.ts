@@ -54,7 +54,7 @@ export async function relay(fd: number, first: number): Promise<Relay> {
   try {
     await promise;
   } catch (cause) {
-    throw new SvcError("configuration", `--fd ${fd} is no socket that listens`, { cause });
+    throw new SvcError("configuration", `--fd ${fd} is not a listening socket`, { cause });
   }
   return {
     addressOf: (seen) => (seen ? (clients.get(seen.port) ?? seen) : seen),

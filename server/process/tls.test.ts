@@ -56,11 +56,11 @@ test.each([
   ],
   [
     files("one.key", "broken.pem"),
-    `--ssl-certfile: ${at("broken.pem")} holds a certificate that cannot be read, behind the first`,
+    `--ssl-certfile: ${at("broken.pem")} contains a certificate after the first that cannot be read`,
   ],
   [
     files("one.key", "one.pem", "broken.pem"),
-    `--ssl-ca-certs: ${at("broken.pem")} holds a certificate that cannot be read, behind the first`,
+    `--ssl-ca-certs: ${at("broken.pem")} contains a certificate after the first that cannot be read`,
   ],
   [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}: there is no such file`],
   [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}: there is no such file`],

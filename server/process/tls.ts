@@ -61,7 +61,7 @@ function certificateOf(option: string, file: string, pem: string): X509Certifica
   let fault = "does not begin with a certificate in PEM";
   try {
     const certificate = new X509Certificate(first);
-    fault = "holds a certificate that cannot be read, behind the first";
+    fault = "contains a certificate after the first that cannot be read";
     for (const other of chain) new X509Certificate(other);
     return certificate;
   } catch (cause) {

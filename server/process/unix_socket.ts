@@ -15,7 +15,7 @@ export async function takeOver(path: string): Promise<void> {
   } catch {
     return;
   }
-  if (!found.isSocket()) throw new SvcError("configuration", `--uds: ${path} is there, and is no socket`);
+  if (!found.isSocket()) throw new SvcError("configuration", `--uds: ${path} exists and is not a socket`);
   if (await answers(path)) throw new SvcError("configuration", `--uds: a server runs on ${path}`);
   unlinkSync(path);
 }

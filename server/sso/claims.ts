@@ -14,7 +14,7 @@ const longestGroup = 256;
 export function identityOf(config: Config, claims: Record<string, unknown>): Identity {
   const name = claims[config.oidcUserClaim];
   if (typeof name !== "string") {
-    throw new Unauthenticated("The sign-in provider did not say who you are (SVC_OIDC_USER_CLAIM)");
+    throw new Unauthenticated("The sign-in provider did not identify you (SVC_OIDC_USER_CLAIM)");
   }
   const { email_verified: verified } = claims;
   if (
@@ -34,6 +34,6 @@ export function identityOf(config: Config, claims: Record<string, unknown>): Ide
     };
   } catch (cause) {
     if (!(cause instanceof InvalidInput)) throw cause;
-    throw new Unauthenticated("The sign-in provider's name for you cannot be used here", { cause });
+    throw new Unauthenticated("The sign-in provider's user name for you cannot be used here", { cause });
   }
 }

@@ -26,7 +26,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
     kind: "header",
     async identify(request) {
       const assertion = request.headers.get(proxyHeader);
-      if (!assertion) throw new Unauthenticated("The proxy in front of this server did not say who you are");
+      if (!assertion) throw new Unauthenticated("The proxy in front of this server did not identify you");
       const { payload } = await jwtVerify(assertion, keys, {
         algorithms: ["ES256", "RS256", "PS256", "EdDSA", "Ed25519"],
         issuer: proxyIssuer!,
@@ -36,7 +36,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
         currentDate: clock.now(),
       }).catch((cause: unknown) => {
         if (isAboutKeys(cause)) throw new Unavailable("The proxy's keys cannot be fetched", { cause });
-        throw new Unauthenticated("The proxy's word for who you are is not valid", { cause });
+        throw new Unauthenticated("The proxy's header that identifies you is not valid", { cause });
       });
       return identityOf(config, payload);
     },

@@ -87,7 +87,7 @@ test("a claim waits for no disk: what is lost is claimed again, and its first wo
   expect(await ofSlot(lost.slot)).toEqual([]);
   const again = await claimed("b");
   expect(again).toMatchObject({ slot: lost.slot, attempt: 1 });
-  await expect(write(lost)).rejects.toThrow("The run is no longer ours");
+  await expect(write(lost)).rejects.toThrow("This worker lost the run");
   expect(await renewLease(as("a"), lost)).toBe(false);
   expect(await finishRun(as("a"), lost, { faults: [] })).toBe(false);
   await write(again);

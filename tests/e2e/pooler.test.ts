@@ -145,6 +145,6 @@ test.each([
   await using program = svc(args, incomplete);
   expect(await program.exit()).toBe(1);
   expect(program.output).toBe(
-    "svc: This address is a pooler's: SVC_DATABASE_DIRECT_URL has to name PostgreSQL itself (docs/scale.md)\n",
+    "svc: This is the address of a pooler: set SVC_DATABASE_DIRECT_URL to that of PostgreSQL itself (docs/scale.md)\n",
   );
 });

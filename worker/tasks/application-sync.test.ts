@@ -61,7 +61,7 @@ test("a link with a password is its item's fault", async () => {
   ]);
   expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
   expect(faults).toEqual([
-    { item: "catalog 1", reason: "The field uri is not like https://example.com/page" },
+    { item: "catalog 1", reason: "The field uri must be an address such as https://example.com/page" },
   ]);
 });
 

@@ -355,6 +355,6 @@ describe("the task", () => {
     const lost = outbox.run(incidentStatusReportReminder, plugins, {
       transaction: async () => Promise.reject(runLost()),
     });
-    await expect(lost).rejects.toThrow("The run is no longer ours");
+    await expect(lost).rejects.toThrow("This worker lost the run");
   });
 });

@@ -173,16 +173,22 @@ test("a bad item is its own fault, and what is kept under its id stays", async (
   );
   expect(result).toEqual({ done: 1, skipped: 0, failed: 7 });
   expect(faults).toEqual([
-    { item: "glossary 1", reason: "The field text is not one line of text" },
-    { item: "glossary 3", reason: "The field text has a character that no text has (NUL, half a pair)" },
-    { item: "glossary \ufffd", reason: "The field id has a character that no text has (NUL, half a pair)" },
+    { item: "glossary 1", reason: "The field text must be a single line of text" },
+    {
+      item: "glossary 3",
+      reason: "The field text contains an invalid character (NUL or an unpaired surrogate)",
+    },
+    {
+      item: "glossary \ufffd",
+      reason: "The field id contains an invalid character (NUL or an unpaired surrogate)",
+    },
     { item: "glossary 2", reason: "It is listed twice" },
     { item: "glossary 4", reason: "The field definitions is empty" },
     {
       item: "glossary 5",
-      reason: "The field definitions has a character that no text has (NUL, half a pair)",
+      reason: "The field definitions contains an invalid character (NUL or an unpaired surrogate)",
     },
-    { item: "glossary 6", reason: "Two of its definitions have the same id" },
+    { item: "glossary 6", reason: "Two definitions have the same id" },
   ]);
   expect(await terms()).toEqual(["glossary: leak, version 1", "glossary: PII, version 2"]);
 });

@@ -6,7 +6,7 @@ export default defineCommand({
   summary: "Deny an access request",
   args: {
     ...idArgument,
-    note: { type: "string", short: "n", metavar: "TEXT", description: "What you have to say about it" },
+    note: { type: "string", short: "n", metavar: "TEXT", description: "A note for the requester" },
     ...clientArgs,
   },
   examples: ["svc access requests", "svc access deny 7"],

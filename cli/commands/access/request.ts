@@ -5,7 +5,7 @@ import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 
 export default defineCommand({
-  summary: "Request access that somebody has to approve",
+  summary: "Request access that needs approval",
   args: {
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     ...{ ...wantedArgs, ...clientArgs },

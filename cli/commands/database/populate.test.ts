@@ -35,7 +35,7 @@ test("without the tables: one line that says how to get them", async () => {
   expect(await svc(["database", "populate"], { SVC_DATABASE_URL: database.url })).toEqual({
     code: 1,
     stdout: "",
-    stderr: "svc: The schema is behind: svc database upgrade\n",
+    stderr: "svc: The database schema is out of date: svc database upgrade\n",
   });
 });
 

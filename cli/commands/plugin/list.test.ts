@@ -43,14 +43,14 @@ Document matcher         document-matcher    1.0.0    document-resolver  svc    
 Roster                   roster              1.0.0    participant        svc          Proposes people and teams by type, priority and terms; knows who is on call by a rotation
 Markdown                 markdown            1.0.0    document           svc          Keeps documents as Markdown in svc's database, and finds the tasks in them
 Incident channel         channel             1.0.0    conversation       svc          The incident's own channel in svc
-Mail                     mail                1.0.0    conversation       svc          Sends what is said in an incident to those who take part, by SMTP
-Signed webhook           webhook             1.0.0    conversation       svc          Sends what is said to an HTTP address, signed by Standard Webhooks
+Mail                     mail                1.0.0    conversation       svc          Sends an incident's messages to its participants by mail (SMTP)
+Signed webhook           webhook             1.0.0    conversation       svc          Sends an incident's messages to an HTTP address, signed as Standard Webhooks
 Mailing list             mailing-list        1.0.0    participant_group  svc          The participants and teams of an incident, in svc's database, for the mail plugin to write to
 Company glossary         glossary            1.0.0    term               Example Ltd  Reads terms from the company's glossary service
 Terms from files         term-source         1.0.0    term               svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
 Applications from files  application-source  1.0.0    application        svc          Reads applications from files and URLs (YAML, JSON, CSV)
 Backstage catalog        backstage-catalog   1.0.0    application        svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
-PostgreSQL roles         postgresql-role     1.0.0    credential         svc          A role of its own in a PostgreSQL server for each lease, with the rights of other roles
+PostgreSQL roles         postgresql-role     1.0.0    credential         svc          Creates a PostgreSQL role for each lease, a member of existing roles
 SSH certificates         ssh-ca              1.0.0    credential         svc          A certificate for the user's SSH key, which hosts accept that trust the authority
 OpenID Connect tokens    oidc-token          1.0.0    credential         svc          A short token about the user, for a service that trusts this server as an OpenID provider
 `;
@@ -150,8 +150,8 @@ describe("a package that cannot be", () => {
     expect(stderr.trimEnd().split("\n")).toEqual([
       expect.stringMatching(/: throws: it cannot be loaded \(Error at \/\S+\/throws\/index\.js:2:\d+\)$/),
       expect.stringMatching(/: syntax: it cannot be loaded \(\/\S+\/syntax\/index\.js:1:\d+: \S.*\)$/),
-      "svc: SVC_PLUGIN_PACKAGES: ../evil: this is no name of an npm package",
-      "svc: SVC_PLUGIN_PACKAGES: https://evil.example: this is no name of an npm package",
+      "svc: SVC_PLUGIN_PACKAGES: ../evil: this is not the name of an npm package",
+      "svc: SVC_PLUGIN_PACKAGES: https://evil.example: this is not the name of an npm package",
       `svc: SVC_PLUGIN_PACKAGES: missing: it is not installed: npm install missing, in ${directory}`,
       "svc: SVC_PLUGIN_PACKAGES: broken-manifest: its package.json names no file to load",
       "svc: SVC_PLUGIN_PACKAGES: no-entry: its package.json names no file to load",

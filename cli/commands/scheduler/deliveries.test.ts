@@ -74,7 +74,7 @@ test("refuses conflicting options, an unknown key, and a delivery that is not de
   ] as const)
     expect(await deliveries("--resend", key)).toMatchObject({
       code: 1,
-      stderr: `svc: Only what is dead is sent again: this delivery is ${state}\n`,
+      stderr: `svc: Only a dead delivery can be sent again: this delivery is ${state}\n`,
     });
 });
 

@@ -155,7 +155,7 @@ describe("start", () => {
       expect(await svc(["scheduler", command], env)).toEqual({
         code: 1,
         stdout: "",
-        stderr: 'svc: SVC_TIMEZONE: "Europe/Nowhere" is no IANA time zone, such as UTC or Europe/Berlin\n',
+        stderr: 'svc: SVC_TIMEZONE: "Europe/Nowhere" is not an IANA time zone such as UTC or Europe/Berlin\n',
       });
     const plugin = { SVC_DATABASE_URL: database.url, SVC_PLUGIN_TERM: "nowhere" };
     expect((await svc(["scheduler", "start"], plugin)).stderr).toContain('there is no plugin "nowhere"');

@@ -82,7 +82,7 @@ test("tries again what is dead, of either kind, with a line in the audit log", a
 test("refuses what is done, what there is not, and options that do not go together", async () => {
   expect(await work("--retry", "INC-1/reported:commander")).toMatchObject({
     code: 1,
-    stderr: "svc: Only what has failed is tried again: this step is Done\n",
+    stderr: "svc: Only a failed step can be retried: this step is Done\n",
   });
   expect(await work("--retry", "nothing")).toMatchObject({
     code: 1,

@@ -132,7 +132,7 @@ describe("invalid command lines", () => {
       [["--reload", "--reload-dir", "no"], "--reload-dir: no such directory: no"],
       [["--workers", "2", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
       [["--port", "0", "--host", "192.0.2.1"], "192.0.2.1 is not an address of this machine"],
-      [["--uds", "mine.ts"], "--uds: mine.ts is there, and is no socket"],
+      [["--uds", "mine.ts"], "--uds: mine.ts exists and is not a socket"],
     ] as const) {
       const { code, stderr } = await svc(["server", "start", "mine:plain", ...args], {}, folder.path);
       expect({ code, stderr }).toEqual({ code: 1, stderr: `svc: ${line}\n` });

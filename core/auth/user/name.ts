@@ -22,18 +22,17 @@ export function canonicalUserName(name: string, domain?: string): string {
   if (name.length > longest)
     throw new InvalidInput("user", `The user name is longer than ${longest} characters`);
   if (leavesNoMark.test(name))
-    throw new InvalidInput("user", "The user name has characters that are not seen, or an accent on nothing");
+    throw new InvalidInput("user", "The user name contains invisible characters or a stray accent");
   // Before NFC, which itself turns the Kelvin sign into a K.
-  if (foldsToAscii(name))
-    throw new InvalidInput("user", "The user name has characters that only look like others");
+  if (foldsToAscii(name)) throw new InvalidInput("user", "The user name contains look-alike characters");
   // Again, since some letters have a composed form in lower case only.
   const [person = "", ...rest] = name.normalize("NFC").toLowerCase().normalize("NFC").split("@");
-  if (rest.length > 1) throw new InvalidInput("user", "The user name has more than one @");
+  if (rest.length > 1) throw new InvalidInput("user", "The user name contains more than one @");
   const where = rest[0] ?? domain?.toLowerCase();
   if (where === undefined) throw new InvalidInput("user", "The user name needs its domain: name@example.com");
   const whole = `${person}@${where}`;
   if (!local.test(person) || !domainName.test(where) || whole.length > longest) {
-    throw new InvalidInput("user", "The user name is not like name@example.com");
+    throw new InvalidInput("user", "The user name must look like name@example.com");
   }
   return whole;
 }

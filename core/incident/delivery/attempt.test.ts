@@ -106,14 +106,14 @@ test("one that is refused for good is dead at once, with the reason, and can be 
   expect(await attempt((await outbox.claim())[0]!)).toBe("done");
 });
 
-test("a plugin that hangs, or is not chosen any more, has failed", async () => {
+test("a plugin that hangs, or is no longer enabled, has failed", async () => {
   channel.answer({ direct: () => new Promise(() => {}) });
   const claim = await queued();
   expect(await attempt(claim)).toBe("again");
   expect((await one()).error).toBe("channel did not answer within 0.2 s");
   const [next] = await outbox.claim();
   expect(await attemptDelivery(outbox.context(pluginsOf()), next!)).toBe("again");
-  expect((await one()).error).toBe("channel is not chosen any more");
+  expect((await one()).error).toBe("channel is no longer enabled");
 });
 
 test("when the worker stops, it is due at once, and no attempt is counted", async () => {

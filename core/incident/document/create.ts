@@ -30,7 +30,7 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
   const { db, clock } = context;
   const { incidentId } = wanted;
   const resource = parseResource(wanted);
-  if (resource && !actor.admin) throw new Forbidden("Only an admin says with which plugin a text is");
+  if (resource && !actor.admin) throw new Forbidden("Only an admin can choose the plugin that keeps a text");
   const values = { ...parseDocument(wanted), ...resource, incidentId };
   const at = clock.now();
   return db.transaction(async (tx) => {
@@ -41,8 +41,7 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
       .values({ ...values, createdAt: at, updatedAt: at })
       .onConflictDoNothing({ target: [document.pluginSlug, document.resourceId] })
       .returning({ id: document.id, name: document.name });
-    if (!created)
-      throw new Conflict("Another document already has the text of this plugin_slug and resource_id");
+    if (!created) throw new Conflict("Another document already uses this plugin_slug and resource_id");
     await setReasons(tx, documentLinks, created.id, wanted);
     if (incidentId !== null) {
       await recordEvent(tx, {
@@ -57,10 +56,10 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
 function parseResource({ pluginSlug, resourceId }: NewDocument) {
   if (pluginSlug === null && resourceId === null) return undefined;
   if (pluginSlug === null || resourceId === null)
-    throw new InvalidInput("resource_id", "plugin_slug and resource_id are given together or not at all");
+    throw new InvalidInput("resource_id", "Give plugin_slug and resource_id together, or neither");
   // Also of a plugin that is not there yet; but the index over both takes no two long texts.
   if (pluginSlug.length > longestSlug || !slugPattern.test(pluginSlug))
-    throw new InvalidInput("plugin_slug", "The field plugin_slug is not like the slug of a plugin");
+    throw new InvalidInput("plugin_slug", "The field plugin_slug is not a valid plugin slug");
   return {
     pluginSlug,
     resourceId: parseName("resource_id", resourceId),

@@ -21,7 +21,7 @@ export async function removeDocument(
   actor: Actor,
   { id, address }: { id: number; address: string },
 ): Promise<void> {
-  if (!actor.admin) throw new Forbidden("Only an admin deletes documents");
+  if (!actor.admin) throw new Forbidden("Only an admin can delete documents");
   const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, document, id);

@@ -58,7 +58,7 @@ export async function startText(
       .returning();
     if (!started) {
       await getDocument({ ...context, db: tx }, actor, id);
-      throw new Conflict("Somebody has just given this document a text");
+      throw new Conflict("This document was given a text in the meantime");
     }
     if (isAwaited) {
       await recordEvent(tx, {
@@ -70,7 +70,7 @@ export async function startText(
   });
   const started = await start.catch((error: unknown) => {
     if (!isTaken(error)) throw error;
-    throw new Unavailable(`${plugin.slug} answered with the text of another document`, { cause: error });
+    throw new Unavailable(`${plugin.slug} returned the text of another document`, { cause: error });
   });
   const facts = documentFacts(started);
   const state = facts && answerOf(await callPlugin(plugin, "get", { document: facts }));

@@ -100,7 +100,7 @@ test("one of a plugin that cannot reopen it stays archived, and the timeline say
   );
 });
 
-test("one of a plugin that is not chosen any more stays as it is", async () => {
+test("one of a plugin that is no longer enabled stays as it is", async () => {
   using fake = fakeReopening({ ...made, archive: nothing });
   await report(fake);
   await become("Closed");

@@ -64,7 +64,7 @@ export async function retryWork(
       .from(flowStep)
       .where(and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step)));
     if (state !== "Failed")
-      throw new Conflict(`Only what has failed is tried again: this step is ${state ?? "gone"}`);
+      throw new Conflict(`Only a failed step can be retried: this step is ${state ?? "gone"}`);
     await planSteps(tx, { incidentId, at }, [step]);
     await audit(tx, { at, actor: "system", action: "step.retried", subject: key });
   });

@@ -18,7 +18,7 @@ export async function removeIncident(
   actor: Actor,
   { id, address }: { id: number; address: string },
 ): Promise<void> {
-  if (!actor.admin) throw new Forbidden("Only an admin deletes incidents");
+  if (!actor.admin) throw new Forbidden("Only an admin can delete incidents");
   const at = clock.now();
   await db.transaction(async (tx) => {
     const [removed] = await unlessReferredTo(

@@ -68,6 +68,6 @@ async function partaker(tx: Transaction, incidentId: number, id: number): Promis
         isNull(participant.leftAt),
       ),
     );
-  if (!found) throw new InvalidInput("recipient_id", "Nobody of this id takes part in the incident");
+  if (!found) throw new InvalidInput("recipient_id", "No participant of the incident has this id");
   return found;
 }

@@ -56,7 +56,7 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
 async function endCommand(tx: Transaction, { incidentId, participantId, replaces, at }: Assumption) {
   const commander = await commanderOf(tx, incidentId);
   if (replaces !== undefined && commander?.id !== replaces)
-    throw new Conflict("Somebody else commands by now");
+    throw new Conflict("Somebody else is already the commander");
   if (!commander || commander.id === participantId) return undefined;
   await tx
     .update(participantRole)
@@ -85,10 +85,10 @@ export async function assumeRole(
 ): Promise<Participant> {
   const { incidentId, participantId } = wanted;
   if (wanted.replaces !== undefined && wanted.role !== "commander")
-    throw new InvalidInput("replaces", "Only command is taken over from somebody");
+    throw new InvalidInput("replaces", "Only the commander role can be taken over");
   return changeParticipant(context, actor, incidentId, async (tx, change) => {
     if (!(await assume(tx, { ...wanted, ...change })))
-      throw new Conflict("This participant has the role already");
+      throw new Conflict("This participant already has the role");
     return participantId;
   });
 }

@@ -39,7 +39,8 @@ export async function inviteParticipant(
     const { at } = change;
     const invited = await find(tx, at);
     const { participantId, joined, assumed } = await join(tx, { individualId: invited, roles, ...change });
-    if (!joined && assumed.length === 0) throw new Conflict("They take part with these roles already");
+    if (!joined && assumed.length === 0)
+      throw new Conflict("This person already participates with these roles");
     if (joined) await planJoined(tx, { incidentId, plugins: context.plugins, at });
     return participantId;
   });
@@ -54,7 +55,7 @@ function finderOf(
 ) {
   if (id !== undefined && email === undefined) return (tx: Transaction) => known(tx, actor, id);
   if (id !== undefined || email === undefined)
-    throw new InvalidInput("individual_id", "Either individual_id or email says who it is");
+    throw new InvalidInput("individual_id", "Name the person by either individual_id or email");
   const user = parseUserName("email", email, config.domain);
   return async (tx: Transaction, at: Date) => {
     const id = await individualOf(tx, { user }, at);

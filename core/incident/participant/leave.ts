@@ -62,7 +62,7 @@ export async function leaveIncident(
     if (visibility === "Restricted" && !actor.admin && leaver.email !== actor.user) {
       const commander = await commanderOf(tx, incidentId);
       if (commander?.email !== actor.user)
-        throw new Forbidden("Only they themselves, the commander or an admin take somebody out of it");
+        throw new Forbidden("Only the participant, the commander or an admin can do that");
     }
     await leave(tx, { participantId, ...change });
     await planJoined(tx, { incidentId, plugins: context.plugins, at: change.at });

@@ -22,7 +22,7 @@ export async function removeParticipant(
   actor: Actor,
   { incidentId, participantId, address }: { incidentId: number; participantId: number; address: string },
 ): Promise<void> {
-  if (!actor.admin) throw new Forbidden("Only an admin deletes participants");
+  if (!actor.admin) throw new Forbidden("Only an admin can delete participants");
   const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncident(tx, actor, incidentId);
@@ -31,7 +31,7 @@ export async function removeParticipant(
       .delete(participant)
       .where(and(eq(participant.id, participantId), isNotNull(participant.leftAt)))
       .returning({ id: participant.id });
-    if (!removed) throw new Conflict("This participant takes part: let them leave first");
+    if (!removed) throw new Conflict("This participant has not left the incident: they have to leave first");
     const steps = [
       ...plugins.ofType("participant_group").map(({ slug }) => `joined:group:${slug}`),
       ...plugins

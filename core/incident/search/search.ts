@@ -41,7 +41,7 @@ export interface SearchQuery {
 export async function searchAll({ db }: Context, actor: Actor, query: SearchQuery): Promise<Found[]> {
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > mostFound)
-    throw new InvalidInput("limit", `The limit is a number from 1 to ${mostFound}`);
+    throw new InvalidInput("limit", `The limit must be a number from 1 to ${mostFound}`);
   const q = parseWords(query.q);
   const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
   // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
@@ -103,6 +103,6 @@ const literalText = (type: SearchedType) => sql.raw(`'${type}'::text`);
 
 function parseType(name: string): SearchedType {
   const type = searchedTypes.find((known) => known === name);
-  if (!type) throw new InvalidInput("type", `The types are ${searchedTypes.join(", ")}, with commas between`);
+  if (!type) throw new InvalidInput("type", `The types are ${searchedTypes.join(", ")}, separated by commas`);
   return type;
 }

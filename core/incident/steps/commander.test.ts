@@ -119,7 +119,7 @@ const failures: [string, string, Script<"participant">["onCall"], string][] = [
     "the address is none",
     "known",
     () => ({ email: "ol(ga@example.com" }),
-    "fake-participant named somebody whose name or address is none",
+    "fake-participant named somebody without a valid name or address",
   ],
   ["no plugin is named", "of nobody", undefined, "No plugin knows who is on call at of nobody"],
   [

@@ -47,13 +47,13 @@ export async function findCommander(run: StepRun): Promise<string> {
     await write((tx) => reporterCommands(tx, run));
     // Also where the plugin says that it would fail each time: somebody else is on call by then.
     if (!(error instanceof InvalidInput)) throw new Unavailable(error.detail, { cause: error });
-    throw new Unavailable(`${where.pluginSlug} named somebody whose name or address is none`);
+    throw new Unavailable(`${where.pluginSlug} named somebody without a valid name or address`);
   }
 }
 
 type Service = Pick<typeof service.$inferSelect, "id" | "name" | "pluginSlug" | "externalId">;
 
-/** Where somebody is on call for the incident; undefined when its reporter commands. */
+/** What somebody is on call for for the incident; undefined when its reporter commands. */
 async function onCallService({ context, incident: { id } }: StepRun): Promise<Service | undefined> {
   const { name, pluginSlug, externalId } = service;
   const [found] = await context.db
@@ -79,7 +79,7 @@ async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Ser
   // Not the same at each attempt: who is on call changes.
   const at = clock.now().toISOString();
   const person = await ask(run, plugin, "onCall", { service: facts, at }, keyFor(run, "on-call", id, at));
-  if (person === null) throw new Unavailable(`Nobody is on call at ${name}, says ${pluginSlug}`);
+  if (person === null) throw new Unavailable(`Nobody is on call at ${name}, according to ${pluginSlug}`);
   return person;
 }
 

@@ -161,7 +161,7 @@ describe("a conversation", () => {
     const second = await reported(pluginsOf(fake));
     expect(await rowsOf(first)).toHaveLength(1);
     expect(await flow.step(second, step)).toMatchObject({
-      ...{ state: "Failed", error: "fake-conversation answered with what is another incident's" },
+      ...{ state: "Failed", error: "fake-conversation returned what belongs to another incident" },
     });
   });
 
@@ -172,7 +172,7 @@ describe("a conversation", () => {
     await runFlow(flow.context(pluginsOf()), id);
     expect(await flow.step(id, step)).toMatchObject({
       state: "Failed",
-      error: "fake-conversation is not chosen any more",
+      error: "fake-conversation is no longer enabled",
     });
   });
 

@@ -182,7 +182,7 @@ async function unlessToRestrict({ context: { db }, incident: { id } }: StepRun, 
     ne(flowStep.state, "Done"),
   );
   if ((await db.$count(flowStep, open)) > 0)
-    throw new Unavailable("The conversation waits until it is restricted to those who take part");
+    throw new Unavailable("The conversation is not yet restricted to its participants");
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {

@@ -150,7 +150,7 @@ test("a text that is another document's is refused", async () => {
   using fake = fakeDocument({ create: () => ({ resourceId: "T1" }) });
   const id = await reported(fake);
   expect(await flow.step(id, step)).toMatchObject({
-    ...{ state: "Failed", error: "fake-document answered with the text of another document" },
+    ...{ state: "Failed", error: "fake-document returned the text of another document" },
   });
   expect(await made(id)).toEqual([]);
 });

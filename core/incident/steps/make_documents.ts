@@ -92,7 +92,7 @@ async function make(
     async (error: unknown) => {
       if (!isTaken(error)) throw error;
       await writeAs(context, claim, (tx) => discard(tx, row));
-      throw new Unavailable(`${plugin.slug} answered with the text of another document`, { cause: error });
+      throw new Unavailable(`${plugin.slug} returned the text of another document`, { cause: error });
     },
   );
   if (!outcome!.ok) throw new Unavailable(outcome!.detail);

@@ -206,7 +206,10 @@ test("what is no answer is a failure that the incident survives", async () => {
   const id = await flow.report(plugins);
   await runFlow(flow.context(plugins), id);
   const { state, error } = await flow.step(id, step);
-  expect([state, error]).toEqual(["Failed", expect.stringContaining("fake-participant answered nonsense")]);
+  expect([state, error]).toEqual([
+    "Failed",
+    expect.stringContaining("fake-participant returned an invalid answer"),
+  ]);
   expect(error).not.toContain("hunter2");
   expect(await flow.states(id)).toMatchObject({ "reported:commander": "Done" });
 });

@@ -91,7 +91,7 @@ async function individualsOf(
       return [{ ...parsePerson(one), reasons }];
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error;
-      faults.add("proposed an individual whose name or address is none");
+      faults.add("proposed an individual without a valid name or address");
       return [];
     }
   });

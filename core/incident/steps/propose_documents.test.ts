@@ -208,12 +208,12 @@ const faults: [string, object, string][] = [
   [
     "a link with a password",
     { name: "x", weblink: "https://a:b@example.com/" },
-    "proposed a document whose name or link is none",
+    "proposed a document without a valid name or link",
   ],
   [
     "a name of two lines",
     { name: "x\ny", weblink: "https://example.com/" },
-    "proposed a document whose name or link is none",
+    "proposed a document without a valid name or link",
   ],
 ];
 test.each(faults)("%s is the plugin's failure; the rest is kept", async (_, one, fault) => {

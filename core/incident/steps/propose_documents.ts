@@ -65,7 +65,7 @@ function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Pr
       return [{ document: { name, weblink }, reasons }];
     } catch (error) {
       if (!(error instanceof InvalidInput)) throw error;
-      faults.add("proposed a document whose name or link is none");
+      faults.add("proposed a document without a valid name or link");
       return [];
     }
   });

@@ -25,7 +25,7 @@ export function chosen<T extends PluginType>(
 }
 
 export function notChosen(slug: string): SvcError {
-  return new Unavailable(`${slug} is not chosen any more`);
+  return new Unavailable(`${slug} is no longer enabled`);
 }
 
 /** Whether PostgreSQL has refused a second row of what is there once. */
@@ -37,6 +37,6 @@ export function isTaken(error: unknown): boolean {
 export function takenByAnother(slug: string): (error: unknown) => never {
   return (error) => {
     if (!isTaken(error)) throw error;
-    throw new Unavailable(`${slug} answered with what is another incident's`, { cause: error });
+    throw new Unavailable(`${slug} returned what belongs to another incident`, { cause: error });
   };
 }

@@ -100,12 +100,12 @@ export async function remindOfTasks(
       const fault = (reason: string) =>
         faults.push({ item: `individual ${individualId}, ${tasks[0]!.incident.name}`, reason });
       if (tasks.some((row) => row.hidden)) {
-        fault("Takes no part in this Restricted incident, so is told nothing of its tasks");
+        fault("Does not participate in this Restricted incident, so receives no reminders for its tasks");
         continue;
       }
       const by = tasks.find((row) => reachable.has(row.incident.id))?.incident.id;
       if (by === undefined) {
-        fault("There is no open conversation by which to send a reminder");
+        fault("There is no open conversation to send a reminder to");
         continue;
       }
       const what = [slot.getTime(), ...(incidentId === undefined ? [] : [`incident-${incidentId}`])].join(

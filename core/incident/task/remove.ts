@@ -19,7 +19,7 @@ export async function removeTask(
   actor: Actor,
   { id, address }: { id: number; address: string },
 ): Promise<void> {
-  if (!actor.admin) throw new Forbidden("Only an admin deletes tasks");
+  if (!actor.admin) throw new Forbidden("Only an admin can delete tasks");
   const at = clock.now();
   await db.transaction(async (tx) => {
     await lockIncidentOf(tx, task, id);
