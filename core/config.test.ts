@@ -121,7 +121,7 @@ describe("a secret in a file", () => {
     const empty = join(folder, "empty");
     writeFileSync(empty, "\n");
     for (const [file, reason] of [
-      [join(folder, "none"), "there is no such file"],
+      [join(folder, "none"), "the file does not exist"],
       [folder, "it is a folder"],
       [join(empty, "below"), "a part of its path is not a directory"],
     ] as const)

@@ -130,7 +130,7 @@ test("every fault at once, with what there is, and no secret", async () => {
     [
       "SVC_PLUGIN_ONE_URI: plugin one has no such variable; it has SVC_PLUGIN_ONE_URL, SVC_PLUGIN_ONE_API_KEY, SVC_PLUGIN_ONE_SIZE",
       "SVC_PLUGIN_ONE_URL is not set: Where it is",
-      "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere: there is no such file",
+      "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere: the file does not exist",
       'SVC_PLUGIN_ONE_SIZE: "0" is not a whole number of at least 1',
       'SVC_PLUGIN_TERM: there is no plugin "three"; of type term there is one, two',
       'SVC_PLUGIN_APPLICATION: "one" is a plugin of type term; of type application there is none',

@@ -176,7 +176,7 @@ describe("run now", () => {
 
   test("it is refused while it is running, and takes over from the dead", async () => {
     await claimNow(as("a"), hourly);
-    await expect(claimNow(as("b"), hourly)).rejects.toThrow("hourly is running already");
+    await expect(claimNow(as("b"), hourly)).rejects.toThrow("hourly is already running");
     clock.advance(30);
     expect(await claimNow(as("b"), hourly)).toMatchObject({ attempt: 2, trigger: "eager" });
   });

@@ -71,7 +71,7 @@ function targetOf({ settings }: RoleFacts): Target {
 export default definePlugin({
   ...{ title: "PostgreSQL roles", slug: "postgresql-role", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A role of its own in a PostgreSQL server for each lease, with the rights of other roles",
+  description: "Creates a PostgreSQL role for each lease, a member of existing roles",
   configSchema: Type.Object({}),
   roleSchema,
   create: () => ({

@@ -44,7 +44,7 @@ test.each(records)(
     });
     expect((await admin.call("GET", path)).body).toEqual(before);
     // Who may not delete learns nothing of it.
-    expect((await member.call("DELETE", path)).body.detail).toBe(`Only an admin deletes ${one}s`);
+    expect((await member.call("DELETE", path)).body.detail).toBe(`Only an admin can delete ${one}s`);
     expect(await server.db.$count(schema.auditLog, sql`action = ${`${one}.deleted`}`)).toBe(0);
   },
 );

@@ -263,7 +263,7 @@ describe("the user", () => {
     expect((await browser.submit(other.url, other.text, {})).status).toBe(200);
     const late = await browser.submit(page.url, page.text, { decision: "approve" });
     expect(late.status).toBe(403);
-    expect(await late.text()).toContain("Nobody is signed in to this browser any more");
+    expect(await late.text()).toContain("You are no longer signed in in this browser");
     expect((await rowOf(server, mine)).approvedAt).toBeNull();
   });
 

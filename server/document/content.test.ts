@@ -237,7 +237,7 @@ describe("a plugin that", () => {
 
   test("is not in use is unavailable", async () => {
     for (const { http, body } of await withPlugin({}, "other")) {
-      expect([http, body.detail]).toEqual([503, expect.stringContaining("not in use")]);
+      expect([http, body.detail]).toEqual([503, expect.stringContaining("not enabled")]);
     }
   });
 });

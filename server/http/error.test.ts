@@ -76,15 +76,11 @@ test("a value of the right kind that breaks a limit: the limit is said", async (
     const answer = await app.handle(new Request("http://svc.test/", init));
     return ((await answer.json()) as { detail: string }).detail;
   };
-  expect(await detailOf({ text: "a".repeat(11) })).toBe(
-    "The field text is too long: it may have 10 characters",
-  );
-  expect(await detailOf({ none: "a".repeat(6) })).toBe(
-    "The field none is too long: it may have 5 characters",
-  );
+  expect(await detailOf({ text: "a".repeat(11) })).toBe("The field text is too long: at most 10 characters");
+  expect(await detailOf({ none: "a".repeat(6) })).toBe("The field none is too long: at most 5 characters");
   expect(await detailOf({ text: "" })).toBe("The field text is empty");
-  expect(await detailOf({ list: ["a", "b"] })).toBe("The field list has too many entries: it may have 1");
-  expect(await detailOf({ count: 4 })).toBe("The field count is too large: it may be 3 at most");
-  expect(await detailOf({ count: 0 })).toBe("The field count is too small: it has to be 1 at least");
+  expect(await detailOf({ list: ["a", "b"] })).toBe("The field list has too many entries: at most 1");
+  expect(await detailOf({ count: 4 })).toBe("The field count is too large: at most 3");
+  expect(await detailOf({ count: 0 })).toBe("The field count is too small: at least 1");
   expect(await detailOf({ text: 5 })).toBe("The field text is missing or has the wrong type");
 });

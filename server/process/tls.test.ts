@@ -62,11 +62,11 @@ test.each([
     files("one.key", "one.pem", "broken.pem"),
     `--ssl-ca-certs: ${at("broken.pem")} contains a certificate after the first that cannot be read`,
   ],
-  [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}: there is no such file`],
-  [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}: there is no such file`],
+  [files("one.key", "nowhere"), `--ssl-certfile: cannot read ${at("nowhere")}: the file does not exist`],
+  [files("nowhere", "one.pem"), `--ssl-keyfile: cannot read ${at("nowhere")}: the file does not exist`],
   [
     files("one.key", "one.pem", "nowhere"),
-    `--ssl-ca-certs: cannot read ${at("nowhere")}: there is no such file`,
+    `--ssl-ca-certs: cannot read ${at("nowhere")}: the file does not exist`,
   ],
 ])("%p: %s", (options, sentence) => {
   expect(() => tlsOf(options)).toThrow(new RegExp(`^${RegExp.escape(sentence)}$`));

@@ -110,7 +110,7 @@ describe("behind an identity-aware proxy", () => {
     const bob = await open(await sign({ email: "bob@example.com" }));
     await expectRefused({ status: bob.status, text: await bob.text() }, 403, "bob@example.com");
     const nobody = await open();
-    await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not say who you are");
+    await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not identify you");
   });
 
   test("groups that the proxy took away are not in the token", async () => {

@@ -74,8 +74,8 @@ describe("an issuer that lies", () => {
     [{ email_verified: "False", email: "alice@example.com" }, "has not verified your e-mail address"],
     [{ email_verified: null, email: "alice@example.com" }, "has not verified your e-mail address"],
     [{ email_verified: false }, "has not verified your e-mail address"],
-    [{ email: undefined }, "did not say who you are"],
-    [{ email: 42 }, "did not say who you are"],
+    [{ email: undefined }, "did not identify you"],
+    [{ email: 42 }, "did not identify you"],
     [{ email: "two@at@signs" }, "cannot be used here"],
     [{ email: "mi\u212Ae@example.com" }, "cannot be used here"],
   ])("claims %j name nobody", async (claims, sentence) => {

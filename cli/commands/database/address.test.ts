@@ -35,7 +35,7 @@ test("an unsupported parameter is one line that names only the parameter", async
     ],
     [
       "sslmode=verify-ca&sslrootcert=/hunter2",
-      "names a file by sslrootcert that cannot be read: there is no such file",
+      "names a file by sslrootcert that cannot be read: the file does not exist",
     ],
   ];
   for (const [parameters, refusal] of refusals) {

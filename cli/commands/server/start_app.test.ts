@@ -124,7 +124,7 @@ describe("invalid command lines", () => {
       ],
       [
         ["--ssl-keyfile", "no", "--ssl-certfile", "no"],
-        "--ssl-keyfile: cannot read no: there is no such file",
+        "--ssl-keyfile: cannot read no: the file does not exist",
       ],
       [["--env-file", "no"], "--env-file: there is no no"],
       [["--fd", "77"], "--fd 77 is not a socket"],

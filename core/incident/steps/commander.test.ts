@@ -105,7 +105,7 @@ test("who is on call commands, and it is kept why", async () => {
 
 const person = { email: "olga@example.com" };
 const failures: [string, string, Script<"participant">["onCall"], string][] = [
-  ["nobody is on call", "known", () => null, "Nobody is on call at known, says fake-participant"],
+  ["nobody is on call", "known", () => null, "Nobody is on call at known, according to fake-participant"],
   [
     "the plugin throws",
     "known",

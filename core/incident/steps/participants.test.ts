@@ -137,12 +137,12 @@ const nonsense = [
   [
     "an address of look-alikes",
     { individual: { email: "\u212Aate@example.com" }, reasons: [] },
-    "an individual whose name or address is none",
+    "an individual without a valid name or address",
   ],
   [
     "a name with half a pair",
     { individual: { email: "kate@example.com", name: "\ud800" }, reasons: [] },
-    "an individual whose name or address is none",
+    "an individual without a valid name or address",
   ],
 ] as const;
 test.each(nonsense)("%s is the plugin's failure; the rest is kept", async (_, one, what) => {
