@@ -1,6 +1,7 @@
 import type { Plugin } from "../core/plugin.ts";
 import channel from "./channel/channel.ts";
 import documentMatcher from "./document_matcher/document_matcher.ts";
+import kubernetesToken from "./kubernetes_token/kubernetes_token.ts";
 import mail from "./mail/mail.ts";
 import mailingList from "./mailing_list/mailing_list.ts";
 import markdown from "./markdown/markdown.ts";
@@ -17,5 +18,5 @@ import webhook from "./webhook/webhook.ts";
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
-  ...[postgresqlRole, sshCa, oidcToken],
+  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken],
 ];

@@ -1,5 +1,7 @@
 import { Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
 import type { Issued } from "./access.ts";
+import { execCredential } from "./kubernetes.ts";
 
 // The formats in which a client can have a credential. Which of them there are depends on its kind.
 
@@ -10,13 +12,20 @@ const formats = {
     Object.entries(environmentOf(issued))
       .map(([name, value]) => `export ${name}='${value.replaceAll("'", "'\\''")}'\n`)
       .join(""),
-} satisfies Record<string, (issued: Issued) => string>;
+  kube: execCredential,
+} satisfies Record<string, (issued: Issued, env: Environment) => string>;
 
 export type AccessFormat = keyof typeof formats;
 
+/**
+ * Of formats that tools ask for each time they start: how many seconds before its end a credential is no longer good
+ * enough. The others are issued anew each time.
+ */
+export const cachedFormats: Partial<Record<AccessFormat, number>> = { kube: 60 };
+
 /** @throws Unavailable when a credential of this kind cannot be had in this format */
-export function formatCredential(format: AccessFormat, issued: Issued): string {
-  return formats[format](issued);
+export function formatCredential(format: AccessFormat, issued: Issued, env: Environment): string {
+  return formats[format](issued, env);
 }
 
 /** The variables in which programs look for a credential. @throws Unavailable for a kind without any */

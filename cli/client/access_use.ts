@@ -1,8 +1,12 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import type { Io } from "../io.ts";
 import type { Issued, Role } from "./access.ts";
 import { environmentOf } from "./access_format.ts";
 import { newSshKey, wantsSshKey } from "./access_key.ts";
+import { kubeconfig } from "./kubernetes.ts";
 import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
 
 /** A credential while a command uses it. */
@@ -35,6 +39,8 @@ export class CommandKey {
 
   /** Makes a credential ready for a command. @throws Unavailable for a kind that no command can be given */
   async use(io: Io, issued: Issued): Promise<UsedCredential> {
+    if (issued.credential.kind === "token" && issued.credential.fields.server !== undefined)
+      return useKubeconfig(issued);
     const key = this.#ssh;
     if (issued.credential.kind !== "ssh" || key === undefined)
       return { env: environmentOf(issued), [Symbol.asyncDispose]: async () => {} };
@@ -53,4 +59,20 @@ export class CommandKey {
     const env = { SSH_AUTH_SOCK: agent.socket };
     return { env, replace, [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose]() };
   }
+}
+
+/** A kubeconfig in a private folder, for kubectl and everything else that reads KUBECONFIG. */
+async function useKubeconfig(issued: Issued): Promise<UsedCredential> {
+  const directory = await mkdtemp(join(tmpdir(), "svc-"));
+  const path = join(directory, "kubeconfig");
+  const write = (one: Issued) => writeFile(path, kubeconfig(one), { mode: 0o600 });
+  const dispose = () => rm(directory, { recursive: true, force: true });
+  try {
+    await chmod(directory, 0o700);
+    await write(issued);
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  return { env: { KUBECONFIG: path }, replace: write, [Symbol.asyncDispose]: dispose };
 }

@@ -8,10 +8,10 @@ export default defineCommand({
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     format: {
       type: "enum",
-      choices: ["json", "env", "ssh"],
+      choices: ["json", "env", "ssh", "kube"],
       default: "json",
       metavar: "FORMAT",
-      description: "json, env for a shell, or ssh for files that ssh uses (default: json)",
+      description: "json, env for a shell, ssh for files that ssh uses, kube for kubectl (default: json)",
     },
     ...wantedArgs,
     server: clientArgs.server,
@@ -23,6 +23,7 @@ export default defineCommand({
   ],
   notes: [
     "With ssh, the private key is made on this machine and stays there, in a folder beside the credentials of svc login, and the certificate is written next to it. Asking again renews the certificate for the same key. The command prints what to type.",
+    "With kube, the command prints an ExecCredential, for the exec section of a kubeconfig. The credential is kept in a private file until a minute before it ends, because kubectl asks each time it starts.",
     "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
   ],
   async run({ role, format, server, ...wanted }, io) {
@@ -30,11 +31,18 @@ export default defineCommand({
       const { getSshAccess } = await import("../../client/access_key.ts");
       return getSshAccess(io, { role, server, wanted });
     }
-    const [{ AccessClient }, { formatCredential }] = await Promise.all([
+    const [{ AccessClient }, { cachedFormats, formatCredential }, { cachedCredential }] = await Promise.all([
       import("../../client/access.ts"),
       import("../../client/access_format.ts"),
+      import("../../client/access_cache.ts"),
     ]);
-    const issued = await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
-    io.stdout.write(formatCredential(format, issued));
+    const issued = await AccessClient.within(io, server, (client) => {
+      const obtain = () => client.obtain(role, wanted);
+      const secondsBeforeEnd = cachedFormats[format];
+      if (secondsBeforeEnd === undefined) return obtain();
+      const key = { session: client.session, role, asked: [format, wanted.incident, wanted.duration] };
+      return cachedCredential(io, key, secondsBeforeEnd, obtain);
+    });
+    io.stdout.write(formatCredential(format, issued, io.env));
   },
 });

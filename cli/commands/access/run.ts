@@ -16,8 +16,9 @@ export default defineCommand({
     "svc access run web-hosts -- ssh deploy@web1.example.com",
   ],
   notes: [
-    "The credential is in the environment of the command, and nowhere else: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
+    "The credential is in the environment of the command: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
     "For SSH certificates, an ssh-agent of its own has the key and the certificate, which ssh, scp, git and rsync find by SSH_AUTH_SOCK. The key is in no file, and the agent ends with the command.",
+    "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command has ended.",
     "The exit code is that of the command.",
   ],
   async run({ role, server, ...wanted }, io, command) {

@@ -1,0 +1,46 @@
+import { Unavailable } from "../../platform/errors.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Issued } from "./access.ts";
+
+/** Versions of what kubectl asks for, the newest first. */
+const versions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+
+/** What kubectl reads from a command that its kubeconfig names (ExecCredential). @throws Unavailable for another kind */
+export function execCredential(issued: Issued, env: Environment): string {
+  const status = {
+    expirationTimestamp: issued.expires_at.replace(/\.\d+Z$/, "Z"),
+    token: tokenOf(issued),
+  };
+  return `${JSON.stringify({ apiVersion: askedVersion(env), kind: "ExecCredential", status })}\n`;
+}
+
+/** Of older ones that do not know the newest. */
+function askedVersion({ KUBERNETES_EXEC_INFO: info }: Environment): string {
+  try {
+    const { apiVersion } = JSON.parse(info ?? "") as { apiVersion?: string };
+    return versions.find((version) => version === apiVersion) ?? versions[0]!;
+  } catch {
+    return versions[0]!;
+  }
+}
+
+/** A kubeconfig with one cluster and the token for it, in JSON, which is YAML as well. */
+export function kubeconfig(issued: Issued): string {
+  const { server, namespace, certificate_authority: authority } = issued.credential.fields;
+  const { role: name } = issued;
+  const data = authority && { "certificate-authority-data": Buffer.from(authority).toString("base64") };
+  return `${JSON.stringify({
+    ...{ apiVersion: "v1", kind: "Config", "current-context": name },
+    clusters: [{ name, cluster: { server, ...data } }],
+    users: [{ name, user: { token: tokenOf(issued) } }],
+    contexts: [{ name, context: { cluster: name, user: name, namespace } }],
+  })}\n`;
+}
+
+function tokenOf({ role, credential: { kind, fields } }: Issued): string {
+  if (kind !== "token" || fields.token === undefined)
+    throw new Unavailable(
+      `${role} gives no token: a credential of kind ${kind} cannot be had in this format`,
+    );
+  return fields.token;
+}

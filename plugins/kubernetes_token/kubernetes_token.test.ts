@@ -1,0 +1,296 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, statSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { spawnSvc, testProgram } from "../../cli/testing/process.ts";
+import { ensurePrograms } from "../../scripts/ensure.ts";
+import { type KubernetesApi, startKubernetesApi } from "../../tests/support/domain/kubernetes_api.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+
+let server: TestServer;
+let cluster: KubernetesApi;
+let admin: Person;
+let alice: Person;
+let home: string;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  ensurePrograms(
+    "The tests of Kubernetes tokens need kubectl and openssl",
+    "kubernetes-client openssl",
+    "kubectl",
+    "openssl",
+  );
+  home = await mkdtemp(join(tmpdir(), "svc-home-"));
+  cluster = await startKubernetesApi();
+  server = await startTestServer({ pluginCredential: "kubernetes-token", pluginTimeout: 5 });
+  // The program and the cluster have the real time.
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  alice = await personOf(server, "alice@example.com", ["oncall"]);
+  env = { SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: home };
+});
+afterEach(() => {
+  cluster.instead = undefined;
+  cluster.allowed = true;
+  cluster.lifetime = (seconds) => seconds;
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await cluster[Symbol.asyncDispose]();
+  await rm(home, { recursive: true, force: true });
+});
+
+let made = 0;
+async function makeRole(settings: object = {}): Promise<string> {
+  const slug = `shop-${++made}`;
+  const target = {
+    ...{ server: cluster.url, certificateAuthority: cluster.authority, token: cluster.brokerToken },
+    ...{ namespace: "shop", serviceAccount: "reader", ...settings },
+  };
+  const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...{ slug, description: "The shop", plugin: "kubernetes-token", settings: target },
+    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
+    ...{ incident_required: false, break_glass: false, disabled: false },
+  });
+  expect([http, body.detail]).toEqual([201, undefined]);
+  return slug;
+}
+
+async function issue(role: string, more: object = {}) {
+  const { http, body } = await alice.call("POST", "/access/leases/", { role, ...more });
+  return { http, body, said: body.detail as string };
+}
+
+const check = async (role: string) => (await admin.call("GET", `/access/roles/${role}/check`)).body.problems;
+
+test("a lease is a token of the service account, and ends when that does", async () => {
+  const role = await makeRole();
+  const { http, body } = await issue(role);
+  expect([http, body.credential.kind]).toEqual([201, "token"]);
+  const { token, ...fields } = body.credential.fields;
+  expect(fields).toEqual({
+    server: cluster.url,
+    namespace: "shop",
+    certificate_authority: cluster.authority,
+  });
+  expect(Math.abs(cluster.tokens.get(token)!.getTime() - Date.parse(body.expires_at))).toBeLessThan(3000);
+  // One that lasts less than was asked for ends the lease.
+  cluster.lifetime = () => 900;
+  const shorter = (await issue(role)).body;
+  expect(shorter.expires_at).toBe(cluster.tokens.get(shorter.credential.fields.token)!.toISOString());
+});
+
+test("with another address for people, and for another audience", async () => {
+  let asked: unknown;
+  cluster.instead = async (request) => {
+    asked = await request.json();
+    const expirationTimestamp = new Date(Date.now() + 3_600_000).toISOString();
+    return Response.json({ status: { token: "a.b.c", expirationTimestamp } });
+  };
+  const role = await makeRole({ clientServer: "https://shop.example.com:6443", audiences: "vault, other" });
+  const { body } = await issue(role);
+  expect(body.credential.fields.server).toBe("https://shop.example.com:6443");
+  expect(asked).toMatchObject({ spec: { audiences: ["vault", "other"], expirationSeconds: 3600 } });
+});
+
+test("svc access check names the right that the broker lacks, and what grants it", async () => {
+  const role = await makeRole();
+  expect(await check(role)).toEqual([]);
+  cluster.allowed = false;
+  expect(await check(role)).toEqual([
+    {
+      problem: "The broker may not create tokens of shop/reader",
+      fix: expect.stringMatching(
+        /^kubectl apply -f - <<'END'\n[\s\S]*resourceNames: \[reader\][\s\S]*\nEND$/,
+      ),
+    },
+  ]);
+});
+
+describe("nothing is issued, and the text says what to do,", () => {
+  const faults: [string, object, Partial<KubernetesApi>, RegExp][] = [
+    ["for less than ten minutes", { duration: 599 }, {}, /no token for less than 10 minutes/],
+    [
+      "when the broker may not",
+      {},
+      { allowed: false },
+      /does not let the broker create tokens of shop\/reader/,
+    ],
+    ["when the cluster gives a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than asked for/],
+    ["when it fails", {}, { instead: () => new Response("secret", { status: 500 }) }, /answers 500/],
+    ["when it answers nonsense", {}, { instead: () => new Response("<p>Sign in</p>") }, /answers no token/],
+    [
+      "when it sends us elsewhere",
+      {},
+      { instead: () => Response.redirect("https://x.example/") },
+      /does not answer/,
+    ],
+    ["when it hangs", {}, { instead: () => new Promise<never>(() => {}) }, /did not answer within 5 s/],
+  ];
+  test.each(faults)(
+    "%s",
+    async (_, more, changed, said) => {
+      const role = await makeRole();
+      Object.assign(cluster, changed);
+      const answer = await issue(role, more);
+      expect([answer.http, answer.said]).toEqual([503, expect.stringMatching(said)]);
+      expect(server.logged.join("")).not.toContain(cluster.brokerToken);
+    },
+    20_000,
+  );
+
+  test("when the broker's token is another, the account is not there, or nothing listens", async () => {
+    const said = async (settings: object) => (await issue(await makeRole(settings))).said;
+    expect(await said({ token: "another" })).toContain("does not know the token of the broker");
+    expect(await said({ serviceAccount: "nobody" })).toContain("has no service account shop/nobody");
+    expect(await said({ server: "https://127.0.0.1:9" })).toContain("does not answer");
+  });
+
+  test("when its certificate is not of the authority", async () => {
+    await using other = await startKubernetesApi();
+    const { said } = await issue(await makeRole({ certificateAuthority: other.authority }));
+    expect(said).toContain("certificate that is not of its authority");
+    expect(other.tokens.size + cluster.tokens.size).toBeGreaterThan(0);
+  });
+});
+
+test.each([
+  ["plain http", { server: "http://127.0.0.1:6443" }],
+  ["a namespace that leads elsewhere", { namespace: "../../apis" }],
+  ["an account that leads elsewhere", { serviceAccount: "a/../b" }],
+  ["a query", { server: "https://127.0.0.1/?a=" }],
+])("a role with %s is refused", async (_, settings) => {
+  const target = {
+    server: cluster.url,
+    token: "t",
+    namespace: "shop",
+    serviceAccount: "reader",
+    ...settings,
+  };
+  const { http } = await admin.call("POST", "/access/roles/", {
+    ...{ slug: "bad", description: "", plugin: "kubernetes-token", settings: target, groups: ["*"] },
+    ...{ default_duration: 3600, max_duration: 7200, approval: "none" },
+    ...{ incident_required: false, break_glass: false, disabled: false },
+  });
+  expect(http).toBe(400);
+});
+
+/** As kubectl reads it: no other fields, and a time without fractions (RFC 3339 as Go's metav1.Time writes it). */
+const execCredential = Type.Object(
+  {
+    apiVersion: Type.Literal("client.authentication.k8s.io/v1"),
+    kind: Type.Literal("ExecCredential"),
+    status: Type.Object(
+      {
+        expirationTimestamp: Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$" }),
+        token: Type.String({ minLength: 1 }),
+      },
+      { additionalProperties: false },
+    ),
+  },
+  { additionalProperties: false },
+);
+
+const get = (role: string, more: Record<string, string> = {}) =>
+  spawnSvc(["access", "get", role, "--format", "kube"], { ...env, ...more }).finished;
+
+describe("svc access get --format kube", () => {
+  test("prints an ExecCredential, the same one until it is about to end", async () => {
+    const role = await makeRole();
+    const first = await get(role);
+    expect([first.code, first.stderr]).toEqual([0, ""]);
+    const credential = Value.Decode(execCredential, JSON.parse(first.stdout));
+    expect(cluster.tokens.has(credential.status.token)).toBe(true);
+    const issued = cluster.tokens.size;
+    expect(await get(role)).toEqual(first);
+    expect(cluster.tokens.size).toBe(issued);
+    const folder = join(home, ".config/svc/issued");
+    const [file, ...others] = readdirSync(folder);
+    expect(others).toEqual([]);
+    const modes = [folder, join(folder, file!)].map((path) => (statSync(path).mode & 0o777).toString(8));
+    expect(modes).toEqual(["700", "600"]);
+    // Another session, an incident, or a file that others can read: it asks again.
+    const other = { SVC_TOKEN: await signInToken(server) };
+    expect((await get(role, other)).stdout).not.toBe(first.stdout);
+    await chmod(join(folder, file!), 0o644);
+    expect((await get(role)).stdout).not.toBe(first.stdout);
+    const second = await get(role);
+    const path = join(folder, file!);
+    const text = await Bun.file(path).json();
+    await writeFile(
+      path,
+      JSON.stringify({ ...text, expires_at: new Date(Date.now() + 59_000).toISOString() }),
+    );
+    expect((await get(role)).stdout).not.toBe(second.stdout);
+  });
+
+  test("without a place to keep it works as well", async () => {
+    const config = join(home, "elsewhere");
+    await mkdir(join(config, "svc"), { recursive: true, mode: 0o700 });
+    await writeFile(join(config, "svc/issued"), "");
+    const role = await makeRole();
+    const [first, second] = [
+      await get(role, { XDG_CONFIG_HOME: config }),
+      await get(role, { XDG_CONFIG_HOME: config }),
+    ];
+    expect([first.stderr, second.stderr]).toEqual(["", ""]);
+    expect(first.stdout).not.toBe(second.stdout);
+  });
+
+  test("kubectl uses it, by the kubeconfig of docs/credentials-kubernetes.md", async () => {
+    const page = await Bun.file(join(import.meta.dir, "../../docs/credentials-kubernetes.md")).text();
+    const [, block] = /```yaml\n(apiVersion: v1\nkind: Config\n.*?)```/s.exec(page)!;
+    const role = await makeRole();
+    const wrapper = join(home, "svc");
+    const quoted = testProgram.map((word) => `'${word}'`).join(" ");
+    await writeFile(wrapper, `#!/bin/sh\nexec ${quoted} "$@"\n`, { mode: 0o755 });
+    const config = join(home, "kubeconfig");
+    // Kubernetes knows v1 since 1.22; Debian's kubectl is older.
+    const { stdout } = Bun.spawnSync(["kubectl", "version", "--client", "-o", "json"]);
+    const { minor } = JSON.parse(stdout.toString()).clientVersion;
+    const version = Number.parseInt(minor, 10) >= 22 ? "v1" : "v1beta1";
+    const text = block!
+      .replace("https://kubernetes.example.com:6443", cluster.url)
+      .replace(/certificate-authority-data: .*/, `certificate-authority-data: ${btoa(cluster.authority)}`)
+      .replace("client.authentication.k8s.io/v1", `client.authentication.k8s.io/${version}`)
+      .replace("command: svc", `command: ${wrapper}`)
+      .replace("shop-reader, --format", `${role}, --format`);
+    expect(text).toContain(wrapper);
+    await writeFile(config, text, { mode: 0o600 });
+    const run = async () => {
+      const child = Bun.spawn(
+        ["kubectl", "--kubeconfig", config, "get", "--raw", "/api/v1/namespaces/shop/pods"],
+        {
+          ...{ env: { ...env, PATH: process.env.PATH! }, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+        },
+      );
+      const [out, errors] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      return `${errors}${out}`;
+    };
+    expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
+    const issued = cluster.tokens.size;
+    expect(JSON.parse(await run())).toMatchObject({ kind: "PodList" });
+    expect(cluster.tokens.size).toBe(issued);
+  }, 30_000);
+});
+
+test("svc access run: KUBECONFIG is a private file that is gone afterwards", async () => {
+  const role = await makeRole();
+  const inside =
+    'kubectl get --raw /api/v1/namespaces/shop/pods; echo; echo "$KUBECONFIG"; stat -c %a "$KUBECONFIG" "$(dirname "$KUBECONFIG")"';
+  const { code, stdout, stderr } = await spawnSvc(["access", "run", role, "--", "sh", "-c", inside], env)
+    .finished;
+  expect([code, stderr]).toEqual([0, ""]);
+  const [pods, path, ...modes] = stdout.trim().split("\n");
+  expect(JSON.parse(pods!)).toMatchObject({ kind: "PodList" });
+  expect(modes).toEqual(["600", "700"]);
+  expect(() => statSync(dirname(path!))).toThrow("ENOENT");
+});
