@@ -1,4 +1,6 @@
 import type { Plugin } from "../core/plugin.ts";
+import awsAssumeRole from "./aws/assume_role.ts";
+import awsWebIdentity from "./aws/web_identity.ts";
 import channel from "./channel/channel.ts";
 import documentMatcher from "./document_matcher/document_matcher.ts";
 import kubernetesToken from "./kubernetes_token/kubernetes_token.ts";
@@ -18,5 +20,5 @@ import webhook from "./webhook/webhook.ts";
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
-  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken],
+  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken, awsWebIdentity, awsAssumeRole],
 ];

@@ -25,6 +25,7 @@ const rules: Rule[] = [
   // These keep their things in our tables: parts of the service that can be swapped, and they know it as core does. The
   // others use what a third party has.
   ...[
+    "aws",
     "channel",
     "document_matcher",
     "mail",

@@ -50,6 +50,8 @@ Company glossary         glossary            1.0.0    term               Example
 Terms from files         term-source         1.0.0    term               svc          Reads terms and definitions from files and URLs (YAML, JSON, CSV)
 Applications from files  application-source  1.0.0    application        svc          Reads applications from files and URLs (YAML, JSON, CSV)
 Backstage catalog        backstage-catalog   1.0.0    application        svc          Reads applications from Backstage: catalog-info.yaml, or the catalog's API
+AWS by a stored key      aws-assume-role     1.0.0    credential         svc          A session of an AWS role that the stored key of an IAM user may assume
+AWS by web identity      aws-web-identity    1.0.0    credential         svc          A session of an AWS role that trusts this server as an OpenID provider
 Kubernetes tokens        kubernetes-token    1.0.0    credential         svc          A token for a service account of a Kubernetes cluster
 OpenID Connect tokens    oidc-token          1.0.0    credential         svc          A short token about the user, for a service that trusts this server as an OpenID provider
 PostgreSQL roles         postgresql-role     1.0.0    credential         svc          Creates a PostgreSQL role for each lease, a member of existing roles

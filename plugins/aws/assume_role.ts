@@ -1,0 +1,112 @@
+import { Type } from "@sinclair/typebox";
+import { AwsClient } from "aws4fetch";
+import { definePlugin, type LeaseFacts, type PluginDeps } from "../../core/plugin.ts";
+import { Refused, SvcError } from "../../platform/errors.ts";
+import { awsCredential } from "./credential.ts";
+import {
+  type AwsTarget,
+  awsRoleSettings,
+  sessionName,
+  sessionSeconds,
+  settingProblems,
+  shortestSeconds,
+  stsAddress,
+  targetOf,
+} from "./role.ts";
+import { assumeRole, type Signed } from "./sts.ts";
+
+// For accounts that cannot reach this server's issuer: the key of an IAM user that may do nothing but assume the role.
+
+const { roleArn, accountName, ...optional } = awsRoleSettings;
+
+const roleSchema = Type.Object({
+  roleArn,
+  accountName,
+  accessKeyId: Type.String({ pattern: "^[A-Za-z0-9_]{16,128}$", description: "the id of the stored key" }),
+  secretAccessKey: Type.String({
+    ...{ secret: true, minLength: 16, maxLength: 200, pattern: "^[!-~]+$" },
+    description: "the secret of the stored key",
+  }),
+  externalId: Type.Optional(
+    Type.String({
+      ...{ minLength: 2, maxLength: 1224, pattern: "^[A-Za-z0-9_+=,.@:/-]+$" },
+      description: "the external id that the role's trust policy asks for",
+    }),
+  ),
+  ...optional,
+});
+
+interface Target extends AwsTarget {
+  accessKeyId: string;
+  secretAccessKey: string;
+  externalId?: string;
+}
+
+export default definePlugin({
+  ...{ title: "AWS by a stored key", slug: "aws-assume-role", version: "1.0.0", author: "svc" },
+  type: "credential",
+  description: "A session of an AWS role that the stored key of an IAM user may assume",
+  configSchema: Type.Object({}),
+  roleSchema,
+  revocable: "expiry",
+  create: (_, deps) => ({
+    check: async ({ role, signal }) => {
+      const target = targetOf<Target>(role);
+      const problems = settingProblems(target);
+      if (problems.length > 0) return problems;
+      try {
+        // What it gives is dropped.
+        await assume(deps, target, { user: "svc-check", seconds: shortestSeconds, signal });
+        return [];
+      } catch (error) {
+        if (!(error instanceof SvcError)) throw error;
+        return [{ problem: error.detail }];
+      }
+    },
+    issue: async ({ user, seconds, role, signal }) => {
+      const target = targetOf<Target>(role);
+      const asked = { user, seconds: sessionSeconds(seconds), signal };
+      return awsCredential(target, await assume(deps, target, asked));
+    },
+    revoke: (_: LeaseFacts) => {},
+  }),
+});
+
+async function assume(
+  deps: PluginDeps,
+  target: Target,
+  { user, seconds, signal }: { user: string; seconds: number; signal: AbortSignal },
+) {
+  const [problem] = settingProblems(target);
+  if (problem) throw new Refused(problem.problem);
+  return await assumeRole(deps, {
+    ...{ address: stsAddress(target), action: "AssumeRole", signal },
+    parameters: {
+      ...{ RoleArn: target.roleArn, RoleSessionName: sessionName(user), DurationSeconds: String(seconds) },
+      ...{ Policy: target.sessionPolicy, ExternalId: target.externalId },
+    },
+    sign: (request) => signed(deps, target, request),
+    faults: {
+      AccessDenied:
+        "AWS does not let the stored key assume this role: see the role's trust policy, and the key's sts:AssumeRole",
+      InvalidClientTokenId: "AWS does not know the stored key",
+      SignatureDoesNotMatch:
+        "AWS does not accept our signature: is the stored secret that of the key, and this machine's clock right?",
+    },
+  });
+}
+
+/** Signature Version 4, over the body and its type: a proxy in between may write the other headers anew. */
+async function signed({ clock }: PluginDeps, target: Target, { headers, body }: Signed): Promise<Signed> {
+  const { accessKeyId, secretAccessKey, region = "us-east-1" } = target;
+  const client = new AwsClient({ accessKeyId, secretAccessKey, service: "sts", region });
+  const datetime = clock
+    .now()
+    .toISOString()
+    .replaceAll(/[-:]|\.\d+/g, "");
+  const request = await client.sign(stsAddress(target), {
+    ...{ method: "POST", headers: { "content-type": headers["content-type"]! }, body },
+    aws: { datetime, allHeaders: true },
+  });
+  return { headers: { ...headers, ...Object.fromEntries(request.headers) }, body };
+}

@@ -1,0 +1,388 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { sql } from "drizzle-orm";
+import { decodeJwt } from "jose";
+import {
+  type FakeSts,
+  faultAnswer,
+  sessionXml,
+  startFakeSts,
+  xml,
+} from "../../tests/support/domain/fake_sts.ts";
+import { insertIncident } from "../../tests/support/domain/incident.ts";
+import { type Person, personOf } from "../../tests/support/http/people.ts";
+import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+
+let server: TestServer;
+let sts: FakeSts;
+let admin: Person;
+let alice: Person;
+
+const roleArn = "arn:aws:iam::123456789012:role/ops/deploy";
+const keyId = "AKIAIOSFODNN7EXAMPLE";
+const secretAccessKey = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+beforeAll(async () => {
+  sts = startFakeSts();
+  server = await startTestServer({ pluginCredential: "aws-web-identity,aws-assume-role" });
+  sts.provider.issuer = server.url;
+  admin = await personOf(server, "root@example.com", ["admin"]);
+  alice = await personOf(server, "alice@example.com", ["oncall"]);
+});
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await sts.stop();
+});
+beforeEach(() => {
+  sts.secrets.clear();
+  sts.secrets.set(keyId, secretAccessKey);
+  sts.roles.clear();
+  sts.roles.set(roleArn, {
+    maxSessionSeconds: 7200,
+    web: { audience: "sts.amazonaws.com", subject: "role:aws-*:user:*" },
+    keys: { ids: [keyId] },
+  });
+  sts.asked.length = 0;
+  sts.next.length = 0;
+});
+
+const plugins = {
+  "aws-web-identity": {},
+  "aws-assume-role": { accessKeyId: keyId, secretAccessKey },
+};
+type PluginSlug = keyof typeof plugins;
+const each = Object.keys(plugins) as PluginSlug[];
+
+let made = 0;
+async function makeRole(plugin: PluginSlug, settings: object = {}, more: object = {}): Promise<string> {
+  const slug = `aws-${++made}`;
+  const { http, body } = await admin.call("POST", "/access/roles/", {
+    ...{ slug, description: "Deployments", plugin },
+    settings: { roleArn, endpoint: sts.url, ...plugins[plugin], ...settings },
+    ...{ groups: ["oncall"], default_duration: 3600, max_duration: 86_400, approval: "none" },
+    ...{ incident_required: false, break_glass: false, disabled: false, ...more },
+  });
+  expect([http, body.detail]).toEqual([201, undefined]);
+  return slug;
+}
+
+const issue = (role: string, more: object = {}, person = alice) =>
+  person.call("POST", "/access/leases/", { role, ...more });
+
+async function refusal(role: string, more: object = {}): Promise<string> {
+  const { http, body } = await issue(role, more);
+  expect(http).toBe(503);
+  return body.detail;
+}
+
+const problemsOf = async (role: string) =>
+  (await admin.call("GET", `/access/roles/${role}/check`)).body.problems as {
+    problem: string;
+    fix?: string;
+  }[];
+
+describe.each(each)("%s", (plugin) => {
+  test("gives a session of the role, which AWS logs under the user's name", async () => {
+    const role = await makeRole(plugin, { region: "eu-central-1", sessionPolicy: '{"Statement":[]}' });
+    expect(await problemsOf(role)).toEqual([]);
+    sts.asked.length = 0;
+    const { http, body } = await issue(role);
+    expect([http, body.credential]).toEqual([
+      201,
+      {
+        kind: "aws",
+        fields: {
+          access_key_id: expect.stringMatching(/^ASIA\d{16}$/),
+          secret_access_key: sts.secrets.get(body.credential.fields.access_key_id),
+          session_token: expect.stringMatching(/^token\//),
+          expiration: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/),
+          ...{ role_arn: roleArn, region: "eu-central-1" },
+        },
+      },
+    ]);
+    const { WebIdentityToken: _, ...asked } = sts.asked[0]!;
+    expect(asked).toEqual({
+      Action: plugin === "aws-assume-role" ? "AssumeRole" : "AssumeRoleWithWebIdentity",
+      ...{ Version: "2011-06-15", RoleArn: roleArn, RoleSessionName: "alice@example.com" },
+      ...{ DurationSeconds: "3600", Policy: '{"Statement":[]}' },
+    });
+    expect(Date.parse(body.expires_at)).toBeLessThanOrEqual(Date.parse(body.credential.fields.expiration));
+  });
+
+  test("asks for as long as the user does, within what AWS has", async () => {
+    const role = await makeRole(plugin);
+    expect((await issue(role, { duration: 900 })).http).toBe(201);
+    // Of a quarter of an hour, a moment may be over.
+    expect((await issue(role, { duration: 841 })).http).toBe(201);
+    expect(sts.asked.map(({ DurationSeconds }) => DurationSeconds)).toEqual(["900", "900"]);
+    expect(await refusal(role, { duration: 839 })).toContain("AWS sessions last 15 minutes at least");
+    expect(await refusal(role, { duration: 43_201 })).toContain("AWS sessions last 12 hours at most");
+    expect(sts.asked).toHaveLength(2);
+    expect(await refusal(role, { duration: 7201 })).toBe(
+      `${role}: ${plugin} failed: The role in AWS has no sessions as long as that: choose a shorter --duration, or raise its MaxSessionDuration (ValidationError, request 5d6e1b2c-9a1b-4c0e-8f0e-0123456789ab)`,
+    );
+  });
+
+  test("a user whom AWS would not take by that name gets another, and nobody else's", async () => {
+    const role = await makeRole(plugin);
+    for (const user of ["jörg@example.com", "jürg@example.com", `${"a".repeat(60)}@example.com`])
+      expect((await issue(role, {}, await personOf(server, user, ["oncall"]))).http).toBe(201);
+    const names = sts.asked.map(({ RoleSessionName }) => RoleSessionName!);
+    expect(names[0]).toMatch(/^j-rg@example.com-[0-9a-f]{8}$/);
+    expect(names[1]).toMatch(/^j-rg@example.com-[0-9a-f]{8}$/);
+    expect(names[2]).toMatch(/^a{55}-[0-9a-f]{8}$/);
+    expect(new Set(names).size).toBe(3);
+  });
+
+  test("says what AWS refuses, and never repeats what AWS says", async () => {
+    const role = await makeRole(plugin);
+    sts.roles.get(roleArn)!.web!.subject = "role:other:*";
+    sts.roles.get(roleArn)!.keys!.ids = [];
+    const denied =
+      plugin === "aws-assume-role"
+        ? "AWS does not let the stored key assume this role: see the role's trust policy, and the key's sts:AssumeRole"
+        : `AWS does not let role:${role}:user:alice@example.com assume this role: see its trust policy`;
+    expect(await refusal(role)).toStartWith(`${role}: ${plugin} failed: ${denied} (AccessDenied, request `);
+    expect((await problemsOf(role))[0]!.problem).toStartWith(
+      denied.replace("alice@example.com", "svc-check"),
+    );
+    const codes = {
+      MalformedPolicyDocument: "takes the session policy for malformed",
+      PackedPolicyTooLarge: "finds the session policy too large",
+      RegionDisabledException: "switched off for this region",
+      ValidationError: "takes a setting of this role for invalid",
+      SomethingNew: "AWS refuses (SomethingNew",
+    };
+    for (const [code, said] of Object.entries(codes)) {
+      sts.next.push(() => faultAnswer(400, code, `echo ${JSON.stringify(sts.asked.at(-1))}`));
+      const detail = await refusal(role);
+      expect(detail).toContain(said);
+      expect(detail).not.toContain("echo");
+    }
+    const hidden = sts.asked.map(({ WebIdentityToken }) => WebIdentityToken ?? "").filter(Boolean);
+    for (const secret of [...hidden, secretAccessKey]) {
+      expect(server.logged.join("")).not.toContain(secret);
+      expect(server.logged.join("")).not.toContain(encodeURIComponent(secret));
+    }
+  });
+
+  test("tries again when AWS is too busy or fails, and gives up", async () => {
+    const role = await makeRole(plugin);
+    sts.next.push(() => faultAnswer(400, "Throttling", "Rate exceeded"));
+    sts.next.push(() => new Response("upstream connect error", { status: 503 }));
+    expect((await issue(role)).http).toBe(201);
+    for (let time = 0; time < 3; time++) sts.next.push(() => faultAnswer(503, "ServiceUnavailable", "x"));
+    expect(await refusal(role)).toContain("AWS has a fault of its own (ServiceUnavailable");
+    expect(sts.next).toHaveLength(0);
+    sts.next.push(() => faultAnswer(403, "AccessDenied", "x"));
+    const before = sts.asked.length;
+    await refusal(role);
+    expect(sts.asked).toHaveLength(before + 1);
+  });
+
+  test("takes nothing for a session that is none", async () => {
+    const role = await makeRole(plugin);
+    const action = plugin === "aws-assume-role" ? "AssumeRole" : "AssumeRoleWithWebIdentity";
+    const session = {
+      ...{ accessKeyId: "ASIA0000000000000001", secretAccessKey: "a", sessionToken: "b" },
+      expiration: "2030-01-01T00:00:00Z",
+    };
+    const whole = await sessionXml(action, session).text();
+    const bad: Record<string, string> = {
+      empty: "",
+      "plain text": "hello",
+      HTML: "<html><body>Sign in to the network<br></body></html>",
+      JSON: JSON.stringify({ Credentials: session }),
+      "cut short": whole.slice(0, -20),
+      "another answer": whole.replaceAll(action, "GetSessionToken"),
+      "no key": whole.replace(/<AccessKeyId>.*<\/AccessKeyId>/, ""),
+      "two keys": whole.replace(/(<AccessKeyId>.*<\/AccessKeyId>)/, "$1$1"),
+      "a key in a comment": whole.replace(/(<AccessKeyId>.*<\/AccessKeyId>)/, "<!-- $1 -->"),
+      "a newline in a secret": whole.replace("<SecretAccessKey>a", "<SecretAccessKey>a&#10;b"),
+      "no time": whole.replace(session.expiration, "tomorrow"),
+      "an entity of its own": `<!DOCTYPE x [<!ENTITY e "a">]>${whole.replace(">a<", ">&e;<")}`,
+      deep: "<a>".repeat(100_000),
+      large: whole.replace(">b<", `>${"b".repeat(70_000)}<`),
+    };
+    for (const [name, text] of Object.entries(bad)) {
+      sts.next.push(() => xml(200, text));
+      expect([name, await refusal(role)]).toEqual([
+        name,
+        expect.stringMatching(/127\.0\.0\.1:\d+ answers (with something else than|more than) a session$/),
+      ]);
+    }
+    const good = {
+      "a comment": whole.replace(">b<", "><!-- x -->b<"),
+      CDATA: whole.replace(">b<", "><![CDATA[b]]><"),
+    };
+    for (const text of Object.values(good)) {
+      sts.next.push(() => xml(200, text));
+      expect((await issue(role)).body.credential.fields.session_token).toBe("b");
+    }
+    sts.next.push(() => new Response(null, { status: 307, headers: { location: "http://127.0.0.1:9/" } }));
+    expect(await refusal(role)).toContain("answers 307 and no error that it describes");
+  });
+
+  test("reports an address where nobody answers", async () => {
+    const role = await makeRole(plugin, { endpoint: "http://127.0.0.1:9" });
+    expect(await refusal(role)).toMatch(/127\.0\.0\.1:9 cannot be reached \(\w+\)$/);
+  });
+
+  test("waits for a slow answer no longer than the plugin may take", async () => {
+    await using hasty = await server.another({ pluginTimeout: 1 });
+    const role = await makeRole(plugin);
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    sts.next.push(() => promise);
+    const person = await personOf(hasty, "alice@example.com", ["oncall"]);
+    const { http, body } = await issue(role, {}, person);
+    expect([http, body.detail]).toEqual([503, `${role}: ${plugin} did not answer within 1 s`]);
+    resolve(new Response());
+  });
+
+  test.each([
+    ["roleArn", "arn:aws:iam::123456789012:user/alice"],
+    ["roleArn", "arn:aws:iam::12345:role/x"],
+    ["endpoint", "http://sts.example.com"],
+    ["endpoint", "https://user@sts.example.com"],
+    ["endpoint", "http://127.0.0.1.example.com"],
+    ["region", "EU"],
+    ["region", "eu-central-1.example.com/"],
+    ["sessionPolicy", "x".repeat(2049)],
+  ])("refuses a role whose %s is %s", async (key, value) => {
+    const { http, body } = await admin.call("POST", "/access/roles/", {
+      ...{
+        slug: "aws-bad",
+        description: "x",
+        plugin,
+        settings: { roleArn, ...plugins[plugin], [key]: value },
+      },
+      ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
+      ...{ incident_required: false, break_glass: false, disabled: false },
+    });
+    expect([http, body.field]).toEqual([400, `settings.${key}`]);
+  });
+
+  test("is checked for settings that cannot work", async () => {
+    const role = await makeRole(plugin, { sessionPolicy: "{}" });
+    const problem = "The setting sessionPolicy is not an IAM policy in JSON, with Version and Statement";
+    expect(await problemsOf(role)).toEqual([{ problem }]);
+    expect(await refusal(role)).toContain(problem);
+    expect(sts.asked).toEqual([]);
+  });
+
+  test("tells that its sessions end only when they expire", async () => {
+    const role = await makeRole(plugin);
+    const { body } = await issue(role);
+    expect((await alice.call("DELETE", `/access/leases/${body.id}`)).http).toBe(200);
+    expect((await alice.call("POST", `/access/leases/${body.id}/renew`)).http).toBe(409);
+    const [row] = await server.db.execute<{ text: string }>(
+      sql`select l::text as text from access_lease l where id = ${body.id}`,
+    );
+    const { access_key_id, secret_access_key, session_token } = body.credential.fields;
+    for (const part of [access_key_id, secret_access_key, session_token])
+      expect(row!.text).not.toContain(part);
+  });
+});
+
+describe("web identity", () => {
+  test("sends a token that is for AWS alone, for five minutes, about the user and the incident", async () => {
+    const ids = await insertIncident(server.db, server.clock.now());
+    const [incident] = await server.db.execute<{ name: string }>(
+      sql`select name from incident where id = ${ids.incidentId}`,
+    );
+    const role = await makeRole("aws-web-identity");
+    const { body } = await issue(role, { incident: incident!.name });
+    const { jti, iat, exp, ...claims } = decodeJwt(sts.asked[0]!.WebIdentityToken!);
+    expect(claims).toEqual({
+      ...{ iss: server.url, aud: "sts.amazonaws.com", sub: `role:${role}:user:alice@example.com` },
+      ...{ user: "alice@example.com", role, lease: body.id, incident: incident!.name },
+    });
+    expect([typeof jti, exp! - iat!]).toEqual(["string", 300]);
+    expect(JSON.stringify(body)).not.toContain(sts.asked[0]!.WebIdentityToken);
+  });
+
+  test("names the audience and the issuer that AWS does not know", async () => {
+    const role = await makeRole("aws-web-identity", { audience: "another" });
+    const said = `AWS does not accept our token: has its account the OpenID provider ${server.url}, with the audience another? (InvalidIdentityToken`;
+    expect(await refusal(role)).toContain(said);
+    const [{ problem, fix }] = (await problemsOf(role)) as [{ problem: string; fix: string }];
+    expect(problem).toStartWith(said);
+    const name = server.url.replace("http://", "");
+    expect(JSON.parse(fix)).toEqual({
+      Version: "2012-10-17",
+      Statement: [
+        {
+          ...{ Effect: "Allow", Action: "sts:AssumeRoleWithWebIdentity" },
+          Principal: { Federated: `arn:aws:iam::123456789012:oidc-provider/${name}` },
+          Condition: {
+            StringEquals: { [`${name}:aud`]: "another" },
+            StringLike: { [`${name}:sub`]: `role:${role}:user:*` },
+          },
+        },
+      ],
+    });
+  });
+
+  test("tries again when AWS cannot fetch our keys", async () => {
+    const role = await makeRole("aws-web-identity");
+    sts.next.push(() => faultAnswer(400, "IDPCommunicationError", "x"));
+    expect((await issue(role)).http).toBe(201);
+    sts.next.push(() => faultAnswer(400, "ExpiredTokenException", "x"));
+    expect(await refusal(role)).toContain("To AWS our token has expired");
+  });
+
+  test("asks AWS itself only with an https issuer, and only with signatures that AWS takes", async () => {
+    const role = await makeRole("aws-web-identity", { endpoint: "https://127.0.0.1:9" });
+    await admin.call("PUT", `/access/roles/${role}`, {
+      ...(await admin.call("GET", `/access/roles/${role}`)).body,
+      settings: { roleArn },
+    });
+    const problem = `AWS wants an https address for an issuer, and not ${server.url}`;
+    expect(await problemsOf(role)).toEqual([{ problem, fix: "SVC_FEDERATION_ISSUER=https://..." }]);
+    expect(await refusal(role)).toContain(problem);
+    await using other = await startTestServer({
+      ...{ tokenAlgorithm: "Ed25519", pluginCredential: "aws-web-identity" },
+    });
+    const root = await personOf(other, "root@example.com", ["admin"]);
+    await root.call("POST", "/access/roles/", {
+      ...{
+        slug: "aws",
+        description: "x",
+        plugin: "aws-web-identity",
+        settings: { roleArn, endpoint: sts.url },
+      },
+      ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
+      ...{ incident_required: false, break_glass: false, disabled: false },
+    });
+    expect((await root.call("GET", "/access/roles/aws/check")).body.problems).toEqual([
+      { problem: "AWS takes no tokens that are signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
+    ]);
+  });
+});
+
+describe("a stored key", () => {
+  test("is shown to nobody, and signs what another implementation verifies", async () => {
+    const role = await makeRole("aws-assume-role", { externalId: "svc:1/2" });
+    sts.roles.get(roleArn)!.keys!.externalId = "svc:1/2";
+    expect((await issue(role)).http).toBe(201);
+    expect((await admin.call("GET", `/access/roles/${role}`)).body.settings).toEqual({
+      ...{ roleArn, accessKeyId: keyId, externalId: "svc:1/2", endpoint: sts.url },
+    });
+    const [row] = await server.db.execute<{ text: string }>(
+      sql`select r::text as text from access_role r where slug = ${role}`,
+    );
+    expect(row!.text).not.toContain(secretAccessKey);
+  });
+
+  test("that AWS does not know, or whose secret is another, is named as such", async () => {
+    const role = await makeRole("aws-assume-role");
+    sts.secrets.set(keyId, "another-secret-than-the-one-that-we-have");
+    const detail = await refusal(role);
+    expect(detail).toContain("AWS does not accept our signature");
+    expect(detail).not.toContain("another-secret");
+    sts.secrets.delete(keyId);
+    expect(await refusal(role)).toContain("AWS does not know the stored key");
+    expect(await problemsOf(role)).toEqual([
+      { problem: expect.stringContaining("AWS does not know the stored key") },
+    ]);
+  });
+});
