@@ -34,6 +34,8 @@ async function runDue(): Promise<TaskName[]> {
   }
   return ran;
 }
+/** Those that are due again within the hour. */
+const periodic = scheduledTasks.filter(({ timing }) => "every" in timing).map(({ name }) => name);
 const statusOf = async (name: TaskName) =>
   (await scheduleStatus(as())).tasks.find((one) => one.name === name)!;
 const nextOf = async (name: TaskName) => (await statusOf(name)).next;
@@ -43,13 +45,13 @@ beforeEach(async () => {
   clock = new TestClock(new Date("2026-12-01T10:00:10.000Z"));
   await runDue();
   clock.advance(3600);
-  expect(await runDue()).toHaveLength(6);
+  expect(await runDue()).toEqual(periodic);
 });
 
 /** For a while the clock is a day ahead, and all that is due then is run; of the daily tasks, their slots are missed. */
 async function jump(): Promise<void> {
   clock.advance(day);
-  expect(await runDue()).toHaveLength(6);
+  expect(await runDue()).toEqual(periodic);
   clock.advance(60 - day);
   await beat(as(), { host: "here", pid: 1 });
 }
@@ -135,7 +137,7 @@ describe("after the database's clock was a day ahead", () => {
     expect(await readAhead(as())).toMatchObject({ runs: 0, waits: true });
     await rewind(as());
     clock.advance(3600);
-    expect(await runDue()).toHaveLength(5);
+    expect(await runDue()).toHaveLength(periodic.length - 1);
     const { state, next, pausedAt } = await statusOf("term-sync");
     expect({ state, next }).toEqual({ state: "paused", next: null });
     expect(pausedAt!.getTime()).toBeLessThan(clock.now().getTime());

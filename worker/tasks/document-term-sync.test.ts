@@ -160,7 +160,10 @@ describe("texts of other plugins", () => {
     const { result, faults } = await sync(wiki(() => ({ text: 7 }) as never));
     expect(result).toEqual({ done: 0, skipped: 1, failed: 1 });
     expect(faults).toEqual([
-      { item: `document ${bad}`, reason: "wiki answered nonsense: the answer: Expected union value" },
+      {
+        item: `document ${bad}`,
+        reason: "wiki returned an invalid answer: the answer: Expected union value",
+      },
     ]);
     expect([await termsOf(bad), await termsOf(good)]).toEqual([["leak"], ["export"]]);
   });

@@ -211,7 +211,7 @@ describe("the task", () => {
     const open = await add({ incidentId: second, documentId: null, externalId: null }, alice, carol!.id);
     const { result, faults } = await run();
     expect(result).toEqual({ done: 3, skipped: 0, failed: 1 });
-    expect(faults[0]).toContain("Takes no part in this Restricted incident");
+    expect(faults[0]).toContain("Does not participate in this Restricted incident");
     expect((await messages()).toSorted()).toEqual([
       [alice, [hidden]],
       [alice, [open]],

@@ -127,7 +127,7 @@ describe("what goes wrong is the fault of", () => {
     }
     expect(reasons).toEqual([
       "wiki failed: Error",
-      expect.stringContaining("wiki answered nonsense: /tasks"),
+      expect.stringContaining("wiki returned an invalid answer: /tasks"),
       "wiki says that there is more, but not where it goes on",
       "wiki did not answer within 0.05 s",
     ]);

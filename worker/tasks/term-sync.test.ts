@@ -133,7 +133,7 @@ describe("a source that fails changes nothing and stops no other", () => {
     ["throws", () => Promise.reject(new Error("secret")), "broken failed: Error"],
     ["lists nothing", () => [], "broken lists nothing that could be kept: nothing was changed"],
     ["hangs", () => new Promise<never>(() => {}), "broken did not answer within 0.05 s"],
-    ["lists no list", () => ({}) as never, "broken answered nonsense: the answer: Expected array"],
+    ["lists no list", () => ({}) as never, "broken returned an invalid answer: the answer: Expected array"],
     [
       "lists nothing good",
       () => [item("2", " ")],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { populate } from "../../../core/populate/populate.ts";
+import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase, openSql, type Sql } from "../../../drizzle/client.ts";
 import {
   createEmptyTestDatabase,
@@ -24,8 +25,7 @@ afterAll(async () => {
 });
 
 const scheduler = (...args: string[]) => svc(["scheduler", ...args], { SVC_DATABASE_URL: database.url });
-const names =
-  "incident-status-report-reminder, incident-daily-summary, calculate-incident-cost, incident-task-reminders, incident-task-sync, term-sync, document-term-sync, application-sync";
+const names = scheduledTasks.map(({ name }) => name).join(", ");
 
 describe("list", () => {
   test("prints the fixed schedule, without a database", async () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { populate } from "../../../core/populate/populate.ts";
+import { scheduledTasks } from "../../../core/schedule/tasks.ts";
 import { openDatabase } from "../../../drizzle/client.ts";
 import { startCollector } from "../../../tests/support/collector.ts";
 import { createTestDatabase, type TestDatabase } from "../../../tests/support/database/database.ts";
@@ -32,7 +33,7 @@ test("the worker serves its own metrics, those of a run and of the outbox among 
   const scrape = async () => parseExposition(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text());
   const families = await scrape();
   expect(valuesOf(families, "svc_schedule_runs_total", { task, state: "done" })[0]).toBeGreaterThan(0);
-  expect(valuesOf(families, "svc_schedule_lag_seconds")).toHaveLength(8);
+  expect(valuesOf(families, "svc_schedule_lag_seconds")).toHaveLength(scheduledTasks.length);
   expect(valuesOf(families, "svc_schedule_workers")).toEqual([1]);
   expect(valuesOf(families, "svc_deliveries")).toEqual([0, 0, 0]);
   expect(valuesOf(families, "db_client_connection_max")).toEqual([3, 10]);
