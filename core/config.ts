@@ -234,7 +234,7 @@ export const variables = {
   pluginTerm: variable("SVC_PLUGIN_TERM", slugs(), "Plugins that terms come from"),
   pluginCredential: variable(
     "SVC_PLUGIN_CREDENTIAL",
-    slugs("postgresql-role,ssh-ca,oidc-token,kubernetes-token,aws-web-identity,aws-assume-role"),
+    slugs("postgresql-role,ssh-ca,oidc-token,kubernetes-token,aws-web-identity,aws-assume-role,x509-ca"),
     "Plugins that issue credentials for access roles",
   ),
   pluginApplication: variable("SVC_PLUGIN_APPLICATION", slugs(), "Plugins that applications come from"),

@@ -15,10 +15,11 @@ import backstageCatalog from "./source/backstage.ts";
 import termSource from "./source/terms.ts";
 import sshCa from "./ssh_ca/ssh_ca.ts";
 import webhook from "./webhook/webhook.ts";
+import x509Ca from "./x509_ca/x509_ca.ts";
 
 /** The plugins that come with the service. What stands here works. */
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],
-  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken, awsWebIdentity, awsAssumeRole],
+  ...[postgresqlRole, sshCa, oidcToken, kubernetesToken, awsWebIdentity, awsAssumeRole, x509Ca],
 ];

@@ -34,6 +34,7 @@ const rules: Rule[] = [
     "oidc_token",
     "roster",
     "ssh_ca",
+    "x509_ca",
   ].map((folder) => ({
     area: `plugins/${folder}/`,
     statically: ["core/", "drizzle/schema/", "platform/"],

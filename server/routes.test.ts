@@ -16,6 +16,9 @@ const open = new Set([
   "GET /.well-known/openid-configuration",
   "GET /access/ssh/:authority/ca.pub",
   "GET /access/ssh/:authority/krl",
+  "GET /access/x509/:authority/ca.pem",
+  "GET /access/x509/:authority/crl.pem",
+  "GET /access/x509/:authority/crl/:authority_key_id",
   "GET /noauth/v1/:operation/:argument",
   "ALL /noauth/*",
   // Pages, for the browser's session; an access token opens none of them.

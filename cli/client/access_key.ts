@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from "node:crypto";
 import * as fs from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigurationError, Unavailable } from "../../platform/errors.ts";
@@ -18,6 +19,50 @@ export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; pub
   const { newSshKeyPair, sshPublicLine } = await import("../../platform/ssh/private_key.ts");
   const key = newSshKeyPair();
   return { key, publicKey: sshPublicLine(key, comment) };
+}
+
+/** Whether credentials of a role are X.509 certificates for a key of ours. */
+export const wantsX509Key = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "x509-ca";
+
+/** A P-256 key, in PEM. */
+export function newX509Key(): { privateKey: string; publicKey: string } {
+  return generateKeyPairSync("ec", {
+    namedCurve: "P-256",
+    privateKeyEncoding: { type: "pkcs8", format: "pem" },
+    publicKeyEncoding: { type: "spki", format: "pem" },
+  });
+}
+
+/** What `svc access get --format x509` does. The key is new each time: nobody refers to the old one. */
+export async function getX509Access(
+  io: Io,
+  { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
+): Promise<void> {
+  const { privateKey, publicKey } = newX509Key();
+  const { issued, session } = await AccessClient.within(io, server, async (client) => {
+    const issued = await client.obtain(role, wanted, async (found) => {
+      if (!wantsX509Key(found))
+        throw new UsageError(`${role} gives no X.509 certificates: use --format json`);
+      return publicKey;
+    });
+    return { issued, session: client.session };
+  });
+  const directory = join(keyDirectory(io, session, "x509"), role);
+  const paths = { key: join(directory, "key.pem"), certificate: join(directory, "certificate.pem") };
+  storing(directory, () => {
+    makeDirectories(directory, dirname(credentialsPath(io.env)));
+    writePrivately(paths.key, privateKey);
+    writePrivately(paths.certificate, x509Chain(issued));
+  });
+  io.stdout.write(`curl --cert ${quoted(paths.certificate)} --key ${quoted(paths.key)} https://HOST\n`);
+  io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
+}
+
+/** The certificate followed by its authority's. @throws Unavailable for another kind */
+export function x509Chain({ credential: { kind, fields } }: Issued): string {
+  if (kind !== "x509" || fields.certificate === undefined)
+    throw new Unavailable(`A credential of kind ${kind} is no X.509 certificate: use --format json`);
+  return `${fields.certificate}${fields.chain ?? ""}`;
 }
 
 /** What `svc access get --format ssh` does. */
@@ -50,22 +95,26 @@ export interface SshKeyFile {
  * @throws ConfigurationError when others can read it, or it cannot be written
  */
 export async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
-  const path = join(keyDirectory(io, session), role);
-  try {
+  const path = join(keyDirectory(io, session, "ssh"), role);
+  const { sshPrivateKeyFile } = await import("../../platform/ssh/private_key.ts");
+  const { key, publicKey } = await newSshKey(`svc ${role}`);
+  return storing(path, () => {
     makeDirectories(dirname(path), dirname(credentialsPath(io.env)));
-    const known = fs.existsSync(path) && fs.existsSync(`${path}.pub`);
-    if (known) {
+    if (fs.existsSync(path) && fs.existsSync(`${path}.pub`)) {
       if ((fs.statSync(path).mode & 0o077) !== 0)
         throw new ConfigurationError([`${path}: others can read it: delete it`]);
       return { path, publicKey: fs.readFileSync(`${path}.pub`, "utf8").trim() };
     }
-    const [{ key, publicKey }, { sshPrivateKeyFile }] = await Promise.all([
-      newSshKey(`svc ${role}`),
-      import("../../platform/ssh/private_key.ts"),
-    ]);
     writePrivately(path, sshPrivateKeyFile(key, `svc ${role}`));
     writePrivately(`${path}.pub`, `${publicKey}\n`);
     return { path, publicKey };
+  });
+}
+
+/** @throws ConfigurationError for what the file system refuses */
+function storing<T>(path: string, work: () => T): T {
+  try {
+    return work();
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
     const { code = "failed" } = error as NodeJS.ErrnoException;
@@ -87,10 +136,10 @@ const quoted = (text: string) =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Of one server: two may have roles of the same name. */
-function keyDirectory({ env }: Io, { server }: Session): string {
+function keyDirectory({ env }: Io, { server }: Session, kind: "ssh" | "x509"): string {
   const { host, pathname } = new URL(server.base);
   const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");
-  return join(dirname(credentialsPath(env)), "ssh", name);
+  return join(dirname(credentialsPath(env)), kind, name);
 }
 
 function makeDirectories(directory: string, top: string): void {

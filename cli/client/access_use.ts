@@ -5,7 +5,7 @@ import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 import type { Io } from "../io.ts";
 import type { Issued, Role } from "./access.ts";
 import { environmentOf } from "./access_format.ts";
-import { newSshKey, wantsSshKey } from "./access_key.ts";
+import { newSshKey, newX509Key, wantsSshKey, wantsX509Key, x509Chain } from "./access_key.ts";
 import { kubeconfig } from "./kubernetes.ts";
 import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
 
@@ -20,6 +20,8 @@ export interface UsedCredential extends AsyncDisposable {
 /** The key that a certificate is issued for, while a command runs: it is in memory alone. */
 export class CommandKey {
   #ssh: SshKeyPair | undefined;
+  /** PEM. */
+  #x509: string | undefined;
   #publicKey: string | undefined;
 
   /** Makes it where a role needs one. @throws NotFound when what it takes to use it is not installed */
@@ -28,6 +30,10 @@ export class CommandKey {
       requireSshAgent();
       const { key, publicKey } = await newSshKey(`svc ${role.slug}`);
       this.#ssh = key;
+      this.#publicKey = publicKey;
+    } else if (wantsX509Key(role)) {
+      const { privateKey, publicKey } = newX509Key();
+      this.#x509 = privateKey;
       this.#publicKey = publicKey;
     }
     return this.#publicKey;
@@ -39,10 +45,18 @@ export class CommandKey {
 
   /** Makes a credential ready for a command. @throws Unavailable for a kind that no command can be given */
   async use(io: Io, issued: Issued): Promise<UsedCredential> {
-    if (issued.credential.kind === "token" && issued.credential.fields.server !== undefined)
-      return useKubeconfig(issued);
+    const { kind, fields } = issued.credential;
+    if (kind === "token" && fields.server !== undefined)
+      return useFiles(issued, { KUBECONFIG: { name: "kubeconfig", content: kubeconfig } });
+    if (kind === "x509" && this.#x509 !== undefined) {
+      const privateKey = this.#x509;
+      return useFiles(issued, {
+        SVC_ACCESS_KEY: { name: "key.pem", content: () => privateKey },
+        SVC_ACCESS_CERTIFICATE: { name: "certificate.pem", content: x509Chain },
+      });
+    }
     const key = this.#ssh;
-    if (issued.credential.kind !== "ssh" || key === undefined)
+    if (kind !== "ssh" || key === undefined)
       return { env: environmentOf(issued), [Symbol.asyncDispose]: async () => {} };
     const agent = await startSshAgent();
     const replace = ({ credential: { fields }, expires_at, role }: Issued) => {
@@ -61,12 +75,17 @@ export class CommandKey {
   }
 }
 
-/** A kubeconfig in a private folder, for kubectl and everything else that reads KUBECONFIG. */
-async function useKubeconfig(issued: Issued): Promise<UsedCredential> {
+/** Private files, each named by a variable, which are deleted when the command has ended. */
+async function useFiles(
+  issued: Issued,
+  files: Record<string, { name: string; content: (issued: Issued) => string }>,
+): Promise<UsedCredential> {
   const directory = await mkdtemp(join(tmpdir(), "svc-"));
-  const path = join(directory, "kubeconfig");
-  const write = (one: Issued) => writeFile(path, kubeconfig(one), { mode: 0o600 });
   const dispose = () => rm(directory, { recursive: true, force: true });
+  const write = async (one: Issued) => {
+    for (const { name, content } of Object.values(files))
+      await writeFile(join(directory, name), content(one), { mode: 0o600 });
+  };
   try {
     await chmod(directory, 0o700);
     await write(issued);
@@ -74,5 +93,8 @@ async function useKubeconfig(issued: Issued): Promise<UsedCredential> {
     await dispose();
     throw error;
   }
-  return { env: { KUBECONFIG: path }, replace: write, [Symbol.asyncDispose]: dispose };
+  const env = Object.fromEntries(
+    Object.entries(files).map(([variable, { name }]) => [variable, join(directory, name)]),
+  );
+  return { env, replace: write, [Symbol.asyncDispose]: dispose };
 }

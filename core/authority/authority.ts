@@ -1,4 +1,4 @@
-import { createPrivateKey, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
 import { and, asc, eq, gt, isNull, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { authorityKey, type authorityKinds } from "../../drizzle/schema/index.ts";
@@ -92,7 +92,8 @@ async function createFirst(context: KeyContext, kind: AuthorityKind, name: strin
 const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
 
-async function databaseNow(db: Database | Transaction): Promise<Date> {
+/** The database's time, which leases expire by. */
+export async function databaseNow(db: Database | Transaction): Promise<Date> {
   const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
   return new Date(row!.at);
 }
@@ -103,12 +104,26 @@ export async function trustedKeys(
   kind: AuthorityKind,
   name: string,
 ): Promise<AuthorityKey[]> {
+  return db.select(columns).from(authorityKey).where(trusted(kind, name)).orderBy(asc(authorityKey.id));
+}
+
+function trusted(kind: AuthorityKind, name: string): SQL {
   const good = or(isNull(authorityKey.expiresAt), gt(authorityKey.expiresAt, sql`clock_timestamp()`));
-  return db
-    .select(columns)
+  return and(of(kind, name), isNull(authorityKey.revokedAt), good)!;
+}
+
+/** The keys that are trusted now, to sign with: revocation lists of those that no longer sign certificates. */
+export async function trustedAuthorities(
+  context: KeyContext,
+  kind: AuthorityKind,
+  name: string,
+): Promise<SigningAuthority[]> {
+  const rows = await context.db
+    .select()
     .from(authorityKey)
-    .where(and(of(kind, name), isNull(authorityKey.revokedAt), good))
+    .where(trusted(kind, name))
     .orderBy(asc(authorityKey.id));
+  return rows.map((row) => ({ id: row.id, public: row.public, privateKey: openKey(context, row) }));
 }
 
 /** All keys that an authority ever had, the oldest first. */
@@ -213,7 +228,7 @@ async function insertKey(
 ): Promise<AuthorityKeyRow> {
   if (!config.keySecret)
     throw new ConfigurationError(["SVC_KEY_SECRET: needed to keep the keys of certificate authorities"]);
-  const made = makers[kind](name);
+  const made = await makers[kind]({ name, at, domain: config.domain?.toLowerCase() });
   const privateKey = seal(made.privateKey.export({ type: "pkcs8", format: "pem" }) as string, {
     ...sealOf(config.keySecret, { kind, name, public: made.public }),
   });
@@ -224,13 +239,21 @@ async function insertKey(
   return row!;
 }
 
-const makers: Record<AuthorityKind, (name: string) => { public: string; privateKey: KeyObject }> = {
-  ssh: (name) => {
+interface NewKey {
+  name: string;
+  at: Date;
+  domain: string | undefined;
+}
+
+const makers: Record<AuthorityKind, (of: NewKey) => Promise<{ public: string; privateKey: KeyObject }>> = {
+  ssh: async ({ name }) => {
     const { publicKey, privateKey } = generateKeyPairSync("ed25519");
     return { public: `ssh-ed25519 ${sshEd25519Blob(publicKey).toString("base64")} svc-${name}`, privateKey };
   },
-  x509: () => {
-    throw new Conflict("There are no X.509 authorities yet");
+  x509: async ({ name, at, domain }) => {
+    // Its library takes a while to load, and few processes need it.
+    const { createX509Authority } = await import("./x509/certificate.ts");
+    return createX509Authority(name, at, domain);
   },
 };
 
@@ -257,5 +280,6 @@ export const sshBlobOf = (row: { public: string }): Buffer =>
 
 /** By which people compare keys. */
 export function fingerprintOf(row: Pick<AuthorityKey, "kind" | "public">): string {
+  if (row.kind === "x509") return new X509Certificate(row.public).fingerprint256;
   return sshFingerprint(sshBlobOf(row));
 }

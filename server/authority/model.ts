@@ -13,6 +13,7 @@ const kind = oneOf(authorityKinds);
 const { limit, cursor } = listQuery;
 
 export const authorityParams = t.Object({ authority: name }, closed);
+export const authorityKeyParams = t.Object({ authority: name, authority_key_id: idText }, closed);
 export const keyParams = t.Object({ authority_key_id: idText }, closed);
 export const keyQuery = t.Object(
   { limit, cursor, sort: t.Optional(t.String({ description: "`created_at` or `-created_at` (default)" })) },

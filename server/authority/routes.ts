@@ -6,6 +6,7 @@ import {
   trustedKeys,
 } from "../../core/authority/authority.ts";
 import { sshRevocationList } from "../../core/authority/ssh/revocation_list.ts";
+import { x509RevocationLists } from "../../core/authority/x509/revocation_list.ts";
 import { NotFound } from "../../platform/errors.ts";
 import { actorMacro } from "../auth/actor.ts";
 import type { Deps } from "../deps.ts";
@@ -13,7 +14,16 @@ import { problemSchema, refusals, refusalsOfOne } from "../http/error.ts";
 import { withIdempotencyKey } from "../http/idempotency.ts";
 import { listQueryOf } from "../http/schema.ts";
 import { isUnchanged } from "../static/caching.ts";
-import { authorityParams, keyPage, keyParams, keyQuery, keyView, keyViewOf, newKey } from "./model.ts";
+import {
+  authorityKeyParams,
+  authorityParams,
+  keyPage,
+  keyParams,
+  keyQuery,
+  keyView,
+  keyViewOf,
+  newKey,
+} from "./model.ts";
 
 /** Shorter than the day for which a key is public before it signs. */
 const keyCaching = "public, max-age=300";
@@ -65,10 +75,10 @@ const keyRoutes = (deps: Deps) =>
       { actor: true, params: keyParams, response: { 200: keyView, ...refusalsOfOne } },
     );
 
-/** What hosts fetch, without a token. */
-const publicRoutes = (deps: Deps) => {
+/** What SSH hosts fetch, without a token. */
+const sshRoutes = (deps: Deps) => {
   const lists = new RecentAnswers((name: string) => sshRevocationList(deps, name));
-  return new Elysia({ name: "authorities", prefix: "/access/ssh" })
+  return new Elysia({ name: "SSH authorities", prefix: "/access/ssh" })
     .get(
       "/:authority/ca.pub",
       async ({ params: { authority }, set }) => {
@@ -108,6 +118,61 @@ const publicRoutes = (deps: Deps) => {
     );
 };
 
+/** What servers fetch that accept X.509 client certificates, without a token. */
+const x509Routes = (deps: Deps) => {
+  const lists = new RecentAnswers((name: string) => x509RevocationLists(deps, name));
+  return new Elysia({ name: "X.509 authorities", prefix: "/access/x509" })
+    .get(
+      "/:authority/ca.pem",
+      async ({ params: { authority }, set }) => {
+        const keys = await trustedKeys(deps, "x509", authority);
+        if (keys.length === 0) throw noAuthority(authority);
+        Object.assign(set.headers, { "content-type": pemType, "cache-control": keyCaching });
+        return keys.map((key) => key.public).join("");
+      },
+      {
+        params: authorityParams,
+        detail: { summary: "Get the certificates of an X-509 authority" },
+        response: { 200: t.String(), 400: problemSchema, 404: problemSchema },
+      },
+    )
+    .get(
+      "/:authority/crl.pem",
+      async ({ params: { authority }, request }) => {
+        const list = await lists.get(authority);
+        if (!list) throw noAuthority(authority);
+        return answerList(request, Buffer.from(list.pem), `W/"${list.digest}"`, pemType);
+      },
+      {
+        params: authorityParams,
+        detail: { summary: "Get the revocation lists of an X-509 authority" },
+        response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
+      },
+    )
+    .get(
+      "/:authority/crl/:authority_key_id",
+      async ({ params: { authority, authority_key_id }, request }) => {
+        const list = await lists.get(authority);
+        const ofKey = list?.lists.get(Number(authority_key_id));
+        if (!list || !ofKey) throw noAuthority(authority);
+        return answerList(request, ofKey, `W/"${list.digest}"`, "application/pkix-crl");
+      },
+      {
+        params: authorityKeyParams,
+        detail: { summary: "Get the revocation list of one key of an X-509 authority" },
+        response: { 200: t.Unknown(), 400: problemSchema, 404: problemSchema },
+      },
+    );
+};
+
+const pemType = "application/x-pem-file";
+
+function answerList(request: Request, bytes: Uint8Array, etag: string, type: string): Response {
+  const headers = { etag, "cache-control": listCaching };
+  if (isUnchanged(request.headers, etag, new Date())) return new Response(null, { status: 304, headers });
+  return new Response(new Uint8Array(bytes), { headers: { ...headers, "content-type": type } });
+}
+
 /** The answers of a moment ago, so that many hosts at once cost one query. What is not there is not kept. */
 class RecentAnswers<T> {
   readonly #answers = new Map<string, { at: number; answer: Promise<T | undefined> }>();
@@ -135,4 +200,4 @@ class RecentAnswers<T> {
 }
 
 export const authorityRoutes = (deps: Deps) =>
-  new Elysia({ name: "all authorities" }).use(keyRoutes(deps)).use(publicRoutes(deps));
+  new Elysia({ name: "all authorities" }).use(keyRoutes(deps)).use(sshRoutes(deps)).use(x509Routes(deps));

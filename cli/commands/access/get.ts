@@ -8,10 +8,11 @@ export default defineCommand({
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     format: {
       type: "enum",
-      choices: ["json", "env", "ssh", "kube"],
+      choices: ["json", "env", "ssh", "x509", "kube"],
       default: "json",
       metavar: "FORMAT",
-      description: "json, env for a shell, ssh for files that ssh uses, kube for kubectl (default: json)",
+      description:
+        "json, env for a shell, ssh or x509 for a key and a certificate in files, kube for kubectl (default: json)",
     },
     ...wantedArgs,
     server: clientArgs.server,
@@ -22,14 +23,14 @@ export default defineCommand({
     "svc access get web-hosts --format ssh",
   ],
   notes: [
-    "With ssh, the private key is made on this machine and stays there, in a folder beside the credentials of svc login, and the certificate is written next to it. Asking again renews the certificate for the same key. The command prints what to type.",
+    "With ssh and x509, the private key is made on this machine and stays there, in a folder beside the credentials of svc login, and the certificate is written next to it. With ssh, asking again renews the certificate for the same key. The command prints what to type.",
     "With kube, the command prints an ExecCredential, for the exec section of a kubeconfig. The credential is kept in a private file until a minute before it ends, because kubectl asks each time it starts.",
     "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
   ],
   async run({ role, format, server, ...wanted }, io) {
-    if (format === "ssh") {
-      const { getSshAccess } = await import("../../client/access_key.ts");
-      return getSshAccess(io, { role, server, wanted });
+    if (format === "ssh" || format === "x509") {
+      const { getSshAccess, getX509Access } = await import("../../client/access_key.ts");
+      return (format === "ssh" ? getSshAccess : getX509Access)(io, { role, server, wanted });
     }
     const [{ AccessClient }, { cachedFormats, formatCredential }, { cachedCredential }] = await Promise.all([
       import("../../client/access.ts"),

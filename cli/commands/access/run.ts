@@ -18,6 +18,7 @@ export default defineCommand({
   notes: [
     "The credential is in the environment of the command: for PostgreSQL in PGHOST, PGPORT, PGDATABASE, PGUSER, PGPASSWORD and DATABASE_URL. It is renewed while the command runs, as far as the role allows, and revoked when it has ended.",
     "For SSH certificates, an ssh-agent of its own has the key and the certificate, which ssh, scp, git and rsync find by SSH_AUTH_SOCK. The key is in no file, and the agent ends with the command.",
+    "For X.509 certificates, SVC_ACCESS_CERTIFICATE and SVC_ACCESS_KEY name private files, which are deleted when the command has ended.",
     "For Kubernetes, KUBECONFIG names a private file with the cluster and the token, which is deleted when the command has ended.",
     "The exit code is that of the command.",
   ],

@@ -1,0 +1,226 @@
+// The library's dependencies need it first.
+import "reflect-metadata";
+
+import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
+import * as x509 from "@peculiar/x509";
+import { after } from "../../../platform/clock.ts";
+import { InvalidInput } from "../../../platform/errors.ts";
+
+// X.509 certificates (RFC 5280): an authority that can only sign certificates for clients, and those certificates.
+// All keys are P-256, signed with ECDSA and SHA-256.
+
+const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
+const signing = { name: "ECDSA", hash: "SHA-256" } as const;
+const authorityYears = 10;
+const daySeconds = 24 * 3600;
+/** By RFC 5280, appendix A.1. */
+const longestCommonName = 64;
+const nameConstraints = "2.5.29.30";
+
+/** The key and the certificate of an authority. */
+export interface X509Signer {
+  /** PEM. */
+  public: string;
+  privateKey: KeyObject;
+}
+
+/**
+ * Creates an authority. It can sign certificates for TLS clients and nothing else: no further authority, no server, and, if
+ * there is a domain, no e-mail address or URI of another domain.
+ */
+export async function createX509Authority(
+  name: string,
+  at: Date,
+  domain: string | undefined,
+): Promise<X509Signer> {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const serialNumber = newSerial();
+  // Each key has its own subject, so that a CRL is found for the key that signed it.
+  const subject: x509.JsonName = [{ CN: [`svc ${name} ${serialNumber.slice(0, 8)}`] }];
+  if (domain) subject.push({ O: [domain] });
+  const [signingKey, verificationKey] = await Promise.all([
+    privateCryptoKey(privateKey),
+    publicCryptoKey(publicKey),
+  ]);
+  const certificate = await x509.X509CertificateGenerator.create({
+    ...{ serialNumber, subject, issuer: subject, signingKey, publicKey: verificationKey },
+    ...{ signingAlgorithm: signing, notBefore: after(at, -daySeconds) },
+    notAfter: after(at, authorityYears * 365 * daySeconds),
+    extensions: [
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
+      new x509.Extension(nameConstraints, true, new Uint8Array(constraintsFor(domain))),
+      await x509.SubjectKeyIdentifierExtension.create(verificationKey),
+    ],
+  });
+  return { public: `${certificate.toString("pem")}\n`, privateKey };
+}
+
+export interface X509CertificateFacts {
+  /** SubjectPublicKeyInfo, DER. */
+  publicKey: Buffer;
+  commonName: string;
+  email: string;
+  uri?: string;
+  notBefore: Date;
+  notAfter: Date;
+  /** Where its revocation list is. */
+  crlUrl: string;
+}
+
+/** Signs a client certificate. The serial is 127 random bits, in lower-case hexadecimal. */
+export async function signX509Certificate(
+  facts: X509CertificateFacts,
+  signer: X509Signer,
+): Promise<{ certificate: string; serial: string }> {
+  const { publicKey, commonName, email, uri, notBefore, notAfter, crlUrl } = facts;
+  const authority = new x509.X509Certificate(signer.public);
+  const [signingKey, clientKey] = await Promise.all([
+    privateCryptoKey(signer.privateKey),
+    crypto.subtle.importKey("spki", new Uint8Array(publicKey), keyAlgorithm, true, ["verify"]),
+  ]);
+  const serial = newSerial();
+  const certificate = await x509.X509CertificateGenerator.create({
+    ...{
+      serialNumber: serial,
+      subject: [{ CN: [commonName.slice(0, longestCommonName)] }],
+      issuer: authority.subjectName,
+    },
+    ...{ notBefore, notAfter, signingKey, publicKey: clientKey, signingAlgorithm: signing },
+    extensions: [
+      new x509.BasicConstraintsExtension(false, undefined, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+      new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]),
+      new x509.SubjectAlternativeNameExtension([
+        { type: "email", value: email },
+        ...(uri === undefined ? [] : [{ type: "url" as const, value: uri }]),
+      ]),
+      new x509.CRLDistributionPointsExtension([crlUrl]),
+      await x509.SubjectKeyIdentifierExtension.create(clientKey),
+      await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
+    ],
+  });
+  return { certificate: `${certificate.toString("pem")}\n`, serial };
+}
+
+export interface RevokedSerial {
+  serial: string;
+  revokedAt: Date;
+}
+
+/** A revocation list of one authority key, DER. `number` must grow from one list to the next. */
+export async function signX509RevocationList(
+  {
+    revoked,
+    at,
+    nextUpdate,
+    number,
+  }: { revoked: readonly RevokedSerial[]; at: Date; nextUpdate: Date; number: number },
+  signer: X509Signer,
+): Promise<Buffer> {
+  const authority = new x509.X509Certificate(signer.public);
+  const list = await x509.X509CrlGenerator.create({
+    ...{ issuer: authority.subjectName, thisUpdate: at, nextUpdate, signingAlgorithm: signing },
+    signingKey: await privateCryptoKey(signer.privateKey),
+    entries: revoked.map(({ serial, revokedAt }) => ({ serialNumber: serial, revocationDate: revokedAt })),
+    extensions: [
+      await x509.AuthorityKeyIdentifierExtension.create(authority.publicKey),
+      new x509.Extension("2.5.29.20", false, new Uint8Array(integer(number))),
+    ],
+  });
+  return Buffer.from(list.rawData);
+}
+
+/** @throws InvalidInput unless it is a P-256 key in PEM (SubjectPublicKeyInfo), encoded canonically. Returns its DER. */
+export function parseP256PublicKey(pem: string): Buffer {
+  const refused = (why: string) => new InvalidInput("public_key", `The public key is refused: ${why}`);
+  const [, base64] =
+    /^\s*-----BEGIN PUBLIC KEY-----\s+([A-Za-z0-9+/=\s]{1,500})-----END PUBLIC KEY-----\s*$/.exec(pem) ?? [];
+  if (base64 === undefined) throw refused("it is not in PEM (BEGIN PUBLIC KEY)");
+  const der = Buffer.from(base64, "base64");
+  let key: KeyObject;
+  try {
+    key = createPublicKey({ key: der, format: "der", type: "spki" });
+  } catch {
+    throw refused("it cannot be read");
+  }
+  const curve = key.asymmetricKeyDetails?.namedCurve;
+  if (key.asymmetricKeyType !== "ec" || curve !== "prime256v1") throw refused("it must be a P-256 key");
+  if (!key.export({ type: "spki", format: "der" }).equals(der))
+    throw refused("it is not encoded canonically");
+  return der;
+}
+
+/** Whether an authority may sign for this e-mail address: its constraints name one domain. */
+export function permitsEmail(authority: string, email: string): boolean {
+  const { extensions } = new x509.X509Certificate(authority);
+  const constraints = extensions.find(({ type }) => type === nameConstraints);
+  const at = email.lastIndexOf("@");
+  const domain = email.slice(at + 1);
+  const only = constraintsFor(domain);
+  const none = constraintsFor(undefined);
+  const value = constraints && Buffer.from(constraints.value);
+  return value === undefined || value.equals(none) || value.equals(only);
+}
+
+/** Positive, and never zero. */
+function newSerial(): string {
+  const bytes = randomBytes(16);
+  bytes[0] = (bytes[0]! & 0x7f) | 0x40;
+  return bytes.toString("hex");
+}
+
+const privateCryptoKey = (key: KeyObject) =>
+  crypto.subtle.importKey(
+    "pkcs8",
+    new Uint8Array(key.export({ type: "pkcs8", format: "der" })),
+    keyAlgorithm,
+    false,
+    ["sign"],
+  );
+const publicCryptoKey = (key: KeyObject) =>
+  crypto.subtle.importKey(
+    "spki",
+    new Uint8Array(key.export({ type: "spki", format: "der" })),
+    keyAlgorithm,
+    true,
+    ["verify"],
+  );
+
+/** NameConstraints (RFC 5280, 4.2.1.10), for which the library has no class: no host names and no IP addresses at all. */
+function constraintsFor(domain: string | undefined): Buffer {
+  const subtree = (tag: number, name: Uint8Array) => der(0x30, der(0x80 | tag, name));
+  const [email, host, uri, address] = [1, 2, 6, 7];
+  const permitted = domain
+    ? [
+        subtree(email!, Buffer.from(domain)),
+        ...[domain, `.${domain}`].map((one) => subtree(uri!, Buffer.from(one))),
+      ]
+    : [];
+  const excluded = [
+    subtree(host!, Buffer.of()),
+    subtree(address!, Buffer.alloc(8)),
+    subtree(address!, Buffer.alloc(32)),
+  ];
+  return der(
+    0x30,
+    Buffer.concat([
+      ...(permitted.length > 0 ? [der(0xa0, Buffer.concat(permitted))] : []),
+      der(0xa1, Buffer.concat(excluded)),
+    ]),
+  );
+}
+
+function integer(value: number): Buffer {
+  const hex = value.toString(16);
+  const bytes = Buffer.from(hex.length % 2 === 0 ? hex : `0${hex}`, "hex");
+  return der(0x02, bytes[0]! >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
+}
+
+function der(tag: number, content: Uint8Array): Buffer {
+  const { length } = content;
+  const size =
+    length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.of(tag, ...size), content]);
+}

@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { after } from "../../../platform/clock.ts";
+import type { Context } from "../../context.ts";
+import { databaseNow, trustedAuthorities } from "../authority.ts";
+import { revokedCertificates } from "../revoked.ts";
+
+/** The clocks of servers may be behind. */
+const backdatedSeconds = 300;
+/** A server that has no newer list by then refuses everybody. */
+const validSeconds = 48 * 3600;
+/** A list is made anew at least this often, even if nothing else is revoked. */
+const renewedSeconds = 6 * 3600;
+
+export interface X509RevocationLists {
+  /** DER, by the id of the key. */
+  lists: ReadonlyMap<number, Buffer>;
+  /** All of them. */
+  pem: string;
+  /** The same until something else is revoked, or the lists are to be renewed. */
+  digest: string;
+}
+
+/**
+ * What an X.509 authority has revoked: one list for each key that is trusted. Undefined for an authority without a key.
+ *
+ * @throws ConfigurationError when SVC_KEY_SECRET does not open the keys
+ */
+export async function x509RevocationLists(
+  context: Pick<Context, "db" | "config">,
+  name: string,
+): Promise<X509RevocationLists | undefined> {
+  const keys = await trustedAuthorities(context, "x509", name);
+  if (keys.length === 0) return undefined;
+  const [certificates, now, { signX509RevocationList }] = await Promise.all([
+    revokedCertificates(context),
+    databaseNow(context.db),
+    import("./certificate.ts"),
+  ]);
+  const seconds = Math.floor(now.getTime() / 1000);
+  const at = after(now, -backdatedSeconds);
+  const hash = createHash("sha256").update(String(Math.floor(seconds / renewedSeconds)));
+  const lists = new Map<number, Buffer>();
+  for (const key of keys) {
+    const revoked = certificates.filter(({ keyId }) => keyId === key.id);
+    hash.update(JSON.stringify([key.id, revoked.map(({ serial }) => serial)]));
+    const facts = { revoked, at, nextUpdate: after(now, validSeconds), number: seconds };
+    lists.set(key.id, await signX509RevocationList(facts, key));
+  }
+  return { lists, pem: [...lists.values()].map(pemOf).join(""), digest: hash.digest("base64url") };
+}
+
+function pemOf(der: Buffer): string {
+  const lines = der
+    .toString("base64")
+    .match(/.{1,64}/g)!
+    .join("\n");
+  return `-----BEGIN X509 CRL-----\n${lines}\n-----END X509 CRL-----\n`;
+}

@@ -1,0 +1,102 @@
+import { X509Certificate } from "node:crypto";
+import { Type } from "@sinclair/typebox";
+import {
+  authorityNamePattern,
+  longestAuthorityName,
+  signingAuthority,
+} from "../../core/authority/authority.ts";
+import { certificateHandle } from "../../core/authority/revoked.ts";
+import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
+import { after } from "../../platform/clock.ts";
+import { Refused, SvcError } from "../../platform/errors.ts";
+
+// Like an SSH certificate (plugins/ssh_ca), a client certificate cannot be taken back: it ends when it expires, or when a
+// server fetches the revocation list, which is made from the leases that have ended.
+
+/** The clocks of servers may be behind. */
+const backdatedSeconds = 60;
+/** An authority that ends before then is reported. */
+const warnSeconds = 90 * 24 * 3600;
+/** Replaced by the user's name, an e-mail address, encoded for a URI. */
+const userPlaceholder = "{user}";
+
+const roleSchema = Type.Object({
+  authority: Type.String({
+    ...{ default: "default", maxLength: longestAuthorityName, pattern: authorityNamePattern },
+    description: "the authority that signs: servers may trust one and not another",
+  }),
+  uri: Type.Optional(
+    Type.String({
+      ...{ maxLength: 500, pattern: "^[a-z][a-z0-9+.-]*://[A-Za-z0-9.-]+(/[A-Za-z0-9._~%@{}/-]*)?$" },
+      description: `a URI for the subject alternative name; ${userPlaceholder} is the user's e-mail address`,
+    }),
+  ),
+});
+
+interface Target {
+  authority: string;
+  uri?: string;
+}
+
+const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
+
+export default defineBuiltin({
+  ...{ title: "X.509 certificates", slug: "x509-ca", version: "1.0.0", author: "svc" },
+  type: "credential",
+  description: "A client certificate for the user's key, which servers accept that trust the authority",
+  configSchema: Type.Object({}),
+  roleSchema,
+  revocable: "expiry",
+  create: (_, { context }) => ({
+    check: async ({ role }) => {
+      const { authority } = targetOf(role);
+      const signer = await signingAuthority(context, "x509", authority);
+      const end = new Date(new X509Certificate(signer.public).validTo);
+      if (end > after(context.clock.now(), warnSeconds)) return [];
+      return [
+        {
+          problem: `The authority ${authority} ends on ${end.toISOString().slice(0, 10)}`,
+          fix: `svc access authority rotate x509 ${authority}`,
+        },
+      ];
+    },
+    issue: async ({ user, expiresAt, seconds, publicKey, role }) => {
+      const { authority, uri } = targetOf(role);
+      const { permitsEmail, signX509Certificate } = await import("../../core/authority/x509/certificate.ts");
+      const key = await keyOf(publicKey);
+      const signer = await signingAuthority(context, "x509", authority);
+      if (!permitsEmail(signer.public, user))
+        throw new Refused(`The authority ${authority} signs only for addresses of SVC_DOMAIN`);
+      const end = new Date(expiresAt);
+      const { certificate, serial } = await signX509Certificate(
+        {
+          ...{ publicKey: key, commonName: user, email: user },
+          ...(uri === undefined ? {} : { uri: uri.replaceAll(userPlaceholder, encodeURIComponent(user)) }),
+          // The lease ends by the database's clock, which may differ from this machine's.
+          notBefore: after(end, -(seconds + backdatedSeconds)),
+          notAfter: end,
+          crlUrl: `${context.config.publicUrl}/access/x509/${authority}/crl/${signer.id}`,
+        },
+        signer,
+      );
+      return {
+        kind: "x509" as const,
+        fields: { certificate, chain: signer.public },
+        handle: certificateHandle(signer.id, serial),
+      };
+    },
+    revoke: (_: LeaseFacts) => {},
+  }),
+});
+
+/** @throws Refused */
+async function keyOf(publicKey: string | undefined): Promise<Buffer> {
+  if (publicKey === undefined)
+    throw new Refused("A public key is needed: use svc access get --format x509, or svc access run");
+  const { parseP256PublicKey } = await import("../../core/authority/x509/certificate.ts");
+  try {
+    return parseP256PublicKey(publicKey);
+  } catch (error) {
+    throw error instanceof SvcError ? new Refused(error.detail) : error;
+  }
+}
