@@ -173,6 +173,28 @@ test("a new key is trusted before it signs, and with --revoke the ones before ar
   expect(await connect(second, { ca: last.public })).toMatch(/^refused: (UNABLE_TO|SELF_SIGNED)/);
 });
 
+test("the script of docs/credentials-x509.md fetches what a server reads", async () => {
+  const lease = await issue(await makeRole());
+  const page = await Bun.file(join(import.meta.dir, "../../docs/credentials-x509.md")).text();
+  const [, script] = /```sh\n(#!\/bin\/sh\n.*?)```/s.exec(page)!;
+  const directory = join(home, "etc");
+  const run = (base: string) => {
+    const text = script!
+      .replace(/^base=.*$/m, `base=${base}`)
+      .replace(/^directory=.*$/m, `directory=${directory}`);
+    return Bun.spawn(["sh", "-c", text], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).exited;
+  };
+  expect(await run(`${server.url}/access/x509/default`)).toBe(0);
+  expect(readdirSync(directory).sort()).toEqual(["ca.pem", "crl.pem"]);
+  const read = (name: string) => Bun.file(join(directory, name)).text();
+  const trusted = { ca: await read("ca.pem"), crl: await read("crl.pem") };
+  expect(await connect(lease, trusted)).toContain("alice@example.com");
+  using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("<p>Sign in</p>") });
+  for (const base of [`http://127.0.0.1:${other.port}`, `${server.url}/access/x509/nobodys`])
+    expect([base, await run(base)]).not.toEqual([base, 0]);
+  expect({ ca: await read("ca.pem"), crl: await read("crl.pem") }).toEqual(trusted);
+});
+
 describe("nothing is issued", () => {
   test("for an address of another domain than the authority's", async () => {
     const role = await makeRole({ authority: "ours" });
