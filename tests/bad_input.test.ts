@@ -31,8 +31,11 @@ beforeAll(async () => {
   operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item)
       .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation }))
-      // The last one would end the token with which all this is asked.
-      .filter(({ operation }) => operation.security?.length && path !== "/tokens/current"),
+      // The first would end the token that these tests use; Weep's paths have errors of their own (server/weep).
+      .filter(
+        ({ operation }) =>
+          operation.security?.length && path !== "/tokens/current" && !path.startsWith("/api/"),
+      ),
   );
   expect(operations.length).toBeGreaterThan(70);
 });
@@ -92,7 +95,7 @@ test("a parameter that is there twice is refused, and named", async () => {
     operation.parameters?.some(({ name }) => name === "q"),
   );
   expect(searched.length).toBeGreaterThan(2);
-  const expected = { http: 400, code: "invalid_input", field: "q", detail: "The parameter q is there twice" };
+  const expected = { http: 400, code: "invalid_input", field: "q", detail: "The parameter q is given twice" };
   const others = await unlike(searched, expected, ({ method, path }) =>
     admin.call(method, `${addressOf(path)}?q=a&limit=1&q=b`),
   );
@@ -134,7 +137,7 @@ test("a field that nobody knows is refused, and named", async () => {
 test("a name that cannot be one of ours is not repeated", async () => {
   for (const name of ["<b>", "a b", "x".repeat(65), "ü"]) {
     const { http, body } = await admin.call("POST", "/terms/", { text: "term", [name]: 1 });
-    expect([http, body.field, body.detail]).toEqual([400, "body", "There is a field that is not known here"]);
+    expect([http, body.field, body.detail]).toEqual([400, "body", "There is an unknown field"]);
   }
 });
 

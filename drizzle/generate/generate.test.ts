@@ -146,6 +146,6 @@ describe("what cannot be written is refused, and the message says what to do", (
   });
 
   test("something that is no snapshot", async () => {
-    await refused(generateBetween({ version: "6" }, {}), "This is no snapshot of a PostgreSQL schema");
+    await refused(generateBetween({ version: "6" }, {}), "This is not a snapshot of a PostgreSQL schema");
   });
 });

@@ -142,7 +142,7 @@ function fromDatabase(error: unknown): SvcError | undefined {
 export function unknownName(where: "body" | "query", name: string | undefined): InvalidInput {
   const what = where === "body" ? "field" : "parameter";
   if (name === undefined || !/^[\w.-]{1,64}$/.test(name))
-    return new InvalidInput(where, `There is a ${what} that is unknown`);
+    return new InvalidInput(where, `There is an unknown ${what}`);
   return new InvalidInput(name, `The ${what} ${name} is unknown`);
 }
 

@@ -188,6 +188,17 @@ describe("an error has the code that Weep knows", () => {
     expect([http, decodeWeepError(text).code]).toEqual([400, "904"]);
   });
 
+  test("904 for an unknown parameter or another media type", async () => {
+    for (const [method, path, body, headers] of [
+      ["GET", "/api/v1/get_roles?all=true&unheard=1", undefined, {}],
+      ["GET", "/api/v1/policies/typeahead?search=x", undefined, {}],
+      ["POST", "/api/v1/get_credentials", { requested_role: "reader" }, { "content-type": "text/plain" }],
+    ] as const) {
+      const { http, body: answer } = await alice.call(method, path, body, headers);
+      expect([path, http >= 400, decodeWeepError(JSON.stringify(answer)).code]).toEqual([path, true, "904"]);
+    }
+  });
+
   test.each([
     ["GET", "/api/v1/get_roles?all=true"],
     ["GET", "/api/v2/get_roles?all=true"],

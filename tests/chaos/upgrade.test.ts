@@ -223,6 +223,6 @@ test("a pooler, which would keep the lock for somebody else, is refused", async 
   await new Promise<void>((settle) => pooler.listen(0, "127.0.0.1", settle));
   const url = new URL(database.url);
   url.port = String((pooler.address() as { port: number }).port);
-  expect(upgrade({ url: url.href, revisions })).rejects.toThrow("This address is a pooler's");
+  expect(upgrade({ url: url.href, revisions })).rejects.toThrow("This is the address of a pooler");
   pooler.close();
 });
