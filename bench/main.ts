@@ -52,6 +52,10 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       "/healthcheck and a document by 1, 2 and 4 server containers; needs Docker (6 minutes; SVC_BENCH_SECONDS for shorter rounds)",
     load: async () => (await import("./scale.ts")).benchScale,
   },
+  ssh: {
+    about: "SSH certificates a second: svc, ssh-keygen -s (45 seconds)",
+    load: async () => (await import("./access/ssh.ts")).benchSshCertificates,
+  },
   start: {
     about: "svc --version against gh --version (10 seconds)",
     load: async () => (await import("./start.ts")).benchStart,
