@@ -38,7 +38,8 @@ export function describeOperation(method: string, path: string, operation: Opera
   const { responses, requestBody, parameters = [], ...rest } = operation;
   // A route that asks for a token says that it refuses without one; server/routes.test.ts holds it to that.
   const closed = responses["401"] !== undefined && !path.startsWith("/noauth/");
-  const described401 = closed ? describeAnswer("401", responses["401"]!) : undefined;
+  // Of the protocol's routes, each answer is listed.
+  const refused = path.startsWith("/noauth/") ? undefined : (responses["401"] ?? responses["400"]);
   const takesKey = method === "post" && responses["422"] !== undefined;
   const headers = takesKey ? [idempotencyKey] : method === "put" ? [ifMatch] : [];
   const described = Object.entries(responses).map(([status, answer]) => [
@@ -55,7 +56,9 @@ export function describeOperation(method: string, path: string, operation: Opera
     ...(requestBody ? { requestBody: { ...requestBody, required: !mayBeLeftOut(requestBody) } } : {}),
     responses: {
       ...Object.fromEntries(described),
-      ...(closed ? { default: { ...described401, description: "Any other refusal" } } : {}),
+      ...(refused
+        ? { default: { ...describeAnswer("401", refused), description: "Any other refusal" } }
+        : {}),
     },
   };
 }
