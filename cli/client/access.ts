@@ -18,6 +18,8 @@ export interface Role {
   break_glass: boolean;
   disabled: boolean;
   version: number;
+  /** "expiry": what was issued is good until it expires, also when it is revoked. */
+  revocable: "now" | "expiry" | null;
 }
 
 export interface AccessRequest {

@@ -97,6 +97,7 @@ test("svc access get --format ssh: a key and a certificate in private files, and
   expect(stdout.toString()).toBe(readFileSync(`${path}.pub`, "utf8"));
   Bun.spawnSync(["chmod", "644", path]);
   expect(await get()).toMatchObject({ code: 1, stderr: `svc: ${path}: others can read it: delete it\n` });
+  Bun.spawnSync(["chmod", "600", path]);
 });
 
 test("svc access run: ssh and scp log in through an agent that ends with the command", async () => {
@@ -194,6 +195,18 @@ test("a certificate that is about to expire is replaced by another for the same 
   const [first, second] = (await leases()).slice(-2);
   expect(of(/Serial: (\d+)/)).toContain(String(second!.id));
   expect([first, second]).toMatchObject([{ state: "Revoking" }, { state: "Revoking" }]);
+});
+
+test("svc access revoke says that a certificate may be accepted until it expires", async () => {
+  expect((await spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished).code).toBe(0);
+  const [lease] = (await leases()).slice(-1);
+  expect(await spawnSvc(["access", "revoke", String(lease!.id)], env).finished).toEqual({
+    code: 0,
+    stdout: "Ended web-hosts\n",
+    stderr: expect.stringMatching(
+      /^svc: what was issued may be accepted until it expires at \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
+    ),
+  });
 });
 
 test("svc access authority: the keys, and the next one", async () => {

@@ -71,8 +71,8 @@ export interface NewLease {
  * idempotency key, which ends the first lease.
  *
  * @throws NotFound for a role that the actor may not request
- * @throws InvalidInput
  * @throws Conflict when it needs an approval that there is not, or has ended
+ * @throws InvalidInput also when its plugin refuses the public key or the duration
  * @throws Unavailable when its plugin fails
  */
 export async function issueLease(
@@ -101,6 +101,8 @@ export async function issueLease(
     // Of one that was not waited for, something may still come to be.
     const endReason = reason === "timeout" || reason === "aborted" ? "interrupted" : "not_issued";
     await endOne(context, leaseId, { endReason, error: detail });
+    const { field } = outcome;
+    if (field === "public_key" || field === "duration") throw new InvalidInput(field, detail);
     throw new Unavailable(`${role.slug}: ${detail}`);
   }
   const { kind, fields, handle, expiresAt: ends } = outcome.value;

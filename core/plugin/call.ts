@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { describeFault, framesOf, masked, saysPermanent } from "./mask.ts";
+import { describeFault, fieldOf, framesOf, masked, saysPermanent } from "./mask.ts";
 import {
   type MethodAnswer,
   type MethodInput,
@@ -43,6 +43,8 @@ export interface Failure {
   reason: FailureReason;
   /** Whether the plugin says that it would fail each time. */
   permanent: boolean;
+  /** What it says is wrong with the input, if it names a field. */
+  field?: string;
   /** For people, and fit to be kept: which plugin and what happened, never a secret or a message of a library. */
   detail: string;
   /** For the log: where in its code it happened. */
@@ -76,6 +78,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     ok: false,
     reason,
     permanent: saysPermanent(error),
+    field: fieldOf(error),
     detail: `${plugin.slug} ${what}`,
     frames: framesOf(error, plugin.secrets),
   });

@@ -73,6 +73,18 @@ export function saysPermanent(error: unknown): boolean {
   }
 }
 
+/** The name of the input that the plugin refuses (`InvalidInput` in platform/errors.ts), if it names one. */
+export function fieldOf(error: unknown): string | undefined {
+  try {
+    const { detail, field } = Object(error) as Record<string, unknown>;
+    return typeof detail === "string" && typeof field === "string" && /^\w{1,60}$/.test(field)
+      ? field
+      : undefined;
+  } catch {
+    return undefined; // a getter threw
+  }
+}
+
 /** Where an error comes from: the frames of its stack, which hold names of functions and files and no message. */
 export function framesOf(error: unknown, secrets: readonly string[] = []): string[] {
   try {

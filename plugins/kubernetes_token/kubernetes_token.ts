@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { definePlugin, type LeaseFacts, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
-import { Refused, Unavailable } from "../../platform/errors.ts";
+import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
 // A cluster issues tokens for its service accounts to whoever may create them (the TokenRequest API): here that is the
 // broker, an account that may do nothing else. A token ends when it expires, and not before.
@@ -62,8 +62,9 @@ export default definePlugin({
     issue: async ({ role, expiresAt, seconds, signal }) => {
       const target = targetOf(role);
       if (seconds < shortestSeconds)
-        throw new Refused(
-          `Kubernetes issues no token for less than ${shortestSeconds / 60} minutes: ask for more`,
+        throw new InvalidInput(
+          "duration",
+          `Kubernetes issues no token for less than ${shortestSeconds / 60} minutes`,
         );
       const asked = clock.now();
       const { token, end } = await requestToken(fetch, target, seconds, signal);

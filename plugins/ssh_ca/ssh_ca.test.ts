@@ -365,7 +365,7 @@ describe("nothing is issued", () => {
 
   test("without a public key, and for one that is no good", async () => {
     const role = await makeRole();
-    expect(await refusal(role, {})).toEqual([503, expect.stringContaining("A public key is needed")]);
+    expect(await refusal(role, {})).toEqual([400, expect.stringContaining("A public key is needed")]);
     const short = Bun.spawnSync([
       "ssh-keygen",
       "-q",
@@ -381,7 +381,7 @@ describe("nothing is issued", () => {
     expect(short.exitCode).toBe(0);
     const line = await Bun.file(join(sshd.directory, "short.pub")).text();
     expect(await refusal(role, { public_key: line })).toEqual([
-      503,
+      400,
       expect.stringContaining("at least 3072 bits"),
     ]);
   });

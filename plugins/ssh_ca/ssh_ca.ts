@@ -11,7 +11,7 @@ import { signSshCertificate, sshExtensions } from "../../core/authority/ssh/cert
 import { parseSshPublicKey } from "../../core/authority/ssh/public_key.ts";
 import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
-import { Refused, SvcError } from "../../platform/errors.ts";
+import { InvalidInput, Refused } from "../../platform/errors.ts";
 
 // A certificate cannot be taken back: it ends when it expires, or when a host fetches the revocation list, which is made of
 // the leases that have ended (server/authority). So there is nothing to do to revoke one, and nothing to remember but which
@@ -135,15 +135,14 @@ export default defineBuiltin({
   }),
 });
 
-/** @throws Refused */
+/** @throws InvalidInput */
 function keyOf(publicKey: string | undefined) {
   if (publicKey === undefined)
-    throw new Refused("A public key is needed: use svc access get --format ssh, or svc access run");
-  try {
-    return parseSshPublicKey(publicKey);
-  } catch (error) {
-    throw error instanceof SvcError ? new Refused(error.detail) : error;
-  }
+    throw new InvalidInput(
+      "public_key",
+      "A public key is needed: use svc access get --format ssh, or svc access run",
+    );
+  return parseSshPublicKey(publicKey);
 }
 
 function problemsOf({ principals, extensions, sourceAddress = [] }: Target): { problem: string }[] {

@@ -8,7 +8,7 @@ import {
 import { certificateHandle } from "../../core/authority/revoked.ts";
 import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugin.ts";
 import { after } from "../../platform/clock.ts";
-import { Refused, SvcError } from "../../platform/errors.ts";
+import { InvalidInput, Refused } from "../../platform/errors.ts";
 
 // Like an SSH certificate (plugins/ssh_ca), a client certificate cannot be taken back: it ends when it expires, or when a
 // server fetches the revocation list, which is made from the leases that have ended.
@@ -89,14 +89,13 @@ export default defineBuiltin({
   }),
 });
 
-/** @throws Refused */
+/** @throws InvalidInput */
 async function keyOf(publicKey: string | undefined): Promise<Buffer> {
   if (publicKey === undefined)
-    throw new Refused("A public key is needed: use svc access get --format x509, or svc access run");
+    throw new InvalidInput(
+      "public_key",
+      "A public key is needed: use svc access get --format x509, or svc access run",
+    );
   const { parseP256PublicKey } = await import("../../core/authority/x509/certificate.ts");
-  try {
-    return parseP256PublicKey(publicKey);
-  } catch (error) {
-    throw error instanceof SvcError ? new Refused(error.detail) : error;
-  }
+  return parseP256PublicKey(publicKey);
 }

@@ -11,6 +11,7 @@ import {
 } from "../../core/access/role.ts";
 import { credentialKinds } from "../../core/plugin/methods.ts";
 import { accessRequestStates, approvals, leaseStates } from "../../drizzle/schema/index.ts";
+import type { Deps } from "../deps.ts";
 import {
   closed,
   id,
@@ -52,6 +53,11 @@ const roleFields = {
 const roleView = {
   ...{ id, ...roleFields, version, created_at: instant, updated_at: instant },
   settings: nullable(settings),
+  revocable: nullable(
+    oneOf(["now", "expiry"], {
+      description: "Whether a credential can be ended early; null while the plugin is not enabled",
+    }),
+  ),
 };
 export const accessRoleView = t.Object(roleView, closed);
 export const rolePage = pageOf(accessRoleView);
@@ -73,8 +79,9 @@ export const changedRole = t.Object(
   closed,
 );
 
-export function roleViewOf(role: Role): Static<typeof accessRoleView> {
+export function roleViewOf(role: Role, { plugins }: Pick<Deps, "plugins">): Static<typeof accessRoleView> {
   return {
+    revocable: plugins.find("credential", role.pluginSlug)?.revocable ?? null,
     ...{ id: role.id, slug: role.slug, description: role.description, plugin: role.pluginSlug },
     ...{ settings: role.settings, groups: role.groups, approval: role.approval },
     ...{ default_duration: role.defaultDuration, max_duration: role.maxDuration },

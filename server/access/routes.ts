@@ -69,7 +69,7 @@ const roleRoutes = (deps: Deps) =>
       "/",
       async ({ actor, query }) => {
         const page = await listRoles(deps, actor, listQueryOf(query));
-        return { ...page, items: page.items.map(roleViewOf) };
+        return { ...page, items: page.items.map((role) => roleViewOf(role, deps)) };
       },
       { actor: true, query: roleQuery, response: { 200: rolePage, ...refusals } },
     )
@@ -84,7 +84,10 @@ const roleRoutes = (deps: Deps) =>
           { actor, request, body: known },
           async (context) => {
             const { plugins } = deps;
-            const role = roleViewOf(await createRole({ ...context, plugins }, actor, roleFieldsOf(body)));
+            const role = roleViewOf(
+              await createRole({ ...context, plugins }, actor, roleFieldsOf(body)),
+              deps,
+            );
             return { headers: { location: `/access/roles/${role.slug}`, etag: etagOf(role) }, body: role };
           },
           async ({ slug }) => void (await getRole(deps, actor, slug)),
@@ -97,7 +100,7 @@ const roleRoutes = (deps: Deps) =>
     .get(
       "/:role",
       async ({ actor, params, set }) => {
-        const role = roleViewOf(await getRole(deps, actor, params.role));
+        const role = roleViewOf(await getRole(deps, actor, params.role), deps);
         set.headers.etag = etagOf(role);
         return role;
       },
@@ -107,7 +110,7 @@ const roleRoutes = (deps: Deps) =>
       "/:role",
       async ({ actor, params, body, set }) => {
         const change = { slug: params.role, version: body.version, fields: roleFieldsOf(body) };
-        const role = roleViewOf(await updateRole(deps, actor, change));
+        const role = roleViewOf(await updateRole(deps, actor, change), deps);
         set.headers.etag = etagOf(role);
         return role;
       },

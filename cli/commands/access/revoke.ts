@@ -1,4 +1,5 @@
 import { clientArgs } from "../../client/args.ts";
+import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 import { UsageError } from "../../errors.ts";
 
@@ -24,7 +25,10 @@ export default defineCommand({
     "svc access revoke --user dana@example.com",
     "svc access revoke --incident INC-44",
   ],
-  notes: ["Several options together mean what fits all of them. Only admins end the access of others."],
+  notes: [
+    "Several options together mean what fits all of them. Only admins end the access of others.",
+    "Database roles end at once. Certificates end when servers have fetched the revocation list, and cloud and Kubernetes credentials when they expire.",
+  ],
   async run({ id, user, role, incident, server, json }, io) {
     const filters = Object.entries({ user, role, incident }).filter(
       (one): one is [string, string] => one[1] !== undefined,
@@ -33,10 +37,18 @@ export default defineCommand({
       throw new UsageError("name one lease, or say which by --user, --role or --incident");
     const { AccessClient, parseId } = await import("../../client/access.ts");
     const path = id === undefined ? `?${new URLSearchParams(filters)}` : parseId(id);
-    type Answer = { ended?: number; role?: string };
-    const answer = await AccessClient.within(io, server, (client) =>
-      client.call<Answer>("DELETE", `/access/leases/${path}`),
-    );
+    type Answer = { ended?: number; role?: string; expires_at?: string };
+    const { answer, role: ofLease } = await AccessClient.within(io, server, async (client) => {
+      const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
+      // Somebody may lose a role and keep its leases for a moment.
+      const role =
+        answer.role === undefined ? undefined : await client.role(answer.role).catch(() => undefined);
+      return { answer, role };
+    });
+    if (ofLease?.revocable === "expiry") {
+      const until = localTime(new Date(answer.expires_at!));
+      io.stderr.write(`svc: what was issued may be accepted until it expires at ${until}\n`);
+    }
     if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);
     else io.stdout.write(`Ended ${answer.role}\n`);
