@@ -8,7 +8,7 @@ import { readHttpsUrls } from "./http/https_urls.ts";
 import { usualHeaders } from "./http/security_headers.ts";
 import { createInspectionApp } from "./inspection.ts";
 
-/** What is true of answers of every kind, whichever part of the server makes them. */
+/** What holds for every kind of answer, whichever part of the server creates it. */
 
 const { server } = useFrontEnd();
 
@@ -18,9 +18,9 @@ const file = "/assets/index-C9dQ2LpZ.js";
 
 interface Asked {
   status: number;
-  /** As the log names it. */
+  /** As named in the log. */
   route: string;
-  /** With a good access token. */
+  /** With a valid access token. */
   signedIn?: boolean;
   headers?: Record<string, string>;
   body?: string;
@@ -51,7 +51,7 @@ const kinds: [method: string, path: string, asked: Asked][] = [
   ],
 ];
 
-/** Where a front end is served. */
+/** With a front end. */
 const files: typeof kinds = [
   ["GET", "/", { status: 200, route: "/*" }],
   ["GET", file, { status: 200, route: "/*", headers: { "accept-encoding": "gzip" } }],
@@ -62,7 +62,7 @@ const files: typeof kinds = [
   ["GET", "/incidents/1/2/3", { status: 404, route: "/*" }],
 ];
 
-/** Where none is: these match no route at all. */
+/** Without a front end, these match no route. */
 const unmatched: typeof kinds = [
   ["GET", "/noauth/v2", { status: 404, route: "/noauth/*" }],
   ["OPTIONS", "/healthcheck", { status: 204, route: "none" }],
@@ -102,20 +102,17 @@ async function expectWhole(
 test.each([
   ["where a front end is served", [...kinds, ...files], {}],
   ["where none is", [...kinds, ...unmatched], { staticDir: undefined }],
-])(
-  "%s, each kind of answer has its headers, an id of its own, and one line in the log",
-  async (_, asked, changed) => {
-    await using to = await server().another(changed);
-    const authorization = `Bearer ${await signInToken(to)}`;
-    const ids = new Set<string | null>();
-    for (const kind of asked) ids.add(await expectWhole(to, kind, authorization));
-    expect(ids.size).toBe(asked.length);
-    const lines = to.logged.map((text) => JSON.parse(text)).filter(({ msg }) => msg === "request");
-    for (const id of ids) expect(lines.filter(({ request_id }) => request_id === id)).toHaveLength(1);
-  },
-);
+])("%s, each kind of answer has its headers, a unique id, and one log line", async (_, asked, changed) => {
+  await using to = await server().another(changed);
+  const authorization = `Bearer ${await signInToken(to)}`;
+  const ids = new Set<string | null>();
+  for (const kind of asked) ids.add(await expectWhole(to, kind, authorization));
+  expect(ids.size).toBe(asked.length);
+  const lines = to.logged.map((text) => JSON.parse(text)).filter(({ msg }) => msg === "request");
+  for (const id of ids) expect(lines.filter(({ request_id }) => request_id === id)).toHaveLength(1);
+});
 
-test("what one answer says of itself is not said by the next, nor by one that is made at the same time", async () => {
+test("headers that one answer sets do not leak into the next or a concurrent one", async () => {
   const headers = { authorization: `Bearer ${await signInToken(server())}` };
   const keys = await server().fetch("/.well-known/jwks.json");
   expect(keys.headers.get("cache-control")).toBe("public, max-age=300");
@@ -124,7 +121,7 @@ test("what one answer says of itself is not said by the next, nor by one that is
   expect(new Set(answers.map((answer) => answer.headers.get("x-request-id"))).size).toBe(answers.length);
 });
 
-test("so has what nobody foresaw", async () => {
+test("nor do those of an unexpected error", async () => {
   const authorization = `Bearer ${await signInToken(server())}`;
   await server().db.execute(sql`alter table term rename to term_elsewhere`);
   try {
@@ -135,7 +132,7 @@ test("so has what nobody foresaw", async () => {
   }
 });
 
-test("a held poll has its line when it is answered, with its challenge by the hash of the token", async () => {
+test("a held poll is logged when it is answered, with its challenge as a hash of the token", async () => {
   await using to = await server().another();
   const challenge = await newChallenge(to);
   const next = spyOn(to.watch, "next");
@@ -151,7 +148,7 @@ test("a held poll has its line when it is answered, with its challenge by the ha
   expect(Object.keys(line)).toEqual(names);
 });
 
-test("an address that cannot be read is refused, whoever was asked for before", async () => {
+test("an invalid Host is refused, even after a valid one", async () => {
   const { port } = new URL(server().url);
   const statusOf = async (host: string, path = "/healthcheck") => {
     const answer = await exchange(Number(port), `GET ${path} HTTP/1.1\r\n${host}Connection: close\r\n\r\n`);
@@ -170,20 +167,20 @@ test("an address that cannot be read is refused, whoever was asked for before", 
   const twice = ["Host: a\r\nHost: a\r\n", "Host: a\r\nHost: b\r\n", "Host: a, a\r\n", "Host: a,b\r\n"];
   for (const host of good) {
     expect([host, await statusOf(host)]).toEqual([host, "200"]);
-    // After a good one, which is remembered.
+    // After a valid one, which is cached.
     for (const other of [...bad, ...twice]) expect([other, await statusOf(other)]).toEqual([other, "400"]);
   }
   expect(await statusOf("Host: a\r\n", "http://[/healthcheck")).toBe("200");
 });
 
-test("over TLS, a host so short that the path would begin behind its first name is refused", async () => {
+test("over TLS, a host name too short for the router is refused", async () => {
   const app = await createInspectionApp({});
   readHttpsUrls(app);
   const statusOf = async (host: string, path: string) =>
     (await app.handle(new Request(`https://${host}${path}`))).status;
   for (const good of ["abc", "ab:8000", "a.b", "[::1]"]) {
     expect([good, await statusOf(good, "/plugins")]).toEqual([good, 401]);
-    // After a good one, which is remembered.
+    // After a valid one, which is cached.
     for (const bad of ["a", "ab"]) {
       expect([bad, await statusOf(bad, "/x/plugins")]).toEqual([bad, 400]);
       expect([bad, await statusOf(bad, "/plugins")]).toEqual([bad, 400]);

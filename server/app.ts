@@ -34,12 +34,12 @@ import { tokenRoutes } from "./token/routes.ts";
 import { weepRoutes } from "./weep/routes.ts";
 import { whoamiRoutes } from "./whoami/routes.ts";
 
-/** Longer than a poll is held, so that the server does not hang up on one. */
+/** Longer than a poll is held, so that the server does not close its connection. */
 const idleTimeoutSeconds = 60;
 
 type Handler = (request: Request) => Response | Promise<Response>;
 
-/** What is answered, in the order of the API's document. */
+/** The API's routes, in the order of the OpenAPI document. */
 const apiRoutes = (
   deps: Deps,
   health: ReturnType<typeof healthRoutes>,
@@ -68,7 +68,7 @@ const apiRoutes = (
     .use(signInRoutes(deps))
     .use(browserRoutes(deps));
 
-/** The HTTP application, made of nothing but `deps`, and what the process around it may ask of it. */
+/** Creates the HTTP application from `deps` alone, with the functions that its process may call. */
 export function createApp(deps: Deps) {
   const challenge = challengeRoutes(deps);
   const presence = { leaving: false };
@@ -81,17 +81,17 @@ export function createApp(deps: Deps) {
   const routes = [...api.routes, ...openApi.routes];
   acceptLargeHeads();
   const app = new Elysia({
-    // Bun's own router answers a literal colon in the path differently from Elysia's.
+    // Bun's own router treats a literal colon in the path differently from Elysia's.
     systemRouter: false,
-    // A field or parameter that is not in a schema is refused where the schema says so, not taken away in silence: with
-    // `incident_id` misspelled, a document of a Restricted incident would be everybody's.
+    // Refuse unknown fields and parameters as the schema says instead of dropping them silently: with `incident_id`
+    // misspelled, a document of a Restricted incident would become public.
     normalize: false,
-    // Elysia would take a host name of three letters for part of the path.
+    // Otherwise Elysia would take a host name of three letters for part of the path.
     handler: { standardHostname: false },
     serve: {
       idleTimeout: idleTimeoutSeconds,
       maxRequestBodySize,
-      // Bun's page for developers shows paths, and T stands in ours.
+      // Bun's development page shows paths, and ours contain T.
       development: false,
       error: () => new Response(null, { status: 500 }),
     },
@@ -99,14 +99,14 @@ export function createApp(deps: Deps) {
     .onStart(({ server }) => {
       listener.server = server;
     })
-    // The order matters: a hook covers what is registered after it. Elysia reads the text of hooks: one that waits, or names
-    // its `server`, costs each request of every route.
+    // The order matters: a hook covers only what is registered after it. Elysia analyses the source of hooks: one that
+    // is async or mentions `server` makes each request of every route slower.
     .use(security.hook())
     .use(logRequests(deps, listener, requests))
     .use(observeRoutes(requests))
     .use(watchDisk(readiness))
     .use(answerErrors(deps, routes))
-    // Before the parsers: whatever the body, a file takes none.
+    // Before the parsers, because static files take no body.
     .use(staticRoutes(deps.config.staticDir, routes))
     .use(refuseUnknownQuery(routes))
     .use(optionalBodies(routes))
@@ -114,14 +114,14 @@ export function createApp(deps: Deps) {
     .use(openApi)
     .use(api);
   const hasAddress = addressCheck();
-  // Around the application instead of a hook in it: an Elysia hook costs each request more than the answer does.
+  // Around the application, because an Elysia hook costs each request more than the answer itself.
   app.wrap((handler, request) => {
     const answer = challenge.pollAtOnce(request, app.server);
     if (answer) {
       requests?.atOnce(request, challengeRoute, answer);
       return () => security.add(answer, request);
     }
-    // Elysia's types say no more of a handler than that it is a function.
+    // Elysia types a handler only as a function.
     const refusal = !hasAddress(request) ? noAddress : isHeadTooLarge(request) ? headTooLarge : undefined;
     const next =
       refusal === undefined ? (handler as unknown as Handler) : () => security.add(refusal.clone(), request);
@@ -132,7 +132,7 @@ export function createApp(deps: Deps) {
     leave() {
       presence.leaving = true;
     },
-    // Requests that wait for a plugin need not any more, and what was begun is given back.
+    // Requests that wait for a plugin are released, and started work is given back.
     drain: async () => void (await Promise.all([deps.watch.stop(), deps.background?.stop()])),
     untilReady: () => readiness.untilReady(),
     refused: requests && ((request: Request, answer: Response) => requests.outside(request, answer)),

@@ -7,9 +7,9 @@ import type { ProxyTrust } from "./http/address.ts";
 import { clientAddress } from "./http/address.ts";
 import type { SingleSignOn } from "./sso/sso.ts";
 
-/** Everything that the application is made of; `createApp` reads nothing else. */
+/** Everything that the application depends on; `createApp` reads nothing else. */
 export interface Deps extends PluginContext {
-  /** All plugins that there are, chosen or not. */
+  /** All installed plugins, configured or not. */
   registry: PluginRegistry;
   watch: ChallengeWatch;
   keys: Keys;
@@ -17,12 +17,12 @@ export interface Deps extends PluginContext {
   proxies: ProxyTrust;
 }
 
-/** What an application listens by, once it does. */
+/** The server that an application listens with, once it is known. */
 export interface Listener {
   server: Server<unknown> | null;
 }
 
-/** The client's address, as far as our own eyes and the proxies that we trust can tell. */
+/** The client's address, as seen by this server and the proxies it trusts. */
 export function addressOf(deps: Deps, request: Request, server: Server<unknown> | null): string {
   return clientAddress(
     server?.requestIP(request)?.address,

@@ -5,7 +5,7 @@ import type { Environment } from "../platform/variable.ts";
 import { type App, createApp } from "./app.ts";
 import { openServerParts } from "./open.ts";
 
-/** For what must be set before a server starts, and is not used before anything is connected to. */
+/** Placeholders for settings that a server requires but that are unused until it connects to something. */
 const standIns = {
   databaseUrl: "postgres://nowhere.invalid/none",
   keySecret: "only to be looked at, never to be used",
@@ -18,10 +18,10 @@ const standIns = {
 const noPlugins: Plugins = { ofType: () => [], find: () => undefined };
 
 /**
- * The application as this configuration makes it, to be looked at and not to be served: it needs neither a database nor
- * an issuer, and connects to nothing.
+ * Creates the application for inspection, not for serving: it needs neither a database nor an issuer, and connects to
+ * nothing.
  *
- * @throws ConfigurationError when a variable is not valid
+ * @throws ConfigurationError when a variable is invalid
  */
 export async function createInspectionApp(environment: Environment): Promise<App> {
   const config = { ...readConfig(environment) };

@@ -4,10 +4,10 @@ import { type Environment, readVariable } from "../platform/variable.ts";
 import { builtinPlugins } from "../plugins/builtin.ts";
 
 /**
- * Every plugin that there is, our own and those of packages. No other variable is looked at: what there is can be seen
- * before the rest of the configuration is right.
+ * Lists every installed plugin: ours and those of packages. It reads no other variable, so that plugins can be listed
+ * before the rest of the configuration is valid.
  *
- * @throws ConfigurationError for a package that cannot be
+ * @throws ConfigurationError for a package that cannot be loaded
  */
 export async function installedPlugins(environment: Environment): Promise<PluginRegistry> {
   const { text } = readVariable(environment, "SVC_PLUGIN_PACKAGES", false);

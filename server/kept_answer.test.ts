@@ -7,7 +7,7 @@ import { startTestServer, type TestServer } from "../tests/support/http/server.t
 
 let server: TestServer;
 let alice: Person;
-/** Restricted, and alice takes part in it. */
+/** Restricted, with alice as a participant. */
 let incidentId: number;
 let participantId: number;
 let count = 0;
@@ -36,7 +36,7 @@ beforeEach(async () => {
   await server.db.update(participant).set({ leftAt: null }).where(eq(participant.id, participantId));
 });
 
-describe("an answer that was kept is given to nobody who may no longer read it", () => {
+describe("a stored answer is withheld from users who may no longer read it", () => {
   const leave = () =>
     server.db
       .update(participant)
@@ -64,7 +64,7 @@ describe("an answer that was kept is given to nobody who may no longer read it",
     expect(JSON.stringify(again.body)).not.toContain(name);
   });
 
-  test("an incident that they have reported and left", async () => {
+  test("an incident they reported and then left", async () => {
     const [row] = await server.db.select().from(incident).where(eq(incident.id, incidentId));
     const { incidentTypeId: incident_type_id, incidentPriorityId: incident_priority_id } = row!;
     const body = {
@@ -83,7 +83,7 @@ describe("an answer that was kept is given to nobody who may no longer read it",
     expect((await send()).http).toBe(404);
   });
 
-  test("a participation of their own", async () => {
+  test("their own participation", async () => {
     const path = `/incidents/${incidentId}/participants/${participantId}/roles`;
     const send = () => alice.call("POST", path, { role: "liaison" }, { "idempotency-key": key });
     expect((await send()).http).toBe(201);
@@ -92,7 +92,7 @@ describe("an answer that was kept is given to nobody who may no longer read it",
     expect((await send()).http).toBe(404);
   });
 
-  test("but who leaves is told again that they did", async () => {
+  test("but leaving again returns the stored answer", async () => {
     await server.db.delete(participantRole).where(eq(participantRole.participantId, participantId));
     const send = () =>
       alice.call(

@@ -3,8 +3,8 @@ import type { Environment } from "../platform/variable.ts";
 import { installedPlugins } from "./installed_plugins.ts";
 
 /**
- * The variables of every plugin that is installed, and the names of all variables that anything here reads.
- * @throws ConfigurationError for a package that cannot be
+ * Lists the variables of every installed plugin, and the names of all variables in use.
+ * @throws ConfigurationError for a package that cannot be loaded
  */
 export async function knownVariables(
   environment: Environment,

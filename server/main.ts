@@ -1,4 +1,4 @@
 import { openServer } from "./open.ts";
 
-/** The application as `svc server start server/main:app` serves it, set up by the environment and `.env`. */
+/** The application that `svc server start server/main:app` serves, configured by the environment and `.env`. */
 export const app = await openServer();

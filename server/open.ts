@@ -22,14 +22,14 @@ import { oidcSignOn } from "./sso/oidc.ts";
 import { proxySignOn } from "./sso/proxy.ts";
 import { Folder } from "./static/folder.ts";
 
-/** Often, since strangers can add what it deletes. */
+/** Often, because strangers can create the rows it deletes. */
 const cleanUpSeconds = 60;
-/** What a server that is killed loses of its counts. */
+/** A killed server loses at most this much of its counts. */
 const flushSeconds = 600;
-/** What follows from incidents and was left undone: by a process that died, or by a plugin that failed. */
+/** Follow-up work of incidents that a dead process or failing plugin left undone. */
 const flowSeconds = 15;
 
-/** Everything that `createApp` needs, with what ends it. */
+/** Everything that `createApp` needs, and how to close it. */
 export interface ServerParts extends Deps {
   background: Background;
   counts: EventCounts;
@@ -37,8 +37,8 @@ export interface ServerParts extends Deps {
 }
 
 /**
- * Builds the parts of a server. It connects to nothing: `watch` is not started.
- * @throws ConfigurationError with every fault
+ * Builds the parts of a server without connecting to anything: `watch` is not started.
+ * @throws ConfigurationError with every invalid setting
  */
 export async function openServerParts(
   options: Omit<PartsOptions<never>, "builtin" | "clock" | "connect" | "counts"> &
@@ -70,11 +70,11 @@ export async function openServerParts(
 }
 
 /**
- * Builds the server from the environment, and starts what it does beside its requests. It opens no port; stopping the
- * application closes what was opened here. The database may still be down: /healthcheck tells.
+ * Builds the server from the environment, and starts its background work. It opens no port; stopping the application
+ * closes everything opened here. The database may still be down: /healthcheck reports that.
  *
- * @throws ConfigurationError with every fault; Conflict when the schema is not one that this release can work on;
- * Unavailable when the database takes no writes, or when the only address that it has is a pooler's
+ * @throws ConfigurationError with every invalid setting; Conflict when this release cannot work with the schema;
+ * Unavailable when the database is read-only, or when its only address is a connection pooler's
  */
 export async function openServer(): Promise<Service & ReturnType<typeof createApp>> {
   const parts = await openServerParts({ environment: readEnvironment(), telemetry: "svc-server" });
@@ -87,7 +87,7 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
     throw error;
   }
   const flush = () =>
-    // In time, so that a database that is frozen does not hold up the end.
+    // With a timeout, so that a frozen database does not delay the shutdown.
     databaseAnswer(counts.flush(db, clock.now())).catch((error: unknown) =>
       log.warn({ err: error }, "could not write counts into the audit log"),
     );
@@ -119,7 +119,10 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
   };
 }
 
-/** Starts what is done again and again. @returns what ends that */
+/**
+ * Starts the periodic background work.
+ * @returns a function that stops it
+ */
 function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => void {
   const { log, background } = parts;
   let cleaning = false;
@@ -132,7 +135,7 @@ function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => v
         cleaning = false;
       });
   };
-  // A database that is still down is asked again.
+  // Retry while the database is still down.
   let compared = false;
   const compareSettings = async () => {
     if (compared) return;

@@ -5,7 +5,7 @@ import { generateKeyPair, SignJWT, UnsecuredJWT } from "jose";
 import { token as tokenTable } from "../drizzle/schema/index.ts";
 import { newChallenge, signInToken, startTestServer, type TestServer } from "../tests/support/http/server.ts";
 
-/** What answers without an access token. Whatever is not on this list must say 401. */
+/** The routes that need no access token. Every other route must answer 401. */
 const open = new Set([
   "GET /healthcheck",
   "GET /style.css",
@@ -21,7 +21,7 @@ const open = new Set([
   "GET /access/x509/:authority/crl/:authority_key_id",
   "GET /noauth/v1/:operation/:argument",
   "ALL /noauth/*",
-  // Pages, for the browser's session; an access token opens none of them.
+  // Pages for the browser's session; an access token opens none of them.
   "GET /challenge:validator/:challengeToken",
   "GET /sign_in/callback",
   "GET /approve/:id",
@@ -70,20 +70,20 @@ const problem = (requestId: string) => ({
   ...{ type: "about:blank", title: "Not signed in", status: 401, detail: expect.any(String) },
   ...{ code: "unauthenticated", request_id: requestId },
 });
-/** Weep drops its token for this code alone. */
+/** Weep drops its token for this code only. */
 const weepRefusal = (requestId: string) => ({
   ...{ status: "error", code: "invalid_jwt", message: expect.any(String), errors: [expect.any(String)] },
   ...{ requested_role: "", request_id: requestId },
 });
 
-describe("every route that is not open", () => {
+describe("every route that requires a token", () => {
   test("is known to this test", () => {
     const routes = server.app.routes.map(({ method, path }) => `${method} ${path}`);
     expect([...open].filter((route) => !routes.includes(route))).toEqual([]);
     expect(closedRoutes().length).toBeGreaterThan(0);
   });
 
-  test("answers 401 to what is no good token, the same way each time", async () => {
+  test("answers 401 to any invalid token, in the same way", async () => {
     const stranger = (await generateKeyPair("ES256")).privateKey;
     const now = Math.floor(server.clock.now().getTime() / 1000);
     const tokens: Record<string, string | undefined> = {
@@ -142,15 +142,15 @@ describe("every route that is not open", () => {
     },
   );
 
-  test("takes a forged token only in the ways above: an honest forgery is let in", async () => {
-    // Guards the test itself: were `forge` wrong in general, every line above would pass.
+  test("accepts the same forged token when it is valid", async () => {
+    // Guards the test itself: if `forge` were broken in general, every check above would pass.
     const headers = { authorization: `Bearer ${await forge({})}` };
     expect((await server.fetch("/whoami", { headers })).status).toBe(200);
   });
 });
 
 describe("GET /whoami", () => {
-  test("answers user, groups and expiry, by header or by cookie", async () => {
+  test("returns user, groups and expiry, by header or by cookie", async () => {
     const ways: Record<string, string>[] = [
       { authorization: `Bearer ${good}` },
       { cookie: `a=b; svc_auth=${good}; c=d` },
@@ -167,14 +167,14 @@ describe("GET /whoami", () => {
     }
   });
 
-  test("the session cookie opens no API, nor does a token twice", async () => {
+  test("does not accept the session cookie, nor two tokens", async () => {
     expect((await server.fetch("/whoami", { headers: { cookie: `svc_session=${good}` } })).status).toBe(401);
     expect(
       (await server.fetch("/whoami", { headers: { cookie: `svc_auth=${good}; svc_auth=x` } })).status,
     ).toBe(401);
   });
 
-  test("ends at the token's expiry", async () => {
+  test("stops at the token's expiry", async () => {
     await using other = await startTestServer();
     const headers = { authorization: `Bearer ${await signInToken(other)}` };
     other.clock.advance(3599);
@@ -185,14 +185,14 @@ describe("GET /whoami", () => {
     expect(((await response.json()) as { detail: string }).detail).toContain("expired");
   });
 
-  test("with and without its last slash", async () => {
+  test("works with and without the trailing slash", async () => {
     const headers = { authorization: `Bearer ${good}` };
     expect((await server.fetch("/whoami/", { headers })).status).toBe(200);
   });
 });
 
 describe("DELETE /tokens/current", () => {
-  test("ends the token at once, also at another process, and again is 401", async () => {
+  test("revokes the token at once, for other processes too; a second call is 401", async () => {
     await using another = await server.another();
     const headers = { authorization: `Bearer ${await forge({})}` };
     expect((await another.fetch("/whoami", { headers })).status).toBe(200);
@@ -208,7 +208,7 @@ describe("DELETE /tokens/current", () => {
     expect(row).toBeDefined();
   });
 
-  test("by cookie from a page of another site is refused", async () => {
+  test("by cookie from another site is refused", async () => {
     const cookie = `svc_auth=${await forge({})}`;
     const remove = (headers = {}) =>
       server.fetch("/tokens/current", { method: "DELETE", headers: { cookie, ...headers } });
@@ -226,7 +226,7 @@ describe("DELETE /tokens/current", () => {
 });
 
 describe("GET /healthcheck", () => {
-  test("is well", async () => {
+  test("answers 200 when healthy", async () => {
     const response = await server.fetch("/healthcheck");
     expect(response.status).toBe(200);
     const body = (await response.json()) as { revision: { current: string[]; head: string[] } };
@@ -234,7 +234,7 @@ describe("GET /healthcheck", () => {
     expect(body.revision.current).toEqual(body.revision.head);
   });
 
-  test("is 503 when the schema is behind, when there is none, and when it is of a newer release", async () => {
+  test("answers 503 when the schema is outdated, missing, or of a newer release", async () => {
     await using other = await startTestServer();
     const check = async () => {
       const response = await other.fetch("/healthcheck");
@@ -248,7 +248,7 @@ describe("GET /healthcheck", () => {
     expect(await check()).toBe("503 behind");
   });
 
-  test("is 503 when the database does not answer, and says nothing of why", async () => {
+  test("answers 503 when the database does not answer, without saying why", async () => {
     const other = await startTestServer();
     const { openSql } = await import("../drizzle/client.ts");
     const name = new URL(other.databaseUrl).pathname.slice(1);
@@ -274,9 +274,9 @@ describe("GET /healthcheck", () => {
   });
 });
 
-describe("what is nowhere", () => {
+describe("an unknown path", () => {
   test.each(["/", "/nothing", "/whoami/x/y", "/documents/../whoami/x", "/approve/1", "/approve/'--"])(
-    "%s is 404 without an echo",
+    "%s is 404, and is not echoed",
     async (path) => {
       const response = await server.fetch(path);
       expect(response.status === 404 || response.status === 400).toBe(true);
@@ -284,15 +284,18 @@ describe("what is nowhere", () => {
     },
   );
 
-  test.each(["a b", "", "[::", "%zz", "a/b"])("a Host of %p: no page for developers, no T", async (host) => {
-    const secret = "a".repeat(43);
-    const answer = await raw(`GET /noauth/v1/challenge_poller/${secret} HTTP/1.1\r\nHost: ${host}\r\n`);
-    expect(answer).toMatch(/^HTTP\/1.1 4\d\d /);
-    expect(answer).not.toContain(secret);
-    expect(answer).not.toContain("<html");
-  });
+  test.each(["a Host of %p causes no development page and does not expose T", "", "[::", "%zz", "a/b"])(
+    "a Host of %p: no page for developers, no T",
+    async (host) => {
+      const secret = "a".repeat(43);
+      const answer = await raw(`GET /noauth/v1/challenge_poller/${secret} HTTP/1.1\r\nHost: ${host}\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 4\d\d /);
+      expect(answer).not.toContain(secret);
+      expect(answer).not.toContain("<html");
+    },
+  );
 
-  test("a host name of any length leads to the same routes", async () => {
+  test("a host name of any length reaches the same routes", async () => {
     for (const host of ["a", "ab", "svc", "abcd", "svc.example.com"]) {
       expect(await raw(`GET /healthcheck HTTP/1.1\r\nHost: ${host}\r\n`)).toStartWith("HTTP/1.1 200 ");
       expect(await raw(`GET /private/healthcheck HTTP/1.1\r\nHost: ${host}\r\n`)).toStartWith(
@@ -301,7 +304,7 @@ describe("what is nowhere", () => {
     }
   });
 
-  test("only the path may look like a poll", async () => {
+  test("only the path can make a request a poll", async () => {
     const { pollPath, verifier } = await newChallenge(server);
     const headers = { authorization: `Challenge ${verifier}` };
     await server.fetch(pollPath, { headers });
@@ -316,7 +319,7 @@ describe("what is nowhere", () => {
 });
 
 describe("GET /.well-known/jwks.json", () => {
-  test("shows public parts only", async () => {
+  test("contains public parts only", async () => {
     const body = (await (await server.fetch("/.well-known/jwks.json")).json()) as { keys: object[] };
     expect(body.keys).toEqual([
       {
@@ -332,7 +335,7 @@ describe("GET /.well-known/jwks.json", () => {
   });
 });
 
-/** Sends a request line and headers as they stand, and returns all that comes back. */
+/** Sends a request line and headers verbatim, and returns the whole response. */
 async function raw(head: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let text = "";

@@ -21,13 +21,13 @@ import { createInspectionApp } from "./inspection.ts";
 
 export interface ShellOptions {
   environment: Environment;
-  /** Throws unless the person wants to work on this database, which is not on this machine. */
+  /** Throws unless the user confirms working on this database on another host. */
   confirm: (host: string, name: string) => Promise<void>;
-  /** Run as a whole, instead of lines of a person. */
+  /** A script to run instead of an interactive session. */
   script?: string;
-  /** What its faults are reported under. */
+  /** The script's name in error messages. */
   scriptName?: string;
-  /** Where the value of a script goes. */
+  /** Receives the script's result. */
   write: (text: string) => void;
 }
 
@@ -40,8 +40,8 @@ Ctrl-D ends it.
 `;
 
 /**
- * Runs TypeScript with the application at hand: a script, or what a person types.
- * @throws ConfigurationError without a database; what the script throws
+ * Runs TypeScript with the application context: a script, or an interactive session.
+ * @throws ConfigurationError without a database; whatever the script throws
  */
 export async function shell({
   environment,
@@ -80,7 +80,10 @@ export async function shell({
 
 const root = join(import.meta.dir, "..");
 
-/** What each folder of `core` with files in it can do, by its own name, for `await services.document`; loaded when it is first asked for. */
+/**
+ * The exports of each feature folder of `core` under the folder's name, as in `await services.document`; loaded on
+ * first use.
+ */
 function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
   const files = [...new Glob("core/*/**/*.ts").scanSync(root)].filter((file) => !file.endsWith(".test.ts"));
   const services = {};
@@ -97,15 +100,15 @@ function servicesOf(): Record<string, Promise<Record<string, unknown>>> {
 const transpiler = new Bun.Transpiler({ loader: "ts", replMode: true });
 
 /**
- * Not by `Bun.inspect`, which shows what is not enumerable: rows of postgres.js bring along their connection, with the key
- * by which it can be cancelled.
+ * Not `Bun.inspect`, which shows non-enumerable properties: rows of postgres.js refer to their connection, including
+ * the key that cancels its queries.
  */
 const shown = (value: unknown) => inspect(value, { depth: 8, compact: 8 });
 
-/** The value of TypeScript. */
+/** Evaluates TypeScript. */
 const evaluate = async (code: string) => await run(transpiler.transformSync(code));
 
-/** The value of a program in the global scope, so that what it declares stays. */
+/** Evaluates a program in the global scope, so that its declarations persist. */
 async function run(program: string): Promise<unknown> {
   const importModuleDynamically = (name: string) => import(Bun.resolveSync(name, process.cwd()));
   const result: unknown = await runInThisContext(program, {
@@ -115,7 +118,7 @@ async function run(program: string): Promise<unknown> {
   return (result as { value?: unknown } | undefined)?.value;
 }
 
-/** What goes wrong in a script is its author's, who has to see all of it. */
+/** A script's error concerns its author, who needs to see all of it. */
 function tellOf(cause: unknown, name?: string): never {
   if (cause instanceof SvcError) throw cause;
   const faults = sourceFaults(cause, name);
@@ -124,7 +127,7 @@ function tellOf(cause: unknown, name?: string): never {
   throw new SvcError("invalid_input", "The script failed: its error is above", { cause });
 }
 
-/** Until the person ends it. */
+/** Reads and evaluates input until the user exits. */
 async function converse(environment: Environment): Promise<void> {
   process.stdout.write(banner);
   const repl = start({
@@ -138,7 +141,7 @@ async function converse(environment: Environment): Promise<void> {
       } else
         evaluate(code).then(
           (value) => done(null, value),
-          // What is no error at all (`throw null`) would be taken for none.
+          // A thrown null or undefined would otherwise count as no error.
           (error: unknown) => done((error ?? new Error(`${error} was thrown`)) as Error, undefined),
         );
     },
@@ -148,7 +151,7 @@ async function converse(environment: Environment): Promise<void> {
   await ended;
 }
 
-/** Why it is no program; none for one that is. */
+/** Returns the syntax errors of a program. */
 function faultsOf(code: string): Error[] {
   try {
     transpiler.transformSync(code);
@@ -158,10 +161,13 @@ function faultsOf(code: string): Error[] {
   }
 }
 
-/** It may become a program with the next line. Of texts, only one in backticks goes on there: so it ends with a backtick. */
+/**
+ * Whether the next line may complete the input. Of string literals, only a template literal can continue there, so
+ * probing with a backtick tells.
+ */
 function isUnfinished(code: string): boolean {
   const says = (text: string, what: RegExp) => faultsOf(text).some(({ message }) => what.test(message));
-  // What it has found it quotes, and that may read like any of these.
+  // Messages quote the source, which may contain any of these phrases.
   const open = /^Unterminated/;
   return (
     says(code, /^Unexpected end of file$|found end of file$|to terminate multi-line comment$/) ||
@@ -169,7 +175,7 @@ function isUnfinished(code: string): boolean {
   );
 }
 
-/** A history that cannot be kept is told, and no reason to stop. */
+/** A history that cannot be saved is reported, and does not stop the session. */
 function keepHistory(repl: REPLServer, { XDG_STATE_HOME, HOME }: Environment): void {
   const folder = join(XDG_STATE_HOME || join(HOME || homedir(), ".local/state"), "svc");
   const complain = () => process.stderr.write("svc: the history of this shell is not kept\n");

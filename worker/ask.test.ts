@@ -6,7 +6,7 @@ import { Asking } from "./ask.ts";
 const askingWith = (signal: AbortSignal) => new Asking({ signal, log: createLog("silent") });
 const never = () => new Promise<never>(() => {});
 
-test("a plugin that does not answer three times in a row is asked no more; any answer counts anew", async () => {
+test("stops asking a plugin after three timeouts in a row; any answer resets the count", async () => {
   const good = () => [];
   const bad = () => Promise.reject(new Error());
   const source = fakeTerm(
@@ -25,12 +25,12 @@ test("a plugin that does not answer three times in a row is asked no more; any a
     );
   }
   const late = "did not answer within 0.005 s";
-  const enough = "was not asked any more: it did not answer 3 times in a row";
+  const enough = "was not called again: it timed out 3 times in a row";
   expect(said).toEqual([late, late, "good", late, late, "failed: Error", late, late, late, enough, enough]);
   expect(source.calls).toHaveLength(9);
 });
 
-test("a run that is given up waits for nobody", async () => {
+test("an aborted run stops waiting for a plugin", async () => {
   const stop = new AbortController();
   const asked = askingWith(stop.signal).ask(fakeTerm({ list: never }).plugin, "list", {});
   stop.abort();

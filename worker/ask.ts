@@ -7,19 +7,19 @@ import { readItems } from "../core/sync/read.ts";
 import { Unavailable } from "../platform/errors.ts";
 import { lockedReason, type TaskContext, workOnItem } from "./task.ts";
 
-/** So often in a row a plugin may let us wait in vain. */
+/** A run stops asking a plugin after this many timeouts in a row. */
 const patience = 3;
 
 /**
- * Asks plugins in the name of a run. One that has let it wait for several answers in a row is asked no more by it, so that
- * many items of a plugin that hangs cost no more time than a few.
+ * Calls plugins on behalf of a run. It stops calling a plugin after several timeouts in a row, so that a plugin that
+ * hangs delays a run by a few timeouts, not by one per item.
  */
 export class Asking {
   readonly #waits = new Map<string, number>();
 
   constructor(private readonly context: Pick<TaskContext, "log" | "signal">) {}
 
-  /** @throws Unavailable when the plugin fails, in words for people */
+  /** @throws Unavailable when the plugin fails, with a message for users */
   async ask<T extends PluginType, M extends MethodName<T>>(
     plugin: ActivePlugin<T>,
     method: M,
@@ -28,7 +28,7 @@ export class Asking {
     const { log, signal } = this.context;
     const { slug } = plugin;
     if ((this.#waits.get(slug) ?? 0) >= patience)
-      throw new Unavailable(`${slug} was not asked any more: it did not answer ${patience} times in a row`);
+      throw new Unavailable(`${slug} was not called again: it timed out ${patience} times in a row`);
     const outcome = await callPlugin(plugin, method, input, { signal });
     if (outcome.ok) {
       this.#waits.set(slug, 0);
@@ -45,15 +45,15 @@ export class Asking {
 /** A plugin that lists records. `list` throws Unavailable. */
 interface Source {
   slug: string;
-  /** Of its configuration: nothing that is kept may hold them. */
+  /** Secrets of the plugin's configuration; they must never be stored. */
   secrets: readonly string[];
   list(): Promise<unknown[]>;
 }
 
 /**
- * Makes our records those of their sources, each source in a transaction of its own. One that fails, or that lists
- * nothing, is a fault: its records stay what they are, and the others go on. So do records of a source that is no longer
- * in use.
+ * Syncs our records with their sources, one transaction per source. A source that fails or lists nothing is recorded as
+ * a fault: its records stay unchanged, and the other sources continue. Records of a source that is no longer configured
+ * stay unchanged, too.
  *
  * @throws Unavailable when all sources fail
  */
@@ -67,15 +67,15 @@ export async function followSources<I extends { externalId: string }, F extends 
     const reading = readItems({ slug, secrets }, await list(), followed);
     for (const { item, reason } of reading.faults) fault(item, reason);
     if (reading.records.length === 0)
-      throw new Unavailable(`${slug} lists nothing that could be kept: nothing was changed`);
+      throw new Unavailable(`${slug} lists no valid items: nothing was changed`);
     const kept = await transaction((tx) =>
       keepRecords(tx, followed, { source: slug, reading, at: clock.now() }),
     );
-    for (const id of kept.refused) fault(`${slug} ${masked(id)}`, "PostgreSQL refuses to keep it");
+    for (const id of kept.refused) fault(`${slug} ${masked(id)}`, "PostgreSQL rejects it");
     for (const id of kept.locked) postpone(`${slug} ${masked(id)}`, lockedReason);
     return { ...kept, failed: reading.faults.length + kept.refused.length + kept.locked.length };
   };
-  // At once, so that none waits for one that hangs.
+  // In parallel, so that a source that hangs does not delay the others.
   const ends = await Promise.all(
     sources.map((source) => workOnItem(context, source.slug, () => follow(source))),
   );

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => its[Symbol.asyncDispose]());
 
-test("a stopped run looks for no further batch", async () => {
+test("a stopped run fetches no further batch", async () => {
   const stop = new AbortController();
   const reason = new Error("stopped");
   const asked: number[] = [];
@@ -45,7 +45,7 @@ test("a run ends when more than 100 records are locked", async () => {
         find: async (last, limit) =>
           Array.from({ length: Math.min(limit, count - last) }, (_, i) => last + 1 + i),
         nameOf: (id) => `record ${id}`,
-        // NOWAIT: each batch of locked rows would wait for its lock_timeout, and all of them for a minute.
+        // NOWAIT, because waiting for lock_timeout on every batch of locked rows would take a minute.
         work: async (tx, ids) => {
           for (const id of ids) tried.add(id);
           await tx.execute(

@@ -5,37 +5,37 @@ import { transience } from "../drizzle/database_error.ts";
 import { endsRun, lockedReason, recordFailure, type TaskContext } from "./task.ts";
 import { pause } from "./time.ts";
 
-/** What a batch came to, with the items of which nothing could be done. */
+/** The result of a batch, with the items that could not be processed. */
 export interface BatchResult {
   done: number;
   skipped: number;
   faults: Fault[];
-  /** Items that somebody else had locked, if the batch did not wait for them: they are tried again. */
+  /** Items that another transaction had locked and the batch skipped. They are retried. */
   locked?: readonly number[];
 }
 
 const defaultSize = 200;
-/** A batch waits so long for a row that somebody else holds: a short while, since it comes back to that one. */
+/** How long a batch waits for a locked row. It is short because locked rows are retried. */
 const lockWait = "100ms";
-/** Where more are locked than that, somebody holds the table: the run ends, and is tried again later. */
+/** With more locked records than this, somebody has probably locked the table: the run ends and is retried later. */
 const mostLocked = 100;
-/** Before items that were locked are tried again in the same run. */
+/** Milliseconds to wait before each retry of locked items within a run. */
 const pauses = [100, 200, 400, 800, 1600];
 
 interface Batches {
-  /** The next ids behind this one. */
+  /** Returns the next ids after `last`. */
   find: (last: number, limit: number) => Promise<number[]>;
-  /** As a person knows it: `incident 7`. */
+  /** The item's display name: `incident 7`. */
   nameOf: (id: number) => string;
   work: (tx: Transaction, ids: readonly number[]) => Promise<BatchResult>;
-  /** Of a batch. */
+  /** The batch size. */
   size?: number;
 }
 
 /**
- * Works on records in the order of their ids, a batch in a transaction. Where that fails, each half of it is tried by
- * itself, so that a bad record is found and recorded, and the others are not lost with it. Those that somebody has locked
- * come last, and once more a little later; what is still locked then is postponed.
+ * Processes records in id order, one transaction per batch. If a batch fails, each half is retried separately, so that
+ * a bad record is isolated and recorded without losing the others. Locked records are retried last, with increasing
+ * pauses; those still locked after that are postponed.
  */
 export async function inBatches(context: TaskContext, items: Batches): Promise<TaskResult> {
   const { transaction, fault, signal } = context;
@@ -83,9 +83,9 @@ export async function inBatches(context: TaskContext, items: Batches): Promise<T
 }
 
 /**
- * Works on items together; where that fails, on each half of them, down to those that cannot be done even alone.
+ * Processes items together. If that fails, it retries each half, down to single items.
  *
- * @throws what ends the run
+ * @throws the error, if it ends the run
  */
 export async function byHalves<T>(
   signal: AbortSignal,

@@ -6,12 +6,12 @@ import { Connections } from "./connections.ts";
 
 const client = useDatabase(2);
 
-test("what the schedule has asked in vain is rejected at once, and a task's work has time to end", async () => {
+test("reopening rejects the schedule's pending queries at once, and lets a task's queries finish", async () => {
   const connections = new Connections({ url: client.url, poolSize: 1, prepare: true });
   const lock = sql`select pg_advisory_xact_lock(7)`;
   const waiting = await client.db.transaction(async (tx) => {
     await tx.execute(lock);
-    // They are sent when somebody asks for their answers.
+    // A query is sent only once its result is awaited.
     const asked = Promise.allSettled([connections.schedule.execute(lock)]);
     const work = Promise.allSettled([connections.db.execute(lock)]);
     await somebodyWaits(client.db, 2);

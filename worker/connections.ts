@@ -1,10 +1,10 @@
 import type { DatabasePlace } from "../core/open.ts";
 import { type Database, type DatabaseClient, openDatabase } from "../drizzle/client.ts";
 
-/** Claims, leases and heartbeats have connections of their own: no task's work holds them up. */
+/** Claims, leases and heartbeats use a separate pool, so that tasks never delay them. */
 const scheduleConnections = 3;
 
-/** The worker's connections to PostgreSQL. Ask for them each time: they are replaced when they are of no use. */
+/** The worker's connections to PostgreSQL. Read the properties on every use: `reopen` replaces the pools. */
 export class Connections {
   #schedule: DatabaseClient;
   #tasks: DatabaseClient;
@@ -18,14 +18,15 @@ export class Connections {
     return this.#schedule.db;
   }
 
-  /** The tasks' own. */
+  /** The tasks' pool. */
   get db(): Database {
     return this.#tasks.db;
   }
 
   /**
-   * For connections that are open and on which nobody answers: PostgreSQL's client waits for ever on such. What the
-   * schedule has asked there is asked again at once; a task's work is done for if it is cut off, so it has a while longer.
+   * Replaces connections that are open but no longer answer: PostgreSQL's client would wait for them indefinitely. The
+   * schedule's pending queries are rejected at once and retried. A task would lose its work, so its connections get
+   * more time.
    */
   reopen(): void {
     const [schedule, tasks] = [this.#schedule, this.#tasks];

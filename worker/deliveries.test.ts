@@ -62,7 +62,7 @@ test("three workers send each delivery once", async () => {
   expect(new Set(keys).size).toBe(40);
 });
 
-test("a plugin that hangs holds up no other", async () => {
+test("a plugin that hangs does not delay the others", async () => {
   mail.answer({ direct: () => new Promise(() => {}) });
   await enqueue(20, both);
   start(100);
@@ -70,7 +70,7 @@ test("a plugin that hangs holds up no other", async () => {
   expect(mail.to("direct").length).toBeLessThanOrEqual(3);
 });
 
-test("after a stop nothing new is begun, and what hangs is left to the next worker", async () => {
+test("after a stop nothing new starts, and a hanging delivery is left to the next worker", async () => {
   mail.answer({ direct: () => new Promise(() => {}) });
   await enqueue(1, both);
   start(100);
@@ -86,9 +86,9 @@ test("after a stop nothing new is begun, and what hangs is left to the next work
   await until("it is done", async () => (await states()).every((state) => state === "Done"));
 });
 
-test("what a worker that was killed had begun is tried again under the same key; what kills each is dead", async () => {
+test("a killed worker's delivery is retried under the same key; one that kills every worker becomes Dead", async () => {
   await enqueue(1);
-  // It is taken, and nobody ever says what became of it.
+  // It is claimed, and its outcome is never recorded.
   const now = () => after(new Date(), -3600);
   await outbox.db.execute(sql`update delivery set due_at = ${now().toISOString()}`);
   const context = { db: outbox.db, config: outbox.context(pluginsOf()).config, clock: { now } };

@@ -10,15 +10,15 @@ import { Outage } from "./outage.ts";
 type DeliveryDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
 
 /**
- * Deliveries share what is tried at once if they are of one plugin, and to everyone or to single recipients: so a message
- * does not wait for hundreds of mails that came before it.
+ * Deliveries are limited per lane: one for each plugin, split by messages to everyone and to single recipients. So a
+ * message to a conversation does not wait behind hundreds of mails.
  */
 interface Lane {
   pluginSlug: string;
   toRecipient: boolean;
 }
 
-/** Sends what is due in the outbox until `stop` aborts. */
+/** Sends due deliveries from the outbox until `stop` aborts. */
 export async function sendDeliveries(
   deps: DeliveryDeps,
   stop: AbortSignal,
@@ -34,7 +34,7 @@ export async function sendDeliveries(
     try {
       await (observed ? observed.delivery(work) : work());
     } catch (err) {
-      // Its lease ends by itself, and somebody takes it over.
+      // The lease will expire, and another worker will take over.
       log.warn({ err, delivery: claim.key }, "could not record the outcome of a delivery");
     }
   };

@@ -8,22 +8,22 @@ import type { ObservedSchedule } from "./metrics.ts";
 import type { Outage } from "./outage.ts";
 import type { DatabaseTime } from "./time.ts";
 
-/** Everything that a worker is made of. */
+/** A worker's dependencies. */
 export interface WorkerDeps {
-  /** The schedule's own connections, as they are now. */
+  /** The current connections of the schedule. */
   schedule: () => ScheduleContext;
-  /** The tasks' connections, as they are now. */
+  /** The current connections of the tasks. */
   db: () => Database;
-  /** Called when nobody answers on the connections. */
+  /** Called when the database no longer answers on these connections. */
   reopen: () => void;
   time: DatabaseTime;
   config: Config;
   log: Log;
   plugins: Plugins;
-  /** One for all that a worker does, so that an outage is told once. */
+  /** Shared by everything the worker does, so that an outage is logged once. */
   outage?: Outage;
-  /** Told of the worker's heartbeat, if somebody asks for it. */
+  /** Receives the worker's heartbeat. */
   health?: WorkerHealth;
-  /** Told of runs and deliveries, if somebody wants to know. */
+  /** Receives runs and deliveries for metrics. */
   observed?: ObservedSchedule;
 }

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { serveHealth, WorkerHealth } from "./health.ts";
 
-test("a worker is ready while its heartbeat succeeds, and alive while its loop comes round", () => {
+test("a worker is ready while its heartbeat succeeds, and alive while its loop runs", () => {
   let now = 0;
   const health = new WorkerHealth(() => now * 1000);
   const told = () => {
     const { ready, alive, body } = health.report();
     return [ready, alive, ...Object.values(body)];
   };
-  // It waits for its database to be there, as long as it takes.
+  // It waits for its database indefinitely.
   now = 1000;
   expect(told()).toEqual([false, true, "starting", "unknown", null]);
   health.asks();
@@ -22,14 +22,14 @@ test("a worker is ready while its heartbeat succeeds, and alive while its loop c
   expect(told()).toEqual([false, true, "ok", "unreachable", 60]);
   now += 1;
   expect(told()).toEqual([false, false, "stuck", "unreachable", 61]);
-  // It goes on asking while the database is away.
+  // It keeps asking while the database is unavailable.
   health.asks();
   expect(told()).toEqual([false, true, "ok", "unreachable", 61]);
   health.answered();
   expect(told()).toEqual([true, true, "ok", "ok", 0]);
 });
 
-test("it answers on two paths, and on no other", async () => {
+test("it serves two paths only", async () => {
   const health = new WorkerHealth();
   const endpoint = serveHealth({ host: "127.0.0.1", port: 0 }, health);
   const statuses = async () =>

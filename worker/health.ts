@@ -2,29 +2,29 @@ import { goneSeconds } from "../core/schedule/heartbeat.ts";
 import { hostInUrl } from "../platform/address.ts";
 import { SvcError } from "../platform/errors.ts";
 
-/** A loop that was not seen for so long is broken: with or without a database, it asks several times a minute. */
+/** A loop without a query for this long is stuck: with or without a database, it makes several a minute. */
 const stuckSeconds = 60;
 
-/** How this worker, and no other, is doing. */
+/** The health of this worker only. */
 export class WorkerHealth {
   #asked: number | undefined;
   #answered: number | undefined;
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** The worker's loop asks the database something. */
+  /** Records that the worker's loop is querying the database. */
   asks(): void {
     this.#asked = this.now();
   }
 
-  /** The database has answered. */
+  /** Records that the database answered. */
   answered(): void {
     this.#answered = this.now();
   }
 
   /**
-   * - `loop` is `stuck` when the worker's own loop does not come round; to start the process again helps
-   * - `database` is when the heartbeat last succeeded; past `goneSeconds`, other workers count this one as gone
+   * - `loop` is `stuck` when the worker's loop no longer runs; restarting the process helps
+   * - `database` is based on the last successful heartbeat; after `goneSeconds`, other workers count this one as gone
    */
   report(): { ready: boolean; alive: boolean; body: object } {
     const since = (at: number | undefined) => (at === undefined ? undefined : (this.now() - at) / 1000);
@@ -44,8 +44,8 @@ export interface HealthEndpoint {
 }
 
 /**
- * Serves `/healthcheck` (200 while this worker works) and `/live` (200 unless it has to be started again).
- * @throws SvcError for a port that cannot be listened on
+ * Serves `/healthcheck` (200 while this worker works) and `/live` (200 unless the process must be restarted).
+ * @throws SvcError when it cannot listen on the port
  */
 export function serveHealth(
   { host, port }: { host: string; port: number },
@@ -64,7 +64,7 @@ export function serveHealth(
     const taken = (cause as { code?: string }).code === "EADDRINUSE";
     throw new SvcError(
       "configuration",
-      `--health-port: port ${port} of ${host} ${taken ? "is taken" : "cannot be listened on"}`,
+      `--health-port: port ${port} of ${host} ${taken ? "is taken" : "is not available"}`,
       { cause },
     );
   }

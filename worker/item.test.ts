@@ -16,18 +16,18 @@ function working(error: unknown, signal = new AbortController().signal) {
   return { work, faults, logged, postponed };
 }
 
-test("what goes wrong with an item is its fault, in words of ours", async () => {
+test("an item's error is recorded as its fault, in our own words", async () => {
   const said = working(new Unavailable("wiki failed"));
   expect(await said.work).toEqual({ failure: "wiki failed" });
   expect(said.faults).toEqual([{ item: "document 7", reason: "wiki failed" }]);
-  const failure = "Something unexpected: the worker's log has more";
+  const failure = "Unexpected error; see the worker's log";
   const unforeseen = working(new DrizzleQueryError("select $1", ["hunter2"], new TypeError("x is no y")));
   expect(await unforeseen.work).toEqual({ failure });
   expect(unforeseen.logged.join()).toContain("x is no y");
   expect(unforeseen.logged.join()).not.toContain("hunter2");
 });
 
-test("a run that is lost or given up, and a database that is away, end the run", async () => {
+test("a lost or aborted run and an unavailable database end the run", async () => {
   const lost = new Conflict("This worker lost the run");
   await expect(working(lost).work).rejects.toBe(lost);
   const gone = new DrizzleQueryError("select", [], Object.assign(new Error(), { code: "ECONNREFUSED" }));
@@ -37,7 +37,7 @@ test("a run that is lost or given up, and a database that is away, end the run",
   expect(given.faults).toEqual([]);
 });
 
-test("an item that somebody else has locked is postponed", async () => {
+test("an item that another transaction has locked is postponed", async () => {
   const locked = new DrizzleQueryError("select", [], Object.assign(new Error(), { code: "55P03" }));
   const said = working(locked);
   expect(await said.work).toHaveProperty("failure");

@@ -2,37 +2,37 @@ import type { Outage } from "./outage.ts";
 import { pause } from "./time.ts";
 
 const pollSeconds = 2;
-/** After a stop, for plugins that are being called; what is left, another worker does. */
+/** How long plugin calls may take after a stop. The next worker does the rest. */
 const graceMilliseconds = 20_000;
 
 export interface LaneTimes {
-  /** Seconds between two looks. */
+  /** Seconds between polls. */
   poll?: number;
   /** Milliseconds. */
   grace?: number;
 }
 
-/** Durable work in lanes: each has its own share of what is done at once, so one that hangs leaves room for the others. */
+/** Durable work in lanes. Each lane has a limit of its own, so that one that hangs leaves room for the others. */
 export interface LaneWork<Lane, Claim> {
-  /** The lanes in which something is due. */
+  /** Lists the lanes with due work. */
   due(): Promise<Lane[]>;
   nameOf(lane: Lane): string;
-  /** How much of one lane a worker does at once. */
+  /** How many claims of one lane a worker processes at a time. */
   atOnce: number;
   claim(lane: Lane, limit: number): Promise<Claim[]>;
-  /** Does the work and notes what came of it. `over` aborts when it is no longer waited for. */
+  /** Does the work and records its outcome. `over` aborts when the worker no longer waits for it. */
   attempt(claim: Claim, over: AbortSignal): Promise<void>;
 }
 
 interface Filling<Lane> {
   lane: Lane;
   running: number;
-  /** Claims are being asked for, or should be asked for again. */
+  /** A claim query is running. If `again` is set, another one follows. */
   filling: boolean;
   again: boolean;
 }
 
-/** Does what is due until `stop` aborts. Any number of workers may share it. */
+/** Does due work until `stop` aborts. Any number of workers may share it. */
 export async function workInLanes<Lane, Claim>(
   { due, nameOf, atOnce, claim, attempt }: LaneWork<Lane, Claim>,
   outage: Outage,
@@ -47,7 +47,7 @@ export async function workInLanes<Lane, Claim>(
     filled.running -= 1;
     if (filled.again) await fill(filled);
   };
-  /** Begins what is due, as much as there is room for. */
+  /** Claims and starts due work, up to the lane's limit. */
   const fill = async (filled: Filling<Lane>) => {
     filled.again = true;
     if (filled.filling) return;
@@ -55,7 +55,7 @@ export async function workInLanes<Lane, Claim>(
     while (filled.again && filled.running < atOnce && !stop.aborted) {
       const limit = atOnce - filled.running;
       const claims = await outage.outlast(() => claim(filled.lane, limit), stop);
-      // There may be hundreds: whoever has done one looks for the next without a pause.
+      // A full answer means that more may be due: claim again without waiting for the next poll.
       filled.again = claims?.length === limit;
       for (const one of claims ?? []) {
         filled.running += 1;
@@ -75,7 +75,7 @@ export async function workInLanes<Lane, Claim>(
     await pause(poll * 1000, stop);
   }
   await Promise.race([allOf(running), pause(grace, over.signal)]);
-  // Plugins are no longer waited for, and what they had is given back.
+  // Stop waiting for plugins, and give back what they were working on.
   over.abort();
   await allOf(running);
 }

@@ -31,7 +31,7 @@ beforeEach(async () => {
   await outbox.db.execute(sql`truncate run, run_fault, scheduled_task cascade`);
 });
 
-/** A worker that is watched. */
+/** A worker with metrics. */
 function watched({ telemetry }: TestTelemetry, plugins = pluginsOf()): WorkerDeps {
   const { db, clock } = outbox;
   const time = new DatabaseTime();
@@ -54,7 +54,7 @@ async function doing(deps: WorkerDeps, run: ScheduledTask["run"], giveUp = never
   return outcome.state;
 }
 
-test("runs are counted by how they ended, and what they worked on by what became of it", async () => {
+test("runs are counted by state, and items by outcome", async () => {
   await using started = await startTestTelemetry();
   const deps = watched(started);
   const result = { done: 3, skipped: 2, failed: 1 };
@@ -73,8 +73,8 @@ test("runs are counted by how they ended, and what they worked on by what became
   expect([items("done"), items("skipped"), items("failed")]).toEqual([[6], [4], [2]]);
 });
 
-describe("how the schedule stands", () => {
-  test("is what `svc scheduler status` says", async () => {
+describe("the schedule's metrics", () => {
+  test("match `svc scheduler status`", async () => {
     await using started = await startTestTelemetry();
     const deps = watched(started);
     const { clock } = outbox;
@@ -94,7 +94,7 @@ describe("how the schedule stands", () => {
     expect(valuesOf(families, "svc_schedule_workers")).toEqual([0]);
   });
 
-  test("is not told while the database does not answer, and the rest is", async () => {
+  test("are left out while the database is unavailable; other metrics remain", async () => {
     await using started = await startTestTelemetry();
     const closed = openDatabase(outbox.url, 1);
     await closed.close();
@@ -105,7 +105,7 @@ describe("how the schedule stands", () => {
     expect(valuesOf(families, "process_resident_memory_bytes")).toHaveLength(1);
   });
 
-  test("is asked for once in ten seconds, whoever wants to know", async () => {
+  test("are queried at most once in ten seconds", async () => {
     let now = 0;
     let asked = 0;
     let down = false;
@@ -129,7 +129,7 @@ describe("how the schedule stands", () => {
   });
 });
 
-test("deliveries are counted by their state, and attempts by what came of them", async () => {
+test("deliveries are counted by state, and attempts by outcome", async () => {
   await using started = await startTestTelemetry();
   const refuse = () => {
     throw new Error("x");

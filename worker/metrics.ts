@@ -7,11 +7,11 @@ import type { WorkerDeps } from "./deps.ts";
 import type { Outcome } from "./run.ts";
 import { inTime } from "./time.ts";
 
-/** What the database is asked for is kept so long, whoever asks how often. */
+/** How long database metrics are cached, however often they are scraped. */
 const keptMilliseconds = 10_000;
 const patienceMilliseconds = 5000;
 
-/** What is told of runs and deliveries, and of how the schedule stands. */
+/** Metrics of runs, deliveries and the state of the schedule. */
 export class ObservedSchedule {
   readonly #runs;
   readonly #duration;
@@ -78,7 +78,7 @@ export class ObservedSchedule {
   }
 }
 
-/** The same numbers as those of `svc scheduler status`: every worker of a database tells them alike. */
+/** The same numbers as `svc scheduler status`. Every worker of a database reports the same values. */
 function observeDatabase(
   meter: NonNullable<Telemetry["meter"]>,
   { schedule }: Pick<WorkerDeps, "schedule">,
@@ -115,8 +115,8 @@ function observeDatabase(
 }
 
 /**
- * Asks, and answers the same for a while. Undefined while the database does not answer: no number is better than one that
- * was true once.
+ * Caches an answer for a while. Returns undefined while the database is unavailable: no number is better than a stale
+ * one.
  */
 export function cached<T>(
   ask: () => Promise<T>,

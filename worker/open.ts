@@ -18,7 +18,7 @@ import { ObservedSchedule } from "./metrics.ts";
 import { Outage } from "./outage.ts";
 import { DatabaseTime } from "./time.ts";
 
-/** A dead worker's run waits for so long. */
+/** How long a dead worker's run stays claimed. */
 const leaseSeconds = 30;
 
 export interface OpenWorker extends WorkerDeps {
@@ -27,12 +27,12 @@ export interface OpenWorker extends WorkerDeps {
 }
 
 /**
- * Builds a worker from the environment, with real parts. A database that does not answer yet is waited for where
- * `patient`; undefined when `stop` aborts meanwhile. With `outlive`, what plugins throw while nobody waits ends no process.
+ * Builds a worker from the environment. If `patient`, it waits for a database that does not answer yet, and returns
+ * undefined when `stop` aborts first. With `outlive`, unhandled errors of plugins do not end the process.
  *
- * @throws ConfigurationError with every fault
- * @throws Conflict when the schema is not one that this release can work on
- * @throws Unavailable when the only address that it has is a pooler's
+ * @throws ConfigurationError with every invalid setting
+ * @throws Conflict when this release cannot work with the database's schema
+ * @throws Unavailable when the only database address is a connection pooler's
  */
 export async function openWorker(
   options: { environment: Environment; patient: boolean; outlive?: boolean; clock?: DatabaseClock },
@@ -49,7 +49,7 @@ export async function openWorker(
       builtin: builtinPlugins,
       connect: (place) => new Connections(place),
     },
-    // Before a plugin is set up.
+    // This must happen before any plugin is set up.
     async ({ log }) => {
       if (outlive) calm = installUnhandledErrorHandlers(log);
     },
@@ -71,7 +71,7 @@ export async function openWorker(
     }
     await warnOfDisagreement(
       { db: connections.schedule, config, log },
-      // A task that somebody runs by hand is no member of the system.
+      // A task that is run by hand is not part of the system.
       { role: "worker", record: patient },
     ).catch((error: unknown) =>
       log.warn({ err: error }, "could not compare settings with the other processes"),
@@ -94,7 +94,10 @@ export async function openWorker(
   }
 }
 
-/** A worker that does not know the tables it meets does harm. @returns false when `stop` aborted before it was known */
+/**
+ * Checks the schema before any work: with unknown tables a worker could do harm.
+ * @returns false when `stop` aborted first
+ */
 async function assertDatabase(
   connections: Connections,
   { log, patient, mayBePooled }: { log: Log; patient: boolean; mayBePooled: boolean },

@@ -4,7 +4,7 @@ import { Outage } from "./outage.ts";
 
 const never = new AbortController().signal;
 
-test("an outage is told when it begins and when it ends, once each, however many wait for it", async () => {
+test("an outage is logged once when it begins and once when it ends, however many callers wait", async () => {
   const told: string[] = [];
   const outage = new Outage(createLog("info", { write: (line: string) => told.push(JSON.parse(line).msg) }));
   let away = true;
@@ -14,7 +14,7 @@ test("an outage is told when it begins and when it ends, once each, however many
   };
   const late = Promise.withResolvers<string>();
   const asks = [1, 2, 3].map(() => outage.outlast(work, never));
-  // Asked before it was back, answered behind that: no new outage.
+  // Started before the database was back and failed afterwards: not a new outage.
   let first = true;
   asks.push(outage.outlast(() => (first ? late.promise : work()), never));
   await Bun.sleep(250);
@@ -29,7 +29,7 @@ test("an outage is told when it begins and when it ends, once each, however many
   ]);
 });
 
-test("each further reason is told once: a connection that was cut, and then why none is opened", async () => {
+test("each new reason is logged once: a closed connection, then why none can be opened", async () => {
   const told: string[] = [];
   const write = (line: string) => {
     const { msg, reason } = JSON.parse(line);
@@ -49,7 +49,7 @@ test("each further reason is told once: a connection that was cut, and then why 
   ]);
 });
 
-test("it ends with whoever waits", async () => {
+test("it stops waiting when the caller aborts", async () => {
   const stop = new AbortController();
   const outage = new Outage(createLog("silent"));
   const asked = outage.outlast(async () => {

@@ -6,19 +6,19 @@ const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 5000;
 
 /**
- * A time without the database, logged once when it begins and once when it ends, however many wait for it. Each further
- * reason is logged once too: the first error is often only that of a connection that was cut, and the next one says why
- * none is opened.
+ * A period without the database, logged once when it begins and once when it ends, however many callers wait for it.
+ * Each new reason is also logged once: the first error often only says that a connection was closed, and the next one
+ * says why none can be opened.
  */
 export class Outage {
-  /** What this outage was said to be for; undefined while there is none. */
+  /** The reasons logged for this outage; undefined while there is no outage. */
   #reasons: Set<string | undefined> | undefined;
-  /** When it last began or ended; what was asked before that says nothing about now. */
+  /** When the last outage began or ended. Results of earlier queries say nothing about the current state. */
   #changed = 0;
 
   constructor(private readonly log: Log) {}
 
-  /** Does something with the database, again and again until it is done; undefined when `stop` aborts before. */
+  /** Retries `work` until it succeeds. Returns undefined when `stop` aborts first. */
   async outlast<T>(work: () => Promise<T>, stop: AbortSignal): Promise<T | undefined> {
     let longest = firstPauseMilliseconds;
     let failed = false;
@@ -29,10 +29,10 @@ export class Outage {
         this.#heard(asked);
         return value;
       } catch (error) {
-        // Once may be a connection that was cut before; twice is an outage.
+        // A single failure may be a connection that was closed earlier; a second one is an outage.
         if (failed) this.#heard(asked, error);
         failed = true;
-        // Not all workers at once.
+        // Jitter, so that workers do not retry all at once.
         await pause(longest * (0.5 + Math.random() / 2), stop);
         longest = Math.min(longest * 2, longestPauseMilliseconds);
       }

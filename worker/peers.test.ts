@@ -11,11 +11,11 @@ const peersOf = (workers: string[]) => {
   peers.hear(workers);
   return peers;
 };
-/** Milliseconds that each of the workers lets pass. */
+/** How many milliseconds each worker waits. */
 const waits = (workers: string[], at: Date, definition = task) =>
   workers.map((owner) => peersOf(workers).inTurn({ owner, config }, definition, at).getTime() - at.getTime());
 
-test("for each slot, one of the workers comes at once and the others 10 ms apart", () => {
+test("for each slot, one worker starts at once and the others at 10 ms intervals", () => {
   fc.assert(
     fc.property(
       fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 9 }),
@@ -28,7 +28,7 @@ test("for each slot, one of the workers comes at once and the others 10 ms apart
   );
 });
 
-test("each is the first for its share of the slots, and of the tasks that are due at one moment", () => {
+test("each worker is first for its share of the slots, and of the tasks due at the same time", () => {
   const workers = ["a", "b", "c"];
   const count = 3000;
   const shares = (first: (nth: number) => number[]) => {
@@ -42,7 +42,7 @@ test("each is the first for its share of the slots, and of the tasks that are du
     expect(share).toBeWithin(800, 1200);
 });
 
-test("who knows of nobody else, or is no longer counted, comes by its own place", () => {
+test("a worker without known peers, or missing from the list, keeps its own place", () => {
   expect(new WorkerPeers().inTurn({ owner: "a", config }, task, slot(1))).toEqual(slot(1));
   const place = (owner: string) => peersOf(["b", "c"]).inTurn({ owner, config }, task, slot(1));
   expect(
@@ -50,7 +50,7 @@ test("who knows of nobody else, or is no longer counted, comes by its own place"
   ).toBe(true);
 });
 
-test("what is no slot waits for nobody", () => {
+test("there is no delay for a time that is not a slot", () => {
   const workers = ["a", "b", "c"];
   const between = new Date(slot(1).getTime() + 1);
   expect(waits(workers, between)).toEqual([0, 0, 0]);

@@ -25,16 +25,16 @@ import { DatabaseTime } from "./time.ts";
 // A message to everyone by mail, from workers to a real mail server.
 
 const people = 30;
-/** Instead of an answer: none at all. */
+/** Tells the mail server not to answer at all. */
 const hang = 0;
 const addressOf = (n: number) => `person-${n}@example.com`;
 
 let outbox: Outbox;
 let server: TestMailServer;
-/** By mail, with thirty who take part. */
+/** An incident with a mail conversation and thirty participants. */
 let incidentId: number;
 let individuals: number[];
-/** What the server answers to a recipient at the n-th time that one is named. */
+/** The server's response code for a recipient's n-th attempt. */
 let answer: (address: string, time: number) => number | undefined;
 let times: Map<string, number>;
 let stop = new AbortController();
@@ -72,7 +72,7 @@ beforeEach(async () => {
 });
 afterEach(() => stopWorkers());
 
-/** As a worker's process has them: what a plugin remembers, no other worker knows. */
+/** As in a worker's process: plugins share no memory with those of other workers. */
 async function mailPlugins(): Promise<Plugins> {
   const { db, clock, config, log } = outbox.context(pluginsOf());
   const environment = {
@@ -107,7 +107,7 @@ async function enqueue(): Promise<void> {
   await outbox.deliver(await mailPlugins(), { key, incidentId, message });
 }
 
-/** Nothing waits, and every attempt was due at once and not after its pause. */
+/** Waits until no delivery is queued, making each attempt due at once instead of after its pause. */
 const ended = () =>
   until("every delivery to end", async () => {
     await outbox.db.execute(
@@ -122,7 +122,7 @@ const counts = async () =>
 const received = () => server.received.flatMap(({ to }) => to).sort();
 const everybody = Array.from({ length: people }, (_, n) => addressOf(n)).sort();
 
-test("of a server that takes one in ten later, each gets the mail once, whichever worker tries again", async () => {
+test("deferred recipients each get the mail once, whichever worker retries", async () => {
   answer = (address) => (/0@/.test(address) ? 451 : undefined);
   await startWorker();
   await startWorker();
@@ -142,7 +142,7 @@ test("of a server that takes one in ten later, each gets the mail once, whicheve
   expect(Math.min(...later.map((address) => times.get(address) ?? 0))).toBeGreaterThanOrEqual(5);
 });
 
-test("one who is refused for good is dead, the others have theirs, and what is sent again goes to that one", async () => {
+test("a permanently refused recipient is Dead, the others get the mail, and a resend reaches only that one", async () => {
   answer = (address) => (address === addressOf(7) ? 550 : undefined);
   await startWorker();
   await enqueue();
@@ -165,7 +165,7 @@ test("one who is refused for good is dead, the others have theirs, and what is s
   expect(received()).toEqual(everybody);
 });
 
-test("who leaves between the asking and the sending gets none", async () => {
+test("a participant who leaves before the mail is sent gets none", async () => {
   await enqueue();
   const context = outbox.context(await mailPlugins());
   expect(await attemptDelivery(context, (await claimAll(context))[0]!)).toBe("split");
@@ -179,7 +179,7 @@ test("who leaves between the asking and the sending gets none", async () => {
   expect(dead?.error).toBe("mail failed: this recipient no longer receives anything about the incident");
 });
 
-test("where it cannot be noted that one was sent, that one alone is tried again, as the same mail", async () => {
+test("if a recipient's success cannot be recorded, only that mail is retried, with the same message id", async () => {
   const which = `individual-${individuals[4]}`;
   await outbox.db.execute(sql`
     create function no_note() returns trigger language plpgsql as $$ begin raise 'killed'; end $$`);
@@ -193,7 +193,7 @@ test("where it cannot be noted that one was sent, that one alone is tried again,
   await until("the others", async () => (await outbox.db.$count(delivery, done)) === people - 1);
   await until("a failed attempt", () => outbox.logged.join("").includes("could not record"));
   await outbox.db.execute(sql`drop trigger no_note on delivery; drop function no_note`);
-  // The time that its lease lasts.
+  // As if its lease had expired.
   await outbox.db.execute(sql`update delivery set lease_until = null where state = 'Queued'`);
   await ended();
   expect(await counts()).toEqual({ Split: 1, Done: people });
@@ -205,7 +205,7 @@ test("where it cannot be noted that one was sent, that one alone is tried again,
   );
 });
 
-test("one who is being sent to when the worker stops is left to the next one", async () => {
+test("a recipient whose mail is being sent when the worker stops is left to the next worker", async () => {
   answer = (address, time) => (address === addressOf(4) && time === 1 ? hang : undefined);
   await startWorker(100);
   await enqueue();

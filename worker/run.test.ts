@@ -42,7 +42,7 @@ beforeEach(async () => {
 const nothing = { done: 0, skipped: 0, failed: 0 };
 const never = new AbortController().signal;
 
-/** Claims a run for the task and does it. */
+/** Claims a run of the task and executes it. */
 async function doing(
   work: (context: TaskContext) => ReturnType<ScheduledTask["run"]>,
   { timeoutSeconds = 60, giveUp = never } = {},
@@ -59,7 +59,7 @@ const insertTeam = ({ transaction, clock }: TaskContext) =>
     await tx.insert(team).values({ name: "x", createdAt: now, updatedAt: now });
   });
 
-test("a run is done when its task is, with the items as the task counts them", async () => {
+test("a finished task completes its run, with the item counts that the task returned", async () => {
   const result = { done: 2, skipped: 1, failed: 1 };
   const outcome = await doing(async (context) => {
     await insertTeam(context);
@@ -73,18 +73,18 @@ test("a run is done when its task is, with the items as the task counts them", a
   expect(await teams()).toBe(1);
 });
 
-describe("a task that throws has failed, and its reason is", () => {
+describe("the reason of a failed task", () => {
   test.each([
-    ["our own words", new Unavailable("glossary does not answer"), "glossary does not answer"],
+    ["is our own message", new Unavailable("glossary does not answer"), "glossary does not answer"],
     [
-      "no word of somebody else's",
+      "contains nothing of a third-party message",
       Object.assign(new TypeError("password=hunter2"), { code: "E_SECRET" }),
-      "Something unexpected went wrong (TypeError, E_SECRET); the worker's log has more",
+      "Unexpected error (TypeError, E_SECRET); see the worker's log",
     ],
     [
-      "not even for what is no error",
+      "contains nothing of a thrown value that is not an Error",
       "hunter2",
-      "Something unexpected went wrong (string); the worker's log has more",
+      "Unexpected error (string); see the worker's log",
     ],
   ])("%s", async (_, thrown, error) => {
     const outcome = await doing(async ({ fault }) => {
@@ -96,19 +96,17 @@ describe("a task that throws has failed, and its reason is", () => {
     expect(await client.db.$count(runFault)).toBe(1);
   });
 
-  test("of a query neither the query nor its values", async () => {
+  test("contains neither a query nor its parameters", async () => {
     const outcome = await doing(async ({ transaction }) => {
       await transaction((tx) => tx.execute(sql`select 1 / ${0}::int as hunter2`));
       return nothing;
     });
-    expect(outcome.error).toBe(
-      "Something unexpected went wrong (PostgresError, 22012); the worker's log has more",
-    );
+    expect(outcome.error).toBe("Unexpected error (PostgresError, 22012); see the worker's log");
     expect(logged.join("")).not.toContain("hunter2");
   });
 });
 
-test("a task that hangs has failed when its time is up; what it does then changes nothing", async () => {
+test("a task that exceeds its timeout fails, and can no longer change anything", async () => {
   const late = Promise.withResolvers<TaskContext>();
   const wake = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<unknown>();
@@ -128,7 +126,7 @@ test("a task that hangs has failed when its time is up; what it does then change
   expect(await teams()).toBe(0);
 });
 
-test("what has waited for the run's row, or for a connection, begins no work when the run has ended meanwhile", async () => {
+test("a run that ended while its transaction waited for a row or connection starts no work", async () => {
   const ended = Promise.withResolvers<unknown>();
   const outcome = await client.db.transaction(async (tx) => {
     const stop = new AbortController();
@@ -145,7 +143,7 @@ test("what has waited for the run's row, or for a connection, begins no work whe
     await held.promise;
     await somebodyWaits(client.db);
     stop.abort();
-    // To give it back is behind that.
+    // Giving the run back waits for the same row.
     await somebodyWaits(client.db, 2);
     return { running };
   });
@@ -154,7 +152,7 @@ test("what has waited for the run's row, or for a connection, begins no work whe
   expect(await teams()).toBe(0);
 });
 
-test("a run that somebody else has taken over is lost, and its end says nothing", async () => {
+test("a run that another worker took over is lost, and its result is dropped", async () => {
   const outcome = await doing(async () => {
     clock.advance(31);
     await claimNow(scheduleOf(client.db, clock, "b"), everySeconds("tested", 3600));
@@ -165,9 +163,9 @@ test("a run that somebody else has taken over is lost, and its end says nothing"
   expect(logged.join("")).toContain("run lost to another worker");
 });
 
-describe("a run that lasts", () => {
-  test("has its lease renewed", async () => {
-    // So long that a busy machine lets none of its thirds pass without a renewal.
+describe("a long run", () => {
+  test("renews its lease", async () => {
+    // Long enough that even on a busy machine each third of the lease sees a renewal.
     deps.schedule = () => ({ ...scheduleOf(client.db, clock, "a"), leaseSeconds: 3 });
     const outcome = await doing(async () => {
       for (let time = 0; time < 2; time += 1) {
@@ -191,7 +189,7 @@ describe("a run that lasts", () => {
     expect(outcome).toEqual({ state: "lost" });
   });
 
-  test("is stopped, too, when the database is away for a lease", async () => {
+  test("is stopped when the database is unavailable for a whole lease", async () => {
     const closed = openDatabase(client.url, 1);
     await closed.close();
     let db = client.db;
@@ -203,7 +201,7 @@ describe("a run that lasts", () => {
     expect(outcome).toEqual({ state: "lost" });
   });
 
-  test("is lost when its end cannot be recorded for a lease", async () => {
+  test("is lost when its end cannot be recorded for a whole lease", async () => {
     const closed = openDatabase(client.url, 1);
     await closed.close();
     let db = client.db;
@@ -216,7 +214,7 @@ describe("a run that lasts", () => {
   });
 });
 
-test("a run that has to be given up is given back", async () => {
+test("an aborted run is given back", async () => {
   const giveUp = new AbortController();
   const outcome = await doing(
     async ({ signal }) => {
@@ -230,7 +228,7 @@ test("a run that has to be given up is given back", async () => {
   expect(await kept()).toMatchObject({ state: "Running", leaseUntil: clock.now() });
 });
 
-test("a run whose end cannot be recorded holds up no stop", async () => {
+test("a run whose end cannot be recorded does not delay a stop", async () => {
   const closed = openDatabase(client.url, 1);
   await closed.close();
   const giveUp = new AbortController();
@@ -254,7 +252,7 @@ test("a run whose end cannot be recorded holds up no stop", async () => {
   expect(refusals).toHaveLength(1);
 });
 
-test("nothing is begun behind a stop, even where the run cannot be given back", async () => {
+test("nothing starts after a stop, even if the run cannot be given back", async () => {
   const closed = openDatabase(client.url, 1);
   await closed.close();
   const giveUp = new AbortController();
@@ -275,22 +273,22 @@ test("nothing is begun behind a stop, even where the run cannot be given back", 
   expect(await teams()).toBe(0);
 });
 
-test("a task's database only reads", async () => {
+test("a task's database is read-only", async () => {
   await doing(async ({ db }) => {
     expect(await db.$count(team)).toBe(0);
-    // @ts-expect-error: what is written goes through `transaction`
+    // @ts-expect-error: writes go through `transaction`
     db.insert;
-    // @ts-expect-error: and so does whatever could write
+    // @ts-expect-error: so does anything that could write
     db.execute;
     return nothing;
   });
 });
 
-describe("a run that ends for a reason that passes", () => {
+describe("a run with a transient failure", () => {
   const definition = everySeconds("tested", 3600, 60);
   const cut = Object.assign(new Error("terminating connection"), { code: "57P01" });
   const throwing = (error: unknown) => ({ run: () => Promise.reject(error) });
-  /** The claim of a slot that is due, by this worker. */
+  /** Claims a due slot. */
   const claimed = async (owner = "a"): Promise<Claim> => {
     const answer = await claimDue(scheduleOf(client.db, clock, owner), definition);
     if (!("claim" in answer)) throw new Error(`nothing to claim before ${answer.lookAgain.toISOString()}`);
@@ -332,7 +330,7 @@ describe("a run that ends for a reason that passes", () => {
     });
   });
 
-  test("is put off for longer each time, a minute at most, however often, and fails when its slot is over", async () => {
+  test("backs off exponentially up to a minute, without an attempt limit, and fails when its slot is over", async () => {
     const waits: number[] = [];
     for (let attempt = 1; ; attempt += 1) {
       const claim = await claimed(attempt % 2 ? "a" : "b");
@@ -349,7 +347,7 @@ describe("a run that ends for a reason that passes", () => {
     expect(await kept()).toMatchObject({ state: "Failed", attempt: 65 });
   });
 
-  test("keeps what it could do nothing about", async () => {
+  test("keeps the faults recorded so far", async () => {
     await doClaim(await claimed(), {
       run: async ({ fault }) => {
         fault("document 7", "not there");
@@ -359,7 +357,7 @@ describe("a run that ends for a reason that passes", () => {
     expect(await client.db.select().from(runFault)).toMatchObject([{ item: "document 7" }]);
   });
 
-  test("as an item that was locked does: a fault where it is locked until the slot is over", async () => {
+  test("is also put off for locked items, which become faults if still locked when the slot is over", async () => {
     const task: ScheduledTask = {
       run: async ({ postpone }) => {
         postpone("incident 7", "locked");
@@ -379,7 +377,7 @@ describe("a run that ends for a reason that passes", () => {
     ]);
   });
 
-  test("but was started by hand has failed: somebody waits for its outcome", async () => {
+  test("fails at once if started by hand, since somebody waits for the outcome", async () => {
     const outcome = await doing(() => Promise.reject(cut));
     expect(outcome).toMatchObject({
       state: "Failed",
@@ -387,7 +385,7 @@ describe("a run that ends for a reason that passes", () => {
     });
   });
 
-  test("is no death of its worker, nor is a stop, nor an outage that was longer than a lease", async () => {
+  test("does not count as a worker's death; nor does a stop or an outage longer than a lease", async () => {
     for (let time = 0; time < 10; time += 1) {
       const claim = await claimed();
       if (time % 3 === 0) await doClaim(claim, throwing(cut));

@@ -19,14 +19,14 @@ import type { WorkerDeps } from "./deps.ts";
 import type { ScheduledTask, TaskContext } from "./task.ts";
 import { inTime, pause } from "./time.ts";
 
-/** A task of the schedule with the work that it does. */
+/** A scheduled task and its implementation. */
 export interface Work {
   definition: TaskDefinition;
   task: ScheduledTask;
 }
 
 export interface Outcome {
-  /** `put off`: it has ended for a reason that passes, and any worker makes the next attempt. */
+  /** `put off`: it failed for a transient reason, and any worker may make the next attempt. */
   state: "Done" | "Failed" | "put off" | "lost" | "given back";
   result?: TaskResult;
   error?: string;
@@ -34,13 +34,13 @@ export interface Outcome {
 
 const retryMilliseconds = 500;
 const patienceMilliseconds = 5000;
-/** Before the next attempt: a second, and twice as long each time. */
+/** The backoff starts at one second and doubles with each attempt. */
 const longestBackoffSeconds = 60;
 
 /**
- * Does the work of a claimed run and records how it ended, whatever the task does: one that throws, or that hangs until
- * its timeout, has failed. When `giveUp` aborts, the run is given back for another worker. One that ends for a reason that
- * passes is put off, as long as its slot is worth being run; one that was started by hand fails, since somebody waits.
+ * Runs a claimed task and records how it ended. A task that throws or exceeds its timeout has failed. When `giveUp`
+ * aborts, the run is given back for another worker. After a transient failure the run is put off while its slot is
+ * worth running; a run started by hand fails instead, since somebody waits for the outcome.
  */
 export async function runClaim(
   deps: WorkerDeps,
@@ -79,7 +79,7 @@ async function runToItsEnd(
     if (lost) end("lost");
   });
   const record = async (how: () => Promise<boolean>): Promise<boolean> => {
-    // Until it is recorded, or another worker's.
+    // Retry until the end is recorded or another worker has the run.
     while (!gone && !giveUp.aborted) {
       try {
         return await how();
@@ -104,7 +104,7 @@ async function runToItsEnd(
     const reason = typeof ended === "object" ? reasonToRetry(ended, postponed) : undefined;
     const seconds = Math.min(2 ** (claim.retries ?? 0), longestBackoffSeconds);
     if (reason !== undefined && isWorthRetrying(deps, definition, claim, seconds)) {
-      // What of the attempt is still under way shall not be beside the next one.
+      // Stop what is left of this attempt, so that it does not overlap with the next one.
       stop.abort();
       const isPutOff = await record(() => putOff(schedule(), claim, { seconds, reason, faults }));
       log.warn({ ...about, reason, seconds }, isPutOff ? "run put off" : "run lost to another worker");
@@ -145,7 +145,8 @@ function contextOf(
       };
       assertOurs();
       return whileHeld({ ...schedule(), db: db() }, claim, timeoutSeconds, (tx) => {
-        // It may have waited for a connection, while the run ended and its slot was claimed anew by this very worker.
+        // While this waited for a connection, the run may have ended and its slot may have been claimed again by this
+        // worker.
         assertOurs();
         return work(tx);
       });
@@ -155,7 +156,7 @@ function contextOf(
   };
 }
 
-/** Never rejects: nobody may be waiting any more. */
+/** Never rejects, because the caller may have stopped waiting. */
 async function attempt(
   task: ScheduledTask,
   context: TaskContext,
@@ -178,7 +179,7 @@ function endingOf(
   return { result: { done, skipped, failed }, faults };
 }
 
-/** Why another attempt of the run may do what this one could not; undefined where it would do the same. */
+/** Returns why another attempt may succeed; undefined when it would fail the same way. */
 function reasonToRetry(
   ended: { result: TaskResult } | { thrown: unknown },
   [first, ...others]: readonly Fault[],
@@ -198,7 +199,10 @@ function isWorthRetrying(
   return trigger === "schedule" && after(time.now(), seconds) < lastChance(timing, config.timezone, slot);
 }
 
-/** Renews the lease every third of it. @returns whether the run was lost; false when `signal` has aborted */
+/**
+ * Renews the lease three times per lease period.
+ * @returns whether the run was lost; false when `signal` aborted
+ */
 async function keepLease(
   { schedule }: Pick<WorkerDeps, "schedule">,
   claim: Claim,
@@ -216,7 +220,7 @@ async function keepLease(
       until = sent + lease;
       wait = lease / 3;
     } catch {
-      // The database is away. The lease goes on for a while without it.
+      // The database is unavailable. The lease remains valid for a while.
       if (performance.now() > until) return true;
       wait = lease / 30;
     }
@@ -224,7 +228,7 @@ async function keepLease(
   return false;
 }
 
-/** Why a run failed, fit to be kept: nothing of a message that is not ours. The log has the rest. */
+/** Why a run failed, safe to store: third-party messages are left out. The log has the details. */
 function reasonOf(thrown: unknown): string {
   const cause = withoutQuery(thrown);
   const known = operatorsError(cause);
@@ -233,5 +237,5 @@ function reasonOf(thrown: unknown): string {
   if (transience(cause) === "outage") return `The connection to PostgreSQL failed (${code})`;
   if (transience(cause)) return `Another transaction was in the way (${code})`;
   const kind = cause instanceof Error ? cause.name : typeof cause;
-  return `Something unexpected went wrong (${code === undefined ? kind : `${kind}, ${code}`}); the worker's log has more`;
+  return `Unexpected error (${code === undefined ? kind : `${kind}, ${code}`}); see the worker's log`;
 }

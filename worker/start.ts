@@ -15,22 +15,22 @@ import { worksOf } from "./tasks/index.ts";
 import { work, workNow } from "./worker.ts";
 
 export interface StartOptions {
-  /** The only one that this worker runs; otherwise all. */
+  /** The only task this worker runs; all tasks if undefined. */
   task?: TaskName;
-  /** Runs that task now. */
+  /** Run that task now. */
   eager: boolean;
-  /** Goes on with the schedule behind that. */
+  /** Continue with the schedule afterwards. */
   keep: boolean;
   logLevel?: string;
   healthHost?: string;
   healthPort?: number;
-  /** Told how the run ended that was asked for. */
+  /** Prints how the requested run ended. */
   report: (text: string) => void;
 }
 
 /**
  * Works on the schedule until SIGINT or SIGTERM.
- * @throws SvcError when a run that was asked for has failed
+ * @throws SvcError when a requested run failed
  */
 export async function startWorker(options: StartOptions, environment: Environment): Promise<void> {
   const { task, eager, keep, report } = options;
@@ -43,7 +43,7 @@ export async function startWorker(options: StartOptions, environment: Environmen
   const works = worksOf(task);
   const settings = settingsOf(options, environment);
   const health = new WorkerHealth();
-  // Before the database is there: a worker that waits for it is alive.
+  // Before the database answers: a worker that waits for it is alive.
   const probed = serveOwnHealth(options, health);
   const endWatchdog = startWatchdog();
   let deps: OpenWorker | undefined;
@@ -52,7 +52,7 @@ export async function startWorker(options: StartOptions, environment: Environmen
     deps = await openWorker({ environment: settings, patient: !eager, outlive: true }, stop.signal);
     if (!deps) return;
     verbosity = new Verbosity(deps.log);
-    // Another worker may be at work beside one that only runs a task.
+    // A process that only runs one task may share the host with a worker that has the port.
     if (!eager || keep) endpoint = serveOwnMetrics(deps);
     if (eager) {
       for (const one of works)
@@ -64,12 +64,12 @@ export async function startWorker(options: StartOptions, environment: Environmen
     log.info(`worker for ${what}`);
     if (endpoint) log.info(`metrics at ${endpoint.address}`);
     if (probed) log.info(`health at ${probed.address}`);
-    // Not before: a run by hand has no heartbeat.
+    // Only now: a run by hand has no heartbeat.
     const shared = { ...deps, health, outage: new Outage(deps.log) };
     const all = [work(shared, works, stop.signal)];
-    // A worker for one task does that task alone.
+    // A worker for one task does nothing else.
     if (task === undefined) all.push(sendDeliveries(shared, stop.signal), revokeLeases(shared, stop.signal));
-    // Should one of them fail, the others end, too.
+    // If one of them fails, the others end, too.
     await Promise.all(all.map((one) => one.finally(end)));
   } finally {
     await Promise.all([endpoint?.stop(), deps?.close(), probed?.stop(), endWatchdog()]);
@@ -77,7 +77,7 @@ export async function startWorker(options: StartOptions, environment: Environmen
   }
 }
 
-/** Where a probe asks about this worker, if it is told to serve that. */
+/** Serves the health endpoint if one is configured. */
 function serveOwnHealth(
   { healthHost: host = "127.0.0.1", healthPort: port }: StartOptions,
   health: WorkerHealth,
@@ -85,7 +85,7 @@ function serveOwnHealth(
   return port === undefined ? undefined : serveHealth({ host, port }, health);
 }
 
-/** What the options say, as variables of the environment. */
+/** The options as environment variables. */
 function settingsOf({ logLevel }: StartOptions, environment: Environment): Environment {
   return {
     ...environment,
@@ -93,13 +93,13 @@ function settingsOf({ logLevel }: StartOptions, environment: Environment): Envir
   };
 }
 
-/** @throws SvcError for a port that is taken */
+/** @throws SvcError when the port is taken */
 function serveOwnMetrics({ config, telemetry }: OpenWorker): MetricsEndpoint | undefined {
   const place = metricsPlace(config, "schedulerMetricsPort");
   return place && telemetry?.scrape && serveMetrics(place, telemetry.scrape);
 }
 
-/** @throws SvcError that says why it has failed */
+/** @throws SvcError with the reason when the run failed */
 function reportOutcome(
   name: string,
   { state, result, error }: Outcome,

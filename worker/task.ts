@@ -5,41 +5,41 @@ import { errorCode, operatorsError, transience, withoutQuery } from "../drizzle/
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 
 /**
- * What a task works with. `db` only reads: whatever a task writes goes through `transaction`, so a worker that has lost
- * its run (it was frozen, or cut off) changes nothing.
+ * What a task works with. `db` only reads. All writes go through `transaction`, so a worker that has lost its run (it
+ * was frozen or disconnected) changes nothing.
  */
 export interface TaskContext extends Omit<PluginContext, "db"> {
-  /** Outside a transaction, for reading. */
+  /** For reading, outside a transaction. */
   db: Pick<Database, "select" | "selectDistinct" | "selectDistinctOn" | "$count">;
-  /** When the run was due. `clock.now()` is the database's time, as all workers have it. */
+  /** When the run was due. `clock.now()` is the database's time, which all workers share. */
   slot: Date;
-  /** Aborts when the run is given up or lost: pass it to `callPlugin`, and look at it between two batches. */
+  /** Aborts when the run is given back or lost. Pass it to `callPlugin`, and check it between batches. */
   signal: AbortSignal;
   /**
-   * Commits `work` only while the run is ours. One batch is one transaction; no plugin is called inside.
-   * @throws Conflict when the run is lost: let it through
+   * Commits `work` only while this worker has the run. Use one transaction per batch, and call no plugin inside.
+   * @throws Conflict when the run is lost: do not catch it
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /** Records that nothing could be done about one item, and why, in words fit to be kept; the rest goes on. */
+  /** Records that one item could not be processed, with a reason that is safe to store. The rest continues. */
   fault(item: Fault["item"], reason: Fault["reason"]): void;
   /**
-   * The same of an item of which nothing could be done yet, since somebody else had it locked: the run ends, and is made
-   * again while its slot lasts. Then it is a fault.
+   * Records that another transaction had an item locked. The run ends and is retried while its slot lasts; after that
+   * the item is a fault.
    */
   postpone(item: Fault["item"], reason: Fault["reason"]): void;
 }
 
 /**
- * The work of a task of the schedule. It may begin again after a crash: an effect in the database has a key, or a state
- * that it expects, by which it happens once. It throws when it can do nothing at all; one bad item is a `fault`.
+ * A scheduled task's implementation. It may restart after a crash: every effect in the database needs a key or an
+ * expected state, so that it happens once. It throws only when it can do nothing at all; one bad item is a `fault`.
  */
 export interface ScheduledTask {
   run(context: TaskContext): Promise<TaskResult>;
 }
 
 /**
- * Does the work of one item. What goes wrong with it is its own fault, recorded with the reason; only a run that is lost
- * or given up, and a database that is away, end the others with it. An item that somebody else has locked is postponed.
+ * Processes one item. An error is recorded as this item's fault; only a lost or aborted run and an unavailable database
+ * end the whole run. An item that another transaction has locked is postponed.
  */
 export async function workOnItem<T>(
   context: Pick<TaskContext, "log" | "signal" | "fault" | "postpone">,
@@ -54,10 +54,10 @@ export async function workOnItem<T>(
 }
 
 /**
- * Records why nothing could be done about an item.
+ * Records why an item could not be processed.
  *
- * @returns why, in words for people
- * @throws the error itself where it ends the run
+ * @returns the reason, for users
+ * @throws the error itself, if it ends the run
  */
 export function recordFailure(
   { log, signal, fault, postpone }: Pick<TaskContext, "log" | "signal" | "fault" | "postpone">,
@@ -69,8 +69,8 @@ export function recordFailure(
   const known = operatorsError(cause);
   const unknown =
     errorCode(cause) === "22003"
-      ? "A number is larger than the database can keep"
-      : "Something unexpected: the worker's log has more";
+      ? "A number is too large to store"
+      : "Unexpected error; see the worker's log";
   const failure = known instanceof SvcError ? known.detail : unknown;
   if (!(error instanceof SvcError)) log.error({ err: cause, item }, "an item failed");
   if (transience(error) === "contention") postpone(item, lockedReason);
@@ -78,9 +78,9 @@ export function recordFailure(
   return failure;
 }
 
-export const lockedReason = "Something else kept it locked";
+export const lockedReason = "Another transaction kept it locked";
 
-/** Whether it is not the fault of an item: the run is lost or given up, or the database is away. */
+/** Whether the error is not the item's: the run is lost or aborted, or the database is unavailable. */
 export function endsRun(error: unknown, signal: AbortSignal): boolean {
   if (signal.aborted || error instanceof Conflict || transience(error) === "outage") return true;
   const known = operatorsError(withoutQuery(error));

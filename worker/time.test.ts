@@ -2,10 +2,10 @@ import { describe, expect, spyOn, test } from "bun:test";
 import { DatabaseTime, inTime, pause } from "./time.ts";
 
 const never = new AbortController().signal;
-/** Milliseconds that the time is away from what the database would say now, which is `ahead` of this machine's. */
+/** The error in milliseconds, for a database whose clock is `ahead` of this machine's. */
 const errorOf = (time: DatabaseTime, ahead: number) =>
   Math.abs(time.now().getTime() - (performance.timeOrigin + performance.now() + ahead));
-/** An answer that was under way for so long, said in the middle or at its end. */
+/** An answer that took `took` milliseconds, read from the clock half-way or at the end. */
 const observe = (time: DatabaseTime, ahead: number, took: number, saidAtEnd = false) => {
   const received = performance.now();
   const said = performance.timeOrigin + received + ahead - (saidAtEnd ? 0 : took / 2);
@@ -13,17 +13,17 @@ const observe = (time: DatabaseTime, ahead: number, took: number, saidAtEnd = fa
 };
 
 describe("the database's time", () => {
-  test("is not known before it was asked for", () => {
+  test("is unknown before the first observation", () => {
     expect(() => new DatabaseTime().now()).toThrow("not known yet");
   });
 
-  test("goes on from what was said, whatever this machine's clock says", () => {
+  test("continues from the last observation, whatever this machine's clock says", () => {
     const time = new DatabaseTime();
     observe(time, 300_000, 2);
     expect(errorOf(time, 300_000)).toBeLessThan(50);
   });
 
-  test("a slow answer says less than a quick one", () => {
+  test("does not let a slow answer replace a quick one", () => {
     const time = new DatabaseTime();
     observe(time, 0, 2);
     observe(time, 0, 400, true);
@@ -34,7 +34,7 @@ describe("the database's time", () => {
     expect(errorOf(slowFirst, 0)).toBeLessThan(50);
   });
 
-  test("is believed at once when somebody has set its clock", () => {
+  test("is corrected at once when the database's clock has been set", () => {
     const time = new DatabaseTime();
     observe(time, 0, 2);
     observe(time, -60_000, 3);
@@ -42,7 +42,7 @@ describe("the database's time", () => {
   });
 });
 
-test("sleeps until that time has come, and never less", async () => {
+test("sleeps until the given time, and never less", async () => {
   const time = new DatabaseTime();
   observe(time, 5000, 0);
   for (const milliseconds of [1, 7.5, 30]) {
@@ -52,7 +52,7 @@ test("sleeps until that time has come, and never less", async () => {
   }
 });
 
-test("wakes when it is told to", async () => {
+test("wakes when aborted", async () => {
   const time = new DatabaseTime();
   observe(time, 0, 0);
   const stop = new AbortController();
@@ -62,7 +62,7 @@ test("wakes when it is told to", async () => {
   await pause(3_600_000, stop.signal);
 });
 
-test("wakes when somebody has set the database's clock back", async () => {
+test("wakes when the database's clock is set back", async () => {
   const time = new DatabaseTime();
   observe(time, 86_400_000, 2);
   const sleeping = time.sleepUntil(new Date(time.now().getTime() + 7000), never);
@@ -71,7 +71,7 @@ test("wakes when somebody has set the database's clock back", async () => {
   expect(errorOf(time, 0)).toBeLessThan(50);
 }, 20_000);
 
-test("wakes now and then, since an operator may have changed what is due", async () => {
+test("wakes periodically, since an operator may have changed what is due", async () => {
   const time = new DatabaseTime();
   observe(time, 0, 0);
   const now = performance.now.bind(performance);
@@ -82,17 +82,17 @@ test("wakes now and then, since an operator may have changed what is due", async
   await sleeping;
 }, 20_000);
 
-test("what does not answer in time is given up", async () => {
+test("gives up on a promise that does not settle in time", async () => {
   expect(await inTime(1000, Promise.resolve(7))).toBe(7);
   await expect(inTime(1, new Promise(() => {}))).rejects.toThrow("no answer");
 });
 
-test("the time in which this process stood still does not count", async () => {
+test("a timeout excludes time in which the process was suspended", async () => {
   const answer = inTime(
     2000,
     Bun.sleep(10).then(() => Bun.sleep(10)),
   );
-  // Meanwhile the first half is over, and the time is up before the second one has begun.
+  // This outlasts the first sleep and the whole timeout before the second sleep has begun.
   Bun.sleepSync(2100);
   await answer;
 });

@@ -1,33 +1,33 @@
 import type { Clock } from "../platform/clock.ts";
 
-/** Timers of the runtime end at most this late by themselves, and long ones are looked at in between. */
+/** The longest single timer. A runtime timer may fire late, so a long wait is split and the time checked in between. */
 const longestTimerMilliseconds = 5000;
 
 const longestSleepMilliseconds = 30_000;
 
-/** From then on the time is looked at again and again: a timer of the runtime alone is a millisecond late, or several. */
+/** Within this distance, the time is polled: runtime timers fire a millisecond or more late. */
 const nearMilliseconds = 3;
 
 /**
- * The database's time between two looks at it: what it said last, plus what has passed here since by a clock that nobody
- * sets. This machine's own time of day plays no part.
+ * The database's time between two observations: the last answer plus the time that has passed on a monotonic clock.
+ * This machine's wall clock is not used.
  */
 export class DatabaseTime implements Clock {
   #offset: number | undefined;
   #error = Number.POSITIVE_INFINITY;
-  /** How often somebody has set the database's clock. */
+  /** How often the database's clock has been set. */
   #jumps = 0;
 
   /**
-   * Takes a time that the database said between two instants of `performance.now()`. A better one replaces a worse one;
-   * so does one that contradicts it: somebody has set the database's clock.
+   * Records the database's time, read between two instants of `performance.now()`. A more precise observation replaces
+   * a less precise one. So does one that contradicts it, since the database's clock has been set.
    */
   observe(said: Date, sent: number, received: number): void {
     const error = (received - sent) / 2;
     const offset = said.getTime() - (sent + received) / 2;
     const contradicts = Math.abs(offset - (this.#offset ?? 0)) > error + this.#error + 2;
     if (this.#offset !== undefined && error > this.#error && !contradicts) {
-      // The two clocks run apart, a little.
+      // The two clocks drift slightly.
       this.#error += 0.5;
       return;
     }
@@ -43,8 +43,8 @@ export class DatabaseTime implements Clock {
   }
 
   /**
-   * Settles a moment after that time, so that the database agrees that it has come; when `signal` aborts; when somebody has
-   * set the database's clock; or after half a minute, since an operator may have changed what is due.
+   * Resolves just after `at`, so that the database agrees that it has passed; when `signal` aborts; when the database's
+   * clock has been set; or after half a minute, since an operator may have changed what is due.
    */
   async sleepUntil(at: Date, signal: AbortSignal): Promise<void> {
     const [jumps, end] = [this.#jumps, performance.now() + longestSleepMilliseconds];
@@ -58,7 +58,7 @@ export class DatabaseTime implements Clock {
   }
 }
 
-/** Settles after that time, or when `signal` aborts. */
+/** Resolves after the given time, or when `signal` aborts. */
 export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -73,19 +73,19 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
   }
 }
 
-/** Nobody has answered in time. */
+/** The answer did not arrive in time. */
 export class NoAnswer extends Error {
   constructor() {
     super("no answer");
   }
 }
 
-/** In so many parts a time is waited for. */
+/** The number of timers a timeout is split into. */
 const parts = 10;
 
 /**
- * The value of a promise that has to settle in time, of which the time does not count in which this process stood still:
- * then the answer may be there, and nobody has read it.
+ * Awaits a promise with a timeout that excludes time in which this process was suspended: the answer may have arrived
+ * without having been read.
  *
  * @throws NoAnswer
  */

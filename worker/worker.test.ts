@@ -12,7 +12,7 @@ import { workNow } from "./worker.ts";
 const client = useDatabase(3);
 const clock = new TestClock();
 
-/** How often connections are replaced when a worker says for the first time that it lives. */
+/** How often connections are replaced during a worker's first heartbeat. */
 async function reopened(schedule: WorkerDeps["schedule"]): Promise<number> {
   let times = 0;
   const deps: WorkerDeps = {
@@ -30,14 +30,14 @@ async function reopened(schedule: WorkerDeps["schedule"]): Promise<number> {
   return times;
 }
 
-test("connections on which nobody answers are replaced", async () => {
+test("replaces connections that do not answer", async () => {
   await client.db.transaction(async (tx) => {
     await tx.execute(sql`lock table worker`);
     expect(await reopened(() => scheduleOf(client.db, clock, "a"))).toBe(1);
   });
 });
 
-test("those that answer late, because this process stood still, stay", async () => {
+test("keeps connections whose answer was late because the process was suspended", async () => {
   const now = performance.now.bind(performance);
   let stoodStill = 0;
   using _ = spyOn(performance, "now").mockImplementation(() => now() + stoodStill);

@@ -16,12 +16,12 @@ const patienceMilliseconds = 5000;
 /** read_only_sql_transaction */
 const readOnly = "25006";
 const cleanUpMilliseconds = 3_600_000;
-/** After a stop, for runs to finish; what is left is given back. */
+/** How long runs may take to finish after a stop. The rest is given back. */
 const graceMilliseconds = 20_000;
 
 /**
- * Runs tasks whenever their slots are due, until `stop` aborts: then it claims no more, waits for what is under way, and
- * gives back what does not end in time. Each task has a loop of its own, so none waits for another.
+ * Runs tasks whenever their slots are due. When `stop` aborts, it claims nothing more, waits for running tasks, and
+ * gives back those that do not finish in time. Each task has its own loop, so none waits for another.
  */
 export async function work(
   deps: WorkerDeps,
@@ -32,7 +32,7 @@ export async function work(
   const { outage = new Outage(deps.log) } = deps;
   const peers = new WorkerPeers();
   try {
-    // Twice: the first answer also takes the time to connect.
+    // Twice, because the first answer includes the time to connect.
     for (const _ of [1, 2]) if (!(await outage.outlast(() => observe(deps, peers), stop))) return;
     await followAll(deps, works, { outage, peers, grace }, stop);
   } finally {
@@ -65,8 +65,8 @@ async function followAll(
 /**
  * Runs a task now.
  *
- * @throws Conflict when it is running already
- * @throws Unavailable when PostgreSQL is away or refuses us
+ * @throws Conflict when it is already running
+ * @throws Unavailable when PostgreSQL is unavailable or refuses the connection
  */
 export async function workNow(deps: WorkerDeps, one: Work, stop: AbortSignal): Promise<Outcome> {
   const now = async () => {
@@ -111,7 +111,7 @@ async function excuse(context: ScheduleContext, claim: Claim): Promise<true> {
   return true;
 }
 
-/** Says that we live, and hears what time it is and who else does. */
+/** Sends a heartbeat, and reads the database's time and the live workers. */
 async function observe({ schedule, time, reopen, health }: WorkerDeps, peers: WorkerPeers): Promise<true> {
   health?.asks();
   const say = async () => {
@@ -122,7 +122,7 @@ async function observe({ schedule, time, reopen, health }: WorkerDeps, peers: Wo
     peers.hear(workers);
   };
   await inTime(patienceMilliseconds, say()).catch((error: unknown) => {
-    // A failover may have left us where nothing can be written; by the same address there may be the new primary.
+    // After a failover this may be a read-only replica. Reconnecting to the same address may reach the new primary.
     if (error instanceof NoAnswer || errorCode(withoutQuery(error)) === readOnly) reopen();
     throw error;
   });
@@ -149,13 +149,13 @@ async function cleanOn({ schedule, log }: WorkerDeps, stop: AbortSignal): Promis
   }
 }
 
-/** So long a worker lets another one try first: time to claim a slot, and to begin with it. */
+/** How long a worker lets the previous one in order try first: enough to claim a slot and start. */
 const turnSeconds = 0.01;
 
 /**
- * The workers that share the schedule, as far as we have heard of them. For each slot there is an order of them, the same
- * wherever it is computed, so that they do not all come at the same moment and each is the first for its share. Nothing
- * depends on it but who comes when: they still race for the slot.
+ * The workers that share the schedule, as of the last heartbeat. Each slot has an order of workers, computed
+ * identically everywhere, so that they do not all start at once and each is first for its share. The order is only an
+ * optimization: the workers still compete for the slot.
  */
 export class WorkerPeers {
   #workers: readonly string[] = [];
@@ -164,7 +164,10 @@ export class WorkerPeers {
     this.#workers = workers;
   }
 
-  /** When to look at a task that has to be looked at by then. What is no slot, as the end of a lease, waits for nobody. */
+  /**
+   * When to check a task that is next due at `at`. A time that is not a slot, such as the end of a lease, is not
+   * delayed.
+   */
   inTurn({ owner, config }: Pick<ScheduleContext, "owner" | "config">, task: TaskDefinition, at: Date): Date {
     if (previousSlot(task.timing, config.timezone, at) < at) return at;
     const rank = (worker: string) => Bun.hash.wyhash(`${worker} ${task.name} ${at.getTime()}`);

@@ -14,7 +14,7 @@ import {
   type TestServer,
 } from "../../tests/support/http/server.ts";
 
-/** The whole of what the audit log says of a challenge, so that nothing else, and no secret, stands in it. */
+/** All audit entries of a challenge, to assert that they contain nothing else and no secret. */
 async function eventsOf(server: TestServer, challenge: TestChallenge) {
   const row = await rowOf(server, challenge);
   const events = await server.db
@@ -29,8 +29,8 @@ const terminal = { headers: { "x-forwarded-for": "192.0.2.1" } };
 const browserAt = (address: string) => new TestBrowser({ "x-forwarded-for": address });
 const user = "alice@example.com";
 
-describe("the audit log tells of a challenge", () => {
-  test("who approved and who collected it, from where", async () => {
+describe("the audit log of a challenge", () => {
+  test("records who approved and who collected it, and from where", async () => {
     await using server = await startTestServer({ proxyHeaders: true });
     const at = server.clock.now();
     const challenge = await newChallenge(server, terminal);
@@ -45,7 +45,7 @@ describe("the audit log tells of a challenge", () => {
     ]);
   });
 
-  test("who denied it", async () => {
+  test("records who denied it", async () => {
     await using server = await startTestServer({ proxyHeaders: true });
     const challenge = await newChallenge(server, terminal);
     await decide(challenge, "deny", browserAt("198.51.100.7"));
@@ -61,7 +61,7 @@ describe("the audit log tells of a challenge", () => {
     ]);
   });
 
-  test("that somebody else tried to decide it: once a person, however often they try", async () => {
+  test("records an attempt by another user, once per person", async () => {
     await using server = await startTestServer();
     const challenge = await newChallenge(server, { user: "carol@example.com" });
     const browser = new TestBrowser();
@@ -75,7 +75,7 @@ describe("the audit log tells of a challenge", () => {
         browser.submit(`${server.url}/approve/${id}`, "", decision),
       );
       expect((await Promise.all(attempts)).map(({ status }) => status)).toEqual([403, 403, 403, 403, 403]);
-      // Signs out, so that the next one may come.
+      // Signs out, so that the next user can sign in.
       await browser.submit(url, text, {});
     }
     const tried = await eventsOf(server, challenge);
@@ -86,7 +86,7 @@ describe("the audit log tells of a challenge", () => {
     ]);
   });
 
-  test("nothing of one that nobody who is signed in has decided: it is counted by address", async () => {
+  test("records nothing if no signed-in user decided; such challenges are counted by address", async () => {
     await using server = await startTestServer({ proxyHeaders: true });
     for (let n = 0; n < 20; n += 1) {
       const challenge = await newChallenge(server, { ...terminal, user: `user${n}` });
@@ -105,17 +105,14 @@ describe("the audit log tells of a challenge", () => {
     ]);
   });
 
-  test.each(["before", "after"])(
-    "that somebody without the verifier polled it %s the decision",
-    async (when) => {
-      await using server = await startTestServer();
-      const challenge = await newChallenge(server);
-      const stranger = { ...challenge, verifier: "w".repeat(43) };
-      if (when === "before") await poll(server, stranger);
-      await decide(challenge, "approve");
-      if (when === "after") await poll(server, stranger);
-      const events = (await eventsOf(server, challenge)).map(({ action }) => action);
-      expect(events.filter((action) => action === "challenge.wrong_verifier")).toHaveLength(1);
-    },
-  );
+  test.each(["before", "after"])("records a poll without the verifier %s the decision", async (when) => {
+    await using server = await startTestServer();
+    const challenge = await newChallenge(server);
+    const stranger = { ...challenge, verifier: "w".repeat(43) };
+    if (when === "before") await poll(server, stranger);
+    await decide(challenge, "approve");
+    if (when === "after") await poll(server, stranger);
+    const events = (await eventsOf(server, challenge)).map(({ action }) => action);
+    expect(events.filter((action) => action === "challenge.wrong_verifier")).toHaveLength(1);
+  });
 });

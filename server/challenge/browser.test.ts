@@ -20,8 +20,8 @@ beforeEach(() => {
   server.issuer.user = "alice@example.com";
 });
 
-describe("the way to the page", () => {
-  test("leads from T through the issuer to an address without T", async () => {
+describe("the way to the approval page", () => {
+  test("leads from T through the issuer to a URL without T", async () => {
     const challenge = await newChallenge(server);
     const browser = new TestBrowser();
     const { url, status, text, headers } = await browser.open(challenge.challengeUrl);
@@ -41,7 +41,7 @@ describe("the way to the page", () => {
     expect(text).not.toMatch(/<script|\son\w+=|style="/i);
   });
 
-  test("every redirect keeps T to itself", async () => {
+  test("no redirect reveals T", async () => {
     const challenge = await newChallenge(server);
     const first = await server.fetch(new URL(challenge.challengeUrl).pathname);
     expect(first.status).toBe(303);
@@ -57,7 +57,7 @@ describe("the way to the page", () => {
     expect(query.toString()).not.toContain(challenge.token);
   });
 
-  test("pages and redirects cannot be framed, sniffed, or made to send a form elsewhere", async () => {
+  test("pages and redirects forbid framing, sniffing and foreign form targets", async () => {
     const browser = new TestBrowser();
     const { challengeUrl } = await newChallenge(server);
     const answers = [
@@ -77,7 +77,7 @@ describe("the way to the page", () => {
     }
   });
 
-  test("who is signed in already sees the page at once", async () => {
+  test("a signed-in user sees the page at once", async () => {
     const browser = new TestBrowser();
     await browser.open((await newChallenge(server)).challengeUrl);
     const asked = server.issuer.authorizations.length;
@@ -86,7 +86,7 @@ describe("the way to the page", () => {
     expect(server.issuer.authorizations).toHaveLength(asked);
   });
 
-  test("the session id changes when somebody signs in, and the old one opens nothing", async () => {
+  test("signing in changes the session id, and the old id is invalid", async () => {
     const browser = new TestBrowser();
     const { challengeUrl } = await newChallenge(server);
     const host = new URL(server.url).host;
@@ -98,7 +98,7 @@ describe("the way to the page", () => {
     expect((await thief.request(new URL(first.headers.get("location")!, server.url).href)).status).toBe(404);
   });
 
-  test("cookies are HttpOnly, Lax and for the whole site", async () => {
+  test("cookies are HttpOnly, Lax and valid for the whole site", async () => {
     const { challengeUrl } = await newChallenge(server);
     const response = await server.fetch(new URL(challengeUrl).pathname);
     expect(response.headers.getSetCookie()).toEqual([
@@ -106,7 +106,7 @@ describe("the way to the page", () => {
     ]);
   });
 
-  test("over https they are Secure and pinned to the host, and the token says so too", async () => {
+  test("over https, cookies are Secure with the __Host- prefix, and so is the token's", async () => {
     await using secure = await startTestServer({ publicUrl: "https://svc.example.com" });
     const challenge = await newChallenge(secure);
     expect(challenge.challengeUrl).toStartWith("https://svc.example.com/challenge_validator/");
@@ -118,26 +118,26 @@ describe("the way to the page", () => {
 });
 
 describe("the first browser", () => {
-  test("keeps the challenge: T opens nothing in a second one", async () => {
+  test("binds the challenge: T opens nothing in a second browser", async () => {
     const challenge = await newChallenge(server);
     const { url } = await new TestBrowser().open(challenge.challengeUrl);
     const second = new TestBrowser();
     expect((await second.open(challenge.challengeUrl)).status).toBe(404);
     expect((await second.open(url)).status).toBe(404);
-    // Signed in or not makes no difference.
+    // Whether it is signed in makes no difference.
     const signedIn = new TestBrowser();
     await signedIn.open((await newChallenge(server)).challengeUrl);
     expect((await signedIn.open(challenge.challengeUrl)).status).toBe(404);
   });
 
-  test("may come again with T", async () => {
+  test("may use T again", async () => {
     const challenge = await newChallenge(server);
     const browser = new TestBrowser();
     await browser.open(challenge.challengeUrl);
     expect((await browser.open(challenge.challengeUrl)).status).toBe(200);
   });
 
-  test("of two at the same moment one gets it", async () => {
+  test("of two at the same time, one gets it", async () => {
     const challenge = await newChallenge(server);
     const path = new URL(challenge.challengeUrl).pathname;
     const before = await server.db.$count(session);
@@ -154,7 +154,7 @@ describe("the first browser", () => {
     ["a prefetch of an old Firefox", { headers: { "x-moz": "prefetch" } }],
     ["a preview of Safari", { headers: { "x-purpose": "preview" } }],
     ["a page made ahead", { headers: { "sec-purpose": "prerender" } }],
-  ])("is not %s", async (_, init) => {
+  ])("is not bound by %s", async (_, init) => {
     const challenge = await newChallenge(server);
     expect((await server.fetch(new URL(challenge.challengeUrl).pathname, init)).status).toBe(404);
     expect((await rowOf(server, challenge)).boundAt).toBeNull();
@@ -162,7 +162,7 @@ describe("the first browser", () => {
   });
 
   test.each(["", "x", "a".repeat(43), "a".repeat(44), "%00", "%ff", "<script>alert(1)</script>"])(
-    "T that is none gets the one page for it: %p",
+    "an invalid T of %p shows the page for unknown requests",
     async (token) => {
       const before = await server.db.$count(session);
       const response = await server.fetch(`/challenge_validator/${token}`);
@@ -172,7 +172,7 @@ describe("the first browser", () => {
     },
   );
 
-  test("T that is over opens nothing", async () => {
+  test("an expired T opens nothing", async () => {
     const challenge = await newChallenge(server);
     server.clock.advance(120);
     expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(404);
@@ -188,7 +188,7 @@ describe("the first browser", () => {
 });
 
 describe("the user", () => {
-  test("somebody else sees why, approves nothing, and may sign in as the right one", async () => {
+  test("another user sees why they cannot approve, and may sign in as the right one", async () => {
     const challenge = await newChallenge(server);
     server.issuer.user = "bob@example.com";
     const browser = new TestBrowser();
@@ -206,7 +206,7 @@ describe("the user", () => {
     server.issuer.user = "alice@example.com";
     const asked = server.issuer.authorizations.length;
     const next = await browser.submit(url, text, {});
-    // No redirect: a browser would hold it, and the issuer's own, to the page's `form-action`.
+    // Not a redirect: browsers apply the page's `form-action` to it and to the issuer's redirects.
     expect(next.status).toBe(200);
     const [, target = ""] = next.headers.get("refresh")!.match(/^0; url=(.+)$/)!;
     const page = await browser.open(new URL(target, url).href);
@@ -216,7 +216,7 @@ describe("the user", () => {
     expect((await poll(server, challenge)).body.user).toBe("alice@example.com");
   });
 
-  test("a decision for somebody else is refused behind the page too, and audited", async () => {
+  test("a decision by another user is refused on submit, too, and audited", async () => {
     const challenge = await newChallenge(server, { user: "carol@example.com" });
     const browser = new TestBrowser();
     const { url } = await browser.open(challenge.challengeUrl);
@@ -238,7 +238,7 @@ describe("the user", () => {
     ["JSON", "application/json", JSON.stringify],
     ["no type", "", (fields: Record<string, string>) => new URLSearchParams(fields).toString()],
     ["text", "text/plain", (fields: Record<string, string>) => new URLSearchParams(fields).toString()],
-  ])("a decision in another shape than a form's is refused: %s", async (_, type, write) => {
+  ])("a decision that is not a URL-encoded form is refused: %s", async (_, type, write) => {
     server.issuer.user = "alice@example.com";
     const challenge = await newChallenge(server);
     const browser = new TestBrowser();
@@ -254,7 +254,7 @@ describe("the user", () => {
     expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(303);
   });
 
-  test("who has signed out in another tab decides nothing in this one", async () => {
+  test("a user who signed out in another tab decides nothing in this one", async () => {
     server.issuer.user = "bob@example.com";
     const mine = await newChallenge(server, { user: "bob@example.com" });
     const browser = new TestBrowser();
@@ -271,7 +271,7 @@ describe("the user", () => {
     ["alice", "ALICE@Example.COM"],
     ["Alice@EXAMPLE.com", "alice@example.com"],
     ["josé@example.com", "jose\u0301@example.com"],
-  ])("asked for as %p and signed in as %p is the same one", async (asked, signedIn) => {
+  ])("requested as %p and signed in as %p is the same user", async (asked, signedIn) => {
     const challenge = await newChallenge(server, { user: asked });
     server.issuer.user = signedIn;
     expect((await decide(challenge, "approve")).status).toBe(303);
@@ -282,7 +282,7 @@ describe("the user", () => {
     ["alice@example.com", "alice@evil.example"],
     ["alice", "alice@other.example"],
     ["mike@example.com", "mi\u212Ae@example.com"],
-  ])("asked for as %p and signed in as %p is not", async (asked, signedIn) => {
+  ])("requested as %p and signed in as %p is another user", async (asked, signedIn) => {
     const challenge = await newChallenge(server, { user: asked });
     server.issuer.user = signedIn;
     const { text, status } = await new TestBrowser().open(challenge.challengeUrl);
@@ -290,7 +290,7 @@ describe("the user", () => {
     expect(text).not.toContain('value="approve"');
   });
 
-  test("of two with one challenge only the one it names is served", async () => {
+  test("with two users on one challenge, only the one it names is accepted", async () => {
     const challenge = await newChallenge(server);
     server.issuer.user = "bob@example.com";
     const bob = await new TestBrowser().open(challenge.challengeUrl);
@@ -299,7 +299,7 @@ describe("the user", () => {
     expect((await new TestBrowser().open(challenge.challengeUrl)).status).toBe(404);
   });
 
-  test("what the client calls itself is shown as text", async () => {
+  test("the client's description is escaped", async () => {
     const headers = { "user-agent": `<img src=x onerror=alert(1)>"'&${"x".repeat(500)}` };
     const challenge = await newChallenge(server, { headers });
     const { text } = await new TestBrowser().open(challenge.challengeUrl);

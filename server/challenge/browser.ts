@@ -19,10 +19,10 @@ import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
 import { approvePage, endPage, otherUserPage, signInAgainPage, unknownPage } from "./pages.ts";
 
-/** Each attempt at single sign-on of one challenge is a row of ours and a visit at the issuer. */
+/** Each single sign-on attempt costs a row here and a visit at the issuer. */
 const attemptsPerMinute = 10;
 
-/** A browser at a challenge that it opened. */
+/** A browser's session with a challenge that it opened. */
 interface Visit {
   sessionId: string;
   session: Session;
@@ -34,8 +34,8 @@ const form = t.Object({ csrf: t.String(), decision: t.Union([t.Literal("approve"
 const uuid = t.Object({ id: t.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" }) });
 
 /**
- * The browser's side of a challenge (spec 4.1, validator): T is used once, to bind the challenge to this browser;
- * from then on the address is `/approve/<id>`, which opens nothing without the session's cookie.
+ * The browser's side of a challenge (spec 4.1, validator). T is used once, to bind the challenge to this browser; after
+ * that the URL is `/approve/<id>`, which opens nothing without the session cookie.
  */
 export function browserRoutes(deps: Deps) {
   const { config, clock, sso } = deps;
@@ -49,7 +49,7 @@ export function browserRoutes(deps: Deps) {
     return challenge && { sessionId, session, challenge, address };
   }
 
-  /** Leads to somebody being signed in: by the issuer, or at once by the proxy's header. */
+  /** Starts a sign-in at the issuer, or completes it at once by the proxy's header. */
   async function signIn({ session, challenge, address }: Visit, request: Request): Promise<Response> {
     const returnTo = `/approve/${challenge.id}`;
     if (sso.kind === "header") {
@@ -64,7 +64,7 @@ export function browserRoutes(deps: Deps) {
     return redirect(url.href);
   }
 
-  /** Behind a proxy the header speaks for each request: a session of somebody else is not theirs. */
+  /** Behind a proxy the header identifies each request: another user's session does not count. */
   async function stillTheSame(request: Request, session: SignedInSession): Promise<boolean> {
     if (sso.kind === "redirect") return true;
     const { user, groups } = await sso.identify(request);
@@ -93,7 +93,7 @@ export function browserRoutes(deps: Deps) {
       // The router takes the colon, which some clients send, for a parameter.
       if (!/^\/challenge(_|:|%3a)validator\//i.test(path))
         throw new NotFound("There is nothing at this address");
-      // A look ahead must not bind the challenge to whatever looks.
+      // A link preview must not bind the challenge.
       if (request.method !== "GET" || isLookAhead(request)) return unknownPage();
       const address = addressOf(deps, request, server);
       const sessionId = readCookie(request, sessionCookieName(config));
@@ -126,7 +126,7 @@ export function browserRoutes(deps: Deps) {
         try {
           await decideChallenge(deps, { id: challenge.id, decision: body.decision, session, address });
         } catch (error) {
-          // Decided or over meanwhile: the page says what it came to.
+          // Already decided or expired: the page shows the result.
           if (!(error instanceof Conflict)) throw error;
           const now = await findOpened(deps, { id: challenge.id, session, address });
           return now ? endPage(now, clock.now(), 409) : unknownPage();
@@ -142,7 +142,8 @@ export function browserRoutes(deps: Deps) {
         const name = `switch ${params.id}`;
         const { session, challenge } = await checkedForm(params.id, body.csrf, name, request, address);
         await signOutSession(deps, { session, address });
-        // A page, no redirect: browsers hold every redirect behind a form to `form-action`, the issuer's own too.
+        // A page instead of a redirect: browsers apply `form-action` to every redirect after a form, including the
+        // issuer's.
         return signInAgainPage(challenge);
       },
       { params: uuid, body: t.Object({ csrf: t.String() }), type: "urlencoded" },

@@ -15,19 +15,19 @@ import {
 
 let server: TestServer;
 beforeAll(async () => {
-  // Limits have tests of their own.
+  // Limits have separate tests.
   server = await startTestServer({ rateGenerate: 100_000, ratePoll: 1_000_000 });
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** A poll after the interval, so that the limit has no say. */
+/** Polls after the interval, so that rate limits do not apply. */
 async function politePoll(...args: Parameters<typeof poll>) {
   server.clock.advance(3);
   return poll(...args);
 }
 
 describe("generator", () => {
-  test("answers the two URLs under the public URL, whatever the Host header says", async () => {
+  test("returns two URLs under the public URL, whatever the Host header says", async () => {
     const response = await server.fetch("/noauth/v1/challenge_generator/alice@example.com", {
       headers: { host: "server:8000", "x-forwarded-host": "evil.example" },
     });
@@ -49,22 +49,22 @@ describe("generator", () => {
     ["this machine", "localhost:8000", 200],
     ["a container", "server:8000", 200],
     ["a service of a cluster", "svc-server.default.svc.cluster.local", 200],
-    ["a page's own name, which leads here (DNS rebinding)", "evil.example", 403],
-    ["with a port", "evil.example:8000", 403],
-    ["with a dot at its end", "evil.example.", 403],
-    ["that begins as an address", "127.0.0.1.evil.example", 403],
-    ["that ends like ours", "localhost.evil.example", 403],
-  ])("by the Host of %s", async (_, host, status) => {
+    ["another site's name that resolves here (DNS rebinding)", "evil.example", 403],
+    ["another name with a port", "evil.example:8000", 403],
+    ["another name with a trailing dot", "evil.example.", 403],
+    ["a name that starts like an address", "127.0.0.1.evil.example", 403],
+    ["a name that ends like ours", "localhost.evil.example", 403],
+  ])("handles a Host that is %s", async (_, host, status) => {
     const headers = { host: host || new URL(server.url).host };
     const asked = await server.fetch("/noauth/v1/challenge_generator/alice", { headers });
     expect(asked.status).toBe(status);
     if (status === 403) expect(await asked.json()).toMatchObject({ status: "forbidden" });
-    // What a poll is recognised by holds its Host: none is answered from memory.
+    // The fast path also checks the Host: nothing is answered from memory.
     const challenge = await newChallenge(server);
     for (const _ of [1, 2]) expect((await poll(server, challenge, { headers })).http).toBe(status);
   });
 
-  test("tells a bound client its code and the binding", async () => {
+  test("returns the code and the binding to a bound client", async () => {
     const hash = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
     const path = `/noauth/v1/challenge_generator/alice?code_challenge=${hash}&code_challenge_method=S256`;
     const body = await (await server.fetch(path)).json();
@@ -105,7 +105,7 @@ describe("generator", () => {
     ["markup", "%3Cscript%3E"],
     ["a Kelvin sign for k", "mi%E2%84%AAe"],
     ["full-width letters", "%EF%BD%81lice"],
-  ])("refuses a user name of %s, as JSON with a text status", async (_, name) => {
+  ])("refuses a user name of %s with a JSON body that has a text status", async (_, name) => {
     const response = await server.fetch(`/noauth/v1/challenge_generator/${name}`);
     expect(response.status).toBe(400);
     expect(response.headers.get("content-type")).toStartWith("application/json");
@@ -114,18 +114,21 @@ describe("generator", () => {
     expect(JSON.stringify(body)).not.toContain("passwd");
   });
 
-  test.each([".", ".."])("refuses the path segment %p as it is", async (segment) => {
-    // fetch would resolve the dots before it sends them.
-    const path = `/noauth/v1/challenge_generator/${segment}`;
-    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-    get(`${server.url}/`, { path }, resolve).on("error", reject);
-    const response = await promise;
-    // Bun resolves them too: what is left is no user name, or another address.
-    expect([400, 404]).toContain(response.statusCode!);
-    expect(await json(response)).toMatchObject({
-      status: expect.stringMatching(/^(invalid_input|not_found)$/),
-    });
-  });
+  test.each(["refuses the literal path segment %p", ".."])(
+    "refuses the path segment %p as it is",
+    async (segment) => {
+      // fetch would resolve the dots before sending them.
+      const path = `/noauth/v1/challenge_generator/${segment}`;
+      const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+      get(`${server.url}/`, { path }, resolve).on("error", reject);
+      const response = await promise;
+      // Bun resolves them too, so the result is an invalid user name or another path.
+      expect([400, 404]).toContain(response.statusCode!);
+      expect(await json(response)).toMatchObject({
+        status: expect.stringMatching(/^(invalid_input|not_found)$/),
+      });
+    },
+  );
 
   test.each([
     ["анна", "анна@example.com"],
@@ -134,7 +137,7 @@ describe("generator", () => {
     ["Alice", "alice@example.com"],
     ["ALICE@EXAMPLE.COM", "alice@example.com"],
     ["o'brien+oncall@sub.example.com", "o'brien+oncall@sub.example.com"],
-  ])("takes the user name %s as %s", async (name, canonical) => {
+  ])("accepts the user name %s as %s", async (name, canonical) => {
     const challenge = await newChallenge(server, { user: name });
     const [row] = await server.db
       .select()
@@ -143,7 +146,7 @@ describe("generator", () => {
     expect(row?.userName).toBe(canonical);
   });
 
-  test("answers a user that nobody has heard of like any other", async () => {
+  test("answers for an unknown user as for a known one", async () => {
     const [known, stranger] = await Promise.all(
       ["alice@example.com", "nobody-at-all@elsewhere.invalid"].map(async (user) => {
         const response = await server.fetch(`/noauth/v1/challenge_generator/${user}`);
@@ -171,7 +174,7 @@ describe("spellings", () => {
     },
   );
 
-  test("the poller answers under both", async () => {
+  test("the poller accepts both spellings", async () => {
     const challenge = await newChallenge(server);
     const colon = {
       ...challenge,
@@ -181,7 +184,7 @@ describe("spellings", () => {
     expect((await poll(server, challenge)).body).toEqual({ status: "pending" });
   });
 
-  test("the validator answers under both, and under no other", async () => {
+  test("the validator accepts both spellings, and no other", async () => {
     const visit = (spelling: string, token: string) => server.fetch(`/${spelling}/${token}`);
     const { token: first } = await newChallenge(server);
     expect((await visit("challenge:validator", first)).status).toBe(303);
@@ -193,7 +196,7 @@ describe("spellings", () => {
 });
 
 describe("poller", () => {
-  test("pending, success, unknown: the one token carries what a verifier needs", async () => {
+  test("answers pending, success, then unknown; the one token has the claims a verifier needs", async () => {
     const challenge = await newChallenge(server, { legacy: true });
     expect(await politePoll(server, challenge)).toMatchObject({ http: 200, body: { status: "pending" } });
     await decide(challenge, "approve");
@@ -230,7 +233,7 @@ describe("poller", () => {
     expect(await politePoll(server, challenge)).toMatchObject({ http: 403, body: { status: "denied" } });
   });
 
-  test("the lifetime ends at exactly 120 s, remembered or read", async () => {
+  test("the lifetime ends at exactly 120 s, cached or not", async () => {
     for (const remembered of [true, false]) {
       const challenge = await newChallenge(server);
       if (remembered) await poll(server, challenge);
@@ -241,7 +244,7 @@ describe("poller", () => {
     }
   });
 
-  test("an approval that nobody collected in time is lost", async () => {
+  test("an approval that is not collected in time is lost", async () => {
     const challenge = await newChallenge(server);
     await decide(challenge, "approve");
     server.clock.advance(120);
@@ -258,30 +261,33 @@ describe("poller", () => {
     "../../healthcheck",
     "a".repeat(5000),
     "'%20or%201=1--",
-  ])("what is no challenge token is unknown, as JSON: %s", async (text) => {
+  ])("an invalid challenge token is unknown, in JSON: %s", async (text) => {
     const response = await server.fetch(`/noauth/v1/challenge_poller/${text}`);
     expect(response.headers.get("content-type")).toStartWith("application/json");
     expect(response.status).toBe(404);
     expect(await response.json()).toHaveProperty("status");
   });
 
-  test("HEAD takes nothing away", async () => {
+  test("HEAD does not consume the token", async () => {
     const challenge = await newChallenge(server, { legacy: true });
     await decide(challenge, "approve");
     expect((await server.fetch(challenge.pollPath, { method: "HEAD" })).status).toBe(404);
     expect((await politePoll(server, challenge)).body.status).toBe("success");
   });
 
-  test.each(["POST", "PUT", "DELETE", "PATCH"])("%s is no method of it, as JSON", async (method) => {
-    const { pollPath } = await newChallenge(server);
-    const response = await server.fetch(pollPath, { method });
-    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, OPTIONS"]);
-    expect(await response.json()).toMatchObject({ status: "method_not_allowed" });
-  });
+  test.each(["%s is not allowed, in JSON", "PUT", "DELETE", "PATCH"])(
+    "%s is no method of it, as JSON",
+    async (method) => {
+      const { pollPath } = await newChallenge(server);
+      const response = await server.fetch(pollPath, { method });
+      expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, OPTIONS"]);
+      expect(await response.json()).toMatchObject({ status: "method_not_allowed" });
+    },
+  );
 });
 
 describe("verifier", () => {
-  test("without the right one a bound challenge only says pending, and one audit event tells of it", async () => {
+  test("without the right one, a bound challenge stays pending, and one audit event records it", async () => {
     const challenge = await newChallenge(server);
     const other = await newChallenge(server);
     const asked = () =>
@@ -312,7 +318,7 @@ describe("verifier", () => {
     ["another", () => "w".repeat(43)],
     ["one that is longer", (right: string) => `${right}A`],
     [
-      "one that differs in its last character",
+      "one with a different last character",
       (right: string) => right.replace(/.$/, (c) => (c === "A" ? "B" : "A")),
     ],
   ])("%s is never answered from memory", async (_, wrong) => {
@@ -321,11 +327,11 @@ describe("verifier", () => {
     expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
     await poll(server, { ...challenge, verifier: wrong(challenge.verifier!) });
     const row = await rowOf(server, challenge);
-    // Only who looks the challenge up can tell.
+    // Only a lookup of the challenge records this.
     expect(row.wrongVerifierAt).toEqual(server.clock.now());
   });
 
-  test("its holder may collect the same token again for 10 s, and nobody after that", async () => {
+  test("its holder may collect the same token again for 10 s, then nobody may", async () => {
     const challenge = await newChallenge(server);
     await decide(challenge, "approve");
     const first = await poll(server, challenge);
@@ -337,7 +343,7 @@ describe("verifier", () => {
     expect(await poll(server, challenge)).toMatchObject({ http: 404, body: { status: "unknown" } });
   });
 
-  test("a token that was revoked meanwhile is not handed out again", async () => {
+  test("a token revoked meanwhile is not returned again", async () => {
     const challenge = await newChallenge(server);
     await decide(challenge, "approve");
     const { body } = await poll(server, challenge);
@@ -348,7 +354,7 @@ describe("verifier", () => {
 });
 
 describe("one token", () => {
-  test("fifty polls at once: one success", async () => {
+  test("fifty concurrent polls get one success", async () => {
     const challenge = await newChallenge(server, { legacy: true });
     await decide(challenge, "approve");
     const answers = await Promise.all(Array.from({ length: 50 }, () => poll(server, challenge)));
@@ -357,7 +363,7 @@ describe("one token", () => {
     expect(by("unknown")).toBe(49);
   });
 
-  test("fifty polls at once by the holder of the verifier: one token", async () => {
+  test("fifty concurrent polls by the holder of the verifier get one token", async () => {
     const challenge = await newChallenge(server);
     await decide(challenge, "approve");
     const answers = await Promise.all(Array.from({ length: 50 }, () => poll(server, challenge)));

@@ -25,7 +25,7 @@ describe("the decision", () => {
     return { challenge, browser, url, text };
   }
 
-  test("approve: the page says so, the terminal gets its token", async () => {
+  test("approve: the page confirms it, and the terminal gets its token", async () => {
     const { challenge, browser, url, text } = await opened();
     const response = await browser.submit(url, text, { decision: "approve" });
     expect(response.status).toBe(303);
@@ -34,7 +34,7 @@ describe("the decision", () => {
     expect((await browser.open(url)).text).toContain("is signed in");
   });
 
-  test("twice, or after the other, changes nothing: 409 with what it came to", async () => {
+  test("a second decision changes nothing: 409 with the result", async () => {
     for (const [first, second, word] of [
       ["approve", "approve", "Approved"],
       ["approve", "deny", "Approved"],
@@ -50,7 +50,7 @@ describe("the decision", () => {
     }
   });
 
-  test("two at the same moment: one counts", async () => {
+  test("of two concurrent decisions, one counts", async () => {
     const { browser, url, text } = await opened();
     const answers = await Promise.all(
       (["approve", "deny", "approve", "deny"] as const).map((decision) =>
@@ -77,7 +77,7 @@ describe("the decision", () => {
     expect((await poll(server, challenge)).body.status).toBe("pending");
   });
 
-  test("with another's CSRF token, another challenge's, or none, is refused", async () => {
+  test("with a CSRF token of another session or challenge, or none, is refused", async () => {
     const mine = await opened();
     const theirs = await opened();
     const other = await newChallenge(server);
@@ -104,17 +104,17 @@ describe("the decision", () => {
     expect((await poll(server, challenge)).body.status).toBe("pending");
   });
 
-  test("from a browser that says neither Origin nor Sec-Fetch-Site is refused", async () => {
+  test("from a browser that sends neither Origin nor Sec-Fetch-Site is refused", async () => {
     const { browser, url, text } = await opened();
     const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
     const body = new URLSearchParams({ csrf, decision: "approve" });
     expect((await browser.request(url, { method: "POST", body })).status).toBe(403);
-    // An old browser that names our origin is as good.
+    // An old browser that sends our origin is accepted.
     const headers = { origin: server.url };
     expect((await browser.request(url, { method: "POST", body, headers })).status).toBe(303);
   });
 
-  test("over http on another host, where browsers say neither, the CSRF token alone decides", async () => {
+  test("over http on another host, where browsers send neither, the CSRF token alone decides", async () => {
     await using plain = await startTestServer();
     await using elsewhere = await plain.another({ publicUrl: "http://svc.test" });
     const challenge = await newChallenge(plain);
@@ -137,7 +137,7 @@ describe("the decision", () => {
     expect((await post(csrf)).status).toBe(303);
   });
 
-  test("the form that switches users has a CSRF token of its own", async () => {
+  test("the form that switches users has a separate CSRF token", async () => {
     const { challenge, browser, url, text } = await opened();
     const csrf = text.match(/name="csrf" value="([^"]+)"/)![1]!;
     const answer = await browser.request(`${url}/switch`, {
@@ -150,7 +150,7 @@ describe("the decision", () => {
     expect((await browser.open(url)).text).toContain('value="approve"');
   });
 
-  test("after the session's end is refused", async () => {
+  test("after the session has ended is refused", async () => {
     await using other = await startTestServer({ challengeLifetime: 100_000, sessionLifetime: 600 });
     const challenge = await newChallenge(other);
     const browser = new TestBrowser();
@@ -159,12 +159,15 @@ describe("the decision", () => {
     expect((await browser.submit(url, text, { decision: "approve" })).status).toBe(404);
   });
 
-  test.each(["maybe", "", "APPROVE"])("what is neither approve nor deny is refused: %p", async (decision) => {
-    const { browser, url, text } = await opened();
-    expect((await browser.submit(url, text, { decision })).status).toBe(400);
-  });
+  test.each(["a value other than approve or deny is refused: %p", "", "APPROVE"])(
+    "what is neither approve nor deny is refused: %p",
+    async (decision) => {
+      const { browser, url, text } = await opened();
+      expect((await browser.submit(url, text, { decision })).status).toBe(400);
+    },
+  );
 
-  test("a body that is no form is refused", async () => {
+  test("a body that is not a form is refused", async () => {
     const { browser, url } = await opened();
     for (const [type, body] of [
       ["application/json", '{"decision":"approve"}'],

@@ -11,7 +11,7 @@ import {
 } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
-// Two processes' worth of server on one database: a decision at one must reach whoever waits at the other.
+// Two servers on one database, like two processes: a decision at one must reach a client waiting at the other.
 let first: TestServer;
 let second: TestServer;
 beforeAll(async () => {
@@ -25,7 +25,7 @@ afterAll(async () => {
 
 const wait = { headers: { prefer: "wait=25" } };
 
-/** Polls, and comes back when the server waits for news: for how long at most, and with what that ends. */
+/** Polls, and returns when the server starts to wait: with the longest wait, and the promise of the answer. */
 async function hold(server: TestServer, challenge: TestChallenge, init: RequestInit = wait) {
   using next = spyOn(server.watch, "next");
   const answer = poll(server, challenge, init);
@@ -36,7 +36,7 @@ async function hold(server: TestServer, challenge: TestChallenge, init: RequestI
 }
 
 describe("a held poll", () => {
-  test("is answered at the moment of approval at another process", async () => {
+  test("is answered as soon as another process approves", async () => {
     const challenge = await newChallenge(first);
     const { answer, happened } = await hold(second, challenge);
     await decide(challenge, "approve");
@@ -44,29 +44,29 @@ describe("a held poll", () => {
     expect((await answer).body.status).toBe("success");
   });
 
-  test("hears of a refusal too", async () => {
+  test("is answered when the challenge is denied", async () => {
     const challenge = await newChallenge(first);
     const { answer } = await hold(second, challenge);
     await decide(challenge, "deny");
     expect(await answer).toMatchObject({ http: 403, body: { status: "denied" } });
   });
 
-  test("ends after the time that was asked for", async () => {
+  test("ends after the requested time", async () => {
     const challenge = await newChallenge(first);
     const answer = await poll(second, challenge, { headers: { prefer: "respond-async, wait=1" } });
     expect(answer).toMatchObject({ http: 200, body: { status: "pending" } });
   });
 
-  test("is held for 30 s at most, whatever is asked for", async () => {
+  test("is held for at most 30 s, whatever is requested", async () => {
     const challenge = await newChallenge(first);
     const { answer, milliseconds } = await hold(second, challenge, { headers: { prefer: "wait=100" } });
-    // Less what passed while it was looked up.
+    // Less the time of the lookup.
     expect(milliseconds).toBeWithin(10_000, 30_000.1);
     await decide(challenge, "deny");
     await answer;
   });
 
-  test("of a client that is gone is over: nobody looks for it any more", async () => {
+  test("ends when its client disconnects: no further lookups", async () => {
     const challenge = await newChallenge(first);
     const client = new AbortController();
     const { answer, happened } = await hold(second, challenge, { ...wait, signal: client.signal });
@@ -74,12 +74,12 @@ describe("a held poll", () => {
     client.abort();
     await expect(answer).rejects.toThrow();
     expect(await happened).toBe("gone");
-    // Everything that was under way has its turn.
+    // Lets pending work finish.
     await second.db.execute(sql`select 1`);
     expect(next).not.toHaveBeenCalled();
   });
 
-  test("hears at once of a decision in its own process, without the database's word", async () => {
+  test("is answered by a decision in the same process, without a database notification", async () => {
     await using deaf = await startTestServer();
     await deaf.db.execute(sql`alter table challenge disable trigger user`);
     const challenge = await newChallenge(deaf);
@@ -98,7 +98,7 @@ describe("a held poll", () => {
     });
   });
 
-  test("of a client that came back ends the oldest, and the token goes to one that is still there", async () => {
+  test("ends for the oldest of a client's connections; the token goes to one that is still open", async () => {
     const challenge = await newChallenge(first);
     const oldest = await hold(second, challenge);
     const middle = await hold(second, challenge);
@@ -109,7 +109,7 @@ describe("a held poll", () => {
     expect(answers).toContain("success");
   });
 
-  test("ends at the end of the lifetime", async () => {
+  test("ends when the challenge expires", async () => {
     await using short = await startTestServer({ challengeLifetime: 1 });
     const challenge = await newChallenge(short);
     const { answer } = await hold(short, challenge);
@@ -127,8 +127,8 @@ describe("a held poll", () => {
   });
 });
 
-describe("what is remembered", () => {
-  test("is forgotten when another process decides", async () => {
+describe("the cache", () => {
+  test("forgets a challenge that another process decides", async () => {
     const challenge = await newChallenge(first, { legacy: true });
     expect((await poll(second, challenge)).body.status).toBe("pending");
     expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
@@ -139,7 +139,7 @@ describe("what is remembered", () => {
     });
   });
 
-  test("is no poll whose URL does not end in the token", async () => {
+  test("does not answer a poll whose URL has something after the token", async () => {
     const { pollPath, verifier } = await newChallenge(first);
     for (const [path, remembered] of [
       [`${pollPath}?x=1`, false],
@@ -151,7 +151,7 @@ describe("what is remembered", () => {
     }
   });
 
-  test("is forgotten, and held polls still end, when the connection that listens is cut", async () => {
+  test("is cleared, and held polls still end, when the LISTEN connection is cut", async () => {
     const challenge = await newChallenge(first);
     await poll(second, challenge);
     expect(second.watch.recall(second.url + challenge.pollPath)).toBeDefined();
@@ -168,7 +168,7 @@ describe("what is remembered", () => {
   });
 });
 
-test("a database that does not answer is reported after seconds, before clients give up", async () => {
+test("an unresponsive database is reported within seconds, before clients time out", async () => {
   const [challenge, legacy] = [await newChallenge(first), await newChallenge(first, { legacy: true })];
   const started = performance.now();
   await first.db.transaction(async (tx) => {

@@ -15,7 +15,7 @@ import {
 import { until } from "../../tests/support/process/until.ts";
 
 describe("limits", () => {
-  test("a challenge polled too fast: 429 with Retry-After, then all is well", async () => {
+  test("a challenge polled too fast gets 429 with Retry-After, then works again", async () => {
     await using server = await startTestServer();
     const challenge = await newChallenge(server, { legacy: true });
     const answers = await Promise.all(Array.from({ length: 20 }, () => poll(server, challenge)));
@@ -29,7 +29,7 @@ describe("limits", () => {
     expect((await poll(server, other)).http).toBe(200);
     server.clock.advance(2);
     expect((await poll(server, challenge)).http).toBe(200);
-    // A decision is delivered however fast it is asked for.
+    // A decision is delivered, however fast the client polls.
     for (let i = 0; i < 10; i += 1) await poll(server, challenge);
     await decide(challenge, "approve");
     expect((await poll(server, challenge)).body.status).toBe("success");
@@ -44,7 +44,7 @@ describe("limits", () => {
     expect(answers.filter(({ http }) => http === 429)).toHaveLength(3);
   });
 
-  test("polls without the right verifier are slowed down, and do not slow down the one with it", async () => {
+  test("polls without the right verifier are limited, without limiting the right one", async () => {
     await using server = await startTestServer();
     const challenge = await newChallenge(server);
     const stranger = { ...challenge, verifier: "w".repeat(43) };
@@ -60,7 +60,7 @@ describe("limits", () => {
   });
 
   test.each([
-    ["a bound client's against the address from which it was looked up", false, 20],
+    ["a bound client's, for the address that looked it up", false, 20],
     ["a legacy client's against the address that it has now", true, 6],
   ])("polls answered from memory count: %s", async (_, legacy, slowed) => {
     await using server = await behindProxy({ ratePoll: 60, challengeLegacy: "allow" });
@@ -70,14 +70,14 @@ describe("limits", () => {
       expect((await poll(server, challenge, before)).http).toBe(200);
       expect(server.watch.recall(server.url + challenge.pollPath)).toBeDefined();
     }
-    // An address may send 50 at once: the 14 above and these 56 are 20 too many for one, these alone 6.
+    // An address may burst 50: the 14 above and these 56 exceed one address by 20; these alone exceed it by 6.
     const again = await Promise.all(
       challenges.flatMap((challenge) => Array.from({ length: 4 }, () => poll(server, challenge, now))),
     );
     expect(again.filter(({ http }) => http === 429)).toHaveLength(slowed);
   });
 
-  test("an address that polls too much is slowed down, whatever it polls", async () => {
+  test("an address that polls too much is limited, whatever it polls", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     const answers = await Promise.all(
       Array.from({ length: 80 }, (_, i) =>
@@ -91,7 +91,7 @@ describe("limits", () => {
     expect(Number(slowed[0]!.headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  test("a browser that sets out for the issuer again and again is slowed down", async () => {
+  test("a browser that starts single sign-on again and again is limited", async () => {
     await using server = await startTestServer();
     const browser = new TestBrowser();
     const first = await browser.request((await newChallenge(server)).challengeUrl);
@@ -103,7 +103,7 @@ describe("limits", () => {
     expect((await browser.request(url)).status).toBe(303);
   });
 
-  test("an address that asks for too many challenges is refused; another user name or header does not help", async () => {
+  test("an address that opens too many challenges is limited; other user names or headers do not help", async () => {
     await using server = await startTestServer({ rateGenerate: 20 });
     const ask = (i: number) =>
       server.fetch(`/noauth/v1/challenge_generator/user${i}`, {
@@ -126,8 +126,8 @@ describe("limits", () => {
 const ask = (server: TestServer, user: string, headers: Record<string, string> = {}) =>
   server.fetch(`/noauth/v1/challenge_generator/${encodeURIComponent(user)}`, { headers });
 
-describe("one flooder does not lock out the others at the same address", () => {
-  test("one user name has a fifth of what the address may ask for, however it is spelt", async () => {
+describe("one flooder does not lock out others at the same address", () => {
+  test("one user name has a fifth of its address's limit, in whatever spelling", async () => {
     await using server = await startTestServer();
     const spellings = ["mallory", "Mallory", "MALLORY@example.com", "mallory@EXAMPLE.com"];
     const flood = await Promise.all(
@@ -139,20 +139,20 @@ describe("one flooder does not lock out the others at the same address", () => {
     expect(others.filter(({ status }) => status === 200)).toHaveLength(100);
   });
 
-  test("what is no user name shares one share", async () => {
+  test("invalid user names share one limit", async () => {
     await using server = await startTestServer();
     const flood = await Promise.all(Array.from({ length: 100 }, (_, i) => ask(server, `a b${i}@@`)));
     expect(flood.filter(({ status }) => status === 400)).toHaveLength(30);
     expect((await ask(server, "alice")).status).toBe(200);
   });
 
-  test("names that are made up take from the address all the same", async () => {
+  test("made-up names count against the address", async () => {
     await using server = await startTestServer({ rateGenerate: 20 });
     const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => ask(server, `user${i}`)));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(10);
   });
 
-  test("a person at a dozen terminals does not meet the limit", async () => {
+  test("a person at a dozen terminals stays below the limit", async () => {
     await using server = await startTestServer();
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask(server, "alice")));
     expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
@@ -164,7 +164,7 @@ describe("one flooder does not lock out the others at the same address", () => {
     ["Origin", { origin: "https://evil.example" }],
     ["Origin: null", { origin: "null" }],
     ["Referer", { referer: "http://evil.example/page" }],
-  ])("what a page of another site has a browser send is refused and not counted: %s", async (_, headers) => {
+  ])("a request that another site triggers is refused and not counted: %s", async (_, headers) => {
     await using server = await startTestServer({ rateGenerate: 1, ratePoll: 1 });
     const flood = await Promise.all(Array.from({ length: 100 }, () => ask(server, "alice", headers)));
     expect(flood.map(({ status }) => status)).toEqual(Array(100).fill(403));
@@ -174,19 +174,19 @@ describe("one flooder does not lock out the others at the same address", () => {
     const path = `/noauth/v1/challenge_poller/${"a".repeat(43)}`;
     const polls = await Promise.all(Array.from({ length: 100 }, () => server.fetch(path, unknown)));
     expect(polls.map(({ status }) => status)).toEqual(Array(100).fill(403));
-    // Each limit has its whole burst left.
+    // Each limit still has its full burst.
     for (let i = 0; i < 5; i += 1) expect((await ask(server, "alice")).status).toBe(200);
     expect((await server.fetch(path)).status).toBe(404);
   });
 
-  test("what the person typed into the browser, or a page of ours sends, is not refused", async () => {
+  test("an address typed into the browser, or a request of our own pages, is accepted", async () => {
     await using server = await startTestServer();
     expect((await ask(server, "alice", { "sec-fetch-site": "none" })).status).toBe(200);
     const ours = { "sec-fetch-site": "same-origin", origin: server.url, referer: `${server.url}/x` };
     expect((await ask(server, "alice", ours)).status).toBe(200);
   });
 
-  test("polls with made-up tokens take nothing from those who wait for their approval", async () => {
+  test("polls with made-up tokens do not limit clients that wait for approval", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     const [bound, legacy] = [await newChallenge(server), await newChallenge(server, { legacy: true })];
     const flood = await Promise.all(
@@ -201,7 +201,7 @@ describe("one flooder does not lock out the others at the same address", () => {
     expect((await poll(server, bound)).body.status).toBe("success");
   });
 
-  test("nor at another server process than the one that opened the challenge", async () => {
+  test("nor do they at another process than the one that opened the challenge", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     await using other = await server.another();
     const flood = () =>
@@ -215,7 +215,7 @@ describe("one flooder does not lock out the others at the same address", () => {
     await until("the other process to hear of it", async () => (await poll(other, challenge)).http === 200);
   });
 
-  test("polls of one's own challenge beyond its limit take nothing from the address", async () => {
+  test("polls beyond a challenge's limit do not count against the address", async () => {
     await using server = await startTestServer({ ratePoll: 60 });
     const [own, other] = [await newChallenge(server), await newChallenge(server)];
     for (const wait of [{}, { headers: { prefer: "wait=0" } }]) {
@@ -229,7 +229,10 @@ describe("one flooder does not lock out the others at the same address", () => {
 
 describe("open sign-in requests", () => {
   const limits = { inTotal: 7, ofAddress: 5, ofUser: 2 };
-  /** Opens one; by the user's name at that address. @returns whether there was room */
+  /**
+   * Returns a function that opens a request for a user at an address.
+   * @returns whether it was accepted
+   */
   const opener = (server: TestServer) => {
     const open = new OpenChallenges(limits);
     const known = new KnownChallenges(server.clock, server.config.challengeLifetime);
@@ -245,7 +248,7 @@ describe("open sign-in requests", () => {
       );
   };
 
-  test("are limited for a user of an address, for an address, and in total", async () => {
+  test("are limited per user and address, per address, and in total", async () => {
     await using server = await startTestServer();
     const open = opener(server);
     const [here, there, elsewhere] = ["192.0.2.1", "192.0.2.2", "192.0.2.3"];
@@ -260,7 +263,7 @@ describe("open sign-in requests", () => {
     expect(await server.db.$count(challengeTable)).toBe(7);
   });
 
-  test("count over all processes, and no more when they are over or denied", async () => {
+  test("count across all processes, until they expire or are denied", async () => {
     await using server = await startTestServer();
     const [open, another] = [opener(server), opener(server)];
     expect(await open("alice", "192.0.2.1")).toBeTrue();
@@ -275,14 +278,14 @@ describe("open sign-in requests", () => {
     expect(await open("alice", "192.0.2.1")).toBeTrue();
   });
 
-  test("of an IPv6 /64 are those of one address", async () => {
+  test("of an IPv6 /64 count as one address", async () => {
     await using server = await startTestServer();
     const open = opener(server);
     for (let n = 1; n <= 6; n += 1) expect(await open(`user${n}`, `2001:db8:1:2::${n}`)).toBe(n <= 5);
   });
 });
 
-/** A server behind a trusted proxy at 127.0.0.1, and requests as they come through it. */
+/** A server behind a trusted proxy at 127.0.0.1, which all requests come through. */
 async function behindProxy(overrides = {}): Promise<TestServer> {
   return startTestServer({ proxyHeaders: true, ...overrides });
 }
@@ -293,7 +296,7 @@ describe("legacy clients", () => {
     await using server = await behindProxy();
     const challenge = await newChallenge(server, { legacy: true, ...from("192.0.2.1") });
     expect((await poll(server, challenge, from("192.0.2.1"))).body).toEqual({ status: "pending" });
-    // Remembered by now, and memory is as strict.
+    // Cached by now, and the cache is as strict.
     expect(await poll(server, challenge, from("192.0.2.2"))).toMatchObject({
       http: 404,
       body: { status: "unknown" },
@@ -310,7 +313,7 @@ describe("legacy clients", () => {
     expect((await poll(server, challenge, from("192.0.2.1"))).body.status).toBe("success");
   });
 
-  test("same_ip: 127.0.0.1 and ::1 are one, and so is an IPv6 /64", async () => {
+  test("same_ip: 127.0.0.1 and ::1 are the same, and so is an IPv6 /64", async () => {
     await using server = await behindProxy();
     for (const [asked, polled, status] of [
       ["127.0.0.1", "::1", "pending"],
@@ -323,7 +326,7 @@ describe("legacy clients", () => {
     }
   });
 
-  test("allow: from anywhere", async () => {
+  test("allow: from any address", async () => {
     await using server = await behindProxy({ challengeLegacy: "allow" });
     const challenge = await newChallenge(server, { legacy: true, ...from("192.0.2.1") });
     const browser = new TestBrowser(from("192.0.2.2").headers);
@@ -331,7 +334,7 @@ describe("legacy clients", () => {
     expect((await poll(server, challenge, from("192.0.2.3"))).body.status).toBe("success");
   });
 
-  test("deny: not at all, and a bound client as ever", async () => {
+  test("deny: legacy clients are refused, bound clients are not", async () => {
     await using server = await behindProxy({ challengeLegacy: "deny" });
     const refused = await server.fetch("/noauth/v1/challenge_generator/alice");
     expect(refused.status).toBe(403);
@@ -339,7 +342,7 @@ describe("legacy clients", () => {
     expect((await poll(server, await newChallenge(server))).body.status).toBe("pending");
   });
 
-  test("deny: also for a challenge that was made before", async () => {
+  test("deny: also refuses a challenge created before", async () => {
     await using before = await startTestServer();
     await using after = await before.another({ challengeLegacy: "deny" });
     const challenge = await newChallenge(before, { legacy: true });
@@ -347,7 +350,7 @@ describe("legacy clients", () => {
     expect((await after.fetch(new URL(challenge.challengeUrl).pathname)).status).toBe(404);
   });
 
-  test("a bound client's browser may be elsewhere", async () => {
+  test("a bound client's browser may have another address", async () => {
     await using server = await behindProxy();
     const challenge = await newChallenge(server, from("192.0.2.1"));
     const browser = new TestBrowser(from("198.51.100.7").headers);
@@ -357,7 +360,7 @@ describe("legacy clients", () => {
     expect((await poll(server, challenge, from("203.0.113.5"))).body.status).toBe("success");
   });
 
-  test("X-Forwarded-For says nothing unless proxies are trusted", async () => {
+  test("X-Forwarded-For is ignored unless proxies are trusted", async () => {
     await using server = await startTestServer();
     const challenge = await newChallenge(server, { legacy: true, ...from("192.0.2.1") });
     expect((await poll(server, challenge, from("192.0.2.2"))).body).toEqual({ status: "pending" });
@@ -366,7 +369,7 @@ describe("legacy clients", () => {
     expect(text).not.toContain("192.0.2.1");
   });
 
-  test("what stands left of the client's own address is its invention", async () => {
+  test("entries left of the client's address are ignored", async () => {
     await using server = await behindProxy();
     const challenge = await newChallenge(server, { legacy: true, ...from("192.0.2.1") });
     expect((await poll(server, challenge, from("192.0.2.1, 198.51.100.1"))).body).toEqual({

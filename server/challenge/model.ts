@@ -1,15 +1,17 @@
 import { Type } from "@sinclair/typebox";
 import { t } from "elysia";
 
-/** Answers of the generator and poller, as in login.md "On the wire". `status` is text in each of them: Weep reads it. */
+/**
+ * Answers of the generator and poller, as in login.md "On the wire". `status` is text in each, because Weep reads it.
+ */
 export const generated = t.Object({
   challenge_url: t.String(),
   polling_url: t.String(),
-  /** Seconds until the challenge is over. */
+  /** Seconds until the challenge expires. */
   expires_in: Type.Integer(),
-  /** Seconds between two polls. */
+  /** Seconds between polls. */
   interval: Type.Integer(),
-  /** What a bound client shows beside the page's own; a legacy client has nobody to show it to. */
+  /** A bound client shows this next to the page's code; a legacy client cannot. */
   user_code: t.Optional(t.String()),
   binding: t.Optional(t.Literal("S256")),
 });
@@ -28,11 +30,11 @@ export const success = t.Object({
   user: t.String(),
   secure: t.Optional(t.Boolean()),
   http_only: t.Optional(t.Boolean()),
-  /** As in Go's net/http, which Weep hands it to: 2 is Lax. */
+  /** As in Go's net/http, which Weep passes it to: 2 is Lax. */
   same_site: t.Optional(Type.Integer()),
 });
 
-/** A request that cannot be: `status` names it in one word, `detail` says what to mend. */
+/** An invalid request: `status` is a one-word reason, `detail` says how to fix it. */
 export const refused = t.Object({
   status: t.String(),
   code: t.String(),

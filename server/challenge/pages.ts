@@ -3,7 +3,7 @@ import { csrfToken } from "../../core/auth/session/session.ts";
 import { type Html, html } from "../page/html.ts";
 import { page } from "../page/page.ts";
 
-/** One page for whatever is not to be decided here: which reason it is would tell a stranger too much. */
+/** One page for everything that cannot be decided here: the reason would tell a stranger too much. */
 export function unknownPage(): Response {
   return page({
     title: "This sign-in request is not open",
@@ -16,7 +16,7 @@ export function unknownPage(): Response {
   });
 }
 
-/** A sentence instead of the page that was asked for. */
+/** A message instead of the requested page. */
 export function messagePage(title: string, detail: string, status: number, requestId?: string): Response {
   return page({
     title,
@@ -35,7 +35,7 @@ interface PageFacts {
   now: Date;
 }
 
-/** The request's facts and two equal buttons. Only the form's POST decides. */
+/** Shows the request and two equal buttons. Only the form's POST decides. */
 export function approvePage({ challenge, sessionId, now }: PageFacts): Response {
   return page({
     title: "Sign in a terminal?",
@@ -77,7 +77,7 @@ function facts(challenge: Challenge, now: Date): Html {
   </dl>`;
 }
 
-/** Somebody else is signed in to this browser than the terminal asked for. */
+/** This browser is signed in as a user other than the one the terminal requested. */
 export function otherUserPage({ challenge, sessionId, signedInAs }: PageFacts): Response {
   return page({
     title: "You are signed in as somebody else",
@@ -95,7 +95,7 @@ export function otherUserPage({ challenge, sessionId, signedInAs }: PageFacts): 
   });
 }
 
-/** Nobody is signed in any more; the browser goes on to the issuer by itself. */
+/** Nobody is signed in any more; the browser continues to the issuer by itself. */
 export function signInAgainPage({ id, userName }: Challenge): Response {
   const next = `/approve/${id}?prompt=login`;
   return page({
@@ -127,7 +127,7 @@ const endings: Record<
   },
 };
 
-/** What became of the challenge. */
+/** The result of the challenge. */
 export function endPage(challenge: Challenge, now: Date, status = 200): Response {
   const state = stateOf(challenge, now);
   if (state === "pending") throw new Error("an open challenge has no end page");

@@ -22,19 +22,19 @@ import { denied, expired, generated, pending, refused, success, unknown } from "
 
 export const challengeRoute = "/noauth/v1/:operation/:argument";
 
-/** A held poll ends before common proxies (60 s) and our own idle limit lose patience. */
+/** A held poll ends before the idle timeouts of common proxies (60 s) and of this server. */
 const longestWaitSeconds = 30;
 const pendingBody = '{"status":"pending"}';
-/** Headers that are made once are copied faster than an object is read. */
+/** A prepared Headers object is copied faster than a plain object is read. */
 const pendingInit = {
   headers: new Headers({ ...Object.fromEntries(usualHeaders), "content-type": "application/json" }),
 };
-/** Polls of one challenge at once; then one in half an interval. */
+/** Polls of one challenge in a burst; after that, one per half interval. */
 const pollBurst = 5;
 
 /**
- * The challenge protocol's own routes: generator and poller, without sign-in (spec 4.1). Elysia's router takes a colon
- * anywhere in a segment for a parameter, so the segment is a parameter as a whole and compared here.
+ * The challenge protocol's routes that need no sign-in: generator and poller (spec 4.1). Elysia's router takes a colon
+ * anywhere in a segment for a parameter, so the whole segment is a parameter and is compared here.
  */
 export function challengeRoutes(deps: Deps) {
   const { config, clock, watch, telemetry } = deps;
@@ -44,10 +44,10 @@ export function challengeRoutes(deps: Deps) {
   const generateContext = { ...deps, known, open: new OpenChallenges() };
   const pollsAtOnce = Math.max(50, Math.ceil(config.ratePoll / 10));
   const polls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
-  /** Of tokens that are not known to exist: a flood of them takes nothing from those who wait for their approval. */
+  /** For unknown tokens: a flood of them does not limit clients that wait for approval. */
   const strangePolls = new RateLimit(clock, config.ratePoll, pollsAtOnce);
   const pollsOfOne = new RateLimit(clock, 120 / config.challengeInterval, pollBurst);
-  /** Of one challenge from one address, before its verifier is looked at. */
+  /** For one challenge and address, before the verifier is checked. */
   const looksAtOne = new RateLimit(clock, 10 * (120 / config.challengeInterval), 10 * pollBurst);
   const pollContext: PollContext = { ...deps, limit: pollsOfOne, addressLimit: polls, known };
   const secure = config.publicUrl.startsWith("https://");
@@ -76,7 +76,7 @@ export function challengeRoutes(deps: Deps) {
     };
   }
 
-  /** The name by which an attempt is counted: one for all that are no user names. */
+  /** The name that an attempt is counted under: one for all invalid user names. */
   function nameToCount(userName: string): string {
     try {
       return canonicalUserName(userName, config.domain);
@@ -107,8 +107,8 @@ export function challengeRoutes(deps: Deps) {
   }
 
   /**
-   * A poll that memory answers, before routing, validation and log: nine in ten requests of this server are one.
-   * Whatever is unusual takes the long way and is answered alike.
+   * Answers a poll from memory, before routing, validation and logging: this is nine in ten requests. Anything unusual
+   * takes the normal path and gets the same answer.
    */
   function pollAtOnce(request: Request, server: Server<unknown> | null): Response | undefined {
     const { url, headers: sent } = request;
@@ -118,8 +118,8 @@ export function challengeRoutes(deps: Deps) {
     const address = () => addressOf(deps, request, server);
     const outcome = pollFromMemory(pollContext, facts, sent.get("authorization"), address, now);
     if (!outcome) return undefined;
-    // A bound client is known by its verifier: its polls count for the address from which it was looked up, since to
-    // ask for the address costs as much as all other checks together.
+    // A bound client is identified by its verifier. Its polls count for the address that looked it up, because reading
+    // the address costs as much as all other checks together.
     const bucket = facts.bound ? facts.addressBucket : polls.bucket(addressScope(address()), now);
     const retryAfter = outcome.retryAfter ?? polls.takeFrom(bucket, now);
     if (retryAfter === 0) return new Response(pendingBody, pendingInit);
@@ -157,9 +157,9 @@ export function challengeRoutes(deps: Deps) {
       challengeRoute,
       ({ params, request, server, set }) => {
         set.headers["cache-control"] = "no-store";
-        // Elysia lets HEAD run a GET: it would collect the token and throw it away.
+        // Elysia lets HEAD run a GET handler, which would collect the token and discard it.
         if (request.method !== "GET") throw new NotFound("This address supports only GET");
-        // Before anything is counted: what a page makes a browser send is not its user's doing.
+        // Before anything is counted: a user is not responsible for requests that another site triggers.
         requireOwnHost(config, request);
         refuseOtherSites(config, request);
         switch (params.operation) {
@@ -174,7 +174,7 @@ export function challengeRoutes(deps: Deps) {
         }
       },
       {
-        // A segment that is no valid percent-encoding arrives as null.
+        // A segment with invalid percent-encoding arrives as null.
         params: t.Object({ operation: t.String(), argument: t.String() }),
         response: {
           200: t.Union([pending, success, generated]),

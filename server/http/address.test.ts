@@ -20,15 +20,15 @@ describe("clientAddress", () => {
     ["127.0.0.1", "", "127.0.0.1"],
     ["127.0.0.1", ",,,", "127.0.0.1"],
     [undefined, "203.0.113.9", "unknown"],
-  ])("seen by %p with %p: %p", (peer, header, expected) => {
+  ])("seen from %p with %p: %p", (peer, header, expected) => {
     expect(clientAddress(peer, header, trust)).toBe(expected);
   });
 
-  test("believes nobody unless told", () => {
+  test("trusts nobody by default", () => {
     expect(clientAddress("127.0.0.1", "203.0.113.9", proxyTrust(false, "*"))).toBe("127.0.0.1");
   });
 
-  test("* takes the leftmost", () => {
+  test("* takes the leftmost entry", () => {
     expect(clientAddress("203.0.113.1", "198.51.100.1, 192.0.2.7", proxyTrust(true, "*"))).toBe(
       "198.51.100.1",
     );
@@ -46,6 +46,6 @@ test.each([
   "10/8",
   "1.2.3.4/0x8",
   "/8",
-])("%p is refused by name", (entry) => {
+])("%p is refused, and named in the error", (entry) => {
   expect(() => proxyTrust(true, `127.0.0.1,${entry}`)).toThrow(`"${entry}"`);
 });

@@ -3,15 +3,15 @@ import { plainAddress } from "../../platform/address.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 
 export interface ProxyTrust {
-  /** Whether X-Forwarded-For is looked at at all. */
+  /** Whether X-Forwarded-For is used at all. */
   enabled: boolean;
   trusts(address: string): boolean;
 }
 
 /**
- * Reads SVC_FORWARDED_ALLOW_IPS: addresses and networks (10.0.0.0/8), comma-separated; `*` trusts everyone, so that the
- * client itself says who it is (as with uvicorn's option of this name).
- * @throws ConfigurationError naming what is neither
+ * Reads SVC_FORWARDED_ALLOW_IPS: addresses and networks (10.0.0.0/8), comma-separated. `*` trusts everyone, so that
+ * clients can claim any address (as with uvicorn's option of this name).
+ * @throws ConfigurationError naming an invalid entry
  */
 export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
   const list = new BlockList();
@@ -35,8 +35,8 @@ export function proxyTrust(enabled: boolean, allow: string): ProxyTrust {
 }
 
 /**
- * The address of the client: of the connection, or under --proxy-headers the rightmost entry of X-Forwarded-For that
- * is not a proxy we trust. Each proxy appends whom it saw, so what stands further left is the client's own invention.
+ * Returns the client's address: the connection's, or with --proxy-headers the rightmost entry of X-Forwarded-For that
+ * is not a trusted proxy. Each proxy appends the address it saw, so entries further left can be forged.
  */
 export function clientAddress(
   peer: string | undefined,

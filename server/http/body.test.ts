@@ -26,11 +26,11 @@ test.each([
   ["half a character", [0xc3]],
   ["a character in more bytes than it needs", [0xc0, 0xaf]],
   ["half a pair, as UTF-8", [0xed, 0xa0, 0x80]],
-])("%s is refused, and nothing else put in its place", async (_, bytes) => {
+])("%s is refused, not replaced", async (_, bytes) => {
   expect(await post(quoted(bytes), "application/json")).toMatchObject(unread);
 });
 
-test("a byte order mark is passed over, and characters of four bytes stay", async () => {
+test("a byte order mark is skipped, and four-byte characters are kept", async () => {
   const { http, body } = await post(
     `\ufeff{"resource_type":"x","name":"\u{1f469}\u200d\u{1f680}"}`,
     "application/json",
@@ -48,7 +48,7 @@ test.each([
   ["whose text is JSON with a method", parts(["name", '{"toString":1}'])],
   ["whose names are a path to a method", parts(["name.toString", "1"])],
   ["whose name makes a long list", parts(["name[99999].a", "1"])],
-])("a form of parts %s is not read", async (_, body) => {
+])("a multipart form %s is not read", async (_, body) => {
   for (const type of ["multipart/form-data; boundary=x", "MULTIPART/form-data;boundary=x"])
     expect(await post(body, type)).toMatchObject({
       http: 415,
@@ -56,7 +56,7 @@ test.each([
     });
 });
 
-test("nor is it by a page", async () => {
+test("a page does not read one, either", async () => {
   const response = await server.fetch(`/approve/${crypto.randomUUID()}`, {
     method: "POST",
     headers: { "content-type": "multipart/form-data; boundary=x" },
@@ -65,7 +65,7 @@ test("nor is it by a page", async () => {
   expect(response.status).toBe(400);
 });
 
-test("a form that has all that a document needs makes none", async () => {
+test("a form with all fields of a document creates none", async () => {
   const form = await post("name=x&resource_type=x", "application/x-www-form-urlencoded");
   expect(form).toMatchObject({
     http: 415,
@@ -88,7 +88,7 @@ describe("a text of 1,000,000 characters", () => {
       (text) => `"${text.replaceAll("\u20ac", "\\u20ac")}"`,
     ],
   ];
-  test.each(texts)("%s is kept", async (_, text, write) => {
+  test.each(texts)("%s is stored", async (_, text, write) => {
     const { body } = await post('{"resource_type":"x","name":"x"}', "application/json");
     const path = `/documents/${body.id}/content`;
     const headers = { authorization, "content-type": "application/json" };
@@ -99,7 +99,7 @@ describe("a text of 1,000,000 characters", () => {
     expect(kept === text).toBe(true);
   });
 
-  test("and one more is refused", async () => {
+  test("with one more character is refused", async () => {
     const { body } = await post('{"resource_type":"x","name":"x"}', "application/json");
     const headers = { authorization, "content-type": "application/json" };
     const sent = JSON.stringify({ version: null, text: "a".repeat(1_000_001) });
@@ -112,7 +112,7 @@ describe("a text of 1,000,000 characters", () => {
     ["numbers", `[${"0,".repeat(1_000_000)}0]`],
     ["a deep field", `{"version":null,"text":"a","more":${"[".repeat(600_000)}${"]".repeat(600_000)}}`],
     ["many fields", `{${Array.from({ length: 200_000 }, (_, i) => `"f${i}":1`).join(",")}}`],
-  ])("and %s of as many bytes is not", async (_, body) => {
+  ])("%s of as many bytes is refused", async (_, body) => {
     const headers = { authorization, "content-type": "application/json" };
     const answer = await server.fetch("/documents/1/content", { method: "PUT", headers, body });
     expect(answer.status).toBe(400);

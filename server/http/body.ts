@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
 import { largestBytes, largestTextBytes, readBody, textRoute } from "./size.ts";
 
-/** Names that JavaScript gives a meaning: Elysia turns a value that it refuses into text, by its own `toString`. */
+/** Names with a special meaning: Elysia converts an invalid value to text with the value's own `toString`. */
 const methods = new Set(["__proto__", "toString", "valuesOf"]);
 
-/** What stands for a body that is no JSON: no object, whatever is in it. */
+/** Stands for a body that is not JSON. It is not an object, so no schema accepts it. */
 export const noJson = "no JSON";
 
 /** Whether a media type, with its parameters or without, is JSON (RFC 9110, 8.3.1). */
@@ -14,31 +14,31 @@ export function isJson(contentType: string): boolean {
 
 const isForm = (contentType: string) => /^application\/x-www-form-urlencoded[\t ]*(;|$)/i.test(contentType);
 
-/** JSON is UTF-8 (RFC 8259, 8.1). `Request.text` would put U+FFFD for what is none, and we would keep that. */
+/** JSON is UTF-8 (RFC 8259, 8.1). `Request.text` would replace invalid bytes with U+FFFD, and we would store that. */
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
- * Parses a body: JSON, a form, or `noJson` for anything else. What it throws, Elysia makes a PARSE error of. Elysia parses
- * no body itself, because it reads one of any size.
+ * Parses a body: JSON, a form, or `noJson` for anything else. Elysia turns whatever it throws into a PARSE error.
+ * Elysia's own parsers are off, because they read bodies of any size.
  *
- * A form in parts is not read. Elysia would build objects of the names and parse the texts, so that `a[99999999]` of
- * somebody who has not signed in holds up the server for a minute.
+ * Multipart forms are not read. Elysia would build objects from the field names and parse the texts, so that
+ * `a[99999999]` from an unauthenticated client blocks the server for a minute.
  *
- * With a reviver, JSON.parse gives up after some thousand levels. That is wanted: Elysia's validator takes seconds for
+ * With a reviver, JSON.parse fails beyond some thousand levels. That is intended: Elysia's validator takes seconds for
  * 100,000 levels in 200 KB.
  */
 async function parseBody(request: Request, contentType: string, route: string): Promise<unknown> {
   if (request.body === null) return undefined;
   if (!isJson(contentType)) {
     const bytes = await readBody(request, largestBytes);
-    // With undefined, Elysia would read it once more.
+    // With undefined, Elysia would read the body again.
     if (bytes.length === 0) return "";
     return isForm(contentType) ? fieldsOf(utf8.decode(bytes)) : noJson;
   }
   const bytes = await readBody(request, route === textRoute ? largestTextBytes : largestBytes);
   const text = utf8.decode(bytes);
   if (bytes.length > largestBytes) return flat(JSON.parse(text));
-  // None after all, of no chunks: Elysia finds that it is missing, where one is asked for.
+  // An empty chunked body. Elysia reports it missing where a body is required.
   if (text === "") return undefined;
   return JSON.parse(text, (name, value) => {
     if (methods.has(name)) throw new SyntaxError("a field is named like a method");
@@ -46,7 +46,7 @@ async function parseBody(request: Request, contentType: string, route: string): 
   });
 }
 
-/** A field that is there twice is a list, which none of our forms takes. */
+/** A repeated field becomes a list, which no form accepts. */
 function fieldsOf(text: string): Record<string, string | string[]> {
   const fields = new URLSearchParams(text);
   const valuesOf = (name: string) => {
@@ -56,13 +56,13 @@ function fieldsOf(text: string): Record<string, string | string[]> {
   return Object.fromEntries([...new Set(fields.keys())].map((name) => [name, valuesOf(name)]));
 }
 
-/** Reads every body. */
+/** Parses every request body. */
 export const bodies = new Elysia({ name: "bodies" }).onParse(
   { as: "global" },
   ({ request, contentType, route }) => parseBody(request, contentType, route),
 );
 
-/** An object of a few texts: to look into a large one takes long, and strangers send some, too. */
+/** Accepts only an object with a few texts: checking a large one takes long, and strangers can send them. */
 function flat(value: unknown): unknown {
   const isFlat =
     typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).length <= 8;
@@ -73,7 +73,7 @@ function flat(value: unknown): unknown {
   return value;
 }
 
-/** The body is of another media type than a route of the API takes: nothing that anybody but HTTP knows of. */
+/** The body's media type is not accepted by an API route. This is a concern of HTTP only. */
 export class WrongMediaType extends Error {
   constructor() {
     super("Send the body as application/json, and say so in Content-Type");
@@ -81,8 +81,8 @@ export class WrongMediaType extends Error {
 }
 
 /**
- * Elysia makes an object of a form as well, of which some routes would take what they know (`curl -d` sends one), and
- * nothing of what it does not know, which would then seem to be missing. A DELETE has no use for any body.
+ * Elysia also turns a form into an object. Some routes would take the fields they know (`curl -d` sends a form) and
+ * report the others as missing. A DELETE takes no body at all.
  *
  * @throws WrongMediaType
  */

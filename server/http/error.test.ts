@@ -6,7 +6,7 @@ import { createLog } from "../../platform/log.ts";
 import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { errorAnswer, faultOf } from "./error.ts";
 
-test("an answer that breaks its own schema is our fault: 500, and neither answer nor log shows what it held", async () => {
+test("an answer that violates its schema is a 500; neither answer nor log contains its values", async () => {
   const logged: string[] = [];
   const log = createLog("trace", { write: (line: string) => void logged.push(line) });
   const app = new Elysia()
@@ -26,7 +26,7 @@ test("an answer that breaks its own schema is our fault: 500, and neither answer
   expect(text + logged.join("")).not.toContain("a secret");
 });
 
-test("of two who waited for each other, the one that PostgreSQL ended is told to try again: 503", async () => {
+test("a request that PostgreSQL ends in a deadlock gets 503 and is asked to try again", async () => {
   await using database = await createTestDatabase();
   const client = openDatabase(database.url, 2);
   await using _closed = { [Symbol.asyncDispose]: client.close };
@@ -52,7 +52,7 @@ test("of two who waited for each other, the one that PostgreSQL ended is told to
   expect(faultOf(await raise("40002"), log, "3")).toMatchObject({ status: 500, code: "internal" });
 });
 
-test("a value of the right kind that breaks a limit: the limit is said", async () => {
+test("a value of the right type that violates a limit gets an error with the limit", async () => {
   const log = createLog("trace", { write: () => undefined });
   const body = t.Object({
     text: t.Optional(t.String({ minLength: 1, maxLength: 10 })),

@@ -39,7 +39,7 @@ const titles: Record<number, string> = {
   503: "Temporarily unavailable",
 };
 
-/** RFC 9457 problem details, with our stable `code` and the id under which the log has more. */
+/** RFC 9457 problem details, with our stable `code` and the id to find in the log. */
 export const problemSchema = t.Object({
   type: t.String(),
   title: t.String(),
@@ -50,11 +50,11 @@ export const problemSchema = t.Object({
   request_id: t.String(),
 });
 
-/** What a route of a collection refuses with, and one of a record of it. */
+/** Refusals of a collection's routes, and of a record's. */
 export const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema };
 export const refusalsOfOne = { ...refusals, 404: problemSchema };
 
-/** What may be said of an error: status, code and a sentence of ours; never a message from below. */
+/** What may be disclosed about an error: status, code and our own sentence, never a message from a lower layer. */
 export interface Fault {
   status: number;
   code: SvcError["code"] | "method_not_allowed" | "unsupported_media_type" | "body_too_large";
@@ -64,8 +64,9 @@ export interface Fault {
 }
 
 /**
- * The one place where a failure becomes HTTP. What we did not foresee is `internal`: the log gets it, the caller its
- * request id. Elysia's own errors are judged by their code; their messages hold values (a password, a token).
+ * The one place where a failure becomes HTTP. An unexpected error is `internal`: it is logged, and the caller gets the
+ * request id. Elysia's own errors are mapped by their code, because their messages contain values (a password, a
+ * token).
  */
 export function faultOf(error: unknown, log: FailureLog, requestId: string): Fault {
   if (error instanceof WrongMethod) {
@@ -104,11 +105,11 @@ export function faultOf(error: unknown, log: FailureLog, requestId: string): Fau
   };
 }
 
-/** Connection lost, refused or not to be had (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000). */
+/** Connection lost, refused or unavailable (SQLSTATE classes 08, 28 and 57, 3D000, 53300, 55000). */
 const databaseGone =
   /^(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|CONNECT_TIMEOUT|CONNECTION_\w+|08\w{3}|28\w{3}|3D000|57P0[1-3]|53300|55000)$/;
 
-/** The database answers, but cannot store anything: no space or memory (class 53), a replica, an I/O error of its disk. */
+/** The database answers but cannot store anything: no disk space or memory (class 53), a replica, an I/O error. */
 const databaseStuck: Record<string, string> = {
   "25006": "The database is read-only at the moment, so nothing can be saved",
   "53000": "The database has run out of resources",
@@ -117,7 +118,7 @@ const databaseStuck: Record<string, string> = {
   "58030": "The database cannot read or write its disk",
 };
 
-/** Of two who waited for each other, PostgreSQL has ended this one; nothing was done. */
+/** PostgreSQL ended this transaction because of a conflict; nothing was done. */
 const inTheWay = /^(40001|40P01)$/;
 
 function fromDatabase(error: unknown): SvcError | undefined {
@@ -138,7 +139,7 @@ function fromDatabase(error: unknown): SvcError | undefined {
   return undefined;
 }
 
-/** A field or parameter that is not known here. What cannot be a name of ours is not repeated: it may be anything. */
+/** An unknown field or parameter. A name that cannot be one of ours is not echoed, since it may contain anything. */
 export function unknownName(where: "body" | "query", name: string | undefined): InvalidInput {
   const what = where === "body" ? "field" : "parameter";
   if (name === undefined || !/^[\w.-]{1,64}$/.test(name))
@@ -146,16 +147,16 @@ export function unknownName(where: "body" | "query", name: string | undefined): 
   return new InvalidInput(name, `The ${what} ${name} is unknown`);
 }
 
-/** What is wrong with a value, as TypeBox says it. */
+/** A validation error from TypeBox. */
 interface Broken {
   path?: string;
   type?: number;
-  /** Of a union, what is wrong by each of its kinds. */
+  /** For a union, the errors of each variant. */
   errors?: Iterable<Broken>[];
   schema?: { maxLength?: number; minLength?: number; maxItems?: number; maximum?: number; minimum?: number };
 }
 
-/** For a value of the right kind: which of its limits it breaks. */
+/** For a value of the right type, the limit that it violates. */
 function limitBroken({ type, schema = {}, errors = [] }: Broken = {}): string | undefined {
   switch (type) {
     case ValueErrorType.Union:
@@ -185,7 +186,7 @@ function fromElysia(error: unknown): SvcError | undefined {
   if (code === "NOT_FOUND") return new SvcError("not_found", "There is nothing at this address");
   if (code === "PARSE") return new SvcError("invalid_input", "The body does not match its Content-Type");
   if (code === "INVALID_COOKIE_SIGNATURE") return new SvcError("invalid_input", "A cookie is not valid");
-  // An answer of ours that breaks its own schema is our fault, not the caller's.
+  // An answer that violates its own schema is our fault, not the caller's.
   const { type } = (error ?? {}) as { type?: string };
   if (code === "VALIDATION" && type !== "response") {
     const where = type === "query" ? "query" : "body";
@@ -200,7 +201,7 @@ function fromElysia(error: unknown): SvcError | undefined {
   return undefined;
 }
 
-/** What Elysia makes an answer of: it copies a Response once more. */
+/** What Elysia turns into a Response. It would copy a Response once more. */
 interface PlainAnswer {
   status: number;
   headers: Record<string, string>;
@@ -208,9 +209,9 @@ interface PlainAnswer {
 }
 
 /**
- * The answer to a request to `path` that failed, in the language of its reader: a page for a browser at our pages, an object
- * with a text `status` for clients of the challenge protocol (Weep reads nothing else), problem details for the rest.
- * One place for all three, because an Elysia error hook of the application runs before those of its parts.
+ * Builds the answer to a failed request to `path`, in the format of its reader: a page for browsers at our pages, an
+ * object with a text `status` for clients of the challenge protocol (Weep reads nothing else), problem details for the
+ * rest. All three are here because an application-level error hook in Elysia runs before those of its parts.
  */
 export function errorAnswer(
   error: unknown,
@@ -220,7 +221,7 @@ export function errorAnswer(
 ): Response | PlainAnswer {
   const fault = faultOf(error, log, requestId);
   if (/^\/(approve|sign_in|challenge[:_]validator)\//.test(path)) {
-    // Why single sign-on failed is in the cause: the page may not say it, an operator must be able to read it.
+    // The cause says why single sign-on failed: not for the page, but operators need it.
     if (fault.code === "unauthenticated")
       log.warn({ err: error, request_id: requestId }, "nobody was signed in");
     // A page asks for no token: its reader signs in elsewhere.
@@ -251,8 +252,8 @@ function pageOf({ status, detail }: Fault, requestId: string): Response {
 }
 
 /**
- * Answers each request that failed, or that found no route. All of it is here: an error hook of the application runs before
- * those of its parts, whatever the order in which they were added.
+ * Answers every request that failed or matched no route. All of it is here: an application-level error hook runs before
+ * those of its parts, in whatever order they were added.
  */
 export function answerErrors(deps: Pick<Deps, "log" | "clock">, routes: Routes) {
   const failures = failureLog(deps);
@@ -263,7 +264,7 @@ export function answerErrors(deps: Pick<Deps, "log" | "clock">, routes: Routes) 
       const resolved = methodError(error, request, path, route);
       const answer =
         resolved instanceof Response ? resolved : errorAnswer(resolved, path, requestIdOf(set), failures);
-      // For the log, too: Elysia has put its own idea of a status there.
+      // For the log: Elysia has set a status of its own.
       set.status = answer.status;
       if (answer instanceof Response) return answer;
       Object.assign(set.headers, answer.headers);

@@ -21,7 +21,7 @@ async function newTerm() {
 const put = (path: string, version: number, headers: Record<string, string>) =>
   admin.call("PUT", path, { text: `term ${crypto.randomUUID()}`, discoverable: true, version }, headers);
 
-test("If-Match says once more which version a PUT has seen", async () => {
+test("If-Match repeats the version that a PUT has seen", async () => {
   const { path, etag } = await newTerm();
   const first = await put(path, 1, { "if-match": etag });
   expect([first.http, first.headers.get("etag")]).toEqual([200, '"2"']);
@@ -32,7 +32,7 @@ test("If-Match says once more which version a PUT has seen", async () => {
 });
 
 test.each(['"2"', 'W/"1"', "1", '""', '"1', "", '"undefined"'])(
-  "If-Match: %s beside version 1 changes nothing",
+  "If-Match: %s with version 1 changes nothing",
   async (match) => {
     const { path } = await newTerm();
     expect(await put(path, 1, { "if-match": match })).toMatchObject(refusal("If-Match"));
@@ -51,7 +51,7 @@ test.each([
   expect((await admin.call("DELETE", path)).http).toBe(204);
 });
 
-test("who may not delete is told that, whatever they send along", async () => {
+test("a user who may not delete gets that error, whatever the condition", async () => {
   const member = await personOf(server, "carol@example.com");
   const { path } = await newTerm();
   const form = { "content-type": "application/x-www-form-urlencoded" };
@@ -59,13 +59,13 @@ test("who may not delete is told that, whatever they send along", async () => {
   expect((await admin.call("DELETE", path, "a=1", form)).http).toBe(204);
 });
 
-test("a PUT that is to make a new record replaces none", async () => {
+test("a PUT with If-None-Match: * replaces nothing", async () => {
   const { path } = await newTerm();
   expect(await put(path, 1, { "if-none-match": "*" })).toMatchObject(refusal("If-None-Match"));
   expect((await admin.call("GET", path)).body.version).toBe(1);
 });
 
-test("the version of a text is whatever its plugin says, and that it has none is no version", async () => {
+test("a text's version is whatever its plugin says; a missing version matches nothing", async () => {
   const at = server.clock.now();
   const values = { name: "Runbook", resourceType: "reference", createdAt: at, updatedAt: at };
   const [row] = await server.db.insert(document).values(values).returning({ id: document.id });
@@ -77,11 +77,11 @@ test("the version of a text is whatever its plugin says, and that it has none is
   expect(await match(null, '"null"')).toEqual([400, "If-Match"]);
   expect(await match("a,b", '"a", "b"')).toEqual([400, "If-Match"]);
   expect(await match('a", "b', '"a", "b"')).toEqual([400, "If-Match"]);
-  // Taken as what it says, and another than the text's.
+  // Parsed as one tag, which differs from the text's.
   expect(await match("a,b", '"x", "a,b"')).toEqual([409, undefined]);
 });
 
-test("a text is answered with its version as ETag, which If-Match takes", async () => {
+test("a text is returned with its version as ETag, which If-Match accepts", async () => {
   const { body } = await admin.call("POST", "/documents/", { name: "Runbook", resource_type: "reference" });
   const path = `/documents/${body.id}/content`;
   const put = await admin.call("PUT", path, { text: "one", version: null });
@@ -91,7 +91,7 @@ test("a text is answered with its version as ETag, which If-Match takes", async 
   expect((await admin.call("PUT", path, got.body, match)).http).toBe(200);
 });
 
-test("what a PUT takes If-Match for, its GET answers with an ETag", async () => {
+test("every PUT that takes If-Match has a GET that returns an ETag", async () => {
   const paths = server.app.routes.filter(({ method }) => method === "PUT").map(({ path }) => path);
   expect(paths.length).toBeGreaterThan(10);
   const tested = new Set(["/documents/:document_id/content", "/access/roles/:role"]);

@@ -1,26 +1,26 @@
-// The packages `etag` and `fresh` derive a tag from the content and decide a 304. Here the tag is the record's version, and
-// If-Match has to agree with the version in the body: what remains is the grammar of a list of tags.
+// The packages `etag` and `fresh` derive a tag from the content and decide about 304. Here the tag is the record's
+// version, and If-Match must agree with the version in the body: what remains is the grammar of a tag list.
 
 import { InvalidInput } from "../../platform/errors.ts";
 
-/** The strong validator of RFC 9110, 8.8.3: whatever an answer shows of a record is of this version. */
+/** The strong validator of RFC 9110, 8.8.3: everything an answer shows of a record belongs to this version. */
 export const etagOf = ({ version }: { version: number }) => `"${version}"`;
 
-/** The header of a text, unless its version is none or has what no tag may have. */
+/** Returns the ETag header of a text, unless it has no version or one with characters that a tag cannot contain. */
 export function etagOfText({ version }: { version: string | null }): { etag?: string } {
   return version !== null && /^[!#-~]+$/.test(version) ? { etag: `"${version}"` } : {};
 }
 
 const tag = String.raw`(?:W/)?"[!#-~\x80-\xff]*"`;
-/** Of `If-Match` (RFC 9110, 13.1.1). A comma may stand in a tag as well. */
+/** Matches the tags of `If-Match` (RFC 9110, 13.1.1). A tag may contain commas. */
 const tags = new RegExp(tag, "g");
-/** Elements of a list may be empty (RFC 9110, 5.6.1.2). */
+/** List elements may be empty (RFC 9110, 5.6.1.2). */
 const listOfTags = new RegExp(`^[\\t ,]*${tag}(?:[\\t ]*,[\\t ,]*${tag})*[\\t ,]*$`);
 
 /**
- * Who sends a condition wants nothing done where it does not hold (RFC 9110, 13.1). Of those, a body says the version, and
- * 409 is the answer when it is another by now: `If-Match` may say the same once more. What nobody would look at, such as
- * that of a DELETE, is refused instead of being hoped for in vain.
+ * Refuses conditions that would not be checked: a client that sends one wants nothing done unless it holds (RFC 9110,
+ * 13.1). The version is checked through the body, which gives 409 when it is outdated, so `If-Match` may only repeat
+ * it. Any other condition, such as one on a DELETE, is refused rather than ignored.
  *
  * @throws InvalidInput
  */

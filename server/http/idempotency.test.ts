@@ -30,7 +30,7 @@ const post = (person = alice, change: object = {}, path = "/documents/") =>
 const made = () => server.db.select().from(document).where(eq(document.name, name));
 const kept = () => server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, key));
 
-test("again is the same answer to the letter, and nothing more happens", async () => {
+test("a retry gets the identical answer, and nothing more happens", async () => {
   const first = await post();
   const again = await post();
   const withoutSlash = await post(alice, {}, "/documents");
@@ -42,13 +42,13 @@ test("again is the same answer to the letter, and nothing more happens", async (
   expect(await made()).toHaveLength(1);
 });
 
-test("without a key, twice is two", async () => {
+test("without a key, two requests create two records", async () => {
   await alice.call("POST", "/documents/", { name, resource_type: "reference" });
   await alice.call("POST", "/documents/", { name, resource_type: "reference" });
   expect(await made()).toHaveLength(2);
 });
 
-test("fifty at once, at two servers, are done once", async () => {
+test("fifty concurrent requests at two servers are processed once", async () => {
   await using another = await server.another();
   const { authorization } = await headersOf();
   const answers = await Promise.all(
@@ -75,21 +75,21 @@ test("fifty at once, at two servers, are done once", async () => {
   expect((await post()).body).toEqual(good[0]!.body as object);
 });
 
-test("with another body it is 422 with a code of its own, and nothing happens", async () => {
+test("with another body it is 422 with a distinct code, and nothing happens", async () => {
   await post();
   const answer = await post(alice, { description: "other" });
   expect(answer).toMatchObject({ http: 422, body: { code: "idempotency_key_reused" } });
   expect(await made()).toHaveLength(1);
 });
 
-test("is the actor's own", async () => {
+test("is scoped to the actor", async () => {
   const first = await post(alice);
   const second = await post(bob);
   expect(second.http).toBe(201);
   expect(second.body.id).not.toBe(first.body.id);
 });
 
-test("what failed is not kept: a retry begins anew", async () => {
+test("a failure is not stored: a retry starts over", async () => {
   const at = server.clock.now();
   expect((await post(alice, { incident_id: 4711 })).http).toBe(400);
   expect(await kept()).toEqual([]);
@@ -104,7 +104,7 @@ test("what failed is not kept: a retry begins anew", async () => {
   expect(await server.db.select().from(event).where(eq(event.kind, "document.created"))).toHaveLength(2);
 });
 
-test("for 24 hours, and then it is a new one", async () => {
+test("lasts 24 hours, and is then a new key", async () => {
   const first = await post();
   server.clock.advance(24 * 3600 - 1);
   expect((await post()).body).toEqual(first.body);
@@ -114,7 +114,7 @@ test("for 24 hours, and then it is a new one", async () => {
   expect(next.body.id).not.toBe(first.body.id);
 });
 
-test("after 24 hours it is a new one, also while many older ones wait to be taken away", async () => {
+test("after 24 hours it is a new key, even while many expired ones await deletion", async () => {
   const last = key;
   for (let i = 0; i < 12; i += 1) {
     key = `${last}-${i}`;
@@ -125,7 +125,7 @@ test("after 24 hours it is a new one, also while many older ones wait to be take
   expect((await post(alice, { description: "another request" })).http).toBe(201);
 });
 
-test("expired ones go away by themselves", async () => {
+test("expired keys are deleted automatically", async () => {
   await post();
   const old = key;
   server.clock.advance(24 * 3600);
@@ -134,17 +134,20 @@ test("expired ones go away by themselves", async () => {
   expect(await server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, old))).toEqual([]);
 });
 
-test.each(["", " ", "a b", "ä", "a".repeat(256)])("the key %p is refused", async (bad) => {
-  key = bad;
-  // fetch itself refuses or trims some; what arrives is judged.
-  const answer = await post().catch(() => undefined);
-  if (answer && answer.http !== 201)
-    expect(answer).toMatchObject({ http: 400, body: { field: "Idempotency-Key" } });
-  else expect(bad).toBe("ä");
-});
+test.each(["the key %p is refused", " ", "a b", "ä", "a".repeat(256)])(
+  "the key %p is refused",
+  async (bad) => {
+    key = bad;
+    // fetch refuses or trims some of them; check those that arrive.
+    const answer = await post().catch(() => undefined);
+    if (answer && answer.http !== 201)
+      expect(answer).toMatchObject({ http: 400, body: { field: "Idempotency-Key" } });
+    else expect(bad).toBe("ä");
+  },
+);
 
-describe("a server that dies at work", () => {
-  /** Claims the key as a server that stays at work until told. */
+describe("a server that dies during the work", () => {
+  /** Claims the key like a server whose work takes until released. */
   async function claimElsewhere() {
     const { promise: hang, resolve: wake } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -165,7 +168,7 @@ describe("a server that dies at work", () => {
     return { work, wake };
   }
 
-  test("keeps others off until its lease ends; then a retry takes over, and it can no longer finish", async () => {
+  test("blocks others until its lease expires; a retry then takes over, and it can no longer finish", async () => {
     const { work, wake } = await claimElsewhere();
     const told = await post();
     expect(told).toMatchObject({ http: 409, body: { code: "conflict" } });
@@ -184,7 +187,7 @@ describe("a server that dies at work", () => {
     expect((await post()).body).toEqual(answer.body);
   });
 
-  test("that was only slow still finishes, when nobody has taken over", async () => {
+  test("that was only slow still finishes if no other took over", async () => {
     const { work, wake } = await claimElsewhere();
     server.clock.advance(3600);
     wake();

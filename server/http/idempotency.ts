@@ -1,16 +1,16 @@
 import type { Actor, Context } from "../../core/context.ts";
 import { once } from "../../core/idempotency/once.ts";
 
-/** What a POST answers, with headers beside those of every answer. */
+/** The answer to a POST, with additional headers. */
 export interface Made<T> {
   headers: Record<string, string>;
   body: T;
 }
 
 /**
- * Does `work` once for all requests with the same `Idempotency-Key`, and gives each its answer; without the header it
- * just does it. `work` writes through the context that it is handed and nothing else. An answer that was kept is only
- * given to somebody who `mayStillRead` it, who may have left a Restricted incident meanwhile: that rejects as a GET would.
+ * Runs `work` once for all requests with the same `Idempotency-Key`, and gives each its answer; without the header it
+ * just runs it. `work` must write only through the given context. A stored answer is returned only to users who
+ * `mayStillRead` it, since they may have left a Restricted incident; otherwise it rejects like a GET.
  */
 export async function withIdempotencyKey<T>(
   context: Context,

@@ -3,7 +3,7 @@ import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
-test("the log has the status that was answered, also of what was refused", async () => {
+test("the log has the status that was sent, also for refused requests", async () => {
   await using server = await startTestServer();
   const person = await personOf(server, "carol@example.com");
   const asked: [string, string, unknown, number][] = [
@@ -25,7 +25,7 @@ test("the log has the status that was answered, also of what was refused", async
   }
 });
 
-test("a poll is logged below what else is asked, for each terminal sends one every other second", async () => {
+test("polls are logged at a lower level, because each terminal sends one every other second", async () => {
   await using server = await startTestServer();
   const levelOf = async (path: string) => {
     const id = (await server.fetch(path)).headers.get("x-request-id");
@@ -45,13 +45,13 @@ describe("strangers do not fill the log", () => {
   test.each([
     ["refused requests of one kind up to 60 in a minute", "/whoami", 401, 60],
     ["requests that anybody may send up to 600", "/.well-known/jwks.json", 200, 600],
-  ])("%s have lines of their own; the others are counted", async (_, path, status, most) => {
+  ])("%s are logged one by one; the others are counted", async (_, path, status, most) => {
     const server = await startTestServer();
     await ask(server, path, most + 100);
     await server.fetch("/nowhere");
     await until("the lines", () => linesOf(server, "request").length > most);
     expect(linesOf(server, "request").filter((line) => line.status === status)).toHaveLength(most);
-    // What is left when the server stops is written then.
+    // The remaining counts are written when the server stops.
     await server[Symbol.asyncDispose]();
     const [counted, ...more] = linesOf(server, "requests left out of the log");
     expect(more).toEqual([]);
@@ -59,7 +59,7 @@ describe("strangers do not fill the log", () => {
     expect(counted.count).toBeWithin(1, 101);
   });
 
-  test("a request with a valid token has a line of its own, refused or not", async () => {
+  test("every request with a valid token is logged, refused or not", async () => {
     await using server = await startTestServer();
     const person = await personOf(server, "carol@example.com");
     for (let i = 0; i < 70; i += 1) await person.call("GET", "/documents/4711", undefined);
@@ -70,7 +70,7 @@ describe("strangers do not fill the log", () => {
     expect(linesOf(server, "requests left out of the log")).toEqual([]);
   });
 
-  test("nor do failures, with their stacks", async () => {
+  test("nor do failures with their stacks", async () => {
     await using server = await startTestServer();
     await ask(server, "/sign_in/callback", 100);
     expect(linesOf(server, "nobody was signed in")).toHaveLength(60);
@@ -81,7 +81,7 @@ describe("strangers do not fill the log", () => {
   });
 });
 
-/** The line is written behind the answer. */
+/** The line is written after the answer. */
 async function requestLine({ logged }: TestServer, id: string | null) {
   const line = () =>
     logged.map((text) => JSON.parse(text)).find((one) => one.msg === "request" && one.request_id === id);
@@ -89,7 +89,7 @@ async function requestLine({ logged }: TestServer, id: string | null) {
   return line();
 }
 
-describe("the id that a proxy gives a request", () => {
+describe("the request id set by a proxy", () => {
   const ids: [string, boolean][] = [
     ["7f3c1a2e-9b4d-4c6a-8f10-2d5e6b7c8a90", true],
     ["Root=1-67891233-abcdef012345678912345678", true],
@@ -104,18 +104,18 @@ describe("the id that a proxy gives a request", () => {
     ["", false],
   ];
 
-  test.each(ids)("%p is taken: %p", async (id, taken) => {
+  test.each(ids)("%p is used: %p", async (id, taken) => {
     await using server = await startTestServer({ proxyHeaders: true });
     const answer = await server.fetch("/documents/abc", { headers: { "x-request-id": id } });
     const answered = answer.headers.get("x-request-id");
     expect(answered === id).toBe(taken);
     expect(answered).toMatch(taken ? /./ : /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-z]+$/);
-    // The log, the answer's header and its body speak of one request.
+    // The log, the answer's header and its body have the same id.
     expect(((await answer.json()) as { request_id: string }).request_id).toBe(answered!);
     expect((await requestLine(server, answered)).route).toBe("/documents/:document_id");
   });
 
-  test("is taken of those alone who are trusted", async () => {
+  test("is used only from trusted proxies", async () => {
     const idBy = async (overrides: Parameters<typeof startTestServer>[0]) => {
       await using server = await startTestServer(overrides);
       const headers = { "x-request-id": "given", "x-forwarded-for": "127.0.0.1" };

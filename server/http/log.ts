@@ -6,13 +6,14 @@ import type { Deps, Listener } from "../deps.ts";
 import { clientAddress } from "./address.ts";
 import type { ObservedRequests } from "./metrics.ts";
 
-/** Lines of one route and status for requests without a valid token; the others are counted. */
+/** Log lines per route, status and minute for requests without a valid token; the others are counted. */
 const refusalsPerMinute = 60;
 const answersPerMinute = 600;
 
 /**
- * Gives each request its id, and one line: the route's template, never the path (T stands in it) nor the query. A
- * challenge is named by the first 8 hex digits of its hash. Polls are `debug`: each terminal sends one every other second.
+ * Gives each request an id and one log line with the route's template, never the path (it may contain T) or the query.
+ * A challenge appears as the first 8 hex digits of its hash. Polls are logged at `debug`: each terminal sends one every
+ * other second.
  */
 export const logRequests = (
   { log, config, proxies, clock }: Pick<Deps, "log" | "config" | "proxies" | "clock">,
@@ -21,7 +22,7 @@ export const logRequests = (
 ) => {
   const refused = new LogBudget(log, clock, "requests", refusalsPerMinute);
   const answered = new LogBudget(log, clock, "requests", answersPerMinute);
-  /** Whether a stranger's request still has a line of its own. */
+  /** Whether a stranger's request still gets a log line. */
   const admits = (route: string, status: number) =>
     (status >= 400 ? refused : answered).admits(`${route} ${status}`, { route, status });
   const idFromProxy = (request: Request): string | undefined => {
@@ -36,14 +37,14 @@ export const logRequests = (
     })
     .onAfterResponse({ as: "global" }, (context) => {
       const { request, set, params, path, responseValue } = context;
-      // Elysia's types do not say so, but what matched nothing has no route.
+      // Despite Elysia's types, a request that matched nothing has no route.
       const route: string | undefined = context.route;
       const level = route?.startsWith("/noauth/") && path.includes("poller/") ? "debug" : "info";
       if (!config.accessLog || !log.isLevelEnabled(level)) return;
       const status = responseValue instanceof Response ? responseValue.status : set.status;
       if (level === "info" && !isAuthenticated(request) && !admits(route || "none", Number(status ?? 200)))
         return;
-      // What is undefined is no part of the line.
+      // Undefined values are left out of the line.
       const line = {
         request_id: requestIdOf(set),
         trace_id: requests?.traceOf(request),
@@ -68,7 +69,7 @@ function challengeIn(params: Readonly<Record<string, string | undefined>> | unde
   return undefined;
 }
 
-/** Where failed requests are told of. */
+/** Receives failed requests. */
 export type FailureLog = Record<
   "warn" | "error",
   (fields: { err: unknown; request_id: string }, text: string) => void
@@ -76,7 +77,10 @@ export type FailureLog = Record<
 
 const failuresPerMinute = 60;
 
-/** The log for failed requests, each of which brings a stack: while the database is down, anybody can cause any number. */
+/**
+ * The rate-limited log for failed requests, each with a stack: while the database is down, anybody can cause any number
+ * of them.
+ */
 export function failureLog({ log, clock }: Pick<Deps, "log" | "clock">): FailureLog & { report(): void } {
   const budget = new LogBudget(log, clock, "failed requests", failuresPerMinute);
   const write: (level: "warn" | "error") => FailureLog["warn"] = (level) => (fields, text) => {
@@ -88,7 +92,7 @@ export function failureLog({ log, clock }: Pick<Deps, "log" | "clock">): Failure
 
 const idHeader = "x-request-id";
 
-/** The id of the request that `set` answers. */
+/** The id of the request that `set` belongs to. */
 export function requestIdOf({ headers }: { headers: Record<string, string | number | undefined> }): string {
   return String(headers[idHeader]);
 }
@@ -96,15 +100,15 @@ export function requestIdOf({ headers }: { headers: Record<string, string | numb
 const prefix = crypto.randomUUID().slice(0, 13);
 let count = 0;
 
-/** An id under which the log, the answer's header and a problem's body speak of one request: process and number. */
+/** Creates an id for the log, the answer's header and a problem's body: process and number. */
 export function newRequestId(): string {
   count += 1;
   return `${prefix}-${count.toString(36)}`;
 }
 
 /**
- * Whether the id that a proxy has given a request may be ours, so that its log and ours speak of one request. What does not
- * look like an id is passed over: it would stand in our log, in an answer's header and on a page.
+ * Whether a request id from a proxy may be used, so that both logs have the same id. Anything unusual is ignored,
+ * because it would appear in our log, in a header and on a page.
  */
 export function looksLikeRequestId(id: string): boolean {
   return /^[\w.:/+=@-]{1,128}$/.test(id);

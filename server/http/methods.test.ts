@@ -11,7 +11,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const ask = (method: string, path: string) => server.fetch(path, { method, headers: { authorization } });
 
-/** Each path of the application, with something in the place of what varies, and the methods that have a route. */
+/** Each path of the application, with its parameters filled in, and the methods that have a route. */
 function paths(): [path: string, methods: string[]][] {
   const routes = server.app.routes.filter(({ method }) => method !== "ALL");
   const all = Map.groupBy(routes, ({ path }) => path.replace(/\/$/, ""));
@@ -21,11 +21,11 @@ function paths(): [path: string, methods: string[]][] {
   ]);
 }
 
-/** Where a GET does something, and HEAD is nothing. */
+/** Where a GET has side effects, so that there is no HEAD. */
 const acts = /^\/(noauth|sign_in|approve|challenge_validator)\//;
 
 describe("every address", () => {
-  test("answers OPTIONS with what it takes, and what it does not take with 405 and the same", async () => {
+  test("answers OPTIONS with its methods, and 405 with the same list to any other method", async () => {
     expect(paths().length).toBeGreaterThan(40);
     for (const [path, methods] of paths()) {
       const head = methods.includes("GET") && !acts.test(path) ? ["HEAD"] : [];
@@ -45,7 +45,7 @@ describe("every address", () => {
     }
   });
 
-  test("answers HEAD as it answers GET, without the body; where a GET does something, nothing is done", async () => {
+  test("answers HEAD like GET without the body, unless GET has side effects", async () => {
     const facts = ({ status, headers }: Response) => [
       status,
       Object.fromEntries([...headers].filter(([name]) => name !== "date" && name !== "x-request-id")),
@@ -63,7 +63,7 @@ describe("every address", () => {
     }
   });
 
-  test("says why in the language of its reader", async () => {
+  test("explains a 405 in the format of its reader", async () => {
     expect(await (await ask("POST", "/whoami")).json()).toMatchObject({
       status: 405,
       code: "method_not_allowed",
@@ -75,7 +75,7 @@ describe("every address", () => {
   });
 });
 
-test("what is nowhere is 404, whatever the method", async () => {
+test("an unknown path is 404 for any method", async () => {
   for (const method of ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE"]) {
     for (const path of [
       "/",
@@ -92,12 +92,12 @@ test("what is nowhere is 404, whatever the method", async () => {
   }
 });
 
-test("what a route does not find is its own 404", async () => {
+test("a record that does not exist keeps its own 404", async () => {
   const { status, headers } = await ask("GET", "/incidents/999999999");
   expect([status, headers.get("allow")]).toEqual([404, null]);
 });
 
-test("no answer says a word to another origin", async () => {
+test("no answer allows another origin", async () => {
   for (const [path, methods] of paths()) {
     for (const method of [...methods, "OPTIONS"]) {
       const { headers } = await server.fetch(path, {

@@ -1,9 +1,9 @@
 import type { AnyElysia } from "elysia";
 
-/** The routes of an application, as hooks look them up. */
+/** The routes of an application, for hooks. */
 export type Routes = AnyElysia["routes"];
 
-/** The address is there, and answers the methods of `allowed` only: nothing that anybody but HTTP knows of. */
+/** The path exists, but answers the methods of `allowed` only. This is a concern of HTTP only. */
 export class WrongMethod extends Error {
   constructor(readonly allowed: string) {
     super("This address does not answer that method");
@@ -11,13 +11,13 @@ export class WrongMethod extends Error {
 }
 
 /**
- * Resolves a failed request: where a route of the path takes other methods only, that is said (RFC 9110, 9.3.7 and
- * 15.5.6). What the `route` says that has matched, since it answers the method, remains.
+ * Resolves a failed request: if routes of the path take other methods only, the answer says so (RFC 9110, 9.3.7 and
+ * 15.5.6). An error of the matched `route` is kept, because that route takes the method.
  *
- * @returns the answer to OPTIONS, or the error that it really is
+ * @returns the answer to OPTIONS, or the resolved error
  */
 export function resolveMethodError(all: Routes) {
-  // What takes every method only says that there is nothing, and what takes every path knows for itself.
+  // Ignore catch-all routes: one for every method only answers 404, and one for every path handles methods itself.
   const routes = all
     .filter((route) => route.method !== "ALL" && !route.path.endsWith("*"))
     .map(({ method, path }) => ({ method, path, pattern: patternOf(path) }));
@@ -34,10 +34,10 @@ export function resolveMethodError(all: Routes) {
   };
 }
 
-/** Where a GET does something, so that there is no HEAD: polls, and the pages of sign-in. */
+/** Where a GET has side effects, so that there is no HEAD: polls and sign-in pages. */
 const changesByGet = /^\/(noauth|approve|sign_in|challenge(_|:|%3a)validator)\//i;
 
-/** A colon within a name is the name's own, and some spell it `_`: only for the router is it a parameter. */
+/** A colon inside a segment is literal, and some clients send `_` for it. Only the router takes it for a parameter. */
 function patternOf(path: string): RegExp {
   const literal = (text: string) => text.split(":").map(RegExp.escape).join("(_|:|%3[Aa])");
   const pieces = path.replace(/\/$/, "").split(/(?<=\/):\w+/);

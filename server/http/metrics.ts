@@ -3,13 +3,13 @@ import { Elysia } from "elysia";
 import type { Telemetry, WorkSpan } from "../../platform/telemetry/telemetry.ts";
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"]);
-/** Anybody may invent methods and paths: they share one value. */
+/** Clients may invent methods and paths: those share one value. */
 const otherMethod = "_OTHER";
 const noRoute = "none";
 
 type Answer = Response | Promise<Response>;
 
-/** What is told of each request: how many, how long they take, and a span of each. */
+/** Metrics and spans of requests: count, duration, and a span for each. */
 export class ObservedRequests {
   readonly #routes = new WeakMap<Request, string>();
   readonly #traces = new WeakMap<Request, string>();
@@ -25,7 +25,7 @@ export class ObservedRequests {
     this.#duration = meter?.createHistogram("http_server_request_duration_seconds", {
       description: "Requests, by how long their answer took",
       unit: "s",
-      // Those of OpenTelemetry's conventions, and what a held poll takes.
+      // OpenTelemetry's recommended buckets, plus those of held polls.
       advice: {
         explicitBucketBoundaries: [
           0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 30,
@@ -34,12 +34,12 @@ export class ObservedRequests {
     });
   }
 
-  /** Remembers the template that a request has matched. */
+  /** Records the route template that a request matched. */
   matched(request: Request, route: string | undefined): void {
     if (route) this.#routes.set(request, route);
   }
 
-  /** The trace that a request belongs to, if there are traces. */
+  /** The trace that a request belongs to, if tracing is enabled. */
   traceOf(request: Request): string | undefined {
     return this.#traces.get(request);
   }
@@ -58,12 +58,12 @@ export class ObservedRequests {
     }
   }
 
-  /** Of one that was answered before there was anything to wait for. No span: they are the bulk of all requests. */
+  /** Records a request answered without waiting. It gets no span: these are the bulk of all requests. */
   atOnce(request: Request, route: string, { status }: Response): void {
     this.#record(request, route, status, 0);
   }
 
-  /** Of one that never came to have a route. */
+  /** Records a request that never reached a route. */
   outside(request: Request, answer: Response): void {
     this.atOnce(request, noRoute, answer);
   }
@@ -106,7 +106,7 @@ function methodOf({ method }: Request): string {
   return methods.has(method) ? method : otherMethod;
 }
 
-/** Tells which route a request has matched; without anybody to tell, it has no hook and costs nothing. */
+/** Records which route a request matched. Without metrics it installs no hook and costs nothing. */
 export const observeRoutes = (requests: ObservedRequests | undefined) => {
   const app = new Elysia({ name: "tell routes" });
   return requests

@@ -11,14 +11,14 @@ useEmptyIncident("participants", (given) => {
   ({ server, member, incidentId, path } = given);
 });
 
-/** A POST that says all in its path. */
+/** A POST whose path says everything. */
 const leave = async (body?: string, type?: string) => {
   const at = server.clock.now();
   const id = await letJoin(server.db, incidentId, await insertIndividual(server.db, at), at);
   return member.call("POST", `${path}/${id}/leave`, body, type === undefined ? {} : { "content-type": type });
 };
 
-/** The statuses of the answers to a POST whose length nobody says. */
+/** The statuses of the answers to a POST without Content-Length. */
 async function postInChunks(to: string, chunks: string, type?: string): Promise<number[]> {
   const lines = [
     `POST ${to} HTTP/1.1`,
@@ -42,7 +42,7 @@ test.each([
   ["", "text/plain"],
   ["{}", "application/json"],
   [" {} ", "application/json; charset=utf-8"],
-])("where nothing is to be said, the body %p (%s) says nothing", async (body, type) => {
+])("where no body is required, the body %p (%s) is accepted as empty", async (body, type) => {
   expect((await leave(body, type)).http).toBe(200);
 });
 
@@ -71,7 +71,7 @@ test.each([
   expect(await retryInChunks(chunks, type)).toEqual([http]);
 });
 
-test("no chunks are no body where one is asked for", async () => {
+test("an empty chunked body is missing where a body is required", async () => {
   expect(await postInChunks("/incidents", "", "application/json")).toEqual([400]);
 });
 
@@ -108,7 +108,7 @@ test.each([
   expect((await member.call("POST", `/incidents/${incidentId}/retry`, body, headers)).http).toBe(http);
 });
 
-test("every POST of somebody signed in says what its body is, or that it is none", () => {
+test("every authenticated POST declares a body schema, or that it has none", () => {
   const posts = server.app.routes.filter((route) => route.method === "POST" && asksForToken(route));
   expect(posts.filter(({ hooks }) => hooks.body === undefined).map(({ path }) => path)).toEqual([]);
   expect(posts.filter(({ hooks }) => hooks.body === nothing).map(({ path }) => path)).toContain(

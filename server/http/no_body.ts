@@ -6,24 +6,24 @@ import type { Routes } from "./methods.ts";
 import { closed } from "./schema.ts";
 import { largestBytes, readBody } from "./size.ts";
 
-/** A request, as a hook sees it. */
+/** A request as hooks see it. */
 interface Posted {
   request: Request;
   route: string;
   body?: unknown;
 }
 
-/** The body of a request that says all in its path. */
+/** The body schema of a request whose path says everything. */
 export const nothing = t.Optional(t.Object({}, closed));
 
 /**
- * For each request to one of `routes` whose body may be left out: there is none, or an object as JSON. Elysia checks no optional
- * body in which it finds nothing: `[]`, bytes, and whatever is of a content type that it does not know.
+ * For requests to `routes` with an optional body: the body must be missing or a JSON object. Elysia does not check an
+ * optional body that it finds empty: `[]`, bytes, or any unknown content type.
  */
 class OptionalBodies {
-  /** By their routes. */
+  /** Route templates. */
   readonly #known: Set<string>;
-  /** Those in which there was nothing, though they were said to have something. */
+  /** Requests with an empty body despite a header that announced one. */
   readonly #empty = new WeakSet<Request>();
 
   constructor(routes: Routes) {
@@ -32,15 +32,15 @@ class OptionalBodies {
   }
 
   /**
-   * A parser ahead of that of JSON: it reads whatever else there is, to see whether that is anything. Whose length was not
-   * said may be of no chunks; to ask for that when the rest is checked, each request of any kind would have to wait.
+   * A parser that runs before the JSON parser and reads all other bodies to see whether they are empty. A chunked body
+   * may have no chunks; checking that later, with the rest, would make every request of any kind wait.
    */
   read({ request, route }: Posted): Promise<unknown> | undefined {
     if (request.body === null || sendsJson(request) || !this.#has(request, route)) return undefined;
     return readBody(request, largestBytes).then(({ length }) => {
       if (length > 0) return noJson;
       this.#empty.add(request);
-      // With undefined, Elysia would read it once more.
+      // With undefined, Elysia would read the body again.
       return null;
     });
   }
@@ -57,7 +57,7 @@ class OptionalBodies {
   }
 }
 
-/** Before the parser of JSON. */
+/** Must be registered before the JSON parser. */
 export function optionalBodies(routes: Routes) {
   const bodies = new OptionalBodies(routes);
   return new Elysia({ name: "optional bodies" })

@@ -5,11 +5,12 @@ import { unknownName } from "./error.ts";
 import type { Routes } from "./methods.ts";
 
 /**
- * For each request to one of `routes`: what a route says nothing of is refused in its query, as it is everywhere else. A `version`
- * after the address of a DELETE would be hoped for in vain. Elysia lets it pass where there is no schema, and the schema of
- * a guard would replace those of the routes that have one. So is what is said twice: only one of the two would count.
+ * For requests to `routes`: unknown query parameters are refused, as they are everywhere else. Otherwise a `version` in
+ * the URL of a DELETE would be ignored silently. Elysia accepts them where a route has no query schema, and a guard's
+ * schema would replace those of the other routes. Repeated parameters are refused, too, because only one of them would
+ * count.
  *
- * What is open to everyone takes anything: others append words of their own.
+ * Public routes accept anything, since others append parameters of their own.
  */
 export function refuseUnknownQuery(routes: Routes) {
   const asking = new Map(
@@ -30,7 +31,10 @@ export function refuseUnknownQuery(routes: Routes) {
   return new Elysia({ name: "unknown query" }).onBeforeHandle({ as: "global" }, check);
 }
 
-/** Of names that are known: the schema has refused all others. @throws InvalidInput */
+/**
+ * For known names only: the schema has refused all others.
+ * @throws InvalidInput
+ */
 function refuseRepeated(query: URLSearchParams): void {
   const names = new Set<string>();
   for (const name of query.keys()) {

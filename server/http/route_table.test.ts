@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { routeTable } from "./route_table.ts";
 
-test("what varies is in braces, and a path with two spellings is two rows", () => {
+test("parameters are in braces, and a path with two spellings has two rows", () => {
   const app = new Elysia()
     .get("/challenge:validator/:challengeToken", "")
     .get("/incidents/:incident_id/events/:event_id", "");

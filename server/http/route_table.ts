@@ -3,14 +3,14 @@ import { asksForToken } from "../auth/actor.ts";
 
 /** One row of `svc server routes` (spec 2.3). */
 export interface RouteRow {
-  /** With `{name}` for what varies. */
+  /** With `{name}` for parameters. */
   path: string;
-  /** Whether it answers only to the holder of an access token. */
+  /** Whether it requires an access token. */
   authenticated: boolean;
   method: string;
 }
 
-/** What the application answers to, by path: its own routes, so that nothing has to be kept up to date. */
+/** Lists the application's routes by path, read from the application itself so that the list is always current. */
 export function routeTable(app: Pick<AnyElysia, "routes">): RouteRow[] {
   const rows = app.routes.flatMap((route) =>
     spellings(route.path).map((path) => ({
@@ -22,7 +22,10 @@ export function routeTable(app: Pick<AnyElysia, "routes">): RouteRow[] {
   return rows.sort((a, b) => compare(a.path, b.path) || compare(a.method, b.method));
 }
 
-/** A colon within a name is the name's own, and some spell it `_`; behind a slash it begins what varies. */
+/**
+ * Returns the spellings of a path. A colon inside a segment is literal, and some clients send `_` for it; after a slash
+ * it starts a parameter.
+ */
 function spellings(path: string): string[] {
   const withNames = path.replaceAll(/(?<=\/):(\w+)/g, "{$1}");
   return withNames.includes(":") ? [withNames.replaceAll(":", "_"), withNames] : [withNames];

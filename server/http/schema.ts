@@ -2,13 +2,13 @@ import { type SchemaOptions, Type } from "@sinclair/typebox";
 import { type TSchema, t } from "elysia";
 import { largestLimit, longestQuery, rankedMatches } from "../../core/list/page.ts";
 
-// What the schemas of all resources share. Objects are closed: a name that nobody knows is an error, also in what we say.
+// Schemas shared by all resources. Objects are closed: an unknown name is an error, in answers as well.
 
 export const closed = { additionalProperties: false } as const;
 
 export const nullable = <T extends TSchema>(schema: T) => t.Union([schema, t.Null()]);
 
-/** One of these texts. Elysia's `t.UnionEnum` takes the first of them for what is left out. */
+/** One of these texts. Elysia's `t.UnionEnum` would default to the first. */
 export const oneOf = <T extends string>(values: readonly T[], options: SchemaOptions = {}) =>
   Type.Unsafe<T>(
     Type.Union(
@@ -17,29 +17,30 @@ export const oneOf = <T extends string>(values: readonly T[], options: SchemaOpt
     ),
   );
 
-/** In a body. TypeBox's own: Elysia's `t.Integer` takes texts as well. */
+/** An id in a body. This is TypeBox's type, because Elysia's `t.Integer` accepts texts as well. */
 export const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
-/** In a path or query, as text: Elysia's own numbers there also take `0x10`, and say `body` when they refuse. */
+/** An id in a path or query, as text: Elysia's numbers also accept `0x10`, and their errors say `body`. */
 export const idText = t.String({ pattern: "^[1-9][0-9]{0,14}$" });
-/** In a query, as text for the same reason. What is more than the largest, core refuses. */
+/** A limit in a query, as text for the same reason. Core refuses more than the maximum. */
 export const limitText = t.String({
   pattern: "^[1-9][0-9]{0,2}$",
   description: `1 to ${largestLimit}; 50 unless given`,
 });
-/** PostgreSQL's integer. */
+/** A PostgreSQL integer. */
 export const version = Type.Integer({ minimum: 1, maximum: 2_147_483_646 });
 export const instant = t.String({ format: "date-time" });
 
 /**
- * What a GET shows beside what a PUT replaces (`written`). A PUT takes it, so that a record may be sent back as it was read,
- * and passes it over: costs and steps change by themselves meanwhile. The types leave it out, since nothing may be made of it.
+ * Fields that a GET returns in addition to those that a PUT replaces (`written`). A PUT accepts and ignores them, so
+ * that a record can be sent back as it was read, although costs and steps change meanwhile. The types omit them,
+ * because they must not be used.
  */
 export function readOnly(view: Record<string, TSchema>, written: Record<string, TSchema>): object {
   const names = Object.keys(view).filter((name) => !(name in written));
   return Object.fromEntries(names.map((name) => [name, t.Optional({ ...view[name]!, readOnly: true })]));
 }
 
-/** Parameters of every list, beside its filters and `sort`. */
+/** Parameters of every list, in addition to its filters and `sort`. */
 export const listQuery = {
   q: t.Optional(
     t.String({
@@ -51,7 +52,7 @@ export const listQuery = {
   cursor: t.Optional(t.String({ description: "`next_cursor` of the page before" })),
 };
 
-/** The parameters as core wants them. */
+/** Converts the parameters for core. */
 export function listQueryOf(query: { q?: string; sort?: string; limit?: string; cursor?: string }) {
   const { q, sort, limit, cursor } = query;
   return { q, sort, cursor, limit: limit === undefined ? undefined : Number(limit) };

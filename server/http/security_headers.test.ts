@@ -33,8 +33,8 @@ function expectStrict(what: string, { headers }: Response) {
     expect([what, headers.get(name)]).toEqual([what, null]);
 }
 
-describe("what a browser is told", () => {
-  test("with every answer of every route, good or bad", async () => {
+describe("security headers", () => {
+  test("are on every answer of every route, successful or not", async () => {
     const authorization = `Bearer ${await signInToken(server())}`;
     for (const { method, path } of server().app.routes) {
       const address = path.replaceAll(/:\w+/g, "1").replace("*", "nothing");
@@ -49,7 +49,7 @@ describe("what a browser is told", () => {
     }
   });
 
-  test("with a poll that memory answers, and with what has no address", async () => {
+  test("are on a poll answered from memory, and on an answer without a valid address", async () => {
     const challenge = await newChallenge(server());
     await poll(server(), challenge);
     const again = await server().fetch(challenge.pollPath, {
@@ -60,7 +60,7 @@ describe("what a browser is told", () => {
     expectStrict("no host", await server().fetch("/healthcheck", { headers: { host: "a b" } }));
   });
 
-  test("with a file of a front end: it runs what is its own", async () => {
+  test("let a front end's file run its own scripts only", async () => {
     for (const path of ["/", "/assets/index-C9dQ2LpZ.js"]) {
       const response = await server().fetch(path);
       expectStrict(path, response);
@@ -70,7 +70,7 @@ describe("what a browser is told", () => {
     }
   });
 
-  test("with the page of svc server develop", async () => {
+  test("are on the error page of svc server develop", async () => {
     await using page = errorPage({ host: "127.0.0.1", port: 0 }, "ended", ["<script>"]);
     const { headers } = await fetch(page.url);
     expect(headers.get("content-security-policy")).toBe("default-src 'none'; frame-ancestors 'none'");
@@ -85,7 +85,7 @@ describe("Strict-Transport-Security", () => {
     return (await to.fetch(path, { headers })).headers.get("strict-transport-security");
   };
 
-  test("where a proxy that we believe says https, and nowhere else", async () => {
+  test("is sent when a trusted proxy reports https, and never otherwise", async () => {
     await using proxied = await server().another({ proxyHeaders: true, trustedProxies: "127.0.0.1" });
     await using stranger = await server().another({ proxyHeaders: true, trustedProxies: "10.0.0.1" });
     expect(await told(proxied, "https")).toBe("max-age=31536000");
@@ -98,7 +98,7 @@ describe("Strict-Transport-Security", () => {
     expect(await told(server(), "https")).toBeNull();
   });
 
-  test("with errors, a poll that memory answers, and what has no address", async () => {
+  test("is sent with errors, a poll answered from memory, and an answer without a valid address", async () => {
     await using proxied = await server().another({ proxyHeaders: true, trustedProxies: "127.0.0.1" });
     const challenge = await newChallenge(proxied);
     await poll(proxied, challenge);
@@ -109,7 +109,7 @@ describe("Strict-Transport-Security", () => {
   });
 });
 
-test("Strict-Transport-Security over TLS of our own", () => {
+test("Strict-Transport-Security is sent when the server itself ends TLS", () => {
   const security = new SecurityHeaders(proxyTrust(false, "127.0.0.1"), { server: null });
   const name = "strict-transport-security";
   const told = (url: string) => [

@@ -2,7 +2,7 @@ import { Elysia } from "elysia";
 import { plainAddress } from "../../platform/address.ts";
 import type { Deps, Listener } from "../deps.ts";
 
-/** What a browser is told of every answer that does not say otherwise itself: it is data, for whoever asked, and not kept. */
+/** The headers of every answer that sets no others: it is data, not cached, and for the requesting site only. */
 export const usualHeaders: readonly (readonly [string, string])[] = Object.entries({
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -13,30 +13,30 @@ export const usualHeaders: readonly (readonly [string, string])[] = Object.entri
   "x-frame-options": "DENY",
 });
 
-/** A year: browsers then ask by TLS alone (RFC 6797). */
+/** One year of HTTPS only (RFC 6797). */
 const onlyByTls = "max-age=31536000";
 
 const usual: Readonly<Record<string, string>> = Object.fromEntries(usualHeaders);
 
-/** Tells browsers what they are to know. */
+/** Adds security headers to answers. */
 export class SecurityHeaders {
   constructor(
     private readonly proxies: Deps["proxies"],
     private readonly listener: Listener,
   ) {}
 
-  /** Gives them to each request's answer. */
+  /** An Elysia hook that adds the headers to each answer. */
   readonly hook = () =>
     new Elysia({ name: "security headers" }).onRequest(({ request, set }) => {
       set.headers = this.of(request);
     });
 
-  /** What the answer to a request begins with; its route may put its own words in the place of these. */
+  /** The initial headers of an answer; its route may override them. */
   of(request: Request): Record<string, string> {
     return this.#byTls(request) ? { ...usual, "strict-transport-security": onlyByTls } : { ...usual };
   }
 
-  /** Adds them to an answer that is there already, which costs several times as much. */
+  /** Adds the headers to a finished answer, which costs several times as much. */
   add(answer: Response, request: Request): Response {
     const { headers } = answer;
     for (const [name, value] of usualHeaders) if (!headers.has(name)) headers.set(name, value);
@@ -44,7 +44,7 @@ export class SecurityHeaders {
     return answer;
   }
 
-  /** By TLS to us, or to a proxy that we believe. The rightmost is what the nearest proxy says. */
+  /** Whether the request came over TLS, to us or to a trusted proxy. The rightmost value is the nearest proxy's. */
   #byTls(request: Request): boolean {
     if (request.url.startsWith("https:")) return true;
     if (!this.proxies.enabled) return false;

@@ -8,9 +8,9 @@ import { until } from "../../tests/support/process/until.ts";
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-test("a server that there is no process for is told of on its page, and waits for a change", async () => {
+test("a server process that cannot be started shows an error page, and waits for a change", async () => {
   const port = await chooseFreePort("127.0.0.1");
-  // More than the system takes for one argument.
+  // More than the system allows for one argument.
   writeFileSync(
     join(folder.path, "develops.ts"),
     `import { develop } from ${JSON.stringify(join(import.meta.dir, "develop.ts"))};

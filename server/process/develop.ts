@@ -8,24 +8,24 @@ import { watchFiles } from "./watch.ts";
 import { Worker } from "./worker.ts";
 
 export interface DevelopOptions {
-  /** Arguments of `svc` for a process that serves. */
+  /** Arguments of `svc` for a serving process. */
   args: readonly string[];
   host: string;
   port: number;
   colour: boolean;
-  /** A process that does not answer by then hangs. */
+  /** A process that is not ready within this time is stuck. */
   startSeconds: number;
 }
 
 const root = join(import.meta.dir, "..", "..");
 const watched = ["server", "core", "platform", "plugins", "drizzle", ".env"].map((path) => join(root, path));
 const graceMilliseconds = 2000;
-/** What a page shows of a process that failed. */
+/** How many lines of a failed process the page shows. */
 const keptLines = 200;
 
 /**
- * Serves until SIGINT or SIGTERM, by a process that is replaced whenever a source file changes: the old one answers until
- * the new one does. If that does not come up, its words are shown on the port instead, until the next change.
+ * Serves until SIGINT or SIGTERM, and replaces the serving process when a source file changes: the old one answers
+ * until the new one is ready. If the new one fails, its output is shown on the port until the next change.
  */
 export async function develop(options: DevelopOptions): Promise<void> {
   const stop = stopSignal();
@@ -78,7 +78,7 @@ class Development {
     const next = new Worker({
       args: this.options.args,
       takesOver: true,
-      // An error that is shown to whoever has just made it may say all that it knows.
+      // Errors are shown to the developer, so they may contain all details.
       environment: { SVC_DEBUG: "1" },
       onLine: (line) => {
         words.push(line);

@@ -1,4 +1,4 @@
-/** Answers every request with what a process said before it ended, until it is stopped. */
+/** Answers every request with the output of a failed process, until it is stopped. */
 export function errorPage(
   { host, port }: { host: string; port: number },
   how: string,
@@ -15,7 +15,7 @@ export function errorPage(
 <p>It starts again when a file changes.</p>
 </html>
 `;
-  // It shows what a process said, whatever that is.
+  // It shows whatever the process printed.
   const headers = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
@@ -24,7 +24,7 @@ export function errorPage(
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
   };
-  // The process before, or the next one, is on the port for a moment, too.
+  // The previous or next process shares the port for a moment.
   const place = { hostname: host, port, reusePort: true };
   return Bun.serve({
     ...place,

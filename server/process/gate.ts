@@ -1,37 +1,37 @@
 import type { Server, SocketAddress } from "bun";
 
 export interface GateOptions {
-  /** Taken away from the beginning of each path that has it. */
+  /** Removed from the start of each path that has it. */
   rootPath?: string;
   /** Set on each answer. */
   headers: readonly (readonly [string, string])[];
   limitConcurrency?: number;
   limitMaxRequests?: number;
-  /** Told of what the application never hears of. */
+  /** Called for requests that the application never sees. */
   refused?: (request: Request, answer: Response) => void;
 }
 
 type Answer = Response | Promise<Response>;
 
-/** What Bun reads of a body in chunks that the application leaves alone. */
+/** How much of a chunked body Bun reads if the application ignores it. */
 const drainedBytes = 1024 * 1024;
 
-/** Also if they are equal: a proxy may go by another one of them (RFC 9112, 6.3). */
+/** Refuses equal lengths, too: a proxy may use the other one (RFC 9112, 6.3). */
 function twoLengths(): Response {
   return new Response(null, { status: 400, headers: { connection: "close" } });
 }
 
 /**
- * For a request in chunks. Bun takes what follows the last chunk (a trailer, or the rest of a broken body) for another
- * request and answers that with 400, which a proxy would hand to somebody else. So the body is read first, whatever
- * follows it in the same packet is looked at, and the answer ends the connection.
+ * Handles a chunked request. Bun takes what follows the last chunk (a trailer, or the rest of a malformed body) for
+ * another request and answers it with 400, which a proxy would hand to another client. So the body is read first,
+ * anything after it in the same packet is checked, and the answer ends the connection.
  */
 function lastOne(application: (request: Request) => Answer): (request: Request) => Promise<Response> {
   return async (request) => {
     const response = await application(request);
     if (!request.bodyUsed) await drain(request.body);
     await new Promise(setImmediate);
-    // None when a WebSocket was opened.
+    // Undefined when a WebSocket was opened.
     response?.headers.set("connection", "close");
     return response;
   };
@@ -45,11 +45,11 @@ async function drain(body: ReadableStream<Uint8Array> | null): Promise<void> {
       if (bytes > drainedBytes) return;
     }
   } catch {
-    // The client has gone, or Bun has answered 400 or 413 itself: nobody takes ours.
+    // The client has disconnected, or Bun has answered 400 or 413: our answer is not used.
   }
 }
 
-/** Stands before an application of any kind and does what an option asks for all requests. */
+/** Runs in front of any application and applies the options that affect all requests. */
 export class Gate {
   #server: Server<unknown> | undefined;
   #seen = 0;
@@ -57,7 +57,7 @@ export class Gate {
   #lastRequest = 0;
   readonly #root: string;
   readonly #headers: readonly (readonly [string, string])[];
-  /** The request as it came in, of one whose path was changed: the server knows that one only. */
+  /** The original request of one whose path was rewritten: the server knows only the original. */
   readonly #originals = new WeakMap<Request, Request>();
   readonly #passes: boolean;
 
@@ -72,9 +72,7 @@ export class Gate {
     this.#passes = !this.#root && !this.#headers.length && !limitConcurrency && !limitMaxRequests;
   }
 
-  /**
-   * Tells it the server, as soon as there is one. `addressOf` knows a client whom the server takes for another.
-   */
+  /** Sets the server as soon as there is one. `addressOf` maps a connection through the relay to its client. */
   attach(server: Server<unknown>, addressOf?: (seen: SocketAddress | null) => SocketAddress | null): void {
     this.#server = server;
     const { requestIP, timeout, upgrade } = server;
@@ -97,7 +95,7 @@ export class Gate {
     const { limitConcurrency, limitMaxRequests } = this.options;
     this.#seen += 1;
     if (this.#seen === limitMaxRequests) this.enough();
-    // The one at hand is among the pending ones.
+    // The current request is one of the pending ones.
     if (limitConcurrency && (this.#server?.pendingRequests ?? 0) > limitConcurrency) {
       const headers = { "retry-after": "1", connection: "close" };
       return this.#refuse(request, new Response(null, { status: 503, headers }));
@@ -108,12 +106,12 @@ export class Gate {
       : this.#finish(answer);
   }
 
-  /** From now on each answer is the last one of its connection. */
+  /** From now on each answer closes its connection. */
   close(): void {
     this.#closing = true;
   }
 
-  /** Resolves when no request has come for a while, so that hardly a client is cut off while it sends one. */
+  /** Resolves when no request has arrived for a while, so that few clients are cut off while sending one. */
   async quiet(quietMilliseconds: number, longestMilliseconds: number): Promise<void> {
     const began = performance.now();
     this.#lastRequest = began;
@@ -141,7 +139,7 @@ export class Gate {
 
   #finish(response: Response): Response {
     if (this.#headers.length === 0 && !this.#closing) return response;
-    // Set instead of what the application says, and more than once where it is given so.
+    // Replaces the application's values, and keeps repeated headers.
     for (const [name] of this.#headers) response.headers.delete(name);
     for (const [name, value] of this.#headers) response.headers.append(name, value);
     if (this.#closing) response.headers.set("connection", "close");

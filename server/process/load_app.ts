@@ -5,8 +5,8 @@ import { placeThrown, sourceFaults } from "../../platform/source_error.ts";
 import type { FetchApp, Service } from "./service.ts";
 
 /**
- * What `<module>:<attribute>` names: an application, or one of ours. The module is a file (from the working directory, or absolute) or
- * an npm package.
+ * Loads the application that `<module>:<attribute>` names. The module is a file (absolute or relative to the working
+ * directory) or an npm package.
  * @throws ConfigurationError with one line that says what is missing
  */
 export async function loadApp(name: string): Promise<Service> {
@@ -37,12 +37,12 @@ async function importModule(path: string): Promise<Record<string, unknown>> {
     throw new ConfigurationError([`There is no module ${path} in the working directory, nor such a package`]);
   }
   try {
-    // By a literal, so that the single executable carries it.
+    // As a literal, so that the single executable includes it.
     return await (own ? import("../main.ts") : import(pathToFileURL(file).href));
   } catch (cause) {
     if (cause instanceof SvcError) throw cause;
     const faults = sourceFaults(cause);
-    // A fault of ours, which is no matter of configuration.
+    // A fault of ours, not of the configuration.
     if (own && faults.length === 0) throw cause;
     const kind = cause instanceof Error ? cause.name : typeof cause;
     const place = placeThrown(cause);

@@ -1,16 +1,16 @@
 import { hostInUrl } from "../../platform/address.ts";
 
-/** What `svc server start` is told; the names are those of its options. */
+/** The options of `svc server start`, under the same names. */
 export interface StartOptions {
   /** `<module>:<attribute>`; `server/main:app` is our own. */
   app: string;
   host: string;
   port: number;
-  /** A path: a Unix socket instead of host and port. */
+  /** The path of a Unix socket, instead of host and port. */
   uds?: string;
   /** The mode of that socket, e.g. 0o660. */
   udsMode?: number;
-  /** A descriptor that somebody else listens on for us. */
+  /** A listening descriptor inherited from the parent process. */
   fd?: number;
   proxyHeaders: boolean;
   forwardedAllowIps?: string;
@@ -30,19 +30,19 @@ export interface StartOptions {
   /** Seconds. */
   timeoutGracefulShutdown: number;
   envFile?: string;
-  /** `<name>: <value>` each. */
+  /** Each is `<name>: <value>`. */
   header: readonly string[];
-  /** Whether a supervisor has started this process, which shares its port with others. */
+  /** Whether a supervisor started this process, which shares its port with others. */
   supervised: boolean;
-  /** Whether it does so in the place of another process, which goes as soon as this one answers. */
+  /** Whether it replaces another process, which stops once this one is ready. */
   takesOver: boolean;
-  /** Whether it answers nobody, and lets that other process go on, until it can serve. */
+  /** Whether it accepts no requests until it can serve, and the other process continues until then. */
   whenReady: boolean;
-  /** Whether it ends itself when its event loop does not turn: not where somebody may be stepping through it. */
+  /** Whether it ends itself when its event loop hangs. Off where somebody may be debugging it. */
   watchdog: boolean;
 }
 
-/** Where a server listens, for people. */
+/** Describes where a server listens. */
 export function placeOf({
   host,
   port,

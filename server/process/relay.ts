@@ -5,27 +5,27 @@ import { SvcError } from "../../platform/errors.ts";
 /** A client on a Unix socket is a program on this machine. */
 export const localAddress: SocketAddress = { address: "127.0.0.1", family: "IPv4", port: 0 };
 
-/** How long a client has for the end of an answer when our server has hung up. */
+/** How long a client may take to read an answer after our server has closed the connection. */
 const lingerMilliseconds = 30_000;
 
 export interface Relay {
-  /** Who the client is that the server sees as one of ours. */
+  /** The client of a connection that the server sees as one of ours. */
   addressOf(seen: SocketAddress | null): SocketAddress | null;
-  /** Passes new connections on to this port; those that are open stay where they are. */
+  /** Forwards new connections to this port; open ones stay where they are. */
   lead(port: number): void;
-  /** Takes no more connections; those that are open go on. */
+  /** Accepts no more connections; open ones continue. */
   close(): void;
 }
 
 /**
- * Accepts connections on a descriptor that was handed to this process, and passes their bytes on to our own server on
- * the loopback address: Bun.serve can listen on no descriptor, node:net can.
+ * Accepts connections on an inherited descriptor, and forwards their bytes to our own server on the loopback address:
+ * Bun.serve cannot listen on a descriptor, but node:net can.
  *
- * @throws SvcError when the descriptor does not listen
+ * @throws SvcError when the descriptor is not listening
  */
 export async function relay(fd: number, first: number): Promise<Relay> {
   let port = first;
-  /** By the port from which a connection is passed on. */
+  /** Keyed by the local port of the forwarded connection. */
   const clients = new Map<number, SocketAddress>();
   const server = createServer({ allowHalfOpen: true }, (client) => {
     client.pause();
@@ -43,7 +43,7 @@ export async function relay(fd: number, first: number): Promise<Relay> {
     };
     client.on("error", end).on("close", end);
     inner.on("error", end).on("close", () => {
-      // What is still to be sent goes first, unless nobody takes it; a client that keeps its own side open is not waited for.
+      // Sends pending data first, within a limit; it does not wait for a client that keeps its side open.
       client.destroySoon();
       setTimeout(end, lingerMilliseconds).unref();
     });

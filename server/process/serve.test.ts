@@ -10,7 +10,7 @@ afterAll(() => folder[Symbol.dispose]());
 const elysia = JSON.stringify(join(import.meta.dir, "../../node_modules/elysia"));
 const forever = "new Promise(() => setInterval(() => {}, 1000))";
 
-/** An application whose `drain` answers what it holds, soon, and then hangs or not. */
+/** Writes an application whose `drain` answers held requests after a moment, then runs `rest`. */
 function writeHolding(name: string, rest = forever) {
   writeFileSync(
     join(folder.path, `${name}.ts`),
@@ -24,7 +24,7 @@ function writeHolding(name: string, rest = forever) {
   );
 }
 
-test("a drain that hangs has no longer than what is under way, and what it lets go is answered", async () => {
+test("a hanging drain gets no more than the grace time, and requests it releases are answered", async () => {
   writeHolding("hangs");
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "3"], {
     app: "hangs:service",
@@ -44,7 +44,7 @@ test("a drain that hangs has no longer than what is under way, and what it lets 
 test.each([
   ["that hangs", "hasty", forever],
   ["that ends with it", "brief", "undefined"],
-])("what a drain %s lets go is answered without any grace, too", async (_, name, rest) => {
+])("requests released by a drain %s are answered even without grace time", async (_, name, rest) => {
   writeHolding(name, rest);
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {
     app: `${name}:service`,
@@ -58,7 +58,7 @@ test.each([
   expect(await stuck).toBe("cut");
 });
 
-test("a drain that comes to its end behind the grace time stops nothing a second time", async () => {
+test("a drain that finishes after the grace time does not stop the server twice", async () => {
   writeFileSync(
     join(folder.path, "late.ts"),
     `import { Elysia } from ${elysia};

@@ -17,32 +17,32 @@ import {
 import { tlsOf } from "./tls.ts";
 import { takeOver } from "./unix_socket.ts";
 
-/** How long no request must have come before a process that shares its port goes, and the longest wait for that. */
+/** How long a process that shares its port must be without requests before it stops, and the longest wait for that. */
 const quietMilliseconds = 100;
 const longestQuietMilliseconds = 1000;
-/** How long a `drain` has at least: what it lets go is answered, also without grace. */
+/** The minimum time for `drain`: requests it releases are answered even without grace time. */
 const leastDrainMilliseconds = 1000;
 const defaultUdsMode = 0o660;
-/** Bun looks at its connections every so often, and ends one up to so much before its time. */
+/** Bun checks its connections periodically, and may end one this much early. */
 const timerSeconds = 4;
 const longestIdleSeconds = 255;
 
 export interface Serving {
-  /** Where it listens, as a person types it. */
+  /** Where it listens, as users write it. */
   address: string;
-  /** It goes on, and whoever asks is told that it will be gone soon: other clients, and these ones next time, go elsewhere. */
+  /** Keeps serving but reports that it will stop soon, so that load balancers and clients go elsewhere. */
   leave(): void;
   /**
-   * Reads certificate, key and authorities again. Connections that are open go on with those that they began with.
-   * @throws ConfigurationError when the files cannot be used: the old ones are served then
+   * Reloads certificate, key and authorities. Open connections keep the old ones.
+   * @throws ConfigurationError when the files are unusable: the old ones stay in use
    */
   renewCertificate?(): Promise<void>;
-  /** Finishes what is under way, within the grace time; then cuts. */
+  /** Finishes pending requests within the grace time, then closes the connections. */
   stop(): Promise<void>;
 }
 
 /**
- * Serves an application as the options say. `enough` is called when it has answered as many requests as it may.
+ * Serves an application with these options. `enough` is called after the maximum number of requests.
  * @throws ConfigurationError, SvcError when it cannot listen
  */
 export async function serve(
@@ -53,11 +53,11 @@ export async function serve(
   const gate = new Gate({ ...options, headers: options.header.map(parseHeader), refused }, enough);
   if (options.uds !== undefined) await takeOver(options.uds);
   const others = listeningSockets();
-  // Elysia's types say no more of a handler than that it is a function.
+  // Elysia types a handler only as a function.
   if (isElysia(app)) app.wrap((next, request) => () => gate.handle(request, next as unknown as Handler));
   let server = listen(app, gate, options);
   let sockets = listeningSockets().filter((fd) => !others.includes(fd));
-  /** With the certificates of before, until their last connection has ended. */
+  /** Servers with previous certificates, until their last connection ends. */
   const previous = new Set<Server<unknown>>();
   const inner = options.fd === undefined ? undefined : await relay(options.fd, server.port ?? 0);
   const attach = () =>
@@ -75,7 +75,7 @@ export async function serve(
       takeNewConnections(sockets);
       ignoreNewConnections(old);
     }
-    // What was about to come in on the old one still does.
+    // Connections that were about to be accepted by the old server still are.
     await Bun.sleep(quietMilliseconds);
     void before.stop(false).then(() => previous.delete(before));
     shareNewConnections(sockets);
@@ -96,7 +96,7 @@ export async function serve(
     async stop() {
       inner?.close();
       gate.close();
-      // Somebody else takes what comes now.
+      // Another process accepts new connections now.
       if (options.supervised || options.timeoutDrain > 0) {
         if (!inner) ignoreNewConnections();
         await gate.quiet(quietMilliseconds, longestQuietMilliseconds);
@@ -105,8 +105,8 @@ export async function serve(
         const current = isElysia(app) ? app.stop(now) : server.stop(now);
         await Promise.all([current, ...[...previous].map((one) => one.stop(now))]);
       };
-      // Ends requests that are held, while their connections are there: Elysia's stop hooks run too late for that. Another
-      // application may have none.
+      // Ends held requests while their connections are open: Elysia's stop hooks run too late for that. Other
+      // applications may have no `drain`.
       const drained = drain?.();
       let cut = false;
       const late = async () => {
@@ -148,9 +148,9 @@ function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): S
     }
     if (settings.tls !== undefined) readHttpsUrls(app);
     const listeners = process.listeners("beforeExit");
-    // Elysia hands on what it does not know; its types know of no Unix socket.
+    // Elysia passes unknown settings on; its types lack Unix sockets.
     app.listen(settings as Parameters<typeof app.listen>[0]);
-    // Each time, it would have one more of these stop the server at the end of the process, which we do.
+    // Each `listen` adds a handler that stops the server at process exit, which we do ourselves.
     for (const listener of process.listeners("beforeExit"))
       if (!listeners.includes(listener)) process.off("beforeExit", listener);
     return app.server as Server<unknown>;
@@ -162,14 +162,14 @@ function listen(app: FetchApp | AnyElysia, gate: Gate, options: StartOptions): S
 function unlistenable(cause: unknown, { host, port, uds }: StartOptions): SvcError {
   const { code } = cause as { code?: string };
   if (uds !== undefined) {
-    return new SvcError("configuration", `--uds: ${uds} cannot be listened on`, { cause });
+    return new SvcError("configuration", `--uds: cannot listen on ${uds}`, { cause });
   }
   const reason =
     code === "EADDRINUSE"
       ? "is in use: choose another one with --port"
       : code === "EACCES"
         ? "requires more privileges: choose another one with --port"
-        : "cannot be listened on";
+        : "is not available";
   return new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
 }
 

@@ -6,7 +6,7 @@
 import { dlopen, ptr } from "bun:ffi";
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 
-/** Linux's numbers (asm-generic/socket.h, linux/filter.h). */
+/** Linux constants (asm-generic/socket.h, linux/filter.h). */
 const SOL_SOCKET = 1;
 const SO_ATTACH_FILTER = 26;
 const SO_ACCEPTCONN = 30;
@@ -21,20 +21,20 @@ const prototypes = {
   listen: { args: [int, int], returns: int },
 } as const;
 
-/** What Bun.serve cannot be told about its socket is said to the system itself. Undefined where that is not Linux. */
+/** Sets socket options that Bun.serve does not support. Undefined on systems other than Linux. */
 function libc() {
   if (process.platform !== "linux") return undefined;
   for (const name of ["libc.so.6", `libc.musl-${process.arch === "arm64" ? "aarch64" : "x86_64"}.so.1`]) {
     try {
       return dlopen(name, prototypes).symbols;
     } catch {
-      // The other one, then.
+      // Try the other name.
     }
   }
   return undefined;
 }
 
-/** The sockets of this process that accept connections. */
+/** The listening sockets of this process. */
 export function listeningSockets(system = libc()): number[] {
   if (!system) return [];
   const { getsockopt } = system;
@@ -55,19 +55,22 @@ function isSocket(fd: number): boolean {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`).startsWith("socket:");
   } catch {
-    // The one that the folder itself was read by.
+    // The descriptor that was open only to read the directory.
     return false;
   }
 }
 
-/** Connections that may wait until they are accepted. @returns whether this system lets us say so */
+/**
+ * Sets how many connections may wait to be accepted.
+ * @returns whether this system supports it
+ */
 export function setBacklog(connections: number): boolean {
   const system = libc();
   if (!system) return false;
   return listeningSockets(system).every((fd) => system.listen(fd, connections) === 0);
 }
 
-/** An instruction of a classic BPF program (linux/filter.h): operation, two jumps, a value. */
+/** A classic BPF instruction (linux/filter.h): operation, two jumps, a value. */
 type Instruction = readonly [operation: number, yes: number, no: number, value: number];
 
 const RET = 0x06;
@@ -88,12 +91,12 @@ function attach(option: number, code: readonly Instruction[], sockets?: readonly
 }
 
 /**
- * Lets no new connection begin on these sockets (all of this process unless given), while those that are half open still come in. Without
- * it, what has been connected and not yet accepted would be cut off when the socket closes. A client that begins now is
- * not refused: it tries again after a second, and meets another process then.
+ * Stops new connections on these sockets (by default all of this process), while handshakes in progress still complete.
+ * Without it, closing the socket would cut off connections that are not yet accepted. A client that connects now is not
+ * refused: it retries after a second and reaches another process.
  */
 export function ignoreNewConnections(sockets?: readonly number[]): void {
-  // ldb [13]; jset #SYN, drop, take: the header of TCP begins at 0.
+  // ldb [13]; jset #SYN, drop, take: the TCP header starts at 0.
   attach(
     SO_ATTACH_FILTER,
     [
@@ -107,20 +110,20 @@ export function ignoreNewConnections(sockets?: readonly number[]): void {
 }
 
 /**
- * Of all sockets that share the port, this one (the only one of this process unless given), which has just joined them, gets
- * every new connection, so that none has to begin twice while another one goes (see ignoreNewConnections).
+ * Directs every new connection to this socket, which has just joined those that share the port (by default the only one
+ * of this process), so that no client has to retry while another process stops (see ignoreNewConnections).
  */
 export function takeNewConnections(sockets: readonly number[] = listeningSockets()): void {
   const own = placeAmongListeners(sockets);
   if (own !== undefined) attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, own]], sockets);
 }
 
-/** They are shared again: for want of a process of that number, the system chooses as if nobody had said a word. */
+/** Shares them again: if no process has this number, the system chooses as if no filter were set. */
 export function shareNewConnections(sockets?: readonly number[]): void {
   attach(SO_ATTACH_REUSEPORT_CBPF, [[RET, 0, 0, 0xffffffff]], sockets);
 }
 
-/** The system counts the sockets of one address from 0 in the order in which they began to listen. */
+/** The system numbers the sockets of one address from 0, in the order in which they started listening. */
 function placeAmongListeners([fd]: readonly number[]): number | undefined {
   if (fd === undefined) return undefined;
   const inode = readlinkSync(`/proc/self/fd/${fd}`).match(/\d+/)?.[0];

@@ -29,7 +29,7 @@ test.each([
   await expect(startServer({ ...options, app }, environment)).rejects.toThrow(sentence);
 });
 
-test("an attribute that is missing, or no application, is named", async () => {
+test("a missing attribute, or one that is not an application, is named", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-app-"));
   const module = join(directory, "mine.ts");
   await writeFile(module, "export const app = 42;\nexport const broken = { listen: true };\n");
@@ -41,7 +41,7 @@ test("an attribute that is missing, or no application, is named", async () => {
   await rm(directory, { recursive: true });
 });
 
-test("port 0 without a public address is refused: the terminal could not be told where to go", async () => {
+test("port 0 without a public URL is refused, because terminals would not know the address", async () => {
   await expect(startServer({ ...options, port: 0, app: "server/main:app" }, {})).rejects.toThrow(
     "SVC_PUBLIC_URL",
   );

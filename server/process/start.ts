@@ -19,8 +19,7 @@ import { onOrder, sendToSupervisor, stopOrdered } from "./supervised.ts";
 import { certificateWarning } from "./tls.ts";
 
 /**
- * Serves the application until SIGINT or SIGTERM; one of several, until its supervisor says so. What the command line says
- * goes before the environment.
+ * Serves the application until SIGINT or SIGTERM, or until the supervisor stops it. Options override the environment.
  * @throws ConfigurationError for an APP that cannot be loaded, SvcError for a port that is taken
  */
 export async function startServer(options: StartOptions, environment: Environment): Promise<void> {
@@ -29,13 +28,14 @@ export async function startServer(options: StartOptions, environment: Environmen
   let reload = () => {};
   if (!options.supervised) onHangUp(() => reload(), stop.resolve);
   void (options.supervised ? stopOrdered(options.timeoutGracefulShutdown) : stopSignal()).then(stop.resolve);
-  // The application reads its configuration when it is loaded, wherever it comes from.
+  // The application reads its configuration when it is loaded, wherever it is imported from.
   Object.assign(process.env, settingsOf(options, environment));
   const service = await Promise.race([loadApp(options.app), stop.promise]);
-  // It may wait in vain, for a database that takes connections and says nothing; nobody is served yet.
+  // Loading may hang on a database that accepts connections but does not answer; nothing is served yet.
   if (service === undefined) return;
   if (options.sslCertfile === undefined) service.warnWithoutTls?.();
-  // Before it listens: what it cannot serve, the process before it still can. The supervisor ends it when that takes too long.
+  // Before listening, so that the previous process still serves what this one cannot. The supervisor ends it on
+  // timeout.
   if (options.whenReady) {
     const stopped = stop.promise.then(() => true);
     if (await Promise.race([service.untilReady?.(), stopped])) return;
@@ -45,7 +45,7 @@ export async function startServer(options: StartOptions, environment: Environmen
       ? serveMetrics(service.metrics, service.metrics.scrape)
       : undefined;
   const serving = await serve(service, options, () => {
-    // A supervisor first starts the one that takes over; it stops us then.
+    // The supervisor first starts the replacement, then stops us.
     if (options.supervised) sendToSupervisor("replace");
     else stop.resolve();
   });
@@ -68,7 +68,7 @@ export async function startServer(options: StartOptions, environment: Environmen
   });
   sendToSupervisor("ready");
   await stop.promise;
-  // One of several processes is replaced without a word: whom a balancer asks is all of them.
+  // No separate draining under a supervisor: a load balancer probes all processes as one.
   if (!options.supervised && options.timeoutDrain > 0) {
     serving.leave();
     await Bun.sleep(options.timeoutDrain * 1000);
@@ -77,7 +77,7 @@ export async function startServer(options: StartOptions, environment: Environmen
   await Promise.all([endpoint?.stop(), service.flush?.(), endWatchdog?.()]);
 }
 
-/** What SIGHUP asks of a process that serves alone. */
+/** Handles SIGHUP in a process without a supervisor. */
 async function renewCertificate(serving: Serving, options: StartOptions, log: Log): Promise<void> {
   if (!serving.renewCertificate) {
     const reason =
@@ -93,22 +93,25 @@ async function renewCertificate(serving: Serving, options: StartOptions, log: Lo
   if (warning !== undefined) log.warn(warning);
 }
 
-/** Where the supervisor of such servers serves their metrics. */
+/** Where the supervisor of these servers serves their metrics. */
 export function metricsPlaceOf(options: StartOptions, environment: Environment): MetricsPlace | undefined {
-  // Another application has other variables.
+  // Other applications have other variables.
   if (!options.app.startsWith("server/main:")) return undefined;
-  // What is wrong with it the first worker says, with all that only the application knows.
+  // The first worker reports invalid settings, with everything that only the application knows.
   const { config } = parseConfig(readEnvironment({ ...environment, ...settingsOf(options, environment) }));
   return metricsPlace(config, "metricsPort");
 }
 
-/** Tells nothing where there is nothing to tell any more: at our end. Throws nothing. */
+/** Sends the metrics to the supervisor, unless it is gone. Never throws. */
 async function sendMetrics({ metrics }: Service, question: number): Promise<void> {
   const text = await metrics?.scrape().catch(() => undefined);
   if (text !== undefined) sendToSupervisor({ metrics: text, question });
 }
 
-/** What the options say, as variables of the environment. @throws ConfigurationError for port 0, a missing --env-file */
+/**
+ * The options as environment variables.
+ * @throws ConfigurationError for port 0 or a missing --env-file
+ */
 function settingsOf(options: StartOptions, environment: Environment): Environment {
   const { envFile, proxyHeaders, forwardedAllowIps, logLevel, accessLog } = options;
   if (envFile !== undefined && !existsSync(envFile)) {
@@ -126,12 +129,15 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
   };
 }
 
-/** Where a person on this machine reaches us, for want of SVC_PUBLIC_URL. @throws ConfigurationError where nobody could */
+/**
+ * The local URL, if SVC_PUBLIC_URL is not set.
+ * @throws ConfigurationError if nobody could know it
+ */
 function ownUrl({ app, host, port, uds, fd, sslKeyfile }: StartOptions): string | undefined {
   const hidden =
     uds !== undefined ? "--uds" : fd !== undefined ? "--fd" : port === 0 ? "--port 0" : undefined;
   if (hidden !== undefined) {
-    // Another application has other variables.
+    // Other applications have other variables.
     if (!app.startsWith("server/main:")) return undefined;
     throw new ConfigurationError([`${hidden} needs SVC_PUBLIC_URL: nobody could know the address`]);
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { onceMore } from "./supervise.ts";
 
-test("what is asked for while it runs is done once more, and not once for each time", async () => {
+test("requests made during a run cause one more run, not one each", async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   let runs = 0;
   const work = () => {
@@ -18,7 +18,7 @@ test("what is asked for while it runs is done once more, and not once for each t
   expect(runs).toBe(3);
 });
 
-test("what fails is told, and may be asked for again", async () => {
+test("a failure is reported, and a new run may be requested", async () => {
   const causes: unknown[] = [];
   const again = onceMore(
     () => Promise.reject("no memory"),

@@ -5,20 +5,20 @@ import { Supervisor, type SupervisorOptions } from "./supervisor.ts";
 import { watchFiles } from "./watch.ts";
 
 export interface SuperviseOptions extends Omit<SupervisorOptions, "log"> {
-  /** Where the workers listen, as a person types it. */
+  /** Where the workers listen, as users write it. */
   address: string;
-  /** How long they go on serving after the signal, telling so. */
+  /** How long workers keep serving after the signal while reporting that they will stop. */
   drainSeconds: number;
-  /** Where the metrics of all workers are served, if anywhere. */
+  /** Where to serve the metrics of all workers, if configured. */
   metrics?: MetricsPlace;
-  /** Files and folders whose changes start the workers anew. */
+  /** Files and folders whose changes restart the workers. */
   reload: readonly string[];
 }
 
 /**
- * Serves by workers until SIGINT or SIGTERM; SIGHUP replaces all of them without a refused connection, SIGUSR2 has
- * them log at `debug` and back.
- * @throws SvcError when they do not come up at the start
+ * Serves with workers until SIGINT or SIGTERM. SIGHUP replaces them without refusing a connection; SIGUSR2 toggles
+ * their log level `debug`.
+ * @throws SvcError when they cannot be started
  */
 export async function supervise({
   address,
@@ -54,8 +54,8 @@ export async function supervise({
 }
 
 /**
- * Runs `work`, and once more if it was asked for meanwhile: not once for each of a hundred files that a checkout changes.
- * Work that throws is told to `failed`, and may be asked for again.
+ * Runs `work`, and once more if it was requested meanwhile: not once for each of a hundred files that a checkout
+ * changes. An error is passed to `failed`, and `work` may be requested again.
  */
 export function onceMore(work: () => Promise<unknown>, failed: (cause: unknown) => void): () => void {
   let state: "idle" | "running" | "again" = "idle";

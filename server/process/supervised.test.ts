@@ -9,7 +9,7 @@ import { until } from "../../tests/support/process/until.ts";
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** A process that serves, whose supervisor we are; it has none of the settings that end it with us. */
+/** A serving process supervised by this test, without the settings that would end it with us. */
 function supervised(app: string, ...args: string[]) {
   const main = join(import.meta.dir, "../../cli/main.ts");
   const { promise: ready, resolve } = Promise.withResolvers<void>();
@@ -34,7 +34,7 @@ function supervised(app: string, ...args: string[]) {
 
 const forever = "new Promise(() => setInterval(() => {}, 1000))";
 
-test("a process that hangs when it starts ends behind its supervisor", async () => {
+test("a process that hangs during startup exits after its supervisor is gone", async () => {
   writeFileSync(join(folder.path, "hangs.ts"), `process.send("hangs"); await ${forever};`);
   using hanging = supervised("hangs:app", "--uds", "hangs.sock");
   await hanging.ready;
@@ -42,7 +42,7 @@ test("a process that hangs when it starts ends behind its supervisor", async () 
   expect(await hanging.child.exited).toBe(0);
 });
 
-test("a process that hangs when it stops ends behind its supervisor", async () => {
+test("a process that hangs during shutdown exits after its supervisor is gone", async () => {
   const elysia = JSON.stringify(join(import.meta.dir, "../../node_modules/elysia"));
   writeFileSync(
     join(folder.path, "flushes.ts"),
@@ -54,7 +54,7 @@ test("a process that hangs when it stops ends behind its supervisor", async () =
   expect(await hanging.child.exited).toBe(1);
 });
 
-test("one that nobody supervises ends in order at a signal", async () => {
+test("a process without a supervisor exits cleanly on a signal", async () => {
   const port = await chooseFreePort("127.0.0.1");
   const place = ["--port", String(port), "--supervised"];
   const { child, finished } = spawnSvc(

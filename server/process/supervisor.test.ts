@@ -8,7 +8,7 @@ import { Supervisor } from "./supervisor.ts";
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** Larger than any that there is: no process can be started with it. */
+/** Larger than any open descriptor, so that no process can be started with it. */
 const noDescriptor = 2_000_000_000;
 
 const logOf = (said: string[]) => ({
@@ -16,7 +16,7 @@ const logOf = (said: string[]) => ({
   warn: (text: string) => void said.push(text),
 });
 
-/** A supervisor whose attempts to start a process fail where `fails` says so of their number, counted from 1. */
+/** A supervisor whose n-th attempt (from 1) to start a process fails if `fails` says so. */
 function supervisor(name: string, count: number, fails: (attempt: number) => boolean) {
   const socket = join(folder.path, name);
   const said: string[] = [];
@@ -38,7 +38,7 @@ function supervisor(name: string, count: number, fails: (attempt: number) => boo
   return { workers, said, ours, answers };
 }
 
-test("a worker that there is no process for is tried again, later each time", async () => {
+test("a worker that cannot be started is retried with increasing delays", async () => {
   const { workers, said, ours, answers } = supervisor(
     "again",
     1,
@@ -56,7 +56,7 @@ test("a worker that there is no process for is tried again, later each time", as
   expect(ours()).toEqual([]);
 });
 
-test("while all are replaced, the one that runs goes on", async () => {
+test("during a replacement, the running worker keeps serving", async () => {
   const { workers, said, ours, answers } = supervisor("rolls", 1, (attempt) => attempt === 2);
   await workers.start();
   const before = ours();
@@ -67,7 +67,7 @@ test("while all are replaced, the one that runs goes on", async () => {
 });
 
 test.each([1, 2])(
-  "at the start, when it is the one with number %d, nothing is left running",
+  "if worker number %d cannot be started at startup, none is left running",
   async (number) => {
     const { workers, ours } = supervisor(`start-${number}`, 2, (attempt) => attempt === number);
     await expect(workers.start()).rejects.toThrow("A worker could not be started (EBADF)");

@@ -3,24 +3,24 @@ import { joinMetrics } from "../metrics/join.ts";
 import { killMilliseconds } from "./supervised.ts";
 import { Worker, type WorkerOptions } from "./worker.ts";
 
-/** A worker that has lived so long was well: its end says nothing about the next one. */
+/** A worker that has lived this long was healthy: its exit says nothing about the next one. */
 const steadyMilliseconds = 10_000;
 const firstPauseMilliseconds = 100;
 const longestPauseMilliseconds = 10_000;
-/** Between the first and the last process of a group to get a signal. */
+/** How long it may take until all processes of a group have a signal. */
 const groupMilliseconds = 500;
-/** For its metrics; whoever collects them waits for 10 s, as a rule. */
+/** Timeout for a worker's metrics; collectors usually wait for 10 s. */
 const metricsMilliseconds = 2000;
 
 export interface SupervisorOptions extends WorkerOptions {
   count: number;
   graceSeconds: number;
-  /** A worker that does not answer by then hangs, and is ended. */
+  /** A worker that is not ready within this time is stuck, and is ended. */
   startSeconds: number;
   log: Record<"info" | "warn", (text: string) => void>;
 }
 
-/** Keeps as many workers as were asked for, whatever becomes of each, until it is stopped. */
+/** Keeps the requested number of workers running until it is stopped. */
 export class Supervisor {
   readonly #workers: Worker[] = [];
   readonly #tended: Promise<void>[] = [];
@@ -28,15 +28,18 @@ export class Supervisor {
   #stopping = false;
   #leaving = false;
   #verbose = false;
-  /** Replacements are made one after the other. */
+  /** Replacements happen one at a time. */
   #replacing: Promise<unknown> = Promise.resolve();
 
   constructor(private readonly options: SupervisorOptions) {}
 
-  /** Starts the first worker, then the others. @throws SvcError if one does not come up; nothing is left running then */
+  /**
+   * Starts the first worker, then the others.
+   * @throws SvcError if one cannot be started; then none is left running
+   */
   async start(): Promise<void> {
     for (let slot = 0; slot < this.options.count && !this.#stopping; slot++) {
-      // What is wrong with the first is wrong with all of them, and is said once.
+      // A problem of the first worker affects all of them, and is reported once.
       const [first] = this.#workers;
       if (slot === 1 && (!(await first?.ready) || this.#stopping)) break;
       this.#workers[slot] = this.#spawn(slot);
@@ -46,7 +49,7 @@ export class Supervisor {
     const lost = this.#workers[ready.indexOf(false)];
     if (lost) {
       const how = await lost.ended;
-      // The signal may have been the whole group's, and be about to reach us.
+      // The signal may have been sent to the whole group and be about to reach us.
       if (lost.wasKilled) await Promise.race([Bun.sleep(groupMilliseconds), this.#stop.promise]);
       if (this.#stopping) return;
       await this.stop();
@@ -58,8 +61,8 @@ export class Supervisor {
   }
 
   /**
-   * Replaces all workers, one after the other; each goes when its successor answers.
-   * @returns false if one did not come up: those that run go on
+   * Replaces all workers, one at a time; each stops when its successor is ready.
+   * @returns false if one could not be started: the running ones continue
    */
   roll(): Promise<boolean> {
     return this.#inTurn(async () => {
@@ -68,13 +71,13 @@ export class Supervisor {
     });
   }
 
-  /** Has all workers say that they will be gone soon. */
+  /** Makes all workers report that they will stop soon. */
   leave(): void {
     this.#leaving = true;
     for (const worker of this.#workers) worker.order("leave");
   }
 
-  /** Has all workers log at `debug`, or again as they are configured. */
+  /** Switches all workers to log level `debug`, or back. */
   toggleVerbosity(): void {
     this.#verbose = !this.#verbose;
     this.options.log.info(
@@ -83,12 +86,12 @@ export class Supervisor {
     for (const worker of this.#workers) this.#tellVerbosity(worker);
   }
 
-  /** The metrics of all workers, in the text format of Prometheus. */
+  /** The metrics of all workers, in Prometheus text format. */
   async metrics(): Promise<string> {
     return joinMetrics(await Promise.all(this.#workers.map((worker) => worker.metrics(metricsMilliseconds))));
   }
 
-  /** Ends all workers, side by side. */
+  /** Stops all workers concurrently. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#stop.resolve();
@@ -105,7 +108,7 @@ export class Supervisor {
       void this.#end(worker);
     }, startSeconds * 1000);
     void worker.ready.then(() => clearTimeout(timer));
-    // One that comes up while all are leaving leaves with them.
+    // A worker that becomes ready while all are leaving leaves with them.
     void worker.ready.then((ready) => ready && this.#leaving && worker.order("leave"));
     void worker.ready.then((ready) => ready && this.#verbose && this.#tellVerbosity(worker));
     return worker;
@@ -121,7 +124,7 @@ export class Supervisor {
     return done;
   }
 
-  /** Replaces a worker that has answered enough requests, as soon as there is one that can serve instead. */
+  /** Replaces a worker that has answered its maximum of requests, once a replacement can serve. */
   async #retire(slot: number, worker: Worker): Promise<void> {
     while (!this.#stopping && this.#workers[slot] === worker) {
       if (await this.#inTurn(() => this.#replace(slot))) return;
@@ -135,7 +138,7 @@ export class Supervisor {
     const next = this.#spawn(slot, true);
     const ready = await Promise.race([next.ready, this.#stop.promise.then(() => false)]);
     if (!ready || this.#stopping) {
-      // It has hardly begun to answer anybody.
+      // It has answered hardly any requests yet.
       await next.stop(this.options.graceSeconds * 1000);
       if (!this.#stopping) this.options.log.warn("the new worker did not start; the old one keeps running");
       return false;
@@ -150,7 +153,7 @@ export class Supervisor {
     await worker.stop(this.options.graceSeconds * 1000 + killMilliseconds);
   }
 
-  /** Starts another worker whenever the one in a place ends by itself, later each time if they end at once. */
+  /** Starts another worker whenever one exits, with increasing delays if they exit at once. */
   async #tend(slot: number): Promise<void> {
     let pause = firstPauseMilliseconds;
     for (;;) {

@@ -29,7 +29,7 @@ const files = (key: string, certificate: string, authorities?: string) => ({
   sslCaCerts: authorities === undefined ? undefined : at(authorities),
 });
 
-test("a key and its certificate, and authorities for clients", () => {
+test("accepts a key and its certificate, and client authorities", () => {
   expect(tlsOf({})).toBeUndefined();
   expect(tlsOf(files("one.key", "one.pem"))).not.toHaveProperty("ca");
   expect(tlsOf(files("one.key", "one.pem", "two.pem"))).toMatchObject({
@@ -72,7 +72,7 @@ test.each([
   expect(() => tlsOf(options)).toThrow(new RegExp(`^${RegExp.escape(sentence)}$`));
 });
 
-test("a certificate that clients refuse at this time is told", () => {
+test("warns of a certificate that clients would refuse now", () => {
   const days = (count: number) => new Date(Date.now() + count * 86_400_000);
   const warning = (count: number) => certificateWarning(files("one.key", "one.pem"), days(count));
   expect(warning(0.5)).toBeUndefined();

@@ -9,14 +9,17 @@ const certificates = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs
 type TlsFiles = Pick<StartOptions, "sslKeyfile" | "sslCertfile" | "sslCaCerts">;
 
 /**
- * What the options say about TLS; undefined without a certificate.
- * @throws ConfigurationError that names the file which cannot be used
+ * Reads the TLS options; undefined without a certificate.
+ * @throws ConfigurationError that names the unusable file
  */
 export function tlsOf(files: TlsFiles): Bun.TLSOptions | undefined {
   return usable(files)?.tls;
 }
 
-/** What clients will say of the certificate at this time, if that keeps them away. @throws as `tlsOf` does */
+/**
+ * Warns if clients would refuse the certificate at this time.
+ * @throws ConfigurationError like `tlsOf`
+ */
 export function certificateWarning(files: TlsFiles, now: Date): string | undefined {
   const { validFromDate, validToDate } = usable(files)?.certificate ?? {};
   const refused = "clients will refuse it";
@@ -40,7 +43,7 @@ function usable({ sslKeyfile, sslCertfile, sslCaCerts }: TlsFiles) {
   if (sslCaCerts === undefined) return { certificate, tls: { key, cert } };
   const ca = read("--ssl-ca-certs", sslCaCerts);
   certificateOf("--ssl-ca-certs", sslCaCerts, ca);
-  // Whoever names authorities wants clients that they vouch for.
+  // With authorities, only clients with a certificate of theirs are accepted.
   return { certificate, tls: { key, cert, ca, requestCert: true, rejectUnauthorized: true } };
 }
 
@@ -53,8 +56,8 @@ function read(option: string, file: string): string {
 }
 
 /**
- * The first of a file's certificates. The others are read, too: nobody could listen with a chain that is broken, and of
- * authorities all behind a broken one would be passed over, and their clients kept out.
+ * Returns the first certificate of a file. The others are checked, too: a server cannot listen with a broken chain, and
+ * authorities after a broken one would be ignored, which would lock out their clients.
  */
 function certificateOf(option: string, file: string, pem: string): X509Certificate {
   const [first = pem, ...chain] = pem.match(certificates) ?? [];

@@ -8,7 +8,7 @@ import { takeOver } from "./unix_socket.ts";
 const folder = mkdtempSync(join(tmpdir(), "svc-socket-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-test("a server that is too busy to take a connection is there, and is not waited for", async () => {
+test("a server too busy to accept a connection counts as running, without waiting for it", async () => {
   const path = join(folder, "busy.sock");
   const code = `
     import { setBacklog } from ${JSON.stringify(join(import.meta.dir, "socket.ts"))};
@@ -31,7 +31,7 @@ test("a server that is too busy to take a connection is there, and is not waited
   }
 });
 
-test("a socket that nobody listens on is removed", async () => {
+test("a stale socket is removed", async () => {
   const path = join(folder, "stale.sock");
   const code = `Bun.listen({ unix: ${JSON.stringify(path)}, socket: { data() {} } }); process.kill(process.pid, "SIGKILL");`;
   await Bun.spawn([process.execPath, "-e", code]).exited;

@@ -5,8 +5,8 @@ import { SvcError } from "../../platform/errors.ts";
 const patienceMilliseconds = 2000;
 
 /**
- * Makes way for a socket at `path`: one that a process left behind when it was killed is removed.
- * @throws SvcError when a server answers on it, or when something else lies there
+ * Makes `path` available for a socket: one left behind by a killed process is removed.
+ * @throws SvcError when a server answers on it, or when it is not a socket
  */
 export async function takeOver(path: string): Promise<void> {
   let found: Stats;
@@ -20,7 +20,7 @@ export async function takeOver(path: string): Promise<void> {
   unlinkSync(path);
 }
 
-/** Whoever may not connect, or has to wait for it, cannot tell: that counts as somebody who is there. */
+/** If connecting is not allowed or would block, assume that a server is running. */
 async function answers(path: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const socket = connect({ path }, () => resolve(true));
@@ -32,7 +32,7 @@ async function answers(path: string): Promise<boolean> {
   }
 }
 
-/** Bun's sockets call it refused, too, when there are too many that wait to be accepted; its `fetch` knows better. */
+/** Bun's sockets also report a full backlog as refused; its `fetch` can tell. */
 async function isBusy(path: string): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(patienceMilliseconds);

@@ -5,7 +5,7 @@ import { basename, dirname } from "node:path";
 const settleMilliseconds = 50;
 const ignored = /(^|[/\\])(node_modules|\.git|\.svc)([/\\]|$)|~$|\.sw[px]$/;
 
-/** Calls `changed` soon after something in these folders (at any depth) or of these files has changed. */
+/** Calls `changed` shortly after a change of these files, or in these folders at any depth. */
 export function watchFiles(paths: readonly string[], changed: () => void): Disposable {
   let timer: Timer | undefined;
   const soon = () => {
@@ -27,7 +27,7 @@ function watchOne(path: string, soon: () => void): FSWatcher | undefined {
       if (name === null || !ignored.test(name)) soon();
     });
   }
-  // The folder: a file that is replaced, or not there yet, cannot be watched itself.
+  // Watches the folder, because a file that is replaced or does not exist yet cannot be watched.
   const folder = dirname(path);
   if (!existsSync(folder)) return undefined;
   return watch(folder, (_event, name) => {

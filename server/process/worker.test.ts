@@ -12,7 +12,7 @@ const hour = 3_600_000;
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 
-/** A module of this content, as arguments that have a worker serve it. */
+/** Writes a module, and returns the arguments for a worker that serves it. */
 function serving(name: string, content: string): string[] {
   writeFileSync(join(folder.path, `${name}.ts`), content);
   return [
@@ -25,17 +25,17 @@ function serving(name: string, content: string): string[] {
   ];
 }
 
-test("a worker that has ended is not waited for", async () => {
+test("does not wait for a worker that has exited", async () => {
   const worker = new Worker({ args: ["--version"] });
   const asked = worker.metrics(hour);
   await worker.ended;
   expect([await asked, await worker.metrics(hour)]).toEqual([undefined, undefined]);
 });
 
-test("a worker that is asked for its metrics until its very end ends in order", async () => {
+test("a worker asked for metrics until the end exits cleanly", async () => {
   await using database = await createTestDatabase();
   const { promise: never } = Promise.withResolvers<Response>();
-  // It has to be waited for at the end.
+  // The worker must wait for it at the end.
   using collector = startCollector(() => never);
   const port = await chooseFreePort("127.0.0.1");
   const words: string[] = [];
@@ -60,7 +60,7 @@ test("a worker that is asked for its metrics until its very end ends in order", 
   expect(words.filter((line) => line.includes("rror"))).toEqual([]);
 });
 
-test("a worker that has closed its channel and goes on is told nothing more, and ended by force", async () => {
+test("a worker that closed its channel but keeps running gets no more orders, and is killed", async () => {
   const content = `
     process.removeAllListeners("disconnect");
     process.disconnect();

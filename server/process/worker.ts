@@ -2,31 +2,31 @@ import { ownCommand } from "../../platform/own_command.ts";
 import type { Message, Order } from "./supervised.ts";
 
 export interface WorkerOptions {
-  /** Arguments of `svc`, among them `--supervised`. */
+  /** Arguments of `svc`, including `--supervised`. */
   args: readonly string[];
-  /** Given to the worker as its descriptor 3. */
+  /** Passed to the worker as descriptor 3. */
   fd?: number;
-  /** Called with each line that it says; without it, its words go where ours go. */
+  /** Called with each line of output; otherwise the worker shares our stdout and stderr. */
   onLine?: (line: string) => void;
-  /** Whether it takes the place of another one, which goes as soon as this one is ready. */
+  /** Whether it replaces a worker, which stops once this one is ready. */
   takesOver?: boolean;
-  /** Whether it then becomes ready only when it can serve: its database answers, and so on. */
+  /** Whether it becomes ready only when it can serve: its database answers, and so on. */
   whenReady?: boolean;
-  /** Variables beside ours. */
+  /** Environment variables to add to ours. */
   environment?: Readonly<Record<string, string>>;
 }
 
-/** A process that serves, as its supervisor sees it. */
+/** A serving process, from its supervisor's view. */
 export class Worker {
-  /** None where the system had nothing left for one. */
+  /** Undefined when the process could not be started. */
   readonly #child: Bun.Subprocess | undefined;
   readonly #ready = Promise.withResolvers<boolean>();
-  /** When it was started, in milliseconds of performance.now(). */
+  /** When it was started, by performance.now(). */
   readonly startedAt = performance.now();
-  /** Resolves, with how it ended, when it has and its last words were read. */
+  /** Resolves with a description of its exit, after its last output was read. */
   readonly ended: Promise<string>;
   #wantsReplacement = () => {};
-  /** By the number of the question. */
+  /** Pending metrics requests, by question number. */
   readonly #asked = new Map<number, (answer: string | undefined) => void>();
   #questions = 0;
 
@@ -35,7 +35,7 @@ export class Worker {
     try {
       this.#child = this.#spawn(options);
     } catch (cause) {
-      // Out of memory, processes or descriptors for a moment: as if it had died at once, and whoever tends it tries again.
+      // Temporarily out of memory, processes or descriptors: treat it as an immediate exit, so that it is retried.
       const { code, name } = cause as { code?: string; name: string };
       this.#ready.resolve(false);
       this.ended = Promise.resolve(`could not be started (${code ?? name})`);
@@ -51,17 +51,17 @@ export class Worker {
     });
   }
 
-  /** Undefined when there is no process, because there could not be one. */
+  /** Undefined when the process could not be started. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Whether a signal has ended it. */
+  /** Whether a signal ended it. */
   get wasKilled(): boolean {
     return typeof this.#child?.signalCode === "string";
   }
 
-  /** Whether it came to answer requests, known as soon as it does or has ended. */
+  /** Whether it became ready; resolves once it is ready or has exited. */
   get ready(): Promise<boolean> {
     return this.#ready.promise;
   }
@@ -70,7 +70,7 @@ export class Worker {
     this.#wantsReplacement = replace;
   }
 
-  /** All its metrics, in the text format of Prometheus; undefined when it does not tell them in time. */
+  /** All its metrics in Prometheus text format; undefined on timeout. */
   async metrics(milliseconds: number): Promise<string | undefined> {
     const { promise, resolve } = Promise.withResolvers<string | undefined>();
     this.#questions += 1;
@@ -86,7 +86,7 @@ export class Worker {
     }
   }
 
-  /** Sends an order to one that hears it: whose channel is closed has gone, or stops by that itself. */
+  /** Sends an order. A worker with a closed channel has exited, or stops because of that. */
   order(order: Order): void {
     try {
       this.#child?.send(order);
@@ -95,7 +95,7 @@ export class Worker {
     }
   }
 
-  /** Ends it in order, and by force when the time is over. */
+  /** Stops it cleanly, or kills it after the timeout. */
   async stop(milliseconds: number): Promise<void> {
     const timer = setTimeout(() => this.#child?.kill("SIGKILL"), milliseconds);
     this.order("stop");
@@ -104,7 +104,7 @@ export class Worker {
   }
 
   #spawn({ args, fd, takesOver, whenReady, onLine, environment }: WorkerOptions): Bun.Subprocess {
-    // systemd speaks to the process that it has started, and that is not this one.
+    // systemd's variables are meant for the process that it started, not for this one.
     const { LISTEN_FDS: _fds, LISTEN_PID: _pid, ...inherited } = process.env;
     const output = onLine ? "pipe" : "inherit";
     const succession = [

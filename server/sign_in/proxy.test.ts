@@ -34,7 +34,7 @@ describe("behind an identity-aware proxy", () => {
     return { proxied, sign, [Symbol.asyncDispose]: stop };
   }
 
-  test("its signed header stands in for the issuer", async () => {
+  test("its signed header replaces the issuer", async () => {
     await using set = await startProxied();
     const challenge = await newChallenge(set.proxied);
     const browser = new TestBrowser({ "x-assertion": await set.sign() });
@@ -45,7 +45,7 @@ describe("behind an identity-aware proxy", () => {
     });
   });
 
-  test("nothing but a good signature, issuer, audience and time is believed", async () => {
+  test("only a header with the right signature, issuer, audience and time is accepted", async () => {
     await using set = await startProxied();
     const { proxied, sign } = set;
     const stranger = await generateKeyPair("ES256");
@@ -73,7 +73,7 @@ describe("behind an identity-aware proxy", () => {
     }
   });
 
-  test("a session is worth nothing once the header names somebody else or is gone", async () => {
+  test("a session is invalid once the header names another user or is gone", async () => {
     await using set = await startProxied();
     const { proxied, sign } = set;
     const challenge = await newChallenge(proxied);
@@ -94,7 +94,7 @@ describe("behind an identity-aware proxy", () => {
     expect((await browser.submit(url, text, { decision: "approve" }, alice)).status).toBe(303);
   });
 
-  test("a page is shown to whom the header names now, not to whom it named before", async () => {
+  test("a page is shown to the user that the header names now", async () => {
     await using set = await startProxied();
     const { proxied, sign } = set;
     const { challengeUrl } = await newChallenge(proxied);
@@ -113,7 +113,7 @@ describe("behind an identity-aware proxy", () => {
     await expectRefused({ status: nobody.status, text: await nobody.text() }, 401, "did not identify you");
   });
 
-  test("groups that the proxy took away are not in the token", async () => {
+  test("groups removed by the proxy are not in the token", async () => {
     await using set = await startProxied();
     const { proxied, sign } = set;
     const challenge = await newChallenge(proxied);
@@ -136,13 +136,13 @@ describe("behind an identity-aware proxy", () => {
     });
   });
 
-  test("keys over plain http from elsewhere are refused at the start", async () => {
+  test("a plain http key URL on another host is refused at startup", async () => {
     const proxyJwksUrl = "http://keys.example.com/";
     const start = startTestServer({ sso: "proxy", proxyJwksUrl, proxyIssuer: "i", proxyAudience: "a" });
     expect(start).rejects.toThrow("SVC_PROXY_JWKS_URL");
   });
 
-  test("keys that are answered with an error are a page of 503", async () => {
+  test("an error answer for the keys shows a 503 page", async () => {
     await using set = await startProxied();
     const broken = Bun.serve({
       port: 0,
@@ -158,7 +158,7 @@ describe("behind an identity-aware proxy", () => {
     await broken.stop(true);
   });
 
-  test("keys that cannot be fetched are a page of 503", async () => {
+  test("unreachable keys show a 503 page", async () => {
     await using lonely = await startTestServer({
       sso: "proxy",
       proxyHeader: "x-assertion",

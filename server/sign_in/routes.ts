@@ -6,7 +6,7 @@ import { addressOf, type Deps } from "../deps.ts";
 import { redirect } from "../page/page.ts";
 import { callbackPath } from "../sso/oidc.ts";
 
-/** The way back from the issuer. */
+/** The callback from the issuer. */
 export function signInRoutes(deps: Deps) {
   const { config, sso } = deps;
   return new Elysia({ name: "sign in" }).get(callbackPath, async ({ request, server }) => {

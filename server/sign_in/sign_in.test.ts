@@ -29,7 +29,7 @@ afterEach(() => {
   });
 });
 
-describe("an issuer that lies", () => {
+describe("a misbehaving issuer", () => {
   const lies: Misbehaviour[] = [
     "wrong nonce",
     "no nonce",
@@ -42,17 +42,17 @@ describe("an issuer that lies", () => {
     "not json",
     "no ID token",
   ];
-  test.each(lies)("%s: nobody is signed in, in a sentence of ours", async (lie) => {
+  test.each(lies)("%s: nobody is signed in, and the message is our own", async (lie) => {
     server.issuer.misbehaviour = lie;
     const before = await server.db.$count(session, eq(session.userName, "alice@example.com"));
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
     await expectRefused(page, 401, "the sign-in provider&#x27;s answer is not valid");
     expect(await server.db.$count(session, eq(session.userName, "alice@example.com"))).toBe(before);
-    // What the page may not say, an operator can read.
+    // Operators can read the reason, which the page must not show.
     expect(server.logged.at(-2)! + server.logged.at(-1)!).toContain("nobody was signed in");
   });
 
-  test("another subject in the userinfo answer", async () => {
+  test("a different subject in the userinfo answer", async () => {
     server.issuer.userinfo = { email: "alice@example.com" };
     server.issuer.misbehaviour = "other subject at userinfo";
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
@@ -63,7 +63,7 @@ describe("an issuer that lies", () => {
     ["access_denied", "access was denied"],
     ["server_error", "reports a problem"],
     ["<script>", "reports a problem"],
-  ])("the error %s becomes a sentence of ours", async (error, sentence) => {
+  ])("the error %s becomes a message of our own", async (error, sentence) => {
     server.issuer.error = error;
     const page = await new TestBrowser().open((await newChallenge(server)).challengeUrl);
     await expectRefused(page, 401, sentence);
@@ -78,7 +78,7 @@ describe("an issuer that lies", () => {
     [{ email: 42 }, "did not identify you"],
     [{ email: "two@at@signs" }, "cannot be used here"],
     [{ email: "mi\u212Ae@example.com" }, "cannot be used here"],
-  ])("claims %j name nobody", async (claims, sentence) => {
+  ])("claims %j identify nobody", async (claims, sentence) => {
     server.issuer.claims = claims;
     await expectRefused(
       await new TestBrowser().open((await newChallenge(server)).challengeUrl),
@@ -89,7 +89,7 @@ describe("an issuer that lies", () => {
 });
 
 describe("an issuer", () => {
-  test("may tell name and groups at its userinfo endpoint only", async () => {
+  test("may return name and groups from its userinfo endpoint only", async () => {
     server.issuer.userinfo = { email: "alice@example.com", email_verified: true, groups: ["admin"] };
     const token = await signInToken(server);
     const response = await server.fetch("/whoami", { headers: { authorization: `Bearer ${token}` } });
@@ -100,7 +100,7 @@ describe("an issuer", () => {
     });
   });
 
-  test("that is down is a page of 503, and the server is well", async () => {
+  test("that is down shows a 503 page, and the server stays healthy", async () => {
     await using lonely = await startTestServer({ oidcIssuer: "http://127.0.0.1:9" });
     const challenge = await newChallenge(lonely);
     const page = await new TestBrowser().open(challenge.challengeUrl);
@@ -109,7 +109,7 @@ describe("an issuer", () => {
     expect((await poll(lonely, challenge)).body).toEqual({ status: "pending" });
   });
 
-  test("that was down when first needed is asked again", async () => {
+  test("that was down at first is tried again", async () => {
     await using early = await startTestServer();
     const challenge = await newChallenge(early);
     const browser = new TestBrowser();
@@ -120,10 +120,10 @@ describe("an issuer", () => {
   });
 
   test.each([
-    ["a key set of somebody else", { jwks_uri: "http://127.0.0.1:9/jwks" }],
+    ["another issuer's key set", { jwks_uri: "http://127.0.0.1:9/jwks" }],
     ["a token endpoint that is not there", { token_endpoint: "http://127.0.0.1:9/token" }],
     ["no authorization endpoint", { authorization_endpoint: undefined }],
-  ])("whose metadata were wrong (%s) works as soon as they are corrected", async (_, metadata) => {
+  ])("whose metadata were wrong (%s) works once they are corrected", async (_, metadata) => {
     await using early = await startTestServer();
     early.issuer.metadata = metadata;
     const open = async () => new TestBrowser().open((await newChallenge(early)).challengeUrl);
@@ -147,27 +147,27 @@ describe("an issuer", () => {
     expect(await next()).toBe(`${early.issuer.url}/authorize`);
     early.clock.advance(1);
     expect(await next()).toBe(`${early.issuer.url}/moved`);
-    // It goes on with what it knows while the issuer is down.
+    // It uses the cached metadata while the issuer is down.
     early.issuer.misbehaviour = "down";
     early.clock.advance(60);
     expect(await next()).toBe(`${early.issuer.url}/moved`);
   });
 
-  test("is not asked for its metadata by each sign-in that fails", async () => {
+  test("is not asked for its metadata on every failed sign-in", async () => {
     await using early = await startTestServer();
     early.issuer.misbehaviour = "wrong nonce";
     for (let i = 0; i < 5; i += 1) await new TestBrowser().open((await newChallenge(early)).challengeUrl);
     expect(early.issuer.discoveries).toBe(1);
   });
 
-  test("must be https unless it is on this machine", async () => {
+  test("must use https unless it is on this machine", async () => {
     const started = startTestServer({ oidcIssuer: "http://issuer.example.com" });
     expect(started).rejects.toThrow("SVC_OIDC_ISSUER");
   });
 });
 
-describe("the way back", () => {
-  /** Goes as far as the issuer, and returns the address that it sends the browser back to. */
+describe("the callback", () => {
+  /** Signs in up to the issuer's redirect, and returns the callback URL. */
   async function halfWay(browser: TestBrowser): Promise<string> {
     const { challengeUrl } = await newChallenge(server);
     const first = await browser.request(challengeUrl);
@@ -176,7 +176,7 @@ describe("the way back", () => {
     return third.headers.get("location")!;
   }
 
-  test("counts once", async () => {
+  test("works once", async () => {
     const browser = new TestBrowser();
     const back = await halfWay(browser);
     expect((await browser.request(back)).status).toBe(303);
@@ -184,14 +184,14 @@ describe("the way back", () => {
     await expectRefused(again, 401, "was not started in this browser, or is already over");
   });
 
-  test("is not gone by HEAD", async () => {
+  test("is not used up by HEAD", async () => {
     const browser = new TestBrowser();
     const back = await halfWay(browser);
     expect((await browser.request(back, { method: "HEAD" })).status).toBe(404);
     expect((await browser.request(back)).status).toBe(303);
   });
 
-  test("counts only in the browser that set out", async () => {
+  test("works only in the browser that started the sign-in", async () => {
     const back = await halfWay(new TestBrowser());
     const victim = new TestBrowser();
     await victim.request((await newChallenge(server)).challengeUrl);
@@ -199,7 +199,7 @@ describe("the way back", () => {
     await expectRefused(await new TestBrowser().open(back), 401, "was not started in this browser");
   });
 
-  test("counts for ten minutes", async () => {
+  test("works for ten minutes", async () => {
     await using slow = await startTestServer({ challengeLifetime: 3600 });
     const browser = new TestBrowser();
     const first = await browser.request((await newChallenge(slow)).challengeUrl);
@@ -216,7 +216,7 @@ describe("the way back", () => {
     "?code=x",
     "?error=access_denied",
     "?state=a&state=b",
-  ])("%p leads nowhere", async (query) => {
+  ])("%p signs nobody in", async (query) => {
     const browser = new TestBrowser();
     await browser.request((await newChallenge(server)).challengeUrl);
     const page = await browser.open(`${server.url}/sign_in/callback${query}`);

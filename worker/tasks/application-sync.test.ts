@@ -37,7 +37,7 @@ const file = (name: string, text: string) => {
   return path;
 };
 
-test("applications appear, change, vanish and come back; one of ours with the same name stays beside them", async () => {
+test("follows applications that appear, change, vanish and return; our own with the same name stays", async () => {
   const stamps = { createdAt: its.clock.now(), updatedAt: its.clock.now() };
   await its.db.insert(application).values({ name: "Payments", ...stamps });
   const pay = { externalId: "pay", name: "Payments", description: "Cards", uri: "https://pay.example/" };
@@ -54,7 +54,7 @@ test("applications appear, change, vanish and come back; one of ours with the sa
   expect((await applications())[2]).toBe('catalog: Ledger "" -, version 3');
 });
 
-test("a link with a password is its item's fault", async () => {
+test("records a link that contains a password as the item's fault", async () => {
   const { result, faults } = await sync(() => [
     { externalId: "1", name: "a", uri: "https://user:hunter2@pay.example/" },
     { externalId: "2", name: "b" },
@@ -65,7 +65,7 @@ test("a link with a password is its item's fault", async () => {
   ]);
 });
 
-test("from a Backstage catalog and a CSV file, as they change between runs", async () => {
+test("syncs from a Backstage catalog and a CSV file as they change between runs", async () => {
   const entity = (name: string, more = "") =>
     `---\napiVersion: backstage.io/v1alpha1\nkind: Component\nmetadata: { name: ${name}${more} }\n`;
   const catalog = file("catalog-info.yaml", entity("payments") + entity("ledger"));
@@ -90,7 +90,7 @@ test("from a Backstage catalog and a CSV file, as they change between runs", asy
   ]);
 });
 
-test("terms from a file, as it changes between runs", async () => {
+test("syncs terms from a file as it changes between runs", async () => {
   const glossary = file(
     "terms.yaml",
     "- {id: 1, term: leak, definition: Data where it should not be.}\n- pii\n",
@@ -117,7 +117,7 @@ test("terms from a file, as it changes between runs", async () => {
   await expect(its.run(termSync, plugins)).rejects.toThrow("nothing was changed");
 });
 
-test("an application with a link that runs in the reader's browser costs the others nothing", async () => {
+test("a javascript: link is a fault of its own application only", async () => {
   const bad = { externalId: "bad", name: "n", uri: "javascript:alert(1)" };
   const { result, faults } = await sync(() => [bad, { externalId: "good", name: "Good" }]);
   expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });

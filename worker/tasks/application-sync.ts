@@ -2,7 +2,7 @@ import { followedApplications } from "../../core/sync/applications.ts";
 import { Asking, followSources } from "../ask.ts";
 import type { ScheduledTask } from "../task.ts";
 
-/** The applications of each source. */
+/** Syncs the applications of each source. */
 export const applicationSync: ScheduledTask = {
   run: async (context) => {
     const asking = new Asking(context);

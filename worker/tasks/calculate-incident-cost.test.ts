@@ -49,7 +49,7 @@ const costs = async () =>
 const ids = async () =>
   (await client.db.select({ id: incident.id }).from(incident).orderBy(asc(incident.id))).map(({ id }) => id);
 
-test("computes what is due in batches, each incident once, and nothing else", async () => {
+test("computes each due incident once, in batches, and nothing else", async () => {
   const { db } = client;
   await insertMany(db, kinds, { incidents: 3000, active: 2500 });
   clock.advance(2 * 3600);
@@ -66,8 +66,8 @@ test("computes what is due in batches, each incident once, and nothing else", as
   expect(await db.$count(incidentCost)).toBe(2500);
 });
 
-describe("an incident that somebody has locked", () => {
-  /** Locks the third of a hundred, as a reminder does, and lets it go when `released` does. */
+describe("a locked incident", () => {
+  /** Locks one incident of a hundred while `released` runs, as a reminder would. */
   async function whileLocked(released: (release: () => void) => Promise<void>): Promise<void> {
     await insertMany(client.db, kinds, { incidents: 100, active: 100 });
     clock.advance(2 * 3600);
@@ -83,7 +83,7 @@ describe("an incident that somebody has locked", () => {
     await other;
   }
 
-  test("is computed by the same run a little later", async () => {
+  test("is computed a little later in the same run", async () => {
     await whileLocked(async (release) => {
       const result = await run({
         transaction: async (work) => {
@@ -98,7 +98,7 @@ describe("an incident that somebody has locked", () => {
     });
   });
 
-  test("for longer than that is postponed, and counted", async () => {
+  test("is postponed and counted if it stays locked", async () => {
     await whileLocked(async () => {
       const postponed: string[] = [];
       const result = await run({ postpone: (item) => void postponed.push(item) });
@@ -109,26 +109,23 @@ describe("an incident that somebody has locked", () => {
   });
 });
 
-describe("of a hundred incidents, one costs the others nothing:", () => {
+describe("one bad incident of a hundred does not affect the others:", () => {
   test.each([
-    ["a role that was assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
+    ["a role assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
     ["a role that was assumed in the year -4713", `update participant_role set assumed_at = '4713-12-01 BC'`],
+    ["a role renounced in the year 294276", `update participant_role set renounced_at = '294276-12-01'`],
     [
-      "a role that was renounced in the year 294276",
-      `update participant_role set renounced_at = '294276-12-01'`,
-    ],
-    [
-      "one that was stable in the year 294276",
+      "an incident stable in the year 294276",
       `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '294276-12-01'`,
     ],
     ["a role that was assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
     ["a role that was renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
     [
-      "one that was stable at -infinity",
+      "an incident stable at -infinity",
       `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '-infinity'`,
     ],
     [
-      "one that was stable at infinity",
+      "an incident stable at infinity",
       `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = 'infinity'`,
     ],
   ])("%s", async (_, update) => {
@@ -145,7 +142,7 @@ describe("of a hundred incidents, one costs the others nothing:", () => {
     ]);
   });
 
-  test("and what nobody has thought of", async () => {
+  test("an unexpected error", async () => {
     await insertMany(client.db, kinds, { incidents: 100, active: 100 });
     clock.advance(2 * 3600);
     const bad = (await ids())[41]!;
@@ -157,10 +154,8 @@ describe("of a hundred incidents, one costs the others nothing:", () => {
     );
     expect(await run()).toEqual({ done: 99, skipped: 0, failed: 1 });
     await client.db.execute(sql`drop function refuse cascade`);
-    expect(faults).toEqual([
-      { item: `incident ${bad}`, reason: "Something unexpected: the worker's log has more" },
-    ]);
-    // The whole, and of the halves those with the bad one and those beside them.
+    expect(faults).toEqual([{ item: `incident ${bad}`, reason: "Unexpected error; see the worker's log" }]);
+    // The whole batch, then at each level the half with the bad incident and the other half.
     expect(transactions).toBeLessThanOrEqual(1 + 2 * 7);
   });
 });
@@ -168,29 +163,26 @@ describe("of a hundred incidents, one costs the others nothing:", () => {
 test.each([
   ["NaN", "update cost_formula_role set multiplier = 'NaN' where role = 'commander'"],
   ["infinite", "update cost_formula set review_hours = 'infinity'"],
-])(
-  "a formula with a number that is %s ends the run, and the log has no line per incident",
-  async (_, update) => {
-    await insertMany(client.db, kinds, { incidents: 3, active: 3 });
-    clock.advance(2 * 3600);
-    const [kept] = await client.db.execute<{ review_hours: string }>(
-      sql`select review_hours from cost_formula`,
+])("a formula with a number that is %s ends the run, without a log line per incident", async (_, update) => {
+  await insertMany(client.db, kinds, { incidents: 3, active: 3 });
+  clock.advance(2 * 3600);
+  const [kept] = await client.db.execute<{ review_hours: string }>(
+    sql`select review_hours from cost_formula`,
+  );
+  await client.db.execute(sql.raw(update));
+  try {
+    await expect(run()).rejects.toThrow(
+      /^Cost formula \d+ has a number that is NaN or infinite: add a version/,
     );
-    await client.db.execute(sql.raw(update));
-    try {
-      await expect(run()).rejects.toThrow(
-        /^Cost formula \d+ has a number that is NaN or infinite: add a version/,
-      );
-      expect([transactions, faults]).toEqual([0, []]);
-    } finally {
-      await client.db.execute(sql`update cost_formula_role set multiplier = 1 where multiplier = 'NaN'`);
-      await client.db.execute(sql`update cost_formula set review_hours = ${kept!.review_hours}::numeric`);
-    }
-    expect(await run()).toMatchObject({ done: 3, failed: 0 });
-  },
-);
+    expect([transactions, faults]).toEqual([0, []]);
+  } finally {
+    await client.db.execute(sql`update cost_formula_role set multiplier = 1 where multiplier = 'NaN'`);
+    await client.db.execute(sql`update cost_formula set review_hours = ${kept!.review_hours}::numeric`);
+  }
+  expect(await run()).toMatchObject({ done: 3, failed: 0 });
+});
 
-test("a cost that is too large to be kept fails its incident, and says why", async () => {
+test("a cost that exceeds the column's range fails its incident with a clear reason", async () => {
   await insertMany(client.db, kinds, { incidents: 2, active: 2 });
   clock.advance(2 * 3600);
   const { db } = client;
@@ -199,8 +191,8 @@ test("a cost that is too large to be kept fails its incident, and says why", asy
   try {
     expect(await run()).toMatchObject({ done: 0, failed: 2 });
     expect(faults.map(({ reason }) => reason)).toEqual([
-      "A number is larger than the database can keep",
-      "A number is larger than the database can keep",
+      "A number is too large to store",
+      "A number is too large to store",
     ]);
   } finally {
     await db.execute(sql`

@@ -9,10 +9,10 @@ import { endlessReason } from "../../drizzle/endless.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
-/** Incidents of one transaction: few enough that nobody who changes one waits for long. */
+/** Incidents per transaction: few enough that concurrent changes do not wait for long. */
 const size = 1000;
 
-/** The cost of every incident that is Active, or has changed since its cost was computed. */
+/** Computes the cost of every incident that is Active or has changed since the last computation. */
 export const calculateIncidentCost: ScheduledTask = {
   async run(context) {
     const { db, clock } = context;

@@ -53,7 +53,7 @@ const termsOf = async (documentId: number) =>
       .orderBy(asc(term.id))
   ).map(({ text, source }) => (source === "Found" ? text : `${text} (${source})`));
 
-test("the terms of a text, also those inside longer ones; one that nobody looks for is not among them", async () => {
+test("finds the terms of a text, including overlapping ones, but no undiscoverable terms", async () => {
   await addTerms(...vector, "kafka", "today");
   await its.db.update(term).set({ discoverable: false }).where(eq(term.text, "kafka"));
   await its.db
@@ -67,7 +67,7 @@ test("the terms of a text, also those inside longer ones; one that nobody looks 
   expect(row).toMatchObject({ version: 1, termContentHash: row!.contentHash });
 });
 
-describe("a text that was read already is passed over, until", () => {
+describe("a text is skipped until", () => {
   let id: number;
   beforeEach(async () => {
     await addTerms("leak", "export");
@@ -76,21 +76,21 @@ describe("a text that was read already is passed over, until", () => {
     expect(await termsOf(id)).toEqual(["leak"]);
   });
 
-  test("nothing has changed: no text is read, nothing is written", async () => {
+  test("anything changes: an unchanged text is not read, and nothing is written", async () => {
     const before = { ...its.sent };
     expect((await sync(own())).result).toEqual({ done: 0, skipped: 0, failed: 0 });
-    // The terms and the documents.
+    // One statement for the terms, one for the documents.
     expect(its.sent.statements - before.statements).toBe(2);
     expect(its.sent.transactions).toBe(before.transactions);
   });
 
-  test("it says something else: stale links go", async () => {
+  test("its content changes: stale links are removed", async () => {
     await write(id, "an export");
     expect((await sync(own())).result.done).toBe(1);
     expect(await termsOf(id)).toEqual(["export"]);
   });
 
-  test("there is another term, or one is gone", async () => {
+  test("a term is added or removed", async () => {
     await addTerms("a");
     expect((await sync(own())).result.done).toBe(1);
     expect(await termsOf(id)).toEqual(["leak", "a"]);
@@ -99,14 +99,14 @@ describe("a text that was read already is passed over, until", () => {
     expect(await termsOf(id)).toEqual(["a"]);
   });
 
-  test("a person takes a term away that stands in it", async () => {
+  test("a user removes one of its terms", async () => {
     await its.db.delete(documentTerm);
     await its.db.update(document).set({ termContentHash: null });
     await sync(own());
     expect(await termsOf(id)).toEqual(["leak"]);
   });
 
-  test("it is gone", async () => {
+  test("its content is deleted", async () => {
     await its.db.delete(documentContent);
     expect((await sync(own())).result.done).toBe(1);
     expect(await termsOf(id)).toEqual([]);
@@ -114,7 +114,7 @@ describe("a text that was read already is passed over, until", () => {
   });
 });
 
-test("what people have given stays theirs", async () => {
+test("links that users added stay", async () => {
   await addTerms("leak", "export");
   const id = await addDocument("a leak");
   const ids = (await its.db.select({ id: term.id }).from(term)).map(({ id }) => id);
@@ -125,7 +125,7 @@ test("what people have given stays theirs", async () => {
 });
 
 describe("texts of other plugins", () => {
-  test("are asked for, and written only when they are others; null is one that is gone", async () => {
+  test("are fetched, and written only if they changed; null means deleted", async () => {
     await addTerms("leak");
     const id = await addDocument(undefined, "wiki");
     let text: string | null = "a leak";
@@ -141,14 +141,14 @@ describe("texts of other plugins", () => {
     expect((await sync(wiki())).result).toEqual({ done: 0, skipped: 1, failed: 0 });
   });
 
-  test("are left alone when the plugin is not in use", async () => {
+  test("stay unchanged while the plugin is not in use", async () => {
     await addTerms("leak");
     const id = await addDocument("a leak");
     expect((await sync()).result).toEqual({ done: 0, skipped: 1, failed: 0 });
     expect(await termsOf(id)).toEqual([]);
   });
 
-  test("that cannot be had are their documents' faults, and keep their terms", async () => {
+  test("that cannot be fetched are faults of their documents, and keep their terms", async () => {
     await addTerms("leak", "export");
     const [bad, good] = [await addDocument(undefined, "wiki"), await addDocument(undefined, "wiki")];
     const wiki = (broken: () => never | { text: string }) =>
@@ -168,7 +168,7 @@ describe("texts of other plugins", () => {
     expect([await termsOf(bad), await termsOf(good)]).toEqual([["leak"], ["export"]]);
   });
 
-  test("of a plugin that hangs cost a few waits, however many there are", async () => {
+  test("of a plugin that hangs cost a few timeouts, not one per document", async () => {
     await addTerms("leak");
     for (let i = 0; i < 40; i += 1) await addDocument(undefined, "wiki");
     const last = await addDocument("a leak");
@@ -181,12 +181,12 @@ describe("texts of other plugins", () => {
     expect(await termsOf(last)).toEqual(["leak"]);
     expect(wiki.calls.length).toBeLessThan(10);
     expect(faults.map(({ reason }) => reason)).toContain(
-      "wiki was not asked any more: it did not answer 3 times in a row",
+      "wiki was not called again: it timed out 3 times in a row",
     );
   });
 });
 
-test("what is deleted while it is read does not come back", async () => {
+test("a link does not return if its term is deleted during the run", async () => {
   await addTerms("leak", "export");
   const id = await addDocument("a leak, an export");
   const deleting = await its.run(documentTermSync, pluginsOf(own()), {
@@ -214,7 +214,7 @@ test("a text that changes while it is read is read again", async () => {
   expect(await termsOf(id)).toEqual(["export"]);
 });
 
-test("a run that is given up ends behind the batch that it is at", async () => {
+test("an aborted run ends after the current batch", async () => {
   await addTerms("leak");
   for (let i = 0; i < 60; i += 1) await addDocument("a leak");
   const stop = new AbortController();
@@ -229,14 +229,14 @@ test("a run that is given up ends behind the batch that it is at", async () => {
   expect(await its.db.$count(documentTerm)).toBe(50);
 });
 
-test("two runs at once find the same, each link once", async () => {
+test("two concurrent runs create each link once", async () => {
   await addTerms(...vector);
   const ids = await Promise.all(Array.from({ length: 60 }, () => addDocument(sentence)));
   await Promise.all([sync(own()), sync(own()), sync(own())]);
   for (const id of ids) expect(await termsOf(id)).toEqual(vector);
 });
 
-test("10,000 terms over 1,000 documents are one vocabulary, and read in a few statements", async () => {
+test("10,000 terms and 1,000 documents need one vocabulary and a few statements", async () => {
   await addTerms(...vector);
   await its.db.execute(sql`
     insert into term (text, created_at, updated_at) select 'word' || n || ' of many', now(), now()
@@ -255,7 +255,7 @@ test("10,000 terms over 1,000 documents are one vocabulary, and read in a few st
   expect(await its.db.$count(documentTerm)).toBe(5 * 1000 + 999);
 });
 
-test("a document that cannot be written costs the others nothing", async () => {
+test("a document that cannot be written does not affect the others", async () => {
   await addTerms("leak");
   const ids: number[] = [];
   for (let i = 0; i < 10; i += 1) ids.push(await addDocument("a leak"));
@@ -263,7 +263,7 @@ test("a document that cannot be written costs the others nothing", async () => {
   await using _ = await refuseRows(its.db, "document", `new.id = ${bad}`);
   expect(await sync(own())).toEqual({
     result: { done: 9, skipped: 0, failed: 1 },
-    faults: [{ item: `document ${bad}`, reason: "Something unexpected: the worker's log has more" }],
+    faults: [{ item: `document ${bad}`, reason: "Unexpected error; see the worker's log" }],
   });
   for (const id of ids) expect(await termsOf(id)).toEqual(id === bad ? [] : ["leak"]);
 });

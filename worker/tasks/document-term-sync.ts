@@ -8,16 +8,16 @@ import { Asking } from "../ask.ts";
 import { byHalves } from "../batches.ts";
 import { recordFailure, type ScheduledTask, type TaskContext, workOnItem } from "../task.ts";
 
-/** Documents that are looked at together. */
+/** Documents per page. */
 const page = 500;
-/** Of which so many texts are read together: they may have a million characters each. */
+/** Texts read at a time. Each may have a million characters. */
 const batch = 50;
-/** Texts that are asked for at once. */
+/** Texts fetched concurrently. */
 const lanes = 4;
 
 const nameOf = (id: number) => `document ${id}`;
 
-/** The terms that stand in the text of each document. A text in which they were looked for already is passed over. */
+/** Links each document to the terms in its text. A text that was already searched for the current terms is skipped. */
 export const documentTermSync: ScheduledTask = {
   async run(context) {
     const { db, plugins, signal, transaction } = context;
@@ -71,7 +71,9 @@ export const documentTermSync: ScheduledTask = {
   },
 };
 
-/** Reads texts by their documents' ids: null is one that is gone, and one that could not be read is missing. */
+/**
+ * Returns a reader of texts by document id: null means that the text is gone; one that could not be read is missing.
+ */
 function textReader(context: TaskContext) {
   const asking = new Asking(context);
   const { db, plugins } = context;

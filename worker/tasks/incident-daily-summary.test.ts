@@ -34,7 +34,7 @@ describe("the message", () => {
     ...{ reportedAt: hoursAgo(30), commander: "Alice", lastReportAt: hoursAgo(3) },
   };
 
-  test("tells of what goes on and of what has ended", () => {
+  test("lists active and ended incidents", () => {
     const other: Listed = {
       ...one,
       id: 8,
@@ -58,7 +58,7 @@ Stable or closed in the last 24 hours: 3
     });
   });
 
-  test("says since when, where that is no day ago", () => {
+  test("names the start of the period if it is not 24 hours", () => {
     const { subject, text } = summaryMessage(
       { incidents: [], active: 0, ended: 0 },
       { ...words, window: { since: hoursAgo(25), until: at }, timezone: "Europe/Berlin" },
@@ -69,14 +69,14 @@ Stable or closed in the last 24 hours: 3
     expect(text).toBe("Active: none.\n\nStable or closed since 2026-11-30 12:00 Europe/Berlin: none.");
   });
 
-  test("says nothing of times that are none", () => {
+  test("leaves out invalid times", () => {
     const endless = { ...one, reportedAt: new Date(Number.NaN), lastReportAt: new Date(Number.NaN) };
     expect(summaryMessage({ incidents: [endless], active: 1, ended: 0 }, words).text).toContain(
       "INC-7: Disk full (priority High, commander Alice, no status report yet)",
     );
   });
 
-  test("says in words that there are none", () => {
+  test("says so if there are no incidents", () => {
     expect(summaryMessage({ incidents: [], active: 0, ended: 0 }, words)).toEqual({
       subject: "Incidents on 2026-12-01: 0 active, 0 stable or closed in the last 24 hours",
       text: "Active: none.\n\nStable or closed in the last 24 hours: none.",
@@ -101,7 +101,7 @@ describe("the task", () => {
   const of = async (individualId: number) =>
     (await outbox.all()).filter((row) => row.individualId === individualId);
 
-  test("one message to everyone who takes part, once a day", async () => {
+  test("sends one message a day to each participant", async () => {
     const { alice, bob, incidentId } = outbox.ids;
     expect(await run()).toEqual({ result: { done: 2, skipped: 0, failed: 0 }, faults: [] });
     expect(await outbox.all()).toMatchObject([
@@ -113,7 +113,7 @@ describe("the task", () => {
       { individualId: bob, incidentId },
     ]);
     await Promise.all([run(), run()]);
-    // Run by hand, it is the day's.
+    // A run by hand counts as the day's summary.
     const later = new Date(at.getTime() + 6 * 3_600_000);
     expect((await run({ slot: later })).result).toEqual({ done: 0, skipped: 2, failed: 0 });
     expect(await outbox.all()).toHaveLength(2);
@@ -122,13 +122,13 @@ describe("the task", () => {
     expect(await outbox.all()).toHaveLength(4);
   });
 
-  test("the day is that of the schedule's time zone", async () => {
+  test("uses the day of the schedule's time zone", async () => {
     const config = { ...outbox.context(plugins).config, timezone: "Pacific/Auckland" };
     await run({ config });
     expect((await outbox.all())[0]?.key).toContain("/2026-12-02/");
   });
 
-  test("of the ended it tells what ended in the 24 hours before, of the Active all", async () => {
+  test("lists what ended in the last 24 hours, and all Active incidents", async () => {
     const old = await insertSecond(outbox, { title: "Old", reportedAt: hoursAgo(1000) });
     for (const [title, hours] of [
       ["Now stable", 23],
@@ -146,7 +146,7 @@ describe("the task", () => {
     expect(text).toContain(`https://svc.example.com/incidents/${old}`);
   });
 
-  test("one that was sent when the clock was a day ahead is sent again under other keys, once", async () => {
+  test("resends a summary that was sent while the clock was a day ahead, once, under other keys", async () => {
     const { db, clock } = outbox;
     const secret = await insertSecond(outbox, { visibility: "Restricted" });
     await addParticipant(outbox, secret, outbox.ids.alice);
@@ -156,7 +156,7 @@ describe("the task", () => {
     clock.advance(-86_400);
     const schedule = { ...scheduleOf(db, clock, "a"), clock };
     await rewind(schedule);
-    // Today's is another date; tomorrow's comes once more.
+    // Today's has a different date; tomorrow's is sent again.
     expect((await run()).result.done).toBe(3);
     clock.advance(86_400);
     expect((await run({ slot: tomorrow })).result.done).toBe(3);
@@ -184,7 +184,7 @@ describe("the task", () => {
     clock.advance(-86_400);
   });
 
-  test("it tells of what has ended since the last one that was sent: a summary that failed is covered by the next", async () => {
+  test("covers everything that ended since the last summary, so a failed one is made up for by the next", async () => {
     const { db } = outbox;
     const ended = { task: "incident-daily-summary", trigger: "schedule", owner: "a", startedAt: at } as const;
     await db.insert(taskRun).values([
@@ -212,7 +212,7 @@ describe("the task", () => {
     ["Stable", "stable_at", "-infinity"],
     ["Closed", "closed_at", "infinity"],
   ] as const)(
-    "an incident that is %s with %s %s is named, and stops nothing",
+    "an incident that is %s with %s %s is included, and does not stop the run",
     async (status, column, time) => {
       const old = hoursAgo(1000);
       const ends = { stableAt: status === "Active" ? null : old, closedAt: status === "Closed" ? old : null };
@@ -225,7 +225,7 @@ describe("the task", () => {
     },
   );
 
-  test("a Restricted incident is told of to its participants only, by its own conversation", async () => {
+  test("mentions a Restricted incident to its participants only, through its own conversation", async () => {
     const { alice, bob } = outbox.ids;
     const secret = await insertSecond(outbox, { title: "Secret leak", visibility: "Restricted" });
     await addParticipant(outbox, secret, alice);
@@ -239,7 +239,7 @@ describe("the task", () => {
     for (const { subject } of rows) expect(subject).not.toContain("3 active");
   });
 
-  test("one who cannot be reached is a fault, and stops no other", async () => {
+  test("an unreachable participant is a fault, and does not affect the others", async () => {
     const none = await insertSecond(outbox, {}, []);
     const [carol] = await outbox.db
       .insert(individual)
@@ -254,7 +254,7 @@ describe("the task", () => {
     await outbox.db.delete(participant).where(eq(participant.incidentId, none));
   });
 
-  test("of a Restricted incident without a conversation nothing is said, which is a fault while it is Active", async () => {
+  test("never mentions a Restricted incident without a conversation; if Active, that is a fault", async () => {
     const { alice } = outbox.ids;
     const secret = await insertSecond(outbox, { visibility: "Restricted" }, []);
     await addParticipant(outbox, secret, alice);
@@ -268,13 +268,13 @@ describe("the task", () => {
     await outbox.db.delete(participant).where(eq(participant.incidentId, secret));
   });
 
-  test("who has to do with ended incidents alone, whose conversations are archived, is left in peace", async () => {
+  test("sends nothing to participants of ended incidents whose conversations are all archived", async () => {
     await outbox.db.update(incident).set({ status: "Stable", stableAt: at });
     await outbox.db.update(conversation).set({ archivedAt: at });
     expect((await run()).result).toEqual({ done: 0, skipped: 2, failed: 0 });
   });
 
-  test("a delivery that was written with a bad recipient's stays out; the others are there", async () => {
+  test("a delivery that cannot be written is left out; the others are created", async () => {
     const { alice } = outbox.ids;
     await outbox.db.execute(
       sql.raw(`
@@ -285,7 +285,7 @@ describe("the task", () => {
     const { result, faults } = await run();
     await outbox.db.execute(sql`drop function refuse cascade`);
     expect(result).toEqual({ done: 1, skipped: 0, failed: 1 });
-    expect(faults).toEqual([`individual ${alice}: Something unexpected: the worker's log has more`]);
+    expect(faults).toEqual([`individual ${alice}: Unexpected error; see the worker's log`]);
     expect(await outbox.db.$count(delivery)).toBe(1);
   });
 });

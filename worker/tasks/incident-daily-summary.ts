@@ -4,7 +4,7 @@ import { windowOf } from "../../core/incident/summary/window.ts";
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
-/** Tells everybody who takes part in an incident how the day's incidents stand, as far as they may read of them. */
+/** Sends each participant a summary of the day's incidents, limited to those they may read. */
 export const incidentDailySummary: ScheduledTask = {
   async run(context) {
     const { db, slot, config, fault } = context;

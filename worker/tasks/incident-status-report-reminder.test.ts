@@ -38,11 +38,11 @@ describe("which reminder is due", () => {
     [50, 2, 25],
     [23.9, 24, 0],
     [-5, 2, 0],
-  ])("%p h behind the anchor, every %p h: the %p.", (passed, hours, k) => {
+  ])("%p h after the anchor, with a reminder every %p h: number %p", (passed, hours, k) => {
     expect(dueReminder(at, hours, new Date(at.getTime() + passed * hour))).toBe(k);
   });
 
-  test("its time has come, and the next one's has not", () => {
+  test("it is the latest one whose time has come", () => {
     fc.assert(
       fc.property(fc.nat(10_000 * hour), fc.integer({ min: 1, max: 200 }), (passed, hours) => {
         const k = dueReminder(at, hours, new Date(at.getTime() + passed));
@@ -53,23 +53,23 @@ describe("which reminder is due", () => {
   });
 });
 
-describe("which one is due when the priority's hours have become others", () => {
+describe("which reminder is due after the priority's interval has changed", () => {
   const after = (hours: number) => new Date(at.getTime() + hours * hour);
   test.each([
-    // More: what is due next may have a smaller number than what was sent.
+    // Longer interval: the next reminder may have a smaller number than the last one sent.
     [3, 6, 6, 11.9, 0],
     [3, 6, 6, 12, 4],
-    // Fewer: the moment of the last one has another number now.
+    // Shorter interval: the time of the last one now has a different number.
     [1, 6, 2, 7.9, 0],
     [1, 6, 2, 8, 4],
     // It was sent late.
     [1, 7, 2, 7.9, 0],
     [1, 8, 2, 8.5, 0],
-  ])("the %p. was sent after %p h, then every %p h: after %p h the %p.", (lastK, sent, hours, passed, k) => {
+  ])("number %p sent after %p h, then every %p h: after %p h, number %p", (lastK, sent, hours, passed, k) => {
     expect(dueReminder(at, hours, after(passed), { k: lastK, at: after(sent) })).toBe(k);
   });
 
-  test("each is due once, and none is left out", () => {
+  test("each is due once, and none is skipped", () => {
     const step = fc.record({ hours: fc.integer({ min: 1, max: 24 }), slots: fc.nat(30) });
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
@@ -91,7 +91,7 @@ describe("which one is due when the priority's hours have become others", () => 
   });
 });
 
-test("the message says what is asked for, how to do it, and where", () => {
+test("the message says what is due, how to write it, and where", () => {
   const due = {
     ...{ incident: { id: 7, name: "INC-7", title: "Disk *full*" }, priority: "High" },
     ...{ anchor: at, hasReport: true },
@@ -119,7 +119,7 @@ describe("the task", () => {
     outbox = await startOutbox();
   });
   afterAll(() => outbox[Symbol.asyncDispose]());
-  /** At noon, one Active incident: its last report is as old as it is, and it is due every two hours. */
+  /** At noon, one Active incident, just reported and with a report due every two hours. */
   beforeEach(async () => {
     const { db, ids, clock } = outbox;
     await outbox.empty();
@@ -131,7 +131,7 @@ describe("the task", () => {
   const run = () => outbox.run(incidentStatusReportReminder, plugins);
   const noted = () => outbox.db.select().from(statusReportReminder).orderBy(statusReportReminder.k);
 
-  test("says nothing before it is due, and then once to the commander", async () => {
+  test("sends nothing before a report is due, then one reminder to the commander", async () => {
     outbox.clock.advance(2 * 3600 - 1);
     expect(await run()).toEqual({ result: { done: 0, skipped: 1, failed: 0 }, faults: [] });
     outbox.clock.advance(1);
@@ -151,7 +151,7 @@ describe("the task", () => {
     expect(await outbox.all()).toHaveLength(2);
   });
 
-  test("after a time without a worker once, and not for each that was missed", async () => {
+  test("sends one reminder after a time without a worker, not one per missed slot", async () => {
     outbox.clock.advance(9 * 3600);
     expect((await run()).result.done).toBe(1);
     expect((await noted()).map(({ k }) => k)).toEqual([4]);
@@ -162,7 +162,7 @@ describe("the task", () => {
   });
 
   test.each(["infinity", "-infinity", "0044-03-15 BC", "294276-12-31"])(
-    "an incident that was reported at %s is named, and costs the others nothing",
+    "an incident reported at %s is named as a fault, and does not affect the others",
     async (time) => {
       const bad = await insertSecond(outbox);
       await outbox.db.execute(sql`update incident set reported_at = ${time}::timestamptz where id = ${bad}`);
@@ -174,7 +174,7 @@ describe("the task", () => {
     },
   );
 
-  test("an incident that somebody has locked holds up no other: it is postponed", async () => {
+  test("a locked incident is postponed, and does not delay the others", async () => {
     const { db, ids, clock } = outbox;
     for (let i = 0; i < 10; i += 1) await insertSecond(outbox);
     clock.advance(2 * 3600);
@@ -195,7 +195,7 @@ describe("the task", () => {
     expect((await run()).result).toEqual({ done: 1, skipped: 10, failed: 0 });
   }, 60_000);
 
-  test("where all are locked, the run ends, to be tried again", async () => {
+  test("if all incidents are locked, the run ends and is retried", async () => {
     const { db, clock } = outbox;
     for (let i = 0; i < 120; i += 1) await insertSecond(outbox);
     clock.advance(2 * 3600);
@@ -212,7 +212,7 @@ describe("the task", () => {
     await other;
   }, 60_000);
 
-  test("goes on after the clock was a day ahead and was rewound: at the next of its times", async () => {
+  test("continues at its next slot after the clock was a day ahead and set back", async () => {
     const { db, clock } = outbox;
     clock.advance(86_400);
     expect((await run()).result.done).toBe(1);
@@ -227,7 +227,7 @@ describe("the task", () => {
     expect((await noted()).map(({ k }) => k)).toEqual([12, 13]);
   });
 
-  test("goes on by other hours as soon as its priority has them", async () => {
+  test("follows a changed priority interval at once", async () => {
     const { db, clock } = outbox;
     const everyHours = (reminderHours: number) => db.update(incidentPriority).set({ reminderHours });
     clock.advance(10 * 3600);
@@ -243,7 +243,7 @@ describe("the task", () => {
     await everyHours(2);
   });
 
-  test("a report begins it anew", async () => {
+  test("a report restarts the interval", async () => {
     const { db, clock, ids } = outbox;
     clock.advance(2 * 3600);
     const { incidentId, alice: authorId } = ids;
@@ -255,7 +255,7 @@ describe("the task", () => {
     expect(await noted()).toMatchObject([{ anchor: new Date(at.getTime() + 2 * hour), k: 1 }]);
   });
 
-  test("goes to a liaison where nobody commands, and else to the conversation", async () => {
+  test("goes to the liaison if there is no commander, otherwise to the conversation", async () => {
     const { db, clock, ids } = outbox;
     const other = await insertSecond(outbox);
     const liaison = await addParticipant(outbox, other, ids.bob, "liaison");
@@ -280,7 +280,7 @@ describe("the task", () => {
     expect(await whom()).toEqual([null]);
   });
 
-  test("goes to the commander where there is a liaison, too; who takes over later is not reminded again", async () => {
+  test("goes to the commander rather than the liaison; a later commander is not reminded again", async () => {
     const { alice, bob } = outbox.ids;
     const other = await insertSecond(outbox);
     await addParticipant(outbox, other, bob, "liaison");
@@ -296,13 +296,13 @@ describe("the task", () => {
     expect(await whom()).toEqual([alice]);
   });
 
-  test("speaks of Active incidents only", async () => {
+  test("covers Active incidents only", async () => {
     await insertSecond(outbox, { status: "Stable", stableAt: at });
     outbox.clock.advance(2 * 3600);
     expect((await run()).result).toEqual({ done: 1, skipped: 0, failed: 0 });
   });
 
-  test("one that cannot be reached is a fault, is not noted, and is tried again", async () => {
+  test("an unreachable recipient is a fault; the reminder is not recorded, and is retried", async () => {
     const other = await insertSecond(outbox, {}, []);
     const [{ name } = { name: "" }] = await outbox.db.select().from(incident).where(eq(incident.id, other));
     outbox.clock.advance(2 * 3600);
@@ -314,7 +314,7 @@ describe("the task", () => {
     expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });
   });
 
-  test("one that breaks is a fault, and the others of its batch are reminded", async () => {
+  test("an incident that fails is a fault; the others of its batch are reminded", async () => {
     const other = await insertSecond(outbox);
     outbox.clock.advance(2 * 3600);
     await outbox.db.execute(
@@ -325,13 +325,13 @@ describe("the task", () => {
     );
     expect(await run()).toEqual({
       result: { done: 1, skipped: 0, failed: 1 },
-      faults: [`incident ${other}: Something unexpected: the worker's log has more`],
+      faults: [`incident ${other}: Unexpected error; see the worker's log`],
     });
     await outbox.db.execute(sql`drop function refuse cascade`);
     expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });
   });
 
-  test("by two workers at once, and after a crash half-way, each is sent once", async () => {
+  test("sends each reminder once with two concurrent workers, and after a crash half-way", async () => {
     for (let i = 0; i < 5; i += 1) await insertSecond(outbox);
     outbox.clock.advance(2 * 3600);
     const crash = run().then(() =>
@@ -349,7 +349,7 @@ describe("the task", () => {
     expect(await outbox.all()).toHaveLength(6);
   });
 
-  test("a run that is lost writes nothing and says so", async () => {
+  test("a lost run writes nothing, and reports that it was lost", async () => {
     outbox.clock.advance(2 * 3600);
     const { runLost } = await import("../../core/schedule/runs.ts");
     const lost = outbox.run(incidentStatusReportReminder, plugins, {

@@ -2,7 +2,7 @@ import { activeIncidents, remind } from "../../core/incident/reminder/remind.ts"
 import { inBatches } from "../batches.ts";
 import type { ScheduledTask } from "../task.ts";
 
-/** Reminds whoever is responsible for an Active incident to write a status report, as often as its priority says. */
+/** Reminds those responsible for an Active incident to write a status report, at its priority's interval. */
 export const incidentStatusReportReminder: ScheduledTask = {
   run: (context) =>
     inBatches(context, {

@@ -24,7 +24,7 @@ describe("the message", () => {
   });
   const words = { publicUrl: "https://svc.example.com", timezone: "UTC" };
 
-  test("names each task, its incident, its time, and where it is", () => {
+  test("names each task, its incident, its due time and its URL", () => {
     expect(overdueMessage([one(1), one(2)], words)).toEqual({
       subject: "INC-7: 2 tasks of yours are overdue",
       text: `The time of these tasks is past. Set what is done to Resolved, and give the rest another time:
@@ -37,7 +37,7 @@ describe("the message", () => {
     expect(overdueMessage([one(1), one(2, "INC-8")], words).subject).toBe("2 tasks of yours are overdue");
   });
 
-  test("of one task speaks of one, in the time zone of the schedule", () => {
+  test("uses the singular for one task, and the schedule's time zone", () => {
     expect(overdueMessage([one(1)], { ...words, timezone: "Asia/Kathmandu" })).toEqual({
       subject: "INC-7: a task of yours is overdue",
       text: `The time of this task is past. Set it to Resolved if it is done, or give it another time:
@@ -47,7 +47,7 @@ describe("the message", () => {
     });
   });
 
-  test("is a page at most, and a subject one line, whatever the tasks say", () => {
+  test("is at most a page long with a one-line subject, whatever the tasks contain", () => {
     const tasks = fc.array(fc.string({ unit: "binary", maxLength: 400 }), { minLength: 1, maxLength: 80 });
     fc.assert(
       fc.property(tasks, (texts) => {
@@ -72,7 +72,7 @@ describe("the task", () => {
   });
   afterAll(() => outbox[Symbol.asyncDispose]());
   const daySeconds = 24 * 3600;
-  /** A day on, nothing is due. */
+  /** A day later, nothing is due. */
   beforeEach(async () => {
     await outbox.empty();
     await outbox.db.delete(taskAssignee);
@@ -103,7 +103,7 @@ describe("the task", () => {
       [...text.matchAll(/\/tasks\/(\d+)/g)].map(([, id]) => Number(id)),
     ]);
 
-  test("one message to each assignee with all of their tasks, of all incidents", async () => {
+  test("sends each assignee one message with all their overdue tasks", async () => {
     const { alice, bob } = outbox.ids;
     const both = await add({}, alice, bob);
     const hers = await add({ incidentId: second, documentId: null, externalId: null }, alice);
@@ -124,7 +124,7 @@ describe("the task", () => {
     ["last_reminder_at", "294276-12-31"],
     ["resolve_by", "294276-12-31"],
     ["resolve_by", "0044-03-15 BC"],
-  ])("a task whose %s is %s is named, and costs the others of its people nothing", async (column, time) => {
+  ])("a task whose %s is %s is named as a fault, and does not affect the others", async (column, time) => {
     const { alice } = outbox.ids;
     const [bad, good] = [await add({}, alice), await add({}, alice)];
     await outbox.db.execute(sql.raw(`update task set ${column} = '${time}' where id = ${bad}`));
@@ -135,7 +135,7 @@ describe("the task", () => {
     expect(await messages()).toEqual([[alice, [good]]]);
   });
 
-  test("a task that was reminded of when the clock was two days ahead is due a day after rewinding", async () => {
+  test("a reminder sent while the clock was two days ahead is due again a day after the clock is set back", async () => {
     const { db, clock, ids } = outbox;
     await add({}, ids.alice);
     clock.advance(2 * daySeconds);
@@ -148,7 +148,7 @@ describe("the task", () => {
     expect((await run()).result.done).toBe(1);
   });
 
-  test("the oldest first, and of one time those of an incident together", async () => {
+  test("lists the oldest first, and keeps tasks of one incident together", async () => {
     const { alice: ownerId } = outbox.ids;
     const other = { incidentId: second, documentId: null, externalId: null, ownerId };
     const [third, first, fourth, old] = [
@@ -162,7 +162,7 @@ describe("the task", () => {
     expect(await messages()).toEqual([[ownerId, [old, first, next, third, fourth]]]);
   });
 
-  test("to its owner where nobody is assigned; of nobody's, none", async () => {
+  test("goes to the owner if nobody is assigned; a task without an owner causes none", async () => {
     const { alice, bob } = outbox.ids;
     await add({ ownerId: alice }, bob);
     const hers = await add({ ownerId: alice });
@@ -172,7 +172,7 @@ describe("the task", () => {
     expect(await outbox.all()).toHaveLength(2);
   });
 
-  test("again after a day, and not before", async () => {
+  test("repeats after a day, and not before", async () => {
     const id = await add({ ownerId: outbox.ids.alice });
     await run();
     outbox.clock.advance(daySeconds - 1);
@@ -189,18 +189,18 @@ describe("the task", () => {
     ["gone from its document", { deletedAt: at }],
     ["not to be spoken of", { reminders: false }],
     ["not due yet", { resolveBy: new Date("2030-01-01T00:00:00Z") }],
-  ])("of one that is %s, none", async (_, values) => {
+  ])("sends none for a task that is %s", async (_, values) => {
     await add({ ownerId: outbox.ids.alice, ...values });
     expect((await run()).result).toEqual({ done: 0, skipped: 0, failed: 0 });
   });
 
-  test("of an incident that is not Active, none", async () => {
+  test("sends none for an incident that is not Active", async () => {
     await add({ ownerId: outbox.ids.alice });
     await outbox.db.update(incident).set({ status: "Stable", stableAt: at });
     expect((await run()).result.done).toBe(0);
   });
 
-  test("of a Restricted incident to its participants only, and in a message of its own", async () => {
+  test("mentions a Restricted incident to its participants only, in a separate message", async () => {
     const { alice, incidentId } = outbox.ids;
     const [carol] = await outbox.db
       .insert(individual)
@@ -226,7 +226,7 @@ describe("the task", () => {
     expect(rows.some((row) => row.incidentId === incidentId)).toBe(true);
   });
 
-  test("who cannot be reached is a fault, and their tasks are tried again", async () => {
+  test("an unreachable person is a fault, and their tasks are retried", async () => {
     const id = await add({ ownerId: outbox.ids.alice });
     await outbox.db.update(conversation).set({ archivedAt: at });
     expect((await run()).faults[0]).toContain("no open conversation");
@@ -235,7 +235,7 @@ describe("the task", () => {
     expect((await run()).result.done).toBe(1);
   });
 
-  test("a run that goes on where another was interrupted reminds the rest, and nobody twice", async () => {
+  test("a resumed run reminds the remaining people, and nobody twice", async () => {
     const { alice, bob } = outbox.ids;
     const slot = outbox.clock.now();
     await add({}, alice, bob);
@@ -249,7 +249,7 @@ describe("the task", () => {
     expect((await messages()).map(([who]) => who).toSorted()).toEqual([alice, bob].toSorted());
   });
 
-  test("what becomes overdue before such a run goes on is noted only with a message that says so", async () => {
+  test("a task that becomes overdue before the run resumes is recorded only if a message mentions it", async () => {
     const { alice } = outbox.ids;
     const slot = outbox.clock.now();
     const told = await add({ ownerId: alice });
@@ -267,7 +267,7 @@ describe("the task", () => {
     ]);
   });
 
-  test("a run that goes on a day after it was interrupted is that of the latest slot, which reminds nobody anew", async () => {
+  test("a run resumed a day later uses the latest slot, which reminds nobody again", async () => {
     const { alice } = outbox.ids;
     const interrupted = outbox.clock.now();
     const id = await add({ ownerId: alice });
@@ -279,7 +279,7 @@ describe("the task", () => {
     outbox.clock.advance(-600);
   });
 
-  test("of more people than a batch holds", async () => {
+  test("handles more people than fit in a batch", async () => {
     const people = await outbox.db
       .insert(individual)
       .values(
@@ -293,7 +293,7 @@ describe("the task", () => {
     expect(await outbox.db.$count(task, sql`last_reminder_at is null`)).toBe(0);
   });
 
-  test("participants may leave: then a Restricted incident's tasks are no longer told", async () => {
+  test("no longer mentions a Restricted incident's tasks to participants who have left", async () => {
     const { bob, incidentId } = outbox.ids;
     await outbox.db.update(incident).set({ visibility: "Restricted" });
     await add({ incidentId: second, documentId: null, externalId: null }, bob);

@@ -22,8 +22,8 @@ export const incidentTaskReminders: ScheduledTask = {
 };
 
 /**
- * The slot of the run, or the latest one, where the run was interrupted and goes on behind it: what is noted as of a slot
- * of yesterday would be due again in the next.
+ * Returns the run's slot, or the latest one if an interrupted run resumes later: reminders recorded under yesterday's
+ * slot would be due again in the next one.
  */
 function latestSlot({ slot, clock, config }: TaskContext): Date {
   const latest = previousSlot(timing, config.timezone, clock.now());

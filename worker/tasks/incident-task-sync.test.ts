@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => its[Symbol.asyncDispose]());
 beforeEach(() => its.clear());
 
-test("a task is created, edited, handed on, resolved, reopened, deleted and comes back: one line and one notice each", async () => {
+test("a task that changes, is deleted and returns causes one timeline entry and one notice each time", async () => {
   const incidentId = await its.addIncident();
   const documentId = await its.addDocument(incidentId);
   const people = {
@@ -92,14 +92,14 @@ test("a task is created, edited, handed on, resolved, reopened, deleted and come
   expect([row!.taskCursor, row!.taskSyncedAt, row!.version]).toEqual(["c8", its.clock.now(), 1]);
 });
 
-test("a task that is done when it is found is not said to be due", async () => {
+test("a task that is already done when found is not announced as due", async () => {
   await its.addDocument(await its.addIncident());
   await its.sync(wikiOf([foundTask("1", "Free some disk", { status: "Resolved" })]));
   const [only] = await its.db.select().from(delivery);
   expect(only!.text.split("\n\n").slice(0, 3)).toEqual(["Free some disk", "It is Resolved", "In: Notes"]);
 });
 
-test("an unchanged document costs one question, and one of our own texts not even that", async () => {
+test("an unchanged document costs one plugin call, or none for our own texts", async () => {
   const incidentId = await its.addIncident();
   await its.addDocument(incidentId);
   const own = await its.addDocument(incidentId, { pluginSlug: "markdown", taskCursor: "3" });
@@ -114,14 +114,14 @@ test("an unchanged document costs one question, and one of our own texts not eve
   await its.run(incidentTaskSync, plugins);
   const before = { ...its.sent };
   expect((await its.run(incidentTaskSync, plugins)).result).toEqual({ done: 0, skipped: 1, failed: 0 });
-  // A page of each plugin's documents, and one of those whose plugin is not chosen.
+  // One page of documents per plugin, and one for the plugin that is not configured.
   expect([its.sent.statements - before.statements, its.sent.transactions - before.transactions]).toEqual([
     3, 0,
   ]);
   expect([wiki.calls.length, markdown.calls.length]).toEqual([2, 0]);
 });
 
-test("documents are gone through to the last, page by page", async () => {
+test("processes all documents, page by page", async () => {
   const incidentId = await its.addIncident();
   await its.db.execute(sql`
     insert into document (name, resource_type, plugin_slug, resource_id, incident_id, task_cursor, created_at, updated_at)
@@ -131,7 +131,7 @@ test("documents are gone through to the last, page by page", async () => {
   expect(new Set(wiki.to("tasks").map(({ document }) => document.id)).size).toBe(501);
 });
 
-test("only of incidents that go on, whose documents have a text, with a plugin that is in use", async () => {
+test("covers only open incidents, documents with text, and plugins in use", async () => {
   await its.addDocument(await its.addIncident("Stable"));
   await its.addDocument(await its.addIncident("Closed"));
   await its.addDocument(await its.addIncident(), { resourceId: null });
@@ -141,7 +141,7 @@ test("only of incidents that go on, whose documents have a text, with a plugin t
   expect(await its.tasks()).toEqual(["a, Open, version 1"]);
 });
 
-test("without a day a task is due in a day, from a review in a week; a day is the whole day", async () => {
+test("a task without a due date is due in a day, a review's in a week; a due date lasts the whole day", async () => {
   const incidentId = await its.addIncident();
   await its.addDocument(incidentId);
   await its.addDocument(incidentId, { resourceType: "review" });
@@ -157,7 +157,7 @@ test("without a day a task is due in a day, from a review in a week; a day is th
   });
 });
 
-describe("with the Markdown that we keep ourselves", () => {
+describe("with our own Markdown documents", () => {
   let plugins: Plugins;
   let id: number;
   beforeEach(async () => {
@@ -172,7 +172,7 @@ describe("with the Markdown that we keep ourselves", () => {
     callPlugin(plugins.ofType("document")[0]!, "update", { document: facts(), text });
   const run = async () => (await its.run(incidentTaskSync, plugins)).result;
 
-  test("tasks follow the text through edits, marks, moves, leaving and coming back", async () => {
+  test("tasks follow the text through edits, checkmarks, moves, removal and return", async () => {
     await edit("- [ ] Free some disk @alice\n- [ ] Call the vendor @bob (due 2026-12-01)\n");
     expect(await run()).toEqual({ done: 1, skipped: 0, failed: 0 });
     expect(await run()).toEqual({ done: 0, skipped: 0, failed: 0 });
@@ -192,7 +192,7 @@ describe("with the Markdown that we keep ourselves", () => {
     ]);
   });
 
-  test("somebody known only through Restricted incidents is named as if they were new", async () => {
+  test("a person known only through Restricted incidents is treated as a new name", async () => {
     const hidden = await its.addIncident();
     await its.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, hidden));
     const stamps = { createdAt: new Date(0), updatedAt: new Date(0), version: 7 };
@@ -214,7 +214,7 @@ describe("with the Markdown that we keep ourselves", () => {
     expect(dana).toMatchObject({ version: 1, createdAt: its.clock.now() });
   });
 
-  test("and go with the text", async () => {
+  test("tasks disappear with the text", async () => {
     await edit("- [ ] Free some disk");
     await run();
     await callPlugin(plugins.ofType("document")[0]!, "remove", { document: facts() });

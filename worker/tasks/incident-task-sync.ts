@@ -22,9 +22,9 @@ import { lockedReason, type ScheduledTask, type TaskContext, workOnItem } from "
 import { pause } from "../time.ts";
 
 const page = 500;
-/** Documents of a plugin that are asked for at once. */
+/** Concurrent calls per plugin. */
 const lanes = 4;
-/** Answers of one document in one run. Where there are more, the next run goes on. */
+/** Answers read per document and run. If there are more, the next run continues. */
 const mostAnswers = 100;
 
 const nameOf = ({ id }: TaskPlace) => `document ${id}`;
@@ -32,8 +32,8 @@ const nameOf = ({ id }: TaskPlace) => `document ${id}`;
 const { timing } = findTask("incident-task-sync")!;
 
 /**
- * The tasks in the documents of Active and Stable incidents, as far as they have changed. Each plugin is asked beside the
- * others. While one lets us wait, the documents of those that have answered are looked at again whenever a slot passes.
+ * Syncs the changed tasks in documents of Active and Stable incidents. Plugins are called in parallel. While one plugin
+ * delays the run, documents of the others are checked again at every slot.
  */
 export const incidentTaskSync: ScheduledTask = {
   async run(context) {
@@ -81,7 +81,7 @@ async function syncDocuments(
 ): Promise<TaskResult> {
   const { db, plugins } = context;
   const result = { done: 0, skipped: 0, failed: 0 };
-  /** Incidents that somebody has locked: their other documents would wait as long, and hold up those of others. */
+  /** Locked incidents: their other documents would wait just as long and delay other incidents. */
   const locked = new Set<number>();
   let last = 0;
   for (;;) {
@@ -111,8 +111,8 @@ async function syncDocuments(
 }
 
 /**
- * Asks for what has changed since the last time, until there is no more. A task of which no sense can be made is told of
- * once, and looked at again when it changes: to ask for its answer anew would undo what people do to the others meanwhile.
+ * Reads changes since the last sync until there are no more. A task that cannot be understood is reported once, and
+ * read again when it changes: repeating the whole answer would undo what users did to the other tasks meanwhile.
  *
  * @throws Unavailable
  */
@@ -161,7 +161,7 @@ async function syncDocument(
     }
     if (answer.complete) return { changed, bad };
     if (answer.cursor === cursor)
-      throw new Unavailable(`${plugin.slug} says that there is more, but not where it goes on`);
+      throw new Unavailable(`${plugin.slug} says that there is more, but returns no new cursor`);
     cursor = answer.cursor;
   }
   return { changed, bad };

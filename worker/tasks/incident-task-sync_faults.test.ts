@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => its[Symbol.asyncDispose]());
 beforeEach(() => its.clear());
 
-test("goes on from answer to answer until there is no more; a crash between two loses none", async () => {
+test("continues from answer to answer until there are no more; a crash in between loses nothing", async () => {
   await its.addDocument(await its.addIncident());
   const answers = [1, 2, 3].map((n) => ({
     ...{ tasks: [foundTask(String(n), `task ${n}`)], cursor: `c${n}`, complete: n === 3 },
@@ -47,7 +47,7 @@ test("goes on from answer to answer until there is no more; a crash between two 
   expect(wiki.to("tasks").map(({ cursor }) => cursor)).toEqual([undefined, "c1", "c1", "c2"]);
 });
 
-test("a plugin that always has more is gone on with the next time", async () => {
+test("a plugin with endless answers is continued in the next run", async () => {
   const id = await its.addDocument(await its.addIncident());
   const tasks = ({ cursor = "0" }) => ({ tasks: [], cursor: String(Number(cursor) + 1), complete: false });
   const wiki = fakeDocument({ tasks }, { slug: "wiki" });
@@ -57,8 +57,8 @@ test("a plugin that always has more is gone on with the next time", async () => 
   expect(row!.taskCursor).toBe("100");
 });
 
-describe("what goes wrong is the fault of", () => {
-  test("one task", async () => {
+describe("an error is the fault of", () => {
+  test("a single task", async () => {
     const id = await its.addDocument(await its.addIncident());
     const { result, faults } = await its.sync(
       wikiOf([
@@ -83,7 +83,7 @@ describe("what goes wrong is the fault of", () => {
     ]);
   });
 
-  test("one task of ours whose time is infinity", async () => {
+  test("a single stored task whose time is infinity", async () => {
     const id = await its.addDocument(await its.addIncident());
     const wiki = wikiOf(
       [foundTask("1", "bad"), foundTask("2", "good")],
@@ -103,7 +103,7 @@ describe("what goes wrong is the fault of", () => {
     expect(kept!.said).toBe("good, changed");
   });
 
-  test("one document", async () => {
+  test("a single document", async () => {
     const incidentId = await its.addIncident();
     const [bad, good] = [await its.addDocument(incidentId), await its.addDocument(incidentId)];
     const answers: Record<string, () => unknown> = {
@@ -128,13 +128,13 @@ describe("what goes wrong is the fault of", () => {
     expect(reasons).toEqual([
       "wiki failed: Error",
       expect.stringContaining("wiki returned an invalid answer: /tasks"),
-      "wiki says that there is more, but not where it goes on",
+      "wiki says that there is more, but returns no new cursor",
       "wiki did not answer within 0.05 s",
     ]);
     expect(await its.db.$count(task, eq(task.documentId, good))).toBe(4);
   });
 
-  test("an incident that somebody has locked: only its first documents wait for it", async () => {
+  test("a locked incident, of which only the first documents wait for the lock", async () => {
     const [bad, good] = [await its.addIncident(), await its.addIncident()];
     const documents: number[] = [];
     for (let i = 0; i < 12; i += 1) documents.push(await its.addDocument(bad));
@@ -164,7 +164,7 @@ describe("what goes wrong is the fault of", () => {
     expect(waited).toBeLessThanOrEqual(4 + 1);
   });
 
-  test("a plugin that hangs: it costs a few waits, however many documents there are", async () => {
+  test("a plugin that hangs, which costs a few timeouts, not one per document", async () => {
     const incidentId = await its.addIncident();
     for (let i = 0; i < 30; i += 1) await its.addDocument(incidentId);
     const wiki = fakeDocument(
@@ -176,7 +176,7 @@ describe("what goes wrong is the fault of", () => {
   });
 });
 
-test("while one plugin hangs, documents of another are looked at in each slot", async () => {
+test("while one plugin hangs, documents of another are checked at every slot", async () => {
   const incidentId = await its.addIncident();
   for (let i = 0; i < 30; i += 1) await its.addDocument(incidentId);
   const quick = await its.addDocument(incidentId, { pluginSlug: "notes" });
@@ -193,14 +193,14 @@ test("while one plugin hangs, documents of another are looked at in each slot", 
     },
     { slug: "notes" },
   );
-  // A moment before a slot: the next one is always near.
+  // Just before a slot, so that the next one is always near.
   const clock = { now: () => new Date("2026-12-01T12:00:29.950Z") };
   const { result } = await its.run(incidentTaskSync, pluginsOf(wiki, notes), { clock });
   expect(result).toEqual({ done: asked, skipped: 0, failed: 30 });
   expect(await its.db.$count(task, eq(task.documentId, quick))).toBe(asked);
 }, 30_000);
 
-test("an incident that closes meanwhile gets no more tasks", async () => {
+test("an incident that is closed during the run gets no more tasks", async () => {
   const incidentId = await its.addIncident();
   const id = await its.addDocument(incidentId);
   const tasks = async () => {
@@ -217,7 +217,7 @@ test("an incident that closes meanwhile gets no more tasks", async () => {
   expect((await its.db.select().from(document).where(eq(document.id, id)))[0]!.taskCursor).toBeNull();
 });
 
-test("runs at once make each task, each line and each notice once; new people in any order", async () => {
+test("concurrent runs create each task, entry and notice once, with new people in any order", async () => {
   const incidentIds = await Promise.all([its.addIncident(), its.addIncident(), its.addIncident()]);
   for (const incidentId of incidentIds) await its.addDocument(incidentId);
   const names = Array.from({ length: 30 }, (_, i) => `p${i}@example.com`);
@@ -239,7 +239,7 @@ test("runs at once make each task, each line and each notice once; new people in
   expect(await Promise.all(rows)).toEqual([90, 90, 90, 30]);
 });
 
-test("what a person says of a task meanwhile is kept, and so is what its document says", async () => {
+test("a user's concurrent change of a task is kept, and so is the document's", async () => {
   await its.addDocument(await its.addIncident());
   const wiki = wikiOf([foundTask("1", "Free some disk")], [foundTask("1", "Free some more disk")]);
   await its.sync(wiki);

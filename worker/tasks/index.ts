@@ -10,7 +10,7 @@ import { incidentTaskReminders } from "./incident-task-reminders.ts";
 import { incidentTaskSync } from "./incident-task-sync.ts";
 import { termSync } from "./term-sync.ts";
 
-/** The work of each task of the schedule, by its name. */
+/** The implementation of each scheduled task. */
 const tasks: Record<TaskName, ScheduledTask> = {
   "incident-status-report-reminder": incidentStatusReportReminder,
   "incident-daily-summary": incidentDailySummary,
@@ -22,7 +22,7 @@ const tasks: Record<TaskName, ScheduledTask> = {
   "application-sync": applicationSync,
 };
 
-/** What a worker does: everything, or the one task that is named. */
+/** Returns the tasks a worker runs: all, or the named one. */
 export function worksOf(name?: TaskName): Work[] {
   return scheduledTasks
     .filter((definition) => name === undefined || definition.name === name)

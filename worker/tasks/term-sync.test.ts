@@ -38,7 +38,7 @@ const meanings = async () => {
   return rows.map(({ term, means, version }) => `${term}: ${means} (${version})`).sort();
 };
 
-test("terms appear, change, vanish and come back, and are written only when they differ", async () => {
+test("follows terms that appear, change, vanish and return, and writes only changes", async () => {
   expect(await sync(listing(item("1", "leak"), item("2", "pii")))).toEqual({
     ...{ result: { done: 2, skipped: 0, failed: 0 }, faults: [] },
   });
@@ -58,7 +58,7 @@ test("terms appear, change, vanish and come back, and are written only when they
 });
 
 describe("definitions", () => {
-  test("are one for all terms of the same id, follow them, and are deleted with the last", async () => {
+  test("are shared by terms with the same definition id, follow changes, and are deleted with the last term", async () => {
     await sync(listing(item("1", "leak", "water", "data"), item("2", "spill", "water")));
     expect(await meanings()).toEqual(["leak: data (1)", "leak: water (1)", "spill: water (1)"]);
     expect(
@@ -72,7 +72,7 @@ describe("definitions", () => {
     expect(await meanings()).toEqual(["leak: H2O (3)"]);
   });
 
-  test("of a term that vanished stay for when it comes back", async () => {
+  test("of a vanished term stay for when it returns", async () => {
     await sync(listing(item("1", "leak", "water"), item("2", "pii")));
     await sync(listing(item("2", "pii")));
     expect(await meanings()).toEqual(["leak: water (1)"]);
@@ -80,7 +80,7 @@ describe("definitions", () => {
     expect(await meanings()).toEqual(["leak: water (1)"]);
   });
 
-  test("that people wrote about a term are theirs", async () => {
+  test("written by users stay unchanged", async () => {
     await sync(listing(item("1", "leak", "water")));
     const stamps = { createdAt: its.clock.now(), updatedAt: its.clock.now() };
     const [own] = await its.db
@@ -97,7 +97,7 @@ describe("definitions", () => {
   });
 });
 
-test("what people say of terms stays: a word that they silenced, and a term of theirs with the same text", async () => {
+test("keeps what users changed: a silenced term, and their own term with the same text", async () => {
   const stamps = { createdAt: its.clock.now(), updatedAt: its.clock.now() };
   await its.db.insert(term).values({ text: "leak", ...stamps });
   await sync(
@@ -112,7 +112,7 @@ test("what people say of terms stays: a word that they silenced, and a term of t
   ]);
 });
 
-test("the same ids in two sources are two terms, with definitions of their own", async () => {
+test("the same ids in two sources are two terms with separate definitions", async () => {
   const of = (slug: string, ...items: TermItem[]) => fakeTerm({ list: () => items }, { slug });
   await sync(
     of("a", item("1", "leak", "water"), item("2", "pii")),
@@ -128,17 +128,13 @@ test("the same ids in two sources are two terms, with definitions of their own",
   expect(await meanings()).toEqual(["leak: data (1)", "spill: water (1)"]);
 });
 
-describe("a source that fails changes nothing and stops no other", () => {
+describe("a failing source changes nothing and does not stop the others", () => {
   test.each([
     ["throws", () => Promise.reject(new Error("secret")), "broken failed: Error"],
-    ["lists nothing", () => [], "broken lists nothing that could be kept: nothing was changed"],
+    ["lists nothing", () => [], "broken lists no valid items: nothing was changed"],
     ["hangs", () => new Promise<never>(() => {}), "broken did not answer within 0.05 s"],
     ["lists no list", () => ({}) as never, "broken returned an invalid answer: the answer: Expected array"],
-    [
-      "lists nothing good",
-      () => [item("2", " ")],
-      "broken lists nothing that could be kept: nothing was changed",
-    ],
+    ["lists nothing valid", () => [item("2", " ")], "broken lists no valid items: nothing was changed"],
   ])("%s", async (_, list, reason) => {
     const options = { slug: "broken", timeoutMilliseconds: 50 };
     await sync(fakeTerm({ list: () => [item("1", "kept")] }, options));
@@ -151,7 +147,7 @@ describe("a source that fails changes nothing and stops no other", () => {
   });
 });
 
-test("a bad item is its own fault, and what is kept under its id stays", async () => {
+test("a bad item is a fault, and the stored record with its id stays", async () => {
   await sync(listing(item("1", "leak"), item("2", "pii")));
   const { result, faults } = await sync(
     listing(
@@ -193,7 +189,7 @@ test("a bad item is its own fault, and what is kept under its id stays", async (
   expect(await terms()).toEqual(["glossary: leak, version 1", "glossary: PII, version 2"]);
 });
 
-describe("of a list with one bad item, the others are kept, and it is named:", () => {
+describe("with one bad item in a list, the others are stored and the bad one is named:", () => {
   const others = [item("1", "leak"), item("2", "pii")];
   test.each<[string, unknown, string, string]>([
     ["a NUL", item("3", "b\0"), "glossary 3", "text: has a character that no text has (NUL)"],
@@ -204,7 +200,7 @@ describe("of a list with one bad item, the others are kept, and it is named:", (
       "definitions 0 externalId: has a character that no text has (NUL)",
     ],
     [
-      "a text that is too long",
+      "a text that exceeds the limit",
       item("3", "x".repeat(201)),
       "glossary 3",
       "text: Expected string length less or equal to 200",
@@ -228,7 +224,7 @@ describe("of a list with one bad item, the others are kept, and it is named:", (
     ["no object", "hunter2", "It is no item: Expected object"],
     ["no id", { text: "b", definitions: [] }, "externalId: Expected required property"],
     ["what its source cannot read", { unreadable: "line 7" }, "line 7"],
-  ])("%s: which one it is nobody knows, so none counts as gone", async (_, bad, reason) => {
+  ])("%s: its id is unknown, so no record counts as gone", async (_, bad, reason) => {
     await sync(listing(...others, item("3", "kept")));
     const { result, faults } = await sync(listing(others[0]!, bad as TermItem));
     expect(faults).toEqual([{ item: "glossary item 2 of its list", reason }]);
@@ -238,7 +234,7 @@ describe("of a list with one bad item, the others are kept, and it is named:", (
   });
 });
 
-test("a term or a definition that PostgreSQL refuses costs the others nothing", async () => {
+test("a term or definition that PostgreSQL rejects does not affect the others", async () => {
   const refuse = (table: string) => refuseRows(its.db, table, "new.text like '%bad%'");
   const list = listing(item("1", "leak", "water"), item("2", "bad", "x"), item("3", "pii", "bad"));
   for (const [table, failed] of [
@@ -248,13 +244,13 @@ test("a term or a definition that PostgreSQL refuses costs the others nothing", 
     await its.db.execute(sql`truncate term, definition cascade`);
     await using _ = await refuse(table);
     const { result, faults } = await sync(list);
-    expect(faults).toEqual([{ item: failed, reason: "PostgreSQL refuses to keep it" }]);
+    expect(faults).toEqual([{ item: failed, reason: "PostgreSQL rejects it" }]);
     expect(result).toEqual({ done: 5, skipped: 0, failed: 1 });
     expect(await meanings()).toContain("leak: water (1)");
   }
 });
 
-describe("a row that somebody has locked costs the others nothing, and is postponed:", () => {
+describe("a locked row is postponed, and does not affect the others:", () => {
   const list = (n: number, ...ids: number[]) =>
     listing(...ids.map((id) => item(`${id}`, `term ${id} of ${n}`, `meaning ${id} of ${n}`)));
   const lines = (...ids: number[]) => ids.map((id) => `glossary: term ${id} of 2, version 2`);
@@ -266,16 +262,16 @@ describe("a row that somebody has locked costs the others nothing, and is postpo
     await sync(list(1, 1, 2, 3));
     await whileLocked(table, externalId, async () => {
       const { result, faults } = await sync(list(2, ...ids));
-      const reason = "Something else kept it locked";
+      const reason = "Another transaction kept it locked";
       expect(faults).toContainEqual({ item: `glossary ${externalId}`, reason });
       expect(faults.filter(({ item }) => !item.includes("2"))).toEqual([]);
       expect(result.failed).toBe(faults.length);
     });
     expect(await terms()).toEqual(expect.arrayContaining(lines(1, 3)));
-    // Later it is as though nobody had.
+    // The next run catches up.
     await sync(list(2, ...ids));
     expect(await terms()).toEqual(expect.arrayContaining(lines(...ids)));
-    // A term that is gone keeps what it means.
+    // A term that is gone keeps its definitions.
     const of = (id: number) => ((ids as readonly number[]).includes(id) ? 2 : 1);
     expect(await meanings()).toEqual(
       [1, 2, 3].map((id) => `term ${id} of ${of(id)}: meaning ${id} of ${of(id)} (1)`),
@@ -284,7 +280,7 @@ describe("a row that somebody has locked costs the others nothing, and is postpo
   });
 });
 
-/** Runs `work` while somebody else has the record of this id locked. */
+/** Runs `work` while another transaction has the record of this id locked. */
 async function whileLocked<T>(table: string, externalId: string, work: () => Promise<T>): Promise<T> {
   const [held, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const other = its.db.transaction(async (tx) => {
@@ -301,7 +297,7 @@ async function whileLocked<T>(table: string, externalId: string, work: () => Pro
   }
 }
 
-test("10,000 terms are a few statements", async () => {
+test("10,000 terms take a few statements", async () => {
   const many = Array.from({ length: 10_000 }, (_, i) => item(String(i), `term ${i}`, `means ${i % 5000}`));
   const statements = noteStatements(its.db);
   expect((await sync(listing(...many))).result.done).toBe(15_000);
@@ -311,14 +307,14 @@ test("10,000 terms are a few statements", async () => {
   expect(await its.db.$count(term, sql`deleted_at is null`)).toBe(1);
 });
 
-test("two runs at once list each term once", async () => {
+test("two concurrent runs create each term once", async () => {
   const items = Array.from({ length: 500 }, (_, i) => item(String(i), `term ${i}`, "same"));
   const runs = await Promise.all(Array.from({ length: 4 }, () => sync(listing(...items))));
   expect(runs.map(({ result }) => result.done).sort((a, b) => a - b)).toEqual([0, 0, 0, 501]);
   expect(await its.db.$count(term, eq(term.version, 1))).toBe(500);
 });
 
-test("a run that ends in the middle has changed nothing", async () => {
+test("a run that ends half-way has changed nothing", async () => {
   const source = listing(item("1", "leak", "water"));
   const crash: Parameters<TaskTest["run"]>[2] = {
     transaction: (work) =>
@@ -327,12 +323,12 @@ test("a run that ends in the middle has changed nothing", async () => {
         throw new Error("the worker is gone");
       }),
   };
-  await expect(its.run(termSync, pluginsOf(source), crash)).rejects.toThrow("Something unexpected");
+  await expect(its.run(termSync, pluginsOf(source), crash)).rejects.toThrow("Unexpected error");
   expect([await its.db.$count(term), await its.db.$count(definition)]).toEqual([0, 0]);
   await sync(source);
   expect(await meanings()).toEqual(["leak: water (1)"]);
 });
 
-test("without a source there is nothing to do", async () => {
+test("does nothing without a source", async () => {
   expect((await sync()).result).toEqual({ done: 0, skipped: 0, failed: 0 });
 });

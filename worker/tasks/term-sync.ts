@@ -2,7 +2,7 @@ import { followedTerms } from "../../core/sync/terms.ts";
 import { Asking, followSources } from "../ask.ts";
 import type { ScheduledTask } from "../task.ts";
 
-/** The terms of each source, with their definitions. */
+/** Syncs the terms of each source and their definitions. */
 export const termSync: ScheduledTask = {
   run: async (context) => {
     const asking = new Asking(context);
