@@ -4,21 +4,22 @@ import { setting } from "../drizzle/schema/index.ts";
 import { type Config, variables } from "./config.ts";
 import type { Context } from "./context.ts";
 
-/** Every server and worker needs the same value of these, or they understand the same rows differently. */
+/** All servers and workers need the same values of these, or they interpret the same rows differently. */
 const ofAll = [
   ...(["domain", "publicUrl", "timezone", "pluginPackages", "pluginDocumentResolver"] as const),
   ...(["pluginParticipant", "pluginDocument", "pluginConversation", "pluginParticipantGroup"] as const),
   ...(["pluginTerm", "pluginApplication", "pluginCredential"] as const),
 ] satisfies (keyof Config)[];
-/** The same of servers: a worker signs nobody in. */
+/** All servers need the same values of these. Workers do not sign anyone in. */
 const ofServers = [
   ...(["adminGroup", "sso", "oidcIssuer", "oidcUserClaim", "oidcGroupsClaim"] as const),
 ] satisfies (keyof Config)[];
 
 /**
- * Compares our settings with those that the processes before us have recorded, and logs a warning for each that differs.
- * It is no refusal: while a value is being changed, the old processes go on with the old one. With `record` ours is what the
- * next process compares with; a command that runs a single task leaves that to servers and workers.
+ * Compares our settings with those recorded by earlier processes, and logs a warning for each that differs. It does not
+ * refuse to start: while a value is being changed, the old processes continue with the old one. With `record`, our
+ * values become those that the next process compares with. A command that runs a single task leaves that to servers and
+ * workers.
  */
 export async function warnOfDisagreement(
   { db, config, log }: Pick<Context, "db" | "config" | "log">,
@@ -31,9 +32,9 @@ export async function warnOfDisagreement(
     recordedAt: sql`now()`,
   };
   const different = await db.transaction(async (tx) => {
-    // A process that was frozen here must keep no other from starting.
+    // A process that freezes here must not keep others from starting.
     await tx.execute(sql`set local lock_timeout = '2s'`);
-    // In one order everywhere, or two that start at once could wait for each other.
+    // In a fixed order, or two that start at once could deadlock.
     const rows = [...mine].sort().map(([name, value]) => ({ name, value, ...recorded }));
     if (record) await tx.insert(setting).values(rows).onConflictDoNothing();
     const known = tx

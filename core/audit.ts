@@ -49,25 +49,28 @@ export type AuditAction =
 
 export interface AuditEvent {
   at: Date;
-  /** A user name; `client` for a terminal that nobody has vouched for; `system`. */
+  /** A user name; `client` for a terminal that nobody has approved; `system`. */
   actor: string;
   action: AuditAction;
   address?: string;
-  /** Id of what was acted on. */
+  /** The id of the object. */
   subject?: string;
   data?: Record<string, unknown>;
 }
 
-/** What anybody can cause any number of times without being signed in. */
+/** Events that anyone can cause any number of times without signing in. */
 export type CountedAction = "challenge.created" | "challenge.wrong_verifier";
 
-/** Addresses that are told apart, in memory and then in the log; the others are counted as one, without an address. */
+/**
+ * How many addresses are distinguished, in memory and then in the log. The others are counted together, without an
+ * address.
+ */
 const addressesInMemory = 1000;
 const addressesWritten = 10;
 
 /**
- * Counts what nobody is signed in for, so that strangers cannot fill the audit log: `flush` writes a row for each of the
- * addresses with most of it and one for all others, whatever their number.
+ * Counts unauthenticated events, so that strangers cannot fill the audit log: `flush` writes a row for each of the
+ * busiest addresses and one for all others, whatever their number.
  */
 export class EventCounts {
   #counts = new Map<CountedAction, Map<string | null, number>>();
@@ -80,7 +83,7 @@ export class EventCounts {
     ofAction.set(key, (ofAction.get(key) ?? 0) + times);
   }
 
-  /** Writes what was counted since the last time. What cannot be written is kept for the next time. */
+  /** Writes the counts since the last flush. If that fails, they are kept for the next one. */
   async flush(db: Database, at: Date): Promise<void> {
     const counts = this.#counts;
     this.#counts = new Map();
@@ -110,7 +113,7 @@ function topOf(counts: Map<string | null, number>): [address: string | null, cou
   return others > 0 ? [...named, [null, others]] : named;
 }
 
-/** Appends to the audit log, in the transaction of what it tells of. */
+/** Appends to the audit log, in the transaction of the event. */
 export async function audit(db: Database | Transaction, event: AuditEvent): Promise<void> {
   await db.insert(auditLog).values(event);
 }

@@ -8,7 +8,7 @@ import { ConfigurationError } from "../platform/errors.ts";
 import { whyUnreadable } from "../platform/unreadable.ts";
 import { readConfig, variables } from "./config.ts";
 
-test("without any variable the defaults of the specification and of login.md", () => {
+test("uses the defaults of the specification and login.md without any variable", () => {
   expect(readConfig({})).toMatchObject({
     publicUrl: "http://127.0.0.1:8000",
     challengeLifetime: 120,
@@ -20,7 +20,7 @@ test("without any variable the defaults of the specification and of login.md", (
   });
 });
 
-test("an empty variable counts as not set, and a value is taken as its kind", () => {
+test("an empty variable counts as not set, and values are converted", () => {
   const config = readConfig({
     SVC_DOMAIN: " ",
     SVC_CHALLENGE_LIFETIME: "90",
@@ -44,7 +44,7 @@ test.each([
   expect(readConfig({ SVC_PUBLIC_URL: url }).publicUrl).toBe(origin);
 });
 
-test("all faults at once, each with its variable, none with a secret", () => {
+test("reports all faults at once, each with its variable and without a secret", () => {
   try {
     readConfig({
       SVC_CHALLENGE_LIFETIME: "soon",
@@ -72,7 +72,7 @@ test("all faults at once, each with its variable, none with a secret", () => {
   }
 });
 
-test("what PostgreSQL's address asks for and cannot have is named", () => {
+test("an unsupported parameter of PostgreSQL's address is named", () => {
   const read = (parameters: string) => () =>
     readConfig({ SVC_DATABASE_DIRECT_URL: `postgres://u:hunter2@h/n?${parameters}` });
   expect(read("sslmode=require&channel_binding=prefer")).not.toThrow();
@@ -81,7 +81,7 @@ test("what PostgreSQL's address asks for and cannot have is named", () => {
   );
 });
 
-test("a secret may stand in a file, and .env stands behind the environment", async () => {
+test("a secret may be in a file, and the environment overrides .env", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-config-"));
   await writeFile(join(directory, "secret"), "from-a-file\n");
   await writeFile(join(directory, ".env"), "SVC_DOMAIN=file.example\nSVC_ADMIN_GROUP='ops'\n");
@@ -95,7 +95,7 @@ test("a secret may stand in a file, and .env stands behind the environment", asy
   expect(() => readEnvironment({}, directory)).toThrow(ConfigurationError);
 });
 
-test("what a value has to look like is said in words, for every variable", () => {
+test("every variable with a pattern describes the valid form in words", () => {
   for (const { name, schema } of Object.values(variables)) {
     if (!("pattern" in schema)) continue;
     expect(() => readConfig({ [name]: "\u0001 ? =" })).toThrow(/ is not (an?|the) [a-z(]/);
@@ -110,14 +110,14 @@ describe("a secret in a file", () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-secret-"));
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  test("is refused beside the variable itself", () => {
+  test("is refused together with the variable itself", () => {
     const both = { SVC_OIDC_CLIENT_SECRET: "hunter2", SVC_OIDC_CLIENT_SECRET_FILE: join(folder, "any") };
     expect(read(both)).toThrow(
       "SVC_OIDC_CLIENT_SECRET and SVC_OIDC_CLIENT_SECRET_FILE are both set: remove one of them",
     );
   });
 
-  test("that cannot be read: with the reason", () => {
+  test("that cannot be read is reported with the reason", () => {
     const empty = join(folder, "empty");
     writeFileSync(empty, "\n");
     for (const [file, reason] of [
@@ -132,7 +132,7 @@ describe("a secret in a file", () => {
     expect(whyUnreadable({ code: "EACCES" })).toBe(`permission denied to user ${process.geteuid!()}`);
   });
 
-  test("goes before the variable in a file, and the other way round", () => {
+  test("overrides a lower layer's variable, and vice versa", () => {
     const file = join(folder, "layer.env");
     writeFileSync(file, "A=1\nB_FILE=/b\nC=3\n");
     expect(readEnvironment({ A_FILE: "/a", B: "2", C: "" }, file)).toEqual({ A_FILE: "/a", B: "2", C: "3" });
@@ -148,17 +148,14 @@ test.each([
   ['A="hunter2" hunter2\n1A=1\nA-B=1', [1, 2, 3]],
   ["A='1\n2'\nnonsense\n", [3]],
   ["\ufeffA=1", []],
-] as const)(
-  "a file of variables %j: what is wrong in the lines %j is refused, and not repeated",
-  (text, lines) => {
-    const file = join(mkdtempSync(join(tmpdir(), "svc-lines-")), "a.env");
-    writeFileSync(file, text);
-    const faults = lines.map(
-      (line) =>
-        `${file}, line ${line}: expected NAME=value, with a quoted value closed at its end, or # and a comment`,
-    );
-    const read = () => readEnvironment({}, file);
-    if (faults.length === 0) expect(read).not.toThrow();
-    else expect(read).toThrow(new ConfigurationError(faults));
-  },
-);
+] as const)("a file of variables %j: the lines %j are refused, and not repeated", (text, lines) => {
+  const file = join(mkdtempSync(join(tmpdir(), "svc-lines-")), "a.env");
+  writeFileSync(file, text);
+  const faults = lines.map(
+    (line) =>
+      `${file}, line ${line}: expected NAME=value, with a quoted value closed at its end, or # and a comment`,
+  );
+  const read = () => readEnvironment({}, file);
+  if (faults.length === 0) expect(read).not.toThrow();
+  else expect(read).toThrow(new ConfigurationError(faults));
+});

@@ -17,7 +17,7 @@ import {
   variable,
 } from "../platform/variable_kinds.ts";
 
-/** The slugs of plugins, comma-separated, or `none`. Whether there are such plugins is asked where they are chosen. */
+/** Plugin slugs, separated by commas, or `none`. Whether the plugins exist is checked when they are selected. */
 const slugs = (value?: string) => {
   const pattern = "^[a-z][a-z0-9]*(-[a-z0-9]+)*( *, *[a-z][a-z0-9]*(-[a-z0-9]+)*)*$";
   const description = "a list of plugins such as channel,webhook";
@@ -27,8 +27,9 @@ const slugs = (value?: string) => {
 };
 
 /**
- * Every variable that the service reads, but for those of plugins (core/plugin/settings.ts). The documentation's table,
- * `.env.example` and `svc server config` are made from this list, so a variable that is not here does not exist.
+ * Every variable that the service reads, except those of plugins (core/plugin/settings.ts). The table in the
+ * documentation, `.env.example` and `svc server config` are generated from this list, so a variable that is not here
+ * does not exist.
  */
 export const variables = {
   databaseUrl: secret(
@@ -53,7 +54,7 @@ export const variables = {
   ),
   publicUrl: variable(
     "SVC_PUBLIC_URL",
-    // No path: pages, cookies and the issuer's way back are at the root of a host of our own.
+    // No path: pages, cookies and the issuer's redirect are at the root of a dedicated host.
     Type.String({
       pattern: "^https?://[^\\s/@?#]+/?$",
       default: "http://127.0.0.1:8000",
@@ -274,7 +275,7 @@ export type Config = Readonly<{ [K in keyof Variables]: Static<Variables[K]["sch
 
 /**
  * Reads the whole configuration once. An empty variable counts as not set.
- * @throws ConfigurationError with every fault at once, never with a secret's value.
+ * @throws ConfigurationError with every fault at once, never with a secret's value
  */
 export function readConfig(environment: Environment): Config {
   const { config, faults } = parseConfig(environment);
@@ -282,7 +283,10 @@ export function readConfig(environment: Environment): Config {
   return config;
 }
 
-/** The same, for who has more to check before all faults are told: what is not valid has its default in `config`. */
+/**
+ * The same, for callers with further checks before the faults are reported. An invalid value is replaced with its
+ * default in `config`.
+ */
 export function parseConfig(environment: Environment): { config: Config; faults: string[] } {
   const faults: string[] = [];
   const values: Record<string, unknown> = {};
@@ -295,12 +299,12 @@ export function parseConfig(environment: Environment): { config: Config; faults:
   return { config: Object.freeze({ ...config, publicUrl: originOf(config.publicUrl) }), faults };
 }
 
-/** As browsers write it: without the port where that is the scheme's own. */
+/** As browsers write it: without the scheme's default port. */
 function originOf(publicUrl: string): string {
   return URL.parse(publicUrl)?.origin ?? publicUrl.replace(/\/+$/, "");
 }
 
-/** The value of one variable: its text taken as its kind, or its default. A fault never holds a secret's value. */
+/** Returns the converted value of a variable, or its default. A fault never contains a secret's value. */
 export function readValue(
   environment: Environment,
   { name, schema, secret }: Pick<Variable, "name" | "schema" | "secret">,
@@ -317,7 +321,7 @@ export function readValue(
 }
 
 function expectation(schema: TSchema, text: string): string {
-  if (schema.anyOf) return `is none of ${schema.anyOf.map((s: TSchema) => s.const).join(", ")}`;
+  if (schema.anyOf) return `is not one of ${schema.anyOf.map((s: TSchema) => s.const).join(", ")}`;
   if (schema.const !== undefined) return `is not ${schema.const}`;
   if (schema.type === "integer") {
     const { minimum, maximum } = schema;
@@ -330,6 +334,6 @@ function expectation(schema: TSchema, text: string): string {
   if (schema.format === "database address") return databaseUrlFault(text) ?? "";
   if (schema.minLength > 1) return `is shorter than ${schema.minLength} characters`;
   if (schema.pattern === undefined) return `is longer than ${schema.maxLength} characters`;
-  // A regular expression says nothing to an operator; a plugin's own setting has a description for people.
+  // A regular expression does not help an operator. A plugin's own setting has a description for people.
   return schema.description ? `is not ${schema.description}` : "does not have the required form";
 }

@@ -4,12 +4,12 @@ import type { Environment } from "../platform/variable.ts";
 import { readValue, variables } from "./config.ts";
 import type { Setting } from "./plugin/settings.ts";
 
-/** One row of `svc server config` (spec 2.5). */
+/** A row of `svc server config` (spec 2.5). */
 export interface ConfigRow {
   key: string;
-  /** As text; empty for what is not set, masked for a secret. */
+  /** As text. Empty if not set, masked for a secret. */
   value: string;
-  /** `environment`, `.env`, `trial`, `default`, the variable that names a file, or nothing for what is not set. */
+  /** `environment`, `.env`, `trial`, `default`, the variable that names a file, or empty if not set. */
   source: string;
 }
 
@@ -19,10 +19,10 @@ export interface Layer {
 }
 
 /**
- * The configuration as the service reads it, with all that is wrong with it. A value that is not valid is shown as it
- * stands, so that somebody can see where it comes from.
+ * Returns the configuration as the service reads it, with all its faults. An invalid value is shown as it is, so that
+ * its source can be found.
  *
- * @param layers where values come from, the first of which wins
+ * @param layers the sources of values, of which the first wins
  */
 export function configRows(
   layers: readonly Layer[],
@@ -38,7 +38,7 @@ export function configRows(
     const raw = environment[one.name]?.trim();
     const text = value === undefined ? (raw ?? "") : String(value);
     const set = sourceOf(one, environment, layers);
-    // What a plugin needs and nobody has set may be of one that is not chosen.
+    // A missing setting may belong to a plugin that is not selected.
     if (fault && set) faults.push(fault);
     rows.push({
       key: one.name,

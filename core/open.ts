@@ -21,7 +21,7 @@ import { createRegistry, type PluginRegistry } from "./plugin/registry.ts";
  * `openParts`: configuration, log, telemetry, connections, plugins, in this order.
  */
 
-/** Nothing listens there: it stands for a database address that is missing, until that is reported. */
+/** Nothing listens there: it stands in for a missing database address until that is reported. */
 const nowhere = "postgres://127.0.0.1:1/";
 
 /** How to reach the database. */
@@ -29,11 +29,11 @@ export interface DatabasePlace {
   url: string;
   poolSize: number;
   prepare: boolean;
-  /** Observes the pool of this name and size; only with telemetry. */
+  /** Observes the pool with this name and size. Only with telemetry. */
   watch?: (pool: string, size: number) => PoolWatch;
 }
 
-/** A program's connections. The worker replaces its own, so `db` is asked for each time. */
+/** A program's connections. The worker replaces its own, so `db` is read each time. */
 export interface Connected {
   readonly db: Context["db"];
   close(): Promise<void>;
@@ -41,17 +41,17 @@ export interface Connected {
 
 export interface PartsOptions<C extends Connected> {
   environment: Environment;
-  /** In place of the one that is read from the environment. */
+  /** Replaces the one that is read from the environment. */
   config?: Config;
-  /** In place of the one that the configuration asks for. */
+  /** Replaces the one from the configuration. */
   log?: Log;
-  /** In place of what the configuration asks for; the name under which a program reports, or none. */
+  /** Replaces the one from the configuration, or the name under which a program reports, or none. */
   telemetry?: Telemetry | Program;
   clock: Clock;
   counts?: EventCounts;
-  /** Those of plugins/builtin.ts: core imports no plugin. */
+  /** From plugins/builtin.ts, because core does not depend on plugins. */
   builtin: readonly Plugin[];
-  /** In place of those that the configuration chooses; then no package is loaded. */
+  /** Replaces those that the configuration selects. No package is then loaded. */
   plugins?: Plugins;
   connect: (place: DatabasePlace) => C;
 }
@@ -59,17 +59,17 @@ export interface PartsOptions<C extends Connected> {
 export interface Parts<C, More> {
   context: Context;
   connections: C;
-  /** All plugins that there are, chosen or not. */
+  /** All known plugins, selected or not. */
   registry: PluginRegistry;
   plugins: Plugins;
   more: More;
-  /** Ends the processes of plugins and the connections. Telemetry is stopped last, by the caller. */
+  /** Ends plugin processes and connections. The caller stops telemetry last. */
   close(): Promise<void>;
 }
 
 /**
- * Builds what every program needs. It connects to nothing: the database may still be down. `addMore` builds what only one
- * program needs, with `faults.collect`.
+ * Builds what every program needs. It connects to nothing: the database may still be down. `addMore` builds what only
+ * one program needs, with `faults.collect`.
  *
  * @throws ConfigurationError with the faults of all parts
  */
@@ -133,7 +133,7 @@ export async function openParts<C extends Connected, More = undefined>(
 /** The variable that a fault is about. */
 const nameIn = (fault: string) => /^[A-Z][A-Z0-9_]*/.exec(fault)?.[0] ?? fault;
 
-/** The faults of a configuration, collected from all parts that read it, so that they are reported together. */
+/** The faults of a configuration, collected from all parts that read it and reported together. */
 export class ConfigurationFaults {
   constructor(private readonly faults: string[]) {}
 
@@ -142,8 +142,8 @@ export class ConfigurationFaults {
   }
 
   /**
-   * Builds a part, or notes why it cannot be built; there is one fault for each variable. What is returned may be used only
-   * after `throwIfAny`.
+   * Builds a part, or records why that failed, with one fault per variable. The result may be used only after
+   * `throwIfAny`.
    */
   async collect<T>(build: () => T | Promise<T>): Promise<T> {
     try {

@@ -13,7 +13,7 @@ import type { Context } from "./context.ts";
 
 /** `unreachable` also when it took longer than the caller waits. */
 export type DatabaseState = "ok" | "unreachable" | "read_only" | "disk_full";
-/** `unknown`: the database could not be asked for them. */
+/** `unknown`: the database could not be asked. */
 export type KeyState = "ok" | "unusable" | "unknown";
 
 /**
@@ -28,8 +28,8 @@ export async function isReadOnly(db: Context["db"]): Promise<boolean> {
 }
 
 /**
- * Whether PostgreSQL has less than a megabyte left on the disk of this database. It writes a temporary file of that size,
- * which leaves nothing behind: no dead row, no WAL. A small UPDATE would often find room in a page that is there already.
+ * Whether PostgreSQL has less than a megabyte left on this database's disk. It writes a temporary file of that size,
+ * which leaves nothing behind: no dead row, no WAL. A small UPDATE would often find room in an existing page.
  * @throws when the database does not answer
  */
 export async function isDiskFull(db: Context["db"]): Promise<boolean> {
@@ -46,13 +46,13 @@ export async function isDiskFull(db: Context["db"]): Promise<boolean> {
     return false;
   } catch (error) {
     if (isOutOfSpace(error)) return true;
-    // With so small a temp_file_limit, the disk cannot be tried.
+    // With so small a temp_file_limit, the disk cannot be tested.
     if (errorCode((error as Error).cause ?? error) === "53400") return false;
     throw error;
   }
 }
 
-/** Whether tokens can be signed; a ConfigurationError says why they cannot. @throws nothing */
+/** Whether tokens can be signed. A ConfigurationError says why not. Never throws. */
 export async function keyState(keys: Pick<Keys, "signing">): Promise<{ state: KeyState; error?: unknown }> {
   try {
     await keys.signing();
@@ -63,8 +63,8 @@ export async function keyState(keys: Pick<Keys, "signing">): Promise<{ state: Ke
 }
 
 /**
- * For a process that is about to serve. A database that does not answer yet only has to be waited for; everything else
- * would stay as it is until somebody mends it.
+ * Checks that a process can serve, before it does. If the database does not answer yet, the process only has to wait.
+ * Everything else would persist until somebody fixes it.
  *
  * @throws Conflict, Unavailable, ConfigurationError, each with the fix
  */

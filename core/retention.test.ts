@@ -11,7 +11,7 @@ import { deleteExpired } from "./retention.ts";
 
 const day = 24 * 3600;
 
-test("what has been over for its time is deleted, and nothing else", async () => {
+test("deletes what has expired for long enough, and nothing else", async () => {
   await using server = await startTestServer();
   const { db, clock } = server;
   const now = clock.now();
@@ -41,7 +41,7 @@ test("what has been over for its time is deleted, and nothing else", async () =>
       .values({ jti: crypto.randomUUID(), userName: name, issuedAt: createdAt, expiresAt });
     await db.insert(signIn).values({
       ...{ stateHash: sha256(name), nonce: name, createdAt, expiresAt },
-      // Of a session that stays, with which it would go otherwise.
+      // Its session stays, or it would be deleted with it.
       ...{ sessionHash: sha256("open"), pkceVerifier: "", returnTo: "/" },
     });
     const key = { algorithm: "ES256", publicJwk: {}, privateKey: new Uint8Array(), createdAt };
@@ -64,7 +64,7 @@ test("what has been over for its time is deleted, and nothing else", async () =>
   expect(kids.sort()).toEqual(["in use", "lately", "open", "today"]);
 });
 
-test("docs/database.md says of each table with an end how long its rows are kept", async () => {
+test("docs/database.md lists the retention of each table with expiring rows", async () => {
   const text = await Bun.file(new URL("../docs/database.md", import.meta.url)).text();
   const listed = [...text.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
   const tables = Object.values(schema).filter((value) => is(value, PgTable));
@@ -73,7 +73,7 @@ test("docs/database.md says of each table with an end how long its rows are kept
   expect(listed).toEqual(expect.arrayContaining([...ending, "audit_log", "run", "run_fault", "worker"]));
 });
 
-test("more rows than go at once", async () => {
+test("deletes more rows than one batch", async () => {
   await using server = await startTestServer();
   const { db, clock } = server;
   await db.execute(sql`
@@ -95,7 +95,7 @@ describe("the audit log", () => {
     await db.insert(auditLog).values([event(after(now, -91 * day)), event(kept), event(now)]);
     await deleteExpired({ ...server, log: {} as never });
     expect((await db.select().from(auditLog)).map(({ at }) => at)).toEqual([kept, now]);
-    // The clock of one server jumps ahead by ten years.
+    // One server's clock jumps ahead by ten years.
     clock.advance(3650 * day);
     const today = new Date();
     await db.insert(auditLog).values(event(today));
@@ -103,7 +103,7 @@ describe("the audit log", () => {
     expect((await db.select().from(auditLog)).map(({ at }) => at)).toContainEqual(today);
   });
 
-  test("has a row for each of the ten busiest addresses and one for all others, however many there are", async () => {
+  test("has a row for each of the ten busiest addresses and one for all others", async () => {
     await using server = await startTestServer();
     const counts = new EventCounts();
     for (let n = 0; n < 3000; n += 1) counts.count("challenge.created", `10.0.${n >> 8}.${n & 255}`);
@@ -123,7 +123,7 @@ describe("the audit log", () => {
     ]);
   });
 
-  test("counts on when its rows cannot be written", async () => {
+  test("keeps its counts if its rows cannot be written", async () => {
     await using server = await startTestServer();
     const counts = new EventCounts();
     counts.count("challenge.created", "192.0.2.1", 2);

@@ -4,14 +4,14 @@ import { after } from "../platform/clock.ts";
 import type { Context } from "./context.ts";
 
 const daySeconds = 24 * 3600;
-/** A poll that comes late is still told what became of its challenge. */
+/** A late poll still learns the outcome of its challenge. */
 const latePollSeconds = 300;
-/** So many rows go at once, so that nobody waits long for them. */
+/** How many rows are deleted at once, so that others do not wait long for them. */
 const batch = 1000;
 
 /**
- * Deletes what nobody asks for any more; docs/database.md has the table. What strangers can add without being signed in
- * (undecided challenges, browser sessions of nobody, attempts at single sign-on) goes within minutes.
+ * Deletes what is no longer needed. docs/database.md has the table. What strangers can add without signing in
+ * (undecided challenges, anonymous browser sessions, sign-in attempts) is deleted within minutes.
  */
 export async function deleteExpired(context: Context): Promise<void> {
   const now = context.clock.now();
@@ -32,7 +32,7 @@ export async function deleteExpired(context: Context): Promise<void> {
   );
   await deleteRows(context, token, sql`expires_at < ${dayAgo}`);
   await deleteRows(context, signingKey, sql`expires_at < ${dayAgo}`);
-  // By the earlier of two clocks: one that jumps ahead must not cost the log.
+  // By the earlier of two clocks: a clock that jumps ahead must not delete the log.
   const today = sql`least(${now.toISOString()}, clock_timestamp())`;
   await deleteRows(context, auditLog, sql`at < ${today} - make_interval(days => ${auditRetention}::int)`);
 }
@@ -40,7 +40,7 @@ export async function deleteExpired(context: Context): Promise<void> {
 type Table =
   typeof signIn | typeof challenge | typeof session | typeof token | typeof signingKey | typeof auditLog;
 
-/** In batches, and never waiting for a row that somebody else has locked. */
+/** In batches, without waiting for rows that others have locked. */
 async function deleteRows({ db }: Context, table: Table, old: SQL): Promise<void> {
   let deleted: readonly unknown[];
   do {

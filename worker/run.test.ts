@@ -399,6 +399,6 @@ describe("a run with a transient failure", () => {
       clock.advance(31);
     }
     expect(await claimDue(deps.schedule(), definition)).toHaveProperty("lookAgain");
-    expect(await kept()).toMatchObject({ state: "Failed", error: "Its worker died, 5 times", attempt: 15 });
+    expect(await kept()).toMatchObject({ state: "Failed", error: "Its worker died 5 times", attempt: 15 });
   });
 });

@@ -5,9 +5,9 @@ import type { Reasons } from "./reason.ts";
 type Called = Reasons & { email: string | null };
 
 /**
- * Only admins say for which incidents somebody is called, and change the address of somebody who may have been: who
- * takes part in a Restricted incident reads it, and by their address we know who it is. Else a member could do either
- * to get into one.
+ * Only admins may choose for which incidents somebody is called, and change the address of somebody who may have been
+ * called: participants can read a Restricted incident, and the address identifies them. Otherwise a member could use
+ * either to get into one.
  *
  * @throws Forbidden
  */

@@ -6,11 +6,11 @@ import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } f
 import { unlessTaken } from "./taken.ts";
 
 /**
- * Keeps a record of a resource, with what belongs to it.
+ * Creates a record of a resource, with its related rows.
  *
- * @throws Forbidden when only admins write it, or what is said of it
+ * @throws Forbidden when only admins may write it or some of its values
  * @throws InvalidInput
- * @throws Conflict when another one has what only one may have
+ * @throws Conflict when another record has a value that must be unique
  */
 export async function createRecord<T extends CatalogTable, C extends Columns, F extends object>(
   { db, clock }: Context,

@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import type { Reader } from "../incident/visibility/visibility.ts";
 import { type CatalogTable, type Columns, type Item, noSuch, type Resource } from "./resource.ts";
 
-/** @throws NotFound also for one that the reader may not know of */
+/** @throws NotFound also for a record that the reader may not know of */
 export async function getRecord<T extends CatalogTable, C extends Columns, F extends object>(
   { db }: Pick<Context, "db">,
   reader: Reader,

@@ -15,7 +15,7 @@ export interface IncidentPriorityFields {
   reporterCommands: boolean;
 }
 
-/** Only admins write priorities: they decide who is called, and how often somebody is reminded. */
+/** Only admins may write priorities: they decide who is called, and how often people are reminded. */
 export const incidentPriorities: Resource<typeof incidentPriority, typeof columns, IncidentPriorityFields> = {
   ...{ one: "incident priority", many: "incident priorities", table: incidentPriority, columns },
   list: {

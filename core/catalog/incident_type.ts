@@ -12,7 +12,7 @@ import { descriptionLength, parseName, parseText } from "../../platform/text.ts"
 import { keepTargets } from "./link.ts";
 import { byText, type Resource } from "./resource.ts";
 
-/** An incident of the type gets a document of this resource type, made from the text of this one. */
+/** An incident of the type gets a document of this resource type, created from this document's text. */
 export interface Template {
   resourceType: string;
   documentId: number;
@@ -25,7 +25,7 @@ const found = sql`select json_agg(json_build_object(
   from ${incidentTypeTemplate} where ${incidentTypeTemplate.incidentTypeId} = ${incidentType.id}`;
 const columns = {
   ...row,
-  // One deeper, where drizzle leaves the columns' tables alone.
+  // Nested, because drizzle would otherwise drop the columns' table names.
   templates: sql<Template[]>`${sql`coalesce((${found}), '[]')`}`,
 };
 
@@ -37,7 +37,7 @@ export interface IncidentTypeFields {
   templates: Template[];
 }
 
-/** Only admins write types: they decide who reads an incident, and who is called. */
+/** Only admins may write types: they decide who may read an incident, and who is called. */
 export const incidentTypes: Resource<typeof incidentType, typeof columns, IncidentTypeFields> = {
   ...{ one: "incident type", many: "incident types", table: incidentType, columns },
   list: {
@@ -57,7 +57,9 @@ export const incidentTypes: Resource<typeof incidentType, typeof columns, Incide
   keep: (tx, id, { templates }) => setTemplates(tx, id, templates),
 };
 
-/** @throws InvalidInput for a document that is not there or belongs to an incident, and for a kind that is twice */
+/**
+ * @throws InvalidInput for a document that does not exist or belongs to an incident, and for a duplicate resource type
+ */
 async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Template[]): Promise<void> {
   const templates = wanted.map(({ resourceType, documentId }) => ({
     ...{ incidentTypeId, documentId },
@@ -65,7 +67,7 @@ async function setTemplates(tx: Transaction, incidentTypeId: number, wanted: Tem
   }));
   if (new Set(templates.map(({ resourceType }) => resourceType)).size < templates.length)
     throw new InvalidInput("templates", "Two templates have the same resource_type");
-  // Everybody who reads an incident of the type reads the template's text, whoever may read that of an incident.
+  // Everyone who reads an incident of the type reads the template's text, so it must not belong to an incident.
   const ofNone = { id: document.id, there: isNull(document.incidentId) };
   await keepTargets(
     tx,

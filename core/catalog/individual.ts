@@ -42,7 +42,7 @@ const columns = { ...row, ...reasonColumns(links, individual.id) };
 
 export interface IndividualFields extends Reasons {
   name: string;
-  /** Any spelling of it; kept is the canonical one. */
+  /** In any spelling. The canonical one is stored. */
   email: string;
 }
 
@@ -66,7 +66,7 @@ export function individuals(
       onlyAdminsCall(actor, { ...fields, email: parse(fields.email) }, before),
     parse: ({ name, email, incidentTypeIds, incidentPriorityIds, termIds }) => ({
       ...{ name: parseName("name", name), email: parse(email) },
-      // Whom an admin has called for incidents is in the catalog, however they were known before.
+      // A person whom an admin has chosen to be called is listed in the catalog, even if unlisted before.
       ...([incidentTypeIds, incidentPriorityIds, termIds].some((ids) => ids.length > 0) && { listed: true }),
     }),
     keep: async (tx, id, fields) => void (await setReasons(tx, links, id, fields)),

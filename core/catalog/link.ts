@@ -4,7 +4,7 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { definition, incidentPriority, incidentType, term } from "../../drizzle/schema/index.ts";
 import { InvalidInput } from "../../platform/errors.ts";
 
-/** What is named by its id. One that `there` is false of is hidden, and nobody names it. */
+/** A table whose rows are named by id. Rows that do not match `there` are hidden, and cannot be named. */
 export interface Target {
   id: PgColumn;
   there?: SQL;
@@ -15,32 +15,32 @@ export const toIncidentPriority: Target = { id: incidentPriority.id };
 export const toDefinition: Target = { id: definition.id };
 export const toTerm: Target = { id: term.id, there: sql`${term.deletedAt} is null` };
 
-/** A table of pairs: which targets its owners name. */
+/** A table of pairs: the targets that its owners name. */
 export interface Link {
   table: PgTable;
-  /** Its column with the owner's id, and the one with the target's. */
+  /** The columns with the owner's id and the target's id. */
   owner: PgColumn;
   to: PgColumn;
   target: Target;
-  /** Where a row tells who has written it, what stands in those that are ours; the others are left alone. */
+  /** If rows record their writer: the values in our rows. Others are left alone. */
   ours?: Record<string, string>;
 }
 
 /**
- * The targets that an owner names, in the order of their ids: a column of its SELECT. Hidden ones are not among them,
- * and stay linked for when they come back.
+ * The targets that an owner names, in order of their ids: a column of its SELECT. Hidden ones are left out, but stay
+ * linked for when they come back.
  */
 export function linkedIds({ table, owner, to, target, ours }: Link, ownerId: PgColumn): SQL<number[]> {
   const ids = sql`select ${to} from ${table} join ${target.id.table} on ${target.id} = ${to}
     where ${and(eq(owner, ownerId), areOurs(table, ours), target.there)} order by ${to}`;
-  // One deeper, where drizzle leaves the columns' tables alone: `id` alone would be the target's.
+  // Nested, because drizzle would otherwise drop the columns' table names, and `id` would be the target's.
   return sql<number[]>`${sql`array(${ids})`}`.mapWith((texts: string[]) => texts.map(Number));
 }
 
 /**
- * Has an owner name these targets and no others. The targets stay what they are until the transaction ends.
- * @returns whether one that was named is no longer
- * @throws InvalidInput naming `field` when one is not there
+ * Sets an owner's targets to exactly these. The targets cannot change until the transaction ends.
+ * @returns whether a target was removed
+ * @throws InvalidInput for `field` when one does not exist
  */
 export async function setLinks(
   tx: Transaction,
@@ -57,7 +57,7 @@ export async function setLinks(
   if (targets.length > 0) {
     const rows = targets.map((id) => ({ ...ours, [keyOf(table, owner)]: ownerId, [keyOf(table, to)]: id }));
     const insert = tx.insert(table).values(rows);
-    // What the worker has found becomes ours when a person says the same.
+    // A link that the worker found becomes ours when a person sets it.
     if (Object.keys(ours).length > 0) await insert.onConflictDoUpdate({ target: [owner, to], set: ours });
     else await insert.onConflictDoNothing();
   }
@@ -65,8 +65,8 @@ export async function setLinks(
 }
 
 /**
- * The ids, each once, whose records are there and stay so until the transaction ends.
- * @throws InvalidInput naming `field` when one is not
+ * Returns the unique ids, whose records exist and stay until the transaction ends.
+ * @throws InvalidInput for `field` when one does not exist
  */
 export async function keepTargets(
   tx: Transaction,
@@ -86,13 +86,13 @@ export async function keepTargets(
   return wanted;
 }
 
-/** The condition that a row is ours. */
+/** Matches our rows. */
 function areOurs(table: PgTable, ours: Record<string, string> = {}): SQL | undefined {
   const columns = getTableColumns(table);
   return and(...Object.entries(ours).map(([key, value]) => eq(columns[key]!, value)));
 }
 
-/** What drizzle calls a column in the values of a row. */
+/** drizzle's key of a column in the values of a row. */
 function keyOf(table: PgTable, column: PgColumn): string {
   return Object.entries(getTableColumns(table)).find(([, one]) => one === column)![0];
 }

@@ -6,7 +6,7 @@ import type { Key } from "../list/cursor.ts";
 import { type ListQuery, startPage } from "../list/page.ts";
 import type { CatalogTable, Columns, Item, Resource } from "./resource.ts";
 
-/** One page of what the reader may know of a resource, held to the values of some of its filters. @throws InvalidInput */
+/** Returns a page of the records that the reader may know of, with these filters. @throws InvalidInput */
 export async function listRecords<T extends CatalogTable, C extends Columns, F extends object>(
   { db }: Pick<Context, "db">,
   reader: Reader,

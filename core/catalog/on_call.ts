@@ -10,7 +10,7 @@ import { onCall } from "./rotation/on_call.ts";
 import { rosterSlug } from "./rotation/rotation.ts";
 import type { Service } from "./service.ts";
 
-/** `id` is null for somebody whom the reader knows from the plugin alone. */
+/** `id` is null for somebody whom the reader knows only from the plugin. */
 export interface OnCall {
   id: number | null;
   name: string;
@@ -18,8 +18,8 @@ export interface OnCall {
 }
 
 /**
- * Who is on call in a service now; null when nobody is.
- * @throws Unavailable saying why its plugin does not tell
+ * Returns who is on call for a service now. Null if nobody is.
+ * @throws Unavailable with the reason why its plugin does not say
  */
 export async function whoIsOnCall(
   context: PluginContext,

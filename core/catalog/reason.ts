@@ -2,14 +2,16 @@ import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Transaction } from "../../drizzle/client.ts";
 import { type Link, linkedIds, setLinks } from "./link.ts";
 
-/** What a plugin proposes a person, a team or a document for: incidents of these types, priorities, and terms. */
+/**
+ * Why a plugin proposes a person, a team or a document: incidents of these types and priorities, or with these terms.
+ */
 export interface Reasons {
   incidentTypeIds: number[];
   incidentPriorityIds: number[];
   termIds: number[];
 }
 
-/** The tables that keep the reasons of one kind of record. */
+/** The tables that store the reasons of one kind of record. */
 export type ReasonLinks = Readonly<Record<keyof Reasons, Link>>;
 
 const fields = {
@@ -28,9 +30,9 @@ export function reasonColumns(links: ReasonLinks, id: PgColumn) {
 }
 
 /**
- * Replaces those reasons of a record that are given.
- * @returns the kinds of which it has lost one
- * @throws InvalidInput naming the field when a type, a priority or a term is not there
+ * Replaces the given reasons of a record.
+ * @returns the kinds in which a reason was removed
+ * @throws InvalidInput naming the field when a type, a priority or a term does not exist
  */
 export async function setReasons(
   tx: Transaction,

@@ -1,6 +1,6 @@
 import { Conflict } from "../../platform/errors.ts";
 
-/** How the tables that stand in the way of deleting something are called to its face. */
+/** The names in errors of tables whose rows prevent a deletion. */
 const names: Readonly<Record<string, string>> = {
   access_lease: "a lease",
   access_request: "an access request",
@@ -27,12 +27,12 @@ const names: Readonly<Record<string, string>> = {
   team_term: "a team's terms",
 };
 
-/** `on delete restrict` as PostgreSQL 18 and as its predecessors call it. */
+/** The SQLSTATE of `on delete restrict` in PostgreSQL 18 and in older releases. */
 const referredTo = ["23001", "23503"];
 
 /**
- * Rejects with a Conflict that says what refers to the record, when that is why it cannot be deleted.
- * `what` begins the sentence: `This document`.
+ * Rejects with a Conflict naming what refers to the record, if that prevents the deletion. `what` begins the sentence:
+ * `This document`.
  */
 export async function unlessReferredTo<T>(what: string, remove: Promise<T>): Promise<T> {
   return remove.catch((error: unknown) => {

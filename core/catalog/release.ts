@@ -11,11 +11,11 @@ import {
 import { audit } from "../audit.ts";
 import type { Deletion } from "./resource.ts";
 
-// What names a record and is no reason to keep it when an admin deletes it.
+// References to a record that do not prevent its deletion by an admin.
 
 /**
- * Takes an individual out of the tombstones of tasks, which nobody sees. Should such a task come back, its document says
- * anew whose it is; who wrote it first is then not known any more.
+ * Removes an individual from the tombstones of tasks, which are invisible. If such a task comes back, its document says
+ * again who it belongs to, but its original creator is no longer known.
  */
 export async function releaseFromTombstones(tx: Transaction, id: number): Promise<void> {
   const theirs = union(
@@ -28,7 +28,7 @@ export async function releaseFromTombstones(tx: Transaction, id: number): Promis
     .from(task)
     .where(and(inArray(task.id, theirs), isNotNull(task.deletedAt)))
     .orderBy(asc(task.id))
-    // The tasks before the individual: incident-task-sync holds a task that comes back, and then names its people.
+    // The tasks before the individual: incident-task-sync locks a returning task before it names its people.
     .for("no key update");
   const ids = gone.map((row) => row.id);
   await tx
@@ -40,7 +40,7 @@ export async function releaseFromTombstones(tx: Transaction, id: number): Promis
     .where(and(inArray(taskAssignee.taskId, ids), eq(taskAssignee.individualId, id)));
 }
 
-/** Takes an individual or a team off the mailing lists of incidents. */
+/** Removes an individual or a team from the mailing lists of incidents. */
 export async function releaseFromLists(
   tx: Transaction,
   who: "individualId" | "teamId",
@@ -50,9 +50,9 @@ export async function releaseFromLists(
 }
 
 /**
- * Takes a term out of the definitions that came with it from its source, where nobody can change them, and deletes those
- * that define no other one. Those that people wrote stay in the way: they are theirs to change. The caller holds the
- * source and the term.
+ * Removes a term from the definitions of its source, which nobody can change, and deletes those that define no other
+ * term. Definitions written by people still prevent the deletion, because people can change them. The caller has locked
+ * the source and the term.
  */
 export async function releaseFromDefinitions(
   tx: Transaction,
@@ -65,7 +65,7 @@ export async function releaseFromDefinitions(
     .from(definition)
     .where(and(eq(definition.source, source), inArray(definition.id, its)))
     .orderBy(asc(definition.id))
-    // A definition before what it defines, as whoever deletes one.
+    // A definition before the terms it defines, as when a definition is deleted.
     .for("update");
   const ids = held.map((row) => row.id);
   await tx.delete(definitionTerm).where(and(eq(termId, id), inArray(definitionId, ids)));

@@ -9,11 +9,11 @@ import { type CatalogTable, type Columns, noSuch, type Resource } from "./resour
 import { unlessListed } from "./source.ts";
 
 /**
- * Deletes a record with what belongs to it. Only admins delete.
+ * Deletes a record with its related rows. Only admins may delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict saying what refers to it, or where it comes from and would come back from
+ * @throws Conflict naming what refers to it, or the source that would restore it
  */
 export async function removeRecord<T extends CatalogTable, C extends Columns, F extends object>(
   { db, clock, plugins }: PluginContext,
@@ -25,7 +25,7 @@ export async function removeRecord<T extends CatalogTable, C extends Columns, F 
   if (!actor.admin) throw new Forbidden(`Only an admin can delete ${many}`);
   const told = { at: clock.now(), actor: actor.user, address };
   await db.transaction(async (tx) => {
-    // Where a record comes from never changes.
+    // The source of a record never changes.
     if (resource.listedBy) unlessListed(resource, await getRecord({ db: tx }, actor, resource, id), plugins);
     await resource.release?.(tx, id, told);
     const removal = tx

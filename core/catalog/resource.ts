@@ -9,9 +9,10 @@ import type { Actor } from "../context.ts";
 import type { Reader } from "../incident/visibility/visibility.ts";
 import type { List } from "../list/page.ts";
 
-// Terminology. The catalog is what there is before an incident: people, teams, services, types, priorities, terms,
-// definitions, applications. A resource is one kind of record of it: a table, and what belongs to its rows in others
-// (links, a rotation). The verbs of this folder do the same with each; a file a resource says what is its own.
+// Terminology. The catalog is what exists before an incident: people, teams, services, types, priorities, terms,
+// definitions, applications. A resource is one kind of record of it: a table, with related rows in other tables (links,
+// a rotation). The operations of this folder are the same for each resource. Each resource has a file with its
+// specifics.
 
 /** A table whose rows a PUT replaces. */
 export type CatalogTable = PgTable & Record<"id" | "version" | "createdAt" | "updatedAt", PgColumn>;
@@ -19,7 +20,7 @@ export type CatalogTable = PgTable & Record<"id" | "version" | "createdAt" | "up
 export type Columns = Record<"id" | "version" | "createdAt" | "updatedAt", PgColumn> &
   Record<string, PgColumn | SQL>;
 
-/** A record as it is read. */
+/** A record as read. */
 export type Item<C extends Columns> = SelectResultFields<C> & {
   id: number;
   version: number;
@@ -27,7 +28,7 @@ export type Item<C extends Columns> = SelectResultFields<C> & {
   updatedAt: Date;
 };
 
-/** When an admin deletes something, who, and from where. */
+/** The time, actor and address of a deletion by an admin. */
 export type Deletion = Pick<AuditEvent, "at" | "actor" | "address">;
 
 /** The columns that a caller writes. */
@@ -41,45 +42,48 @@ export interface Resource<
   C extends Columns = Columns,
   Fields extends object = object,
 > {
-  /** In a sentence: `incident type`, `incident types`. */
+  /** For sentences: `incident type`, `incident types`. */
   one: string;
   many: string;
   table: T;
-  /** What is shown of a record. */
+  /** The visible columns of a record. */
   columns: C;
   list: List<string>;
-  /** What a list can be held to, and how the value of a caller becomes that of the column. It throws InvalidInput. */
+  /** The filters of a list, and how to parse a caller's value. `parse` throws InvalidInput. */
   filters: Readonly<Record<string, { by: PgColumn; parse: (text: string) => string }>>;
-  /** False of tombstones, which nobody sees. */
+  /** Does not match tombstones, which are invisible. */
   there?: SQL;
-  /** Those that the reader may know of; without it, all. */
+  /** The records that the reader may know of. By default all. */
   seen?(reader: Reader): SQL;
   /**
-   * A POST of a record that is there and that the actor may not know of is answered as if it were new: the row with the same
-   * `by` is written over, with `as` beside the values. Whose the row is otherwise, `taken` says.
+   * A POST of an existing record of which the actor may not know is answered as if it were new: the row with the same
+   * `by` is overwritten with the values and `as`. `taken` is the error when the row belongs to somebody else.
    */
   overwrites?: { by: PgColumn; as: Record<string, unknown>; taken: string };
   writers: "members" | "admins";
-  /** What the audit log calls deleting one. */
+  /** The audit action of a deletion. */
   deleted: AuditAction;
-  /** The unique indexes, and what is said when another record has the value. */
+  /** The unique indexes, and the error when another record has the value. */
   taken: Readonly<Record<string, string>>;
-  /** What of it only admins write, beside `writers`; `before` is the record that a PUT changes. @throws Forbidden */
+  /**
+   * Checks what only admins may write, in addition to `writers`. `before` is the record that a PUT changes. @throws
+   * Forbidden
+   */
   guard?(actor: Actor, fields: Fields, before?: Item<C>): void;
-  /** @throws InvalidInput naming the field as the API calls it */
+  /** @throws InvalidInput with the API's name of the field */
   parse(fields: Fields): Values<T>;
-  /** Whether the actor may write these values into the row; if not, `whyNot` says why. */
+  /** Whether the actor may write these values into the row. If not, `whyNot` gives the error. */
   may?(actor: Actor, values: Values<T>): SQL | undefined;
   whyNot?(item: Item<C>): SvcError;
-  /** Before the row is written: sees to it that what it names is there and stays. @throws InvalidInput */
+  /** Before the row is written: checks and locks what it refers to. @throws InvalidInput */
   prepare?(tx: Transaction, fields: Fields): Promise<void>;
-  /** After it: writes what belongs to the row in other tables. @throws InvalidInput */
+  /** After the row is written: writes its related rows. @throws InvalidInput */
   keep?(tx: Transaction, id: number, fields: Fields): Promise<void>;
-  /** The kind of plugin whose lists bring some of the records: what is on one is deleted there. */
+  /** The plugin type whose lists contain some of the records. Those must be deleted at their source. */
   listedBy?: "term" | "application";
   /**
-   * Takes away what would stand in the way of deleting it and is not anybody's own, in the order in which others lock it.
-   * What of that is a record itself is `told` of to the audit log.
+   * Removes references that would prevent the deletion and belong to nobody, in the order in which others lock them.
+   * Those that are records are audited as in `told`.
    */
   release?(tx: Transaction, id: number, told: Deletion): Promise<void>;
 }
@@ -93,7 +97,7 @@ export function noSuch({ one }: Pick<Resource, "one">): NotFound {
   return new NotFound(`There is no such ${one}`);
 }
 
-/** A filter by a text as it stands. */
+/** A filter by exact text. */
 export function byText(field: string, by: PgColumn) {
   return { by, parse: (text: string) => parseText(field, text, nameLength) };
 }

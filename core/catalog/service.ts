@@ -14,14 +14,14 @@ export type Service = Item<typeof columns>;
 export interface ServiceFields {
   name: string;
   description: string;
-  /** Of the participant plugin that knows who is on call; without one, nobody is. */
+  /** The participant plugin that knows who is on call. Without one, nobody is. */
   pluginSlug: string | null;
   externalId: string | null;
   /** Only with the plugin `rosterSlug`. */
   rotation: Rotation | null;
 }
 
-/** Services. Only admins write them: who is on call in one is called, and commands. */
+/** Services. Only admins may write them: the person on call for one is called, and commands. */
 export function services(registry: PluginRegistry): Resource<typeof service, typeof columns, ServiceFields> {
   return {
     ...{ one: "service", many: "services", table: service, columns },

@@ -4,14 +4,14 @@ import { Conflict } from "../../platform/errors.ts";
 import type { Plugins } from "../plugin/choose.ts";
 import type { Resource } from "./resource.ts";
 
-/** What a person may not change, since the next look at its source would change it back. */
+/** The error for a record that a person may not change, because the next sync would change it back. */
 export function comesFromSource(one: string, { source }: { source: string | null }): Conflict {
   return new Conflict(`This ${one} comes from ${source}: change it there`);
 }
 
 /**
- * What a person may not delete, since the next look at its source would bring it back. A source that is chosen no more
- * brings nothing back: what it left is an admin's to clear away.
+ * Refuses to delete a record that the next sync would restore. A source that is no longer enabled restores nothing, so
+ * an admin may delete what it left.
  *
  * @throws Conflict
  */
@@ -24,7 +24,7 @@ export function unlessListed(
   throw new Conflict(`This ${one} comes from ${source}, which would bring it back: delete it there`);
 }
 
-/** Keeps the records of a source as they are until the transaction ends: whoever has taken it writes them, one at a time. */
+/** Locks the records of a source until the transaction ends, so that only one transaction writes them at a time. */
 export async function lockSource(tx: Transaction, source: string): Promise<void> {
   await tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`source ${source}`}, 0))`);
 }

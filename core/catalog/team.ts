@@ -32,7 +32,7 @@ export type Team = Item<typeof columns>;
 export interface TeamFields extends Reasons {
   name: string;
   description: string;
-  /** Of its list, in any spelling; kept is the canonical one. */
+  /** The address of its mailing list, in any spelling. The canonical one is stored. */
   email: string | null;
 }
 

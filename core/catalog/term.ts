@@ -20,7 +20,7 @@ const callsNobody = sql`not exists (select from ${individualTerm} where ${indivi
 
 export type Term = Item<typeof columns>;
 
-/** What a term means is written with its definitions, which name their terms. */
+/** The meaning of a term is in its definitions, which name their terms. */
 export interface TermFields {
   text: string;
   discoverable: boolean;
@@ -37,7 +37,7 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
   ...{ writers: "members", deleted: "term.deleted" },
   taken: { term_own_text_idx: "Another term has this text" },
   parse: ({ text, discoverable }) => ({ text: parseName("text", text), discoverable }),
-  // Whether a word makes noise here is not for its source to say.
+  // Each installation decides which words are too common, not the source.
   may: (actor, { text }) =>
     or(eq(term.text, text), and(isNull(term.source), actor.admin ? undefined : callsNobody)),
   whyNot: (item) =>
@@ -47,11 +47,11 @@ export const terms: Resource<typeof term, typeof columns, TermFields> = {
   listedBy: "term",
   release: async (tx, id, told) => {
     const [found] = await tx.select({ source: term.source }).from(term).where(eq(term.id, id));
-    // Before the term, as term-sync.
+    // Before the term, like term-sync.
     if (found?.source) await lockSource(tx, found.source);
-    // And that before what names it, as whoever links to it: else the two wait in a circle.
+    // The term before what names it, like everyone who links to it: otherwise the two could deadlock.
     await tx.select({ id: term.id }).from(term).where(eq(term.id, id)).for("update");
-    // The worker's own, and not a reason to keep the term.
+    // Found by the worker, which does not prevent the deletion.
     await tx.delete(documentTerm).where(and(eq(documentTerm.termId, id), eq(documentTerm.source, "Found")));
     if (found?.source) await releaseFromDefinitions(tx, { id, source: found.source, told });
   },

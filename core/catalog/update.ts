@@ -6,13 +6,13 @@ import { type CatalogTable, type Columns, type Item, mayWrite, type Resource } f
 import { unlessTaken } from "./taken.ts";
 
 /**
- * Replaces a record with all that belongs to it.
+ * Replaces a record with its related rows.
  *
- * @throws Forbidden when only admins write it, or what would be changed of it
+ * @throws Forbidden when only admins may write it, or the changed values
  * @throws InvalidInput
  * @throws NotFound
- * @throws Conflict when it is no longer at `version`, when it is not ours to change, or when another one has what only
- *   one may have
+ * @throws Conflict when it is no longer at `version`, comes from a source, or another record has a value that must be
+ * unique
  */
 export async function updateRecord<T extends CatalogTable, C extends Columns, F extends object>(
   { db, clock }: Context,

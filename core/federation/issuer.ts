@@ -1,14 +1,14 @@
 import type { Config } from "../config.ts";
 
-// Federation: machines of others trust us as an OpenID provider. We issue tokens about our users for one audience each
-// (token.ts); whoever trusts the issuer finds our public keys by discovery, and never asks us about a user.
+// Federation: other parties' machines trust us as an OpenID provider. We issue tokens about our users for one audience
+// each (token.ts). A party that trusts the issuer finds our public keys by discovery, and never asks us about a user.
 
-/** The `iss` of federation tokens: where discovery begins. It need not be an address of this server. */
+/** The `iss` of federation tokens, where discovery begins. It need not be an address of this server. */
 export function federationIssuer({ federationIssuer, publicUrl }: Config): string {
   return (federationIssuer ?? publicUrl).replace(/\/+$/, "");
 }
 
-/** OpenID Connect Discovery 1.0, section 3, for an issuer that signs nobody in by itself. */
+/** OpenID Connect Discovery 1.0, section 3, for an issuer that does not sign anyone in. */
 export function discoveryDocument(config: Config, algorithms: readonly string[]) {
   const issuer = federationIssuer(config);
   return {

@@ -6,22 +6,22 @@ import { Keys } from "../auth/token/keys.ts";
 import type { Context } from "../context.ts";
 import { federationIssuer } from "./issuer.ts";
 
-/** Of an access token the type is another, so that neither passes for the other (RFC 8725, 3.11). */
+/** Different from the type of an access token, so that neither can be used as the other (RFC 8725, 3.11). */
 export const federationTokenType = "JWT";
-/** A token is for one exchange: who steals it later has nothing. */
+/** A token is for one exchange: a thief cannot use it later. */
 export const longestFederationSeconds = 300;
 /** OpenID Connect Core 1.0, section 2. */
 const longestSubject = 255;
 
 /**
- * The role before the user, so that a pattern such as `role:deploy:user:*` is of one role, whatever a user is called: a
- * slug has no colon.
+ * The role comes before the user, so that a pattern such as `role:deploy:user:*` matches one role, whatever a user is
+ * called: a slug has no colon.
  */
 export const defaultSubject = "role:{role}:user:{user}";
 export const subjectPattern = "^([!-z|~]|\\{(user|role|incident)\\})+$";
 export const subjectAbout =
   "the subject (`sub`); {user}, {role} and {incident} stand for the e-mail address, this role and the incident's name";
-/** Any but that of our own access tokens. */
+/** Any audience except that of our own access tokens. */
 export const audiencePattern = `^(?!${tokenAudience}$)[!-~]+$`;
 
 export interface FederationClaims {
@@ -33,14 +33,14 @@ export interface FederationClaims {
   leaseId: number;
   incident?: string;
   issuedAt: Date;
-  /** At most `longestFederationSeconds` count. */
+  /** Limited to `longestFederationSeconds`. */
   seconds: number;
 }
 
 /**
  * Signs a token about a user for one audience, with the key that signs access tokens.
  *
- * @throws Refused when there is no such subject or audience
+ * @throws Refused for an invalid subject or audience
  * @throws ConfigurationError without keys
  */
 export async function signFederationToken(
@@ -81,7 +81,7 @@ function subjectOf({ subject, user, role, incident }: FederationClaims): string 
 
 const keysOf = new WeakMap<Context, Keys>();
 
-/** One for each context: it remembers keys for a while. @throws ConfigurationError */
+/** One instance per context, because it caches keys. @throws ConfigurationError */
 export function federationKeys(context: Context): Keys {
   let keys = keysOf.get(context);
   if (!keys) {

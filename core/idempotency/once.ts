@@ -6,7 +6,7 @@ import { InProgress, InvalidInput, KeyReused } from "../../platform/errors.ts";
 import { sha256, toHex } from "../../platform/secret.ts";
 import type { Context } from "../context.ts";
 
-/** A write as its sender names it. */
+/** A write and its identifying values. */
 export interface KeyedRequest {
   /** Canonical user name. */
   actor: string;
@@ -14,33 +14,33 @@ export interface KeyedRequest {
   path: string;
   /** The header Idempotency-Key. */
   key: string;
-  /** Whatever else decides what the request does, as text. */
+  /** Everything else that determines what the request does, as text. */
   content: string;
 }
 
 export interface Answer {
   status: number;
   headers: Record<string, string>;
-  /** As text, so that a repetition is the same to the byte. */
+  /** As text, so that a repeated answer is identical. */
   body: string;
 }
 
 const keptSeconds = 24 * 3600;
-/** Longer than any work takes. Afterwards its server counts as dead, and can no longer finish. */
+/** Longer than any work takes. After that, its server counts as dead and can no longer finish. */
 const leaseSeconds = 60;
 const retrySeconds = 1;
 
 /**
- * Does `work` once for all requests of this actor, method, path and key within 24 h, and gives each the same answer.
+ * Does `work` once for all requests with this actor, method, path and key within 24 h, and gives each the same answer.
  *
- * The first one claims the key for a while (Running). `work` and the note of its answer (Done) are one transaction, so
- * no crash leaves the one without the other; a claim whose server died is taken over when its lease ends. Who comes
- * meanwhile is told to come again, instead of holding a connection while it waits. Work that fails has done nothing: it
- * gives the key back, and a retry begins anew.
+ * The first request claims the key for a while (Running). `work` and storing its answer (Done) are one transaction, so
+ * a crash cannot leave one without the other. The claim of a dead server is taken over when its lease ends. Concurrent
+ * requests are asked to retry, so that they hold no connection while they wait. Failed work has done nothing: it
+ * releases the key, and a retry starts again.
  *
- * @throws InvalidInput when the key is none
- * @throws InProgress while another one is at work
- * @throws KeyReused when the key was used for another content
+ * @throws InvalidInput when the key is invalid
+ * @throws InProgress while another request is at work
+ * @throws KeyReused when the key was used for other content
  */
 export async function once(
   context: Context,
@@ -61,12 +61,12 @@ export async function once(
         .set({ state: "Done", leaseUntil: null, responseStatus, responseHeaders, responseBody })
         .where(ours)
         .returning({ key: idempotencyKey.key });
-      // It took longer than its lease, and somebody else has begun anew: that one counts.
+      // It took longer than its lease, and another request has started again, which counts.
       if (!done) throw new InProgress(retrySeconds);
       return answer;
     });
   } catch (error) {
-    // If that fails as well, the lease ends by itself.
+    // If that fails as well, the lease expires.
     await db
       .delete(idempotencyKey)
       .where(ours)
@@ -81,14 +81,14 @@ export function assertKey(key: string): void {
     throw new InvalidInput("Idempotency-Key", "The key must be 1 to 255 visible ASCII characters");
 }
 
-/** The key is ours until `leaseUntil`, or somebody has the answer already. */
+/** Claims the key until `leaseUntil`, or returns the stored answer. */
 async function claim(
   { db, clock }: Context,
   request: KeyedRequest,
 ): Promise<{ leaseUntil: Date } | { answer: Answer }> {
   const { actor, method, path, key, content } = request;
   const at = clock.now();
-  // It also tells the claims of one key apart: a later one only begins when the one before has ended.
+  // It also identifies the claim: a later one only begins when the previous one has ended.
   const leaseUntil = after(at, leaseSeconds);
   const requestHash = sha256(content);
   const fresh = { requestHash, state: "Running" as const, leaseUntil, createdAt: at };
@@ -123,7 +123,7 @@ function isKey({ actor, method, path, key }: KeyedRequest) {
   );
 }
 
-/** A few with each claim: the table stays as small as a day's writes, and no claim waits for a great cleaning. */
+/** A few with each claim: the table stays as small as a day's writes, and no claim waits for a large cleanup. */
 async function deleteSomeExpired(db: Context["db"], at: Date): Promise<void> {
   const { actor, key, method, path, expiresAt } = idempotencyKey;
   const some = db

@@ -15,7 +15,7 @@ const keys: Record<KeyKind, fc.Arbitrary<Key>> = {
 };
 const ids = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
-test.each(Object.keys(keys) as KeyKind[])("a cursor of kind %s leads back to its place", (kind) => {
+test.each(Object.keys(keys) as KeyKind[])("a cursor of kind %s returns to its place", (kind) => {
   fc.assert(
     fc.property(keys[kind], ids, (key, id) => {
       const place = readCursor(writeCursor("list", { key, id }), "list", kind);
@@ -24,13 +24,13 @@ test.each(Object.keys(keys) as KeyKind[])("a cursor of kind %s leads back to its
   );
 });
 
-describe("is refused", () => {
+describe("a cursor is refused", () => {
   const cursor = writeCursor("list", { key: "Runbook", id: 7 });
   const refused = (text: string, binding = "list", kind: KeyKind = "text") => {
     expect(() => readCursor(text, binding, kind)).toThrow(InvalidInput);
   };
 
-  test("with any character changed, added or taken away", () => {
+  test("with any character changed, added or removed", () => {
     for (let i = 0; i < cursor.length; i += 1) {
       const other = cursor[i] === "A" ? "B" : "A";
       refused(cursor.slice(0, i) + other + cursor.slice(i + 1));
@@ -41,9 +41,9 @@ describe("is refused", () => {
     for (const more of ["=", "==", "A", " ", "\n", ".", "\0"]) refused(cursor + more);
   });
 
-  test("with another list", () => refused(cursor, "another"));
+  test("for another list", () => refused(cursor, "another"));
 
-  // Made with `writeCursor`, as somebody could who has read it.
+  // Made with `writeCursor`, as somebody who has read it could.
   test.each<[KeyKind, unknown, unknown]>([
     ["text", 7, 7],
     ["text", "a\0", 7],

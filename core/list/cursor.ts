@@ -1,9 +1,9 @@
 import { InvalidInput } from "../../platform/errors.ts";
 
-/** What a list may go by. */
+/** What a list can be sorted by. */
 export type KeyKind = "text" | "id" | "rank" | "instant";
 export type Key = string | number | Date | RankKey;
-/** Of a search: how well the record matches, and the ids of the newest and the oldest match that are ranked. */
+/** For a search: how well the record matches, and the ids of the newest and oldest ranked match. */
 export type RankKey = [rank: number, newest: number, oldest: number];
 
 /** The place of a record in a list. */
@@ -15,9 +15,9 @@ export interface Place<K = Key> {
 const digestLength = 16;
 
 /**
- * The place as text that a caller hands back. It begins with a digest over the place and `binding` (list, sort, search,
- * filters), so that a damaged cursor or one of another list is refused. It is no secret and no permission: who makes up
- * a good one begins at another place in a list that shows what they may see anyway.
+ * Returns the place as text that a caller hands back. It begins with a digest of the place and `binding` (list, sort,
+ * search, filters), so that a damaged cursor or one from another list is refused. It is neither a secret nor a
+ * permission: a forged cursor starts at another place in a list of what the caller may read anyway.
  */
 export function writeCursor(binding: string, { key, id }: Place): string {
   const place = JSON.stringify([key, id]);
@@ -25,13 +25,13 @@ export function writeCursor(binding: string, { key, id }: Place): string {
 }
 
 /**
- * @throws InvalidInput naming `cursor` for what `writeCursor` cannot have written for this `binding`; what comes back
- * is fit for the database
+ * Reads a cursor. The result is safe for the database.
+ * @throws InvalidInput for `cursor` if `writeCursor` cannot have written it for this `binding`
  */
 export function readCursor(cursor: string, binding: string, kind: KeyKind): Place<string | number | RankKey> {
   const bytes = Buffer.from(cursor, "base64url");
   const place = bytes.subarray(digestLength).toString();
-  // Base64 has several spellings of the same bytes.
+  // The same bytes have several spellings in Base64.
   const whole = bytes.toString("base64url") === cursor;
   if (!whole || !bytes.subarray(0, digestLength).equals(digest(binding, place))) throw foreign();
   const [key, id] = JSON.parse(place) as unknown[];
@@ -40,7 +40,9 @@ export function readCursor(cursor: string, binding: string, kind: KeyKind): Plac
   return { key: parsed, id };
 }
 
-/** The digest proves nothing against somebody who can read this file, and a key of the wrong kind would be a 500. */
+/**
+ * Checks the key's type: anyone who reads this file can forge the digest, and a key of the wrong type would be a 500.
+ */
 const keyOf: Record<KeyKind, (key: unknown) => string | number | RankKey | undefined> = {
   text: (key) => (typeof key === "string" && !key.includes("\0") ? key : undefined),
   id: (key) => (isId(key) ? key : undefined),
@@ -53,12 +55,12 @@ const keyOf: Record<KeyKind, (key: unknown) => string | number | RankKey | undef
   instant: (key) => {
     const at = new Date(typeof key === "string" ? key : Number.NaN);
     if (Number.isNaN(at.getTime()) || at.toISOString() !== key) return undefined;
-    // PostgreSQL has no year 0, and does not read years of six digits.
+    // PostgreSQL has no year 0, and cannot read six-digit years.
     return /^(?!0000)\d{4}-/.test(key) ? key : undefined;
   },
 };
 
-/** ts_rank is between 0 and 1; below 1e-37 PostgreSQL's real ends. */
+/** ts_rank is between 0 and 1. PostgreSQL's real ends below 1e-37. */
 function isRank(value: unknown): value is number {
   return typeof value === "number" && (value === 0 || (value > 1e-30 && value <= 1));
 }
@@ -75,6 +77,6 @@ function digest(binding: string, place: string): Buffer {
 function foreign(): InvalidInput {
   return new InvalidInput(
     "cursor",
-    "The cursor is not one of this list with these parameters: begin without it",
+    "This cursor is not valid for this list with these parameters: start without a cursor",
   );
 }

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await client.db.update(incident).set({ visibility: "Restricted" });
 });
 
-/** Records of what an expression of `n` says, one after the other. */
+/** Inserts records whose names are given by an expression of `n`. */
 async function insert(count: number, name: SQL, incidentId: number | SQL | null = null): Promise<void> {
   await client.db.execute(sql`
     insert into document (name, resource_type, incident_id, created_at, updated_at)
@@ -32,7 +32,7 @@ async function insert(count: number, name: SQL, incidentId: number | SQL | null 
 const oneOf = (share: number, word: string) =>
   sql`case when n % ${share}::int = 0 then ${word}::text else 'filler' end`;
 
-/** The newest of all that have the word as their name, as one would ask for them without an index. */
+/** The newest records named by the word, from a query that needs no index. */
 const expected = (word: string, condition?: SQL) =>
   client.db
     .select({ id: document.id })
@@ -52,7 +52,7 @@ function search(word: string, { db = client.db, filter }: { db?: typeof client.d
     .orderBy(desc(document.id));
 }
 
-/** What `measure` says of the search for it; as of a table that is too large to be read as a whole. */
+/** Measures the search for the word as in a table that is too large for a sequential scan. */
 async function measured(word: string, measure: typeof rowsRead): Promise<number> {
   const alone = openDatabase(client.url, 1);
   try {
@@ -65,25 +65,25 @@ async function measured(word: string, measure: typeof rowsRead): Promise<number>
   }
 }
 
-/** Rows that PostgreSQL reads for it, in all steps. */
+/** The rows that PostgreSQL reads for it, in all steps. */
 const rowsReadFor = (word: string) => measured(word, rowsRead);
-/** Pages, each as often as it is looked into. */
+/** The page accesses, including repeated ones. */
 const pagesReadFor = (word: string) => measured(word, pagesRead);
 
-/** Leaves out so many ids: how large a table is, a search tells by its newest. */
+/** Skips this many ids: a search estimates the table's size from the newest id. */
 async function skip(ids: number): Promise<void> {
   const [row] = await client.db.execute<{ last: string | null }>(sql`select max(id) as last from document`);
   const next = Number(row!.last ?? 0) + 1 + ids;
   await client.db.execute(sql.raw(`alter table document alter column id restart with ${next}`));
 }
 
-/** A stretch of records: how many, one of how many has the word, one of how many of these is hidden, and ids left out. */
+/** A run of records: how many, how often the word occurs, how often a match is hidden, and how many ids are skipped. */
 const stretch = fc.record({
   ...{ count: fc.integer({ min: 1, max: 3000 }), share: fc.constantFrom(1, 2, 7, 40, 300, 5000) },
   ...{ hidden: fc.constantFrom(1, 2, 10, 1_000_000), gap: fc.constantFrom(0, 0, 1, 5000, 200_000) },
 });
 
-test("however the matches lie, and however many are hidden: the newest of what one may read, with a filter and without", async () => {
+test("finds the newest readable matches for any distribution, with and without a filter", async () => {
   let nth = 0;
   const property = fc.asyncProperty(fc.array(stretch, { minLength: 1, maxLength: 4 }), async (stretches) => {
     nth += 1;
@@ -100,7 +100,7 @@ test("however the matches lie, and however many are hidden: the newest of what o
   await fc.assert(property, { numRuns: 15 });
 });
 
-test("ten thousand hidden ones crowd out none, old or new", async () => {
+test("ten thousand hidden matches displace none, old or new", async () => {
   await insert(150, sql`'dodo'`);
   await insert(10_001, sql`'dodo'`, restricted);
   await insert(1, sql`'dodo'`);
@@ -109,7 +109,7 @@ test("ten thousand hidden ones crowd out none, old or new", async () => {
   expect(await expected("dodo")).toHaveLength(ranked);
 });
 
-test("however many hidden ones crowd in between: those before and behind them, of the same blocks and of others", async () => {
+test("hidden matches in between displace none before or after them, in any block", async () => {
   await insert(120, sql`'quagga'`);
   await skip(100_000);
   await insert(40, sql`'quagga'`);
@@ -123,26 +123,26 @@ test("however many hidden ones crowd in between: those before and behind them, o
   expect(await search("quagga")).toEqual(await expected("quagga"));
 });
 
-test("what is hidden is not gone through one by one: a search for it reads less than a page for each", async () => {
+test("hidden matches are not checked one by one: less than a page is read for each", async () => {
   const hidden = 30_000;
   await insert(hidden, sql`'narwhal'`, restricted);
   await insert(1000, sql`'filler'`);
   await client.db.execute(sql`analyze`);
   expect(await search("narwhal")).toEqual([]);
   expect(await pagesReadFor("narwhal")).toBeLessThan(hidden);
-  // Nor when one of it is not, so that more are to be expected.
+  // Nor if a few are visible, so that more can be expected.
   await insert(12, sql`'narwhal'`);
   expect(await pagesReadFor("narwhal")).toBeLessThan(hidden);
 });
 
-test("of a word that nearly all records have, or none, no more than the newest records are read", async () => {
+test("for a word in nearly all records or in none, only the newest records are read", async () => {
   await insert(20_000, sql`'heron'`);
   await client.db.execute(sql`analyze document`);
   expect(await rowsReadFor("heron")).toBeLessThan(5000);
   expect(await rowsReadFor("nothing")).toBeLessThan(10_000);
 });
 
-test("of a word in one record of 50, no more than the newest blocks", async () => {
+test("for a word in every 50th record, only the newest blocks are read", async () => {
   await insert(20_000, sql`'lemur'`);
   await insert(15_000, oneOf(50, "lemur"));
   await client.db.execute(sql`analyze document`);
@@ -150,7 +150,7 @@ test("of a word in one record of 50, no more than the newest blocks", async () =
   expect(await search("lemur")).toEqual(await expected("lemur"));
 });
 
-test("of a word that was common once, not all of a large table", async () => {
+test("for a word that used to be common, only part of a large table is read", async () => {
   for (let nth = 0; nth < 12; nth += 1) {
     await skip(70_000);
     await insert(3000, sql`'mammoth'`);
@@ -158,7 +158,7 @@ test("of a word that was common once, not all of a large table", async () => {
   await skip(70_000);
   await insert(1000, sql`'filler'`);
   await client.db.execute(sql`analyze document`);
-  // Ten thousand are read before it is known to be no rare one, by each of some steps.
+  // Several steps each read ten thousand before they know that it is not rare.
   expect(await rowsReadFor("mammoth")).toBeLessThan(110_000);
   expect(await search("mammoth")).toEqual(await expected("mammoth"));
 });

@@ -1,5 +1,5 @@
-// Pages read for the newest 100 matches among 300,000 small documents, a tenth of them hidden (same data, one run): a plain
-// `where` ... `order by id desc limit 100`; the newest 1,000 first and then a plain query; and what is written here.
+// Pages read for the newest 100 matches among 300,000 small documents, a tenth of them hidden (same data, one run): a
+// plain `where` ... `order by id desc limit 100`; the newest 1,000 first and then a plain query; and this file.
 //
 //   the word is in          plain   1,000 first   here
 //   one of 2                4,503           325    329
@@ -9,48 +9,57 @@
 //   hidden ones alone       4,488         4,512 10,397
 //   none                        2            24     28
 //
-// Measured at one size only. For what only old or hidden records have, this one reads up to 54 times as many pages as the
-// plain query.
+// Measured at one size only. For words that occur only in old or hidden records, this query reads up to 54 times as
+// many pages as the plain one.
 
 import { and, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
 import { blockBits, blockOf } from "../../drizzle/schema/columns.ts";
 
-/** Newest records in which a search looks first, one after the other: a word of one in five fills a list's window there. */
+/**
+ * A search looks at this many of the newest records first, one by one: a word in one of five fills a list's window
+ * there.
+ */
 const newestRecords = 1000;
 /**
- * Of a word that does not, all matches are looked up in the index of words, if no more than so many windows are to be
- * expected: up to 4 µs each, for most lie on a page of their own. Of more, those of the newest blocks of ids: as many
- * blocks as it takes for so many windows, if the matches lie as densely there as among the newest records.
+ * If a word does not fill the window there, and at most this many windows of matches are expected, all of them are
+ * looked up in the word index: up to 4 µs each, since most are on different pages. If more are expected, only the
+ * newest blocks of ids are looked up: as many as `nearWindows` windows need, if the matches are as dense there as among
+ * the newest records.
  */
 const rareWindows = 6;
 const nearWindows = 2;
-/** When that was not enough, twice as many older blocks; at most these at once, for all their records may have the word. */
+/**
+ * If that is not enough, twice as many older blocks follow. The number is limited, because all their records may match.
+ */
 const mostBlocks = 16;
-/** When so many were not to be expected, it goes by blocks as well: a word that was common once and is rare now. */
+/** With more matches than expected, it also goes by blocks: such a word used to be common and is rare now. */
 const lookedUpMatches = 10_000;
 /**
- * Of what is in some blocks, the newest of so many windows are asked one by one whether they are shown. When that was not
- * enough, nearly all is hidden: PostgreSQL then judges what there is at once, at a fifth of the price.
+ * Among the matches in some blocks, the newest of this many windows are checked one by one for visibility. If that is
+ * not enough, nearly all are hidden: PostgreSQL then checks all of them at once, at a fifth of the cost.
  */
 const askedWindows = 6;
 
 interface Newest {
-  /** How many. */
+  /** How many matches are wanted. */
   ranked: number;
-  /** Few records are of the condition: PostgreSQL decides with what it begins. */
+  /** The condition matches few records: PostgreSQL decides where to begin. */
   filtered?: boolean;
-  /** The table is: what is not among the newest records is looked up at once. To plan more takes longer. */
+  /**
+   * The table is short: matches that are not among the newest records are looked up at once, because planning takes
+   * longer.
+   */
   short?: boolean;
 }
 
 /**
- * The newest matches among the records of `condition`. Walking backwards is quick for common words, the index of words
- * for rare ones, and which of them a word is the newest records tell. Of what is looked up, `condition` is asked for the
- * newest only, unless it is `filtered`; but none is left out before that, or what is hidden would crowd out what is not.
- * Where what is hidden does crowd, all is judged at once.
+ * Matches the newest matches among the records of `condition`. Walking backwards is fast for common words, the word
+ * index for rare ones, and the newest records tell which a word is. For indexed matches, `condition` is checked only
+ * for the newest, unless it is `filtered`. None is dropped before that, or hidden records would displace visible ones.
+ * If hidden ones do crowd the result, all are checked at once.
  *
- * The index of words of a table that grows large holds the blocks of ids, too (`blockOf`).
+ * The word index of a table that grows large also contains the blocks of ids (`blockOf`).
  */
 export function newestMatches(
   id: PgColumn,
@@ -95,9 +104,9 @@ export function newestMatches(
         select ${table}.* from ${records} where ${where} and ${matches} offset 0) as ${table}
       where ${condition ?? sql`true`}) as matching
     order by 1 desc limit ${most}`;
-  // The series is of one. PostgreSQL believes it to be long, or it would go through the incidents one by one.
+  // The series has one element. PostgreSQL assumes a long one, or it would go through the incidents one by one.
   const many = sql`${table} cross join generate_series(1, (select 1))`;
-  // What is filtered has been judged before.
+  // With `filtered`, the condition was checked before.
   const crowdedSteps = sql`,
     crowd as materialized (select below as block, cardinality(ids) as above from near where crowded),
     behind as materialized (
@@ -105,9 +114,9 @@ export function newestMatches(
     rest as materialized (
       ${judged(sql`${table}`, sql`(select above + (select count(*) from behind) < ${most} from crowd)`)})`;
   const ofCrowd = sql`union select ${found} from behind union select ${found} from rest`;
-  // Each step has the newest matches up to some point, so that all together are those of the step that came farthest.
-  // For each comparison in the recursion (`below > 0`), PostgreSQL expects a third of the rounds: a plan that it believes
-  // to be dear it compiles anew each time, where it can, which takes longer than any search.
+  // Each step has the newest matches up to some point, so together they are those of the step that came farthest. For
+  // each comparison in the recursion (`below > 0`), PostgreSQL expects a third of the rounds: where JIT is available,
+  // it compiles a plan that it considers expensive each time, which takes longer than any search.
   return sql`${id} in (
     with recursive ${newest},
     first as materialized (
@@ -136,7 +145,7 @@ export function newestMatches(
     order by 1 desc limit ${most})`;
 }
 
-/** Written out: for a limit that it does not know, PostgreSQL keeps no plan. */
+/** A literal, because PostgreSQL does not keep a plan with an unknown limit. */
 export function literal(value: number): SQL {
   return sql.raw(String(Math.trunc(value)));
 }

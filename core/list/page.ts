@@ -9,22 +9,22 @@ import { type AnyReader, anyReader, type Reader } from "../incident/visibility/v
 import { type Key, type KeyKind, type Place, type RankKey, readCursor, writeCursor } from "./cursor.ts";
 import { literal, newestMatches } from "./newest.ts";
 
-// Terminology. A list shows the records of one table, page by page. A sort is a column to go by, forwards or (`-name`)
-// backwards; the id breaks its ties, so that every record has one place. The key of a record is its value in that
-// column. A cursor is the place of the last record shown: the next page begins behind it, whatever was inserted or
+// Terminology. A list shows the records of one table, page by page. A sort is a column to order by, forwards or
+// (`-name`) backwards. The id breaks ties, so that every record has one place. The key of a record is its value in that
+// column. A cursor is the place of the last record shown: the next page begins after it, whatever was inserted or
 // deleted meanwhile, and no record is shown twice or left out.
 //
-// A search ranks the newest of its matches (the window), whatever else matches: ranking all that have a common word
+// A search ranks the newest of its matches (the window), however many match: ranking all records with a common word
 // takes longer the more there are. Its cursor holds the ids at both ends of the window that the first page saw.
 
 const defaultLimit = 50;
 export const largestLimit = 200;
-/** Matches that a search ranks: four pages of fifty. */
+/** How many matches a search ranks: four pages of fifty. */
 export const rankedMatches = 200;
-/** Characters of a search: more than people type, less than what makes PostgreSQL work for long. */
+/** Maximum characters of a search: more than people type, less than keeps PostgreSQL busy for long. */
 export const longestQuery = 500;
 
-/** What a caller may say about every list. */
+/** The parameters of every list. */
 export interface ListQuery {
   /** Words to look for, as in a web search: `disk "full up" -test or backup`. */
   q?: string;
@@ -35,13 +35,13 @@ export interface ListQuery {
 
 /** A list of one table. A sort needs a column without nulls and an index on (column, id). */
 export interface List<Sort extends string> {
-  /** Names the list in its cursors. */
+  /** Identifies the list in its cursors. */
   name: string;
   id: PgColumn;
-  /** The search vector, for `q`; a list without one takes none. */
+  /** The search vector for `q`. A list without one cannot be searched. */
   search?: PgColumn;
   sorts: Readonly<Record<Sort, { by: PgColumn; kind: KeyKind }>>;
-  /** Without `q`; with it, the best match comes first. */
+  /** Without `q`. With it, the best match comes first. */
   defaultSort: Sort | `-${Sort}`;
 }
 
@@ -53,21 +53,22 @@ interface Prepared<Rows> {
   execute(values?: { reader: string }): Promise<Rows>;
 }
 
-/** Goes into a SELECT: `{ item, key: page.key }`, `within`, `orderBy`, `limit`; and `finish` makes a page of its rows. */
+/** Parts of a SELECT: `{ item, key: page.key }`, `within`, `orderBy`, `limit`. `finish` makes a page of its rows. */
 export interface Page {
   key: SQL<Key>;
   /**
-   * The WHERE of the page, among the records of `condition`: what the actor may read, and the filters. All of it goes in
-   * here, for what is hidden or filtered out takes no place in a search's window. It names no table but the list's own.
+   * The WHERE of the page, among the records of `condition`: what the actor may read, and the filters. All of it
+   * belongs here, because hidden and filtered records must not count towards a search's window. It may name only the
+   * list's table.
    */
   within(condition?: SQL): SQL | undefined;
   orderBy: SQL[];
-  /** One more than is shown, which tells whether there is a next page. */
+  /** One more than is shown, to find out whether there is a next page. */
   limit: number;
   /**
-   * Runs the SELECT that `select` makes. The plan is kept of the one without search, filters and limit, which everybody
-   * reads all the time: to make it takes longer than to follow it. So is the SELECT of the first page. Of all others there
-   * are too many.
+   * Runs the SELECT that `select` makes. The plan without search, filters and limit is kept: everybody uses it all the
+   * time, and planning takes longer than running it. The SELECT of the first page is kept, too. There are too many of
+   * the others.
    */
   run<Rows>(
     db: Context["db"],
@@ -79,14 +80,13 @@ export interface Page {
   ): { items: Item[]; next_cursor: string | null };
 }
 
-/** By list, sort, and whether admins read. */
+/** By list, sort, and whether the reader is an admin. */
 const firstPages = preparedQuery(() => new Map<string, Prepared<unknown>>());
 
 /**
- * What to ask the database for. `filters` are the other parameters of the query: a cursor is good only with the same
- * ones.
+ * Returns what to select. `filters` are the query's other parameters: a cursor is valid only with the same ones.
  *
- * @throws InvalidInput naming `q`, `sort`, `limit` or `cursor`
+ * @throws InvalidInput for `q`, `sort`, `limit` or `cursor`
  */
 export function startPage<Sort extends string>(
   list: List<Sort>,
@@ -96,7 +96,7 @@ export function startPage<Sort extends string>(
   const { limit = defaultLimit } = query;
   if (!Number.isInteger(limit) || limit < 1 || limit > largestLimit)
     throw new InvalidInput("limit", `The limit must be a number from 1 to ${largestLimit}`);
-  // A form with an empty field sends an empty text: it looks for nothing.
+  // A form with an empty field sends an empty string, which is no search.
   const q = query.q === undefined || query.q.trim() === "" ? undefined : parseWords(query.q);
   if (q !== undefined && !list.search) throw new InvalidInput("q", "This list cannot be searched");
   const words = wordsOf(q);
@@ -120,7 +120,7 @@ export function startPage<Sort extends string>(
       return and(matches, between(list.id, window.oldest, window.newest), condition, next);
     },
     orderBy: [direction(by), direction(list.id)],
-    // drizzle makes a parameter of a number.
+    // drizzle turns a number into a parameter.
     limit: literal(limit + 1) as SQL & number,
     run<Rows>(db: Context["db"], actor: Actor, select: (reader: Reader | AnyReader) => Select<Rows>) {
       if (!plain) return select(actor);
@@ -142,13 +142,13 @@ export function startPage<Sort extends string>(
   };
 }
 
-/** The ids at the ends of what a search ranks. */
+/** The ids at the ends of the ranked matches. */
 interface Window {
   newest: number;
   oldest: number;
 }
 
-/** What the key of a cursor is compared as. One that stands for several times is read again from its record. */
+/** The value with which keys are compared. A key that stands for several times is read again from its record. */
 function placeOf({ id }: { id: PgColumn }, by: SQL, behind: Place<string | number | RankKey>): SQL {
   const { key } = behind;
   if (Array.isArray(key)) return sql`${key[0]}`;
@@ -163,18 +163,19 @@ function windowOf(key: string | number | RankKey | undefined): Window | undefine
   return { newest, oldest };
 }
 
-/** On the first page, the window is all that the query sees; afterwards, what the cursor says. */
+/** On the first page, the window is what the query sees. Later it comes from the cursor. */
 function rankKey(id: PgColumn, rank: SQL, window: Window | undefined): SQL<Key> {
   const newest = window ? sql`${window.newest}::bigint` : sql`max(${id}) over ()`;
   const oldest = window ? sql`${window.oldest}::bigint` : sql`min(${id}) over ()`;
-  // Nested, or drizzle takes away the table's name.
+  // Nested, because drizzle would otherwise drop the table's name.
   return sql`${sql`json_build_array(${rank}, ${newest}, ${oldest})`}`;
 }
 
 /**
- * What somebody looks for, fit for PostgreSQL: it reads each hyphen before a word as a "not", and fails for want of space
- * (XX000) when 33 of them stand in a row, as in a line of hyphens. Space and some signs between them count for nothing,
- * and what is space the database's locale says: here, all that is no part of a word and no quotation mark does.
+ * Prepares a search for PostgreSQL, which reads each hyphen before a word as "not", and fails with XX000 for lack of
+ * space when 33 of them follow each other, as in a line of hyphens. It ignores space and some signs between them. What
+ * counts as space depends on the database's locale, so here everything does that is not part of a word or a quotation
+ * mark.
  *
  * @throws InvalidInput
  */
@@ -183,14 +184,14 @@ export function parseWords(q: string): string {
 }
 
 /**
- * What a search looks for. A sub-select, so that PostgreSQL plans for words that it does not know: it would guess how
- * common they are, and guess wrong for all that it has no statistics of. So it can keep the plan, too.
+ * The query of a search. It is a sub-select, so that PostgreSQL plans without knowing the words: otherwise it would
+ * guess how common they are, and guess wrong for words without statistics. It can also keep the plan.
  */
 export function wordsOf(q: string | Placeholder | undefined): SQL {
   return sql`(select websearch_to_tsquery('pg_catalog.english', ${q}))`;
 }
 
-/** What PostgreSQL is told a key in a comparison is. */
+/** The type of a key in a comparison. */
 const casts: Record<KeyKind, SQL> = {
   text: sql`::text`,
   id: sql`::bigint`,
@@ -212,7 +213,7 @@ function sortOf<Sort extends string>(
   searching: boolean,
 ): ChosenSort {
   if (asked === undefined && searching) {
-    // No other record's text changes a record's rank, so insertion moves none.
+    // A record's rank depends only on its own text, so inserting others does not change it.
     return { name: "rank", by: sql`ts_rank(${list.search}, ${words})`, kind: "rank", backwards: true };
   }
   const name = asked ?? list.defaultSort;

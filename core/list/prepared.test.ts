@@ -14,7 +14,7 @@ let database: TestDatabase;
 let client: DatabaseClient;
 beforeAll(async () => {
   database = await createTestDatabase();
-  // One connection: what it has prepared is asked of it.
+  // One connection, because prepared statements are queried per connection.
   client = openDatabase(database.url, 1);
 });
 afterAll(async () => {
@@ -37,7 +37,7 @@ async function read(query: ListQuery, { filter, ...actor }: Partial<Reader> & { 
       client.db
         .select({ item: { id: document.id }, key: page.key })
         .from(document)
-        // A statement without parameters is sent as it stands.
+        // A statement without parameters is sent as it is.
         .where(page.within(mayReadOf(reader, document.incidentId)))
         .orderBy(...page.orderBy)
         .limit(page.limit)
@@ -45,14 +45,14 @@ async function read(query: ListQuery, { filter, ...actor }: Partial<Reader> & { 
   };
   return page.finish(await page.run(client.db, { ...member, ...actor }, select));
 }
-/** How often drizzle was to make a query. */
+/** How often drizzle built a query. */
 let made = 0;
 
 const prepared = () =>
   client.db.execute<{ statement: string; generic_plans: string }>(sql`
     select statement, generic_plans from pg_prepared_statements where statement like 'select "id"%'`);
 
-test("the plan of the list that everybody reads is kept, and that of no other: there are too many of them", async () => {
+test("the plan of a list without parameters is kept, and no other: there are too many", async () => {
   await read({ limit: 7 });
   await read({ q: "disk" });
   await read({}, { filter: "given" });
@@ -60,14 +60,14 @@ test("the plan of the list that everybody reads is kept, and that of no other: t
   for (let nth = 0; nth < 7; nth += 1) await read({});
   const [plan, ...others] = await prepared();
   expect(others).toEqual([]);
-  // PostgreSQL makes the first five anew, and keeps the next if it looks no worse.
+  // PostgreSQL plans the first five executions, and keeps a generic plan if it looks no worse.
   expect(Number(plan?.generic_plans)).toBe(2);
 });
 
-test("drizzle makes the SELECT of a first page once for members and once for admins, whoever reads", async () => {
+test("drizzle builds a first page's SELECT once for members and once for admins", async () => {
   const { incidentId } = await insertIncident(client.db, new Date("2026-12-01T12:00:00Z"));
   await client.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId));
-  // They read before, and all that comes before has made it for members.
+  // Members have read before, so the SELECT for members exists.
   await read({});
   made = 0;
   const shown = async (user: string, admin = false) => (await read({}, { user, admin })).items.length;

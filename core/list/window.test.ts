@@ -16,7 +16,7 @@ beforeAll(async () => {
   await client.db.update(incident).set({ visibility: "Restricted" });
 });
 
-/** Their ids, the oldest first. */
+/** Returns their ids, oldest first. */
 async function insert(count: number, name: string, incidentId: number | null = null): Promise<number[]> {
   const rows = Array.from({ length: count }, () => ({
     ...{ name, incidentId, resourceType: "reference", createdAt: at, updatedAt: at },
@@ -41,7 +41,7 @@ async function read(q: string, cursor?: string, limit = 80, filter?: ReturnType<
   return page.finish(rows);
 }
 
-/** The ids on all pages; `between` runs after each page. */
+/** Returns the ids on all pages. `between` runs after each page. */
 async function walk(q: string, between = async () => {}): Promise<number[]> {
   const seen: number[] = [];
   let cursor: string | undefined;
@@ -54,18 +54,18 @@ async function walk(q: string, between = async () => {}): Promise<number[]> {
   return seen;
 }
 
-test("ranks the newest matches and no more", async () => {
+test("ranks only the newest matches", async () => {
   const [best] = await insert(1, "walrus walrus walrus");
   const rest = await insert(rankedMatches, "a walrus beside the sea");
   const seen = await walk("walrus");
   expect(seen).toEqual(rest.toReversed());
   expect(seen).not.toContain(best);
-  // Within the window, the best comes first.
+  // Within the window, the best match comes first.
   const [newer] = await insert(1, "walrus walrus walrus");
   expect(await walk("walrus")).toEqual([newer!, ...rest.slice(1).toReversed()]);
 });
 
-test("what is hidden or filtered out takes no place among them", async () => {
+test("hidden and filtered records do not count towards the window", async () => {
   const seen = await insert(3, "otter");
   await insert(rankedMatches, "otter", restricted);
   expect(await walk("otter")).toEqual(seen.toReversed());
@@ -73,19 +73,19 @@ test("what is hidden or filtered out takes no place among them", async () => {
   expect(items.map(({ id }) => id)).toEqual([seen[0]!]);
 });
 
-test("pages show each once while matches are inserted, better and worse, and are deleted", async () => {
+test("pages show each match once while matches are inserted and deleted", async () => {
   const window = await insert(rankedMatches + 20, "a heron beside the lake");
   const added: number[] = [];
   const seen = await walk("heron", async () => {
     added.push(...(await insert(5, "heron heron")), ...(await insert(5, "a heron beside a very long lake")));
-    // Not yet shown, and older than all that is ranked.
+    // These are not shown yet, and older than everything ranked.
     await client.db.delete(document).where(inArray(document.id, window.splice(0, 5)));
   });
   expect(seen).toEqual(window.slice(-rankedMatches).toReversed());
   expect(seen.filter((id) => added.includes(id))).toEqual([]);
 });
 
-test("a match that commits late with an older id pushes none out", async () => {
+test("a match that commits late with an older id displaces none", async () => {
   const window = await insert(rankedMatches, "a stork beside the river");
   const gap = window[rankedMatches - 100]!;
   await client.db.update(document).set({ name: "something else" }).where(eq(document.id, gap));
@@ -97,7 +97,7 @@ test("a match that commits late with an older id pushes none out", async () => {
   expect(new Set(seen).size).toBe(seen.length);
 });
 
-/** Records of `name`, or of what an expression of `n` says, one after the other. */
+/** Inserts records named `name`, an expression that may use `n`. */
 async function insertMany(count: number, name: SQL): Promise<void> {
   await client.db.execute(sql`
     insert into document (name, resource_type, created_at, updated_at)
@@ -114,7 +114,7 @@ const newestOf = async (name: string, count: number) => {
   return rows.map(({ id }) => id);
 };
 
-test("words of old records are found too, however many newer ones there are, and ranked like the others", async () => {
+test("words of old records are found and ranked, however many newer records there are", async () => {
   const [old] = await insert(1, "axolotl");
   await insert(1, "pelican pelican pelican");
   const rest = await insert(rankedMatches, "a pelican beside the sea");
@@ -123,7 +123,7 @@ test("words of old records are found too, however many newer ones there are, and
   expect(await walk("pelican")).toEqual(rest.toReversed());
 });
 
-test("of a word in one record of 3, of 50, of 1000: the newest matches, without a gap", async () => {
+test("a word in every 3rd, 50th or 1000th record: finds the newest matches without a gap", async () => {
   await insert(rankedMatches, "gull");
   await insertMany(
     30_000,
@@ -133,7 +133,7 @@ test("of a word in one record of 3, of 50, of 1000: the newest matches, without 
     expect(await walk(word)).toEqual(await newestOf(word, rankedMatches));
 });
 
-test("a filter finds the one record that it leaves, however many others have the word", async () => {
+test("a filter finds the one record that it allows, however many others match", async () => {
   await insertMany(10_001, sql`'puffin'`);
   const [wanted] = await insert(1, "puffin");
   await insertMany(30_001, sql`'filler'`);
@@ -141,19 +141,19 @@ test("a filter finds the one record that it leaves, however many others have the
   expect(items.map(({ id }) => id)).toEqual([wanted!]);
 });
 
-/** What a larger table looks like to whoever tells its size by its newest id. */
+/** Makes the table look larger to a search, which estimates the size from the newest id. */
 const goOnAt = (id: number) =>
   client.db.execute(sql.raw(`alter table document alter column id restart with ${id}`));
 const oneOf50 = (name: string) => sql`case when n % 50 = 0 then ${name}::text else 'n' end`;
 
-test("of a word in one record of 50 among many: those whose ids are near, or all when these are too few", async () => {
+test("a word in every 50th of many records: finds those with near ids, or all if these are too few", async () => {
   await goOnAt(500_000);
   await insertMany(6000, oneOf50("newt"));
   const hidden = await insert(10, "newt", restricted);
   await insertMany(6000, oneOf50("newt"));
   const newts = await newestOf("newt", rankedMatches + hidden.length);
   expect(await walk("newt")).toEqual(newts.filter((id) => !hidden.includes(id)));
-  // They are denser among the newest than they are elsewhere.
+  // They are denser among the newest records than elsewhere.
   await insert(rankedMatches, "toad");
   await goOnAt(600_000);
   await insertMany(1000, oneOf50("toad"));

@@ -27,7 +27,7 @@ const outgoing = (whom = "alice", more: Partial<Outgoing> = {}): Outgoing => ({
   ...more,
 });
 
-test("is written due, in the transaction of what it tells of", async () => {
+test("is enqueued due now, in the transaction of its cause", async () => {
   const { reached, unreachable } = await outbox.deliver(plugins, outgoing());
   expect([reached.length, unreachable]).toEqual([1, []]);
   const [row] = await outbox.all();
@@ -36,7 +36,7 @@ test("is written due, in the transaction of what it tells of", async () => {
     ...{ about: [incidentId], pluginSlug: "channel", ...message, state: "Queued", attempts: 0 },
     ...{ queuedAt: outbox.clock.now(), finishedAt: null, error: null },
   });
-  // The clock of whoever wrote it does not matter where it is ahead.
+  // A writer's clock that is ahead does not delay it.
   expect(row!.dueAt!.getTime()).toBeLessThan(Date.now() + 1000);
   const undone = outbox.db.transaction(async (tx) => {
     await deliver(tx, { clock: outbox.clock, plugins }, [outgoing("bob")]);
@@ -46,8 +46,8 @@ test("is written due, in the transaction of what it tells of", async () => {
   expect(await outbox.all()).toHaveLength(1);
 });
 
-describe("its key is used once", () => {
-  test("by 20 at once", async () => {
+describe("a key is used once", () => {
+  test("by 20 concurrent callers", async () => {
     const many = [outgoing("alice"), outgoing("bob"), outgoing("carol")];
     await Promise.all(
       Array.from({ length: 20 }, (_, i) =>
@@ -57,7 +57,7 @@ describe("its key is used once", () => {
     expect((await outbox.all()).map(({ key }) => key.split("/")[2])).toEqual(["alice", "bob", "carol"]);
   });
 
-  test("and two that enqueue the same in another order do not wait for each other in a circle", async () => {
+  test("without a deadlock when two callers use different orders", async () => {
     const { db, clock } = outbox;
     let other: Promise<unknown> = Promise.resolve();
     await db.transaction(async (tx) => {
@@ -70,14 +70,14 @@ describe("its key is used once", () => {
     expect(await outbox.all()).toHaveLength(2);
   });
 
-  test("for ever: also when it is done", async () => {
+  test("forever, even after the delivery is done", async () => {
     await outbox.deliver(plugins, outgoing());
     await outbox.db.update(delivery).set({ state: "Done", dueAt: null, finishedAt: outbox.clock.now() });
     expect((await outbox.deliver(plugins, outgoing())).reached).toHaveLength(1);
     expect(await outbox.all()).toMatchObject([{ state: "Done" }]);
   });
 
-  test("and no two keys are spelt the same", async () => {
+  test("and different keys never have the same spelling", async () => {
     const key = { task: "t", what: "a/b", whom: "c" };
     await outbox.deliver(
       plugins,
@@ -88,14 +88,14 @@ describe("its key is used once", () => {
   });
 });
 
-describe("goes by each plugin by which the incident is talked about", () => {
-  test("and that is chosen", async () => {
+describe("a message is sent through each plugin with an open conversation", () => {
+  test("that is selected", async () => {
     const second = await insertSecond(outbox, {}, ["channel", "mail", "pager"]);
     await outbox.deliver(plugins, outgoing("alice", { incidentId: second }));
     expect((await outbox.all()).map(({ pluginSlug }) => pluginSlug)).toEqual(["channel", "mail"]);
   });
 
-  test("or by the one that is named, if it is one of them", async () => {
+  test("or through the named one, if it is among them", async () => {
     const second = await insertSecond(outbox, {}, ["channel", "mail", "pager"]);
     const by = (pluginSlug: string) => outgoing(pluginSlug, { incidentId: second, pluginSlug });
     const { reached, unreachable } = await outbox.deliver(plugins, by("mail"), by("pager"));
@@ -106,7 +106,7 @@ describe("goes by each plugin by which the incident is talked about", () => {
     expect((await outbox.all()).map(({ key }) => key)).toEqual(["reminder/incident-1/mail/mail"]);
   });
 
-  test("one without an open conversation is said to be unreachable, and stops no other", async () => {
+  test("an incident without an open conversation is unreachable, and blocks no other", async () => {
     const none = await insertSecond(outbox, {}, ["pager"]);
     const archived = await insertSecond(outbox);
     await outbox.db

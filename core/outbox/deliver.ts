@@ -7,11 +7,11 @@ import type { Message } from "../plugin/facts.ts";
 import { comingConversations, openConversations } from "./reach.ts";
 import { type Claim, dueNow, finishWork, type WorkKind } from "./work.ts";
 
-// Vocabulary. A delivery is a row of the table `delivery`: what is to be sent, and what became of it. An attempt is one
-// call of the plugin. A delivery is Dead when nobody tries it any more; whoever re-sends it gives it its attempts again.
-// One to everyone is Split when its plugin sends to each recipient by itself: it has become a delivery for each of them.
+// Vocabulary. A delivery is a row of the table `delivery`: a message to send, and its outcome. An attempt is one call
+// of the plugin. A delivery is Dead when it is no longer retried; resending it resets its attempts. A delivery to
+// everyone is Split if its plugin sends to each recipient separately: each recipient then has a delivery.
 
-/** A delivery that this process has claimed, as it was then. */
+/** A delivery that this process has claimed, as it was at that time. */
 export type DeliveryClaim = typeof delivery.$inferSelect & Claim;
 
 /** Deliveries as a kind of durable work. */
@@ -21,35 +21,38 @@ export const deliveries: WorkKind<DeliveryClaim> = {
   states: { waiting: "Queued", running: "Queued", failed: "Queued", done: "Done", dead: "Dead" },
 };
 
-/** Something that is to be said, once. */
+/** A message to be sent once. */
 export interface Outgoing {
-  /** Which task says what to whom: what was enqueued under a key once is never enqueued again. */
+  /** Which task sends what to whom. A key that was enqueued once is never enqueued again. */
   key: { task: string; what: string; whom: string };
-  /** The message goes by the conversations of this incident. */
+  /** The message is sent through this incident's conversations. */
   incidentId: number;
-  /** Every incident that it tells of; this one alone unless told. What is of several may not be of a Restricted one. */
+  /**
+   * Every incident that it mentions, by default only `incidentId`. A message about several must not mention a
+   * Restricted one.
+   */
   about?: readonly number[];
-  /** To this person alone; without one, to everyone in the conversation. */
+  /** Only to this person. By default to everyone in the conversation. */
   individualId?: number;
-  /** By this plugin alone; without one, by each by which the incident is talked about. */
+  /** Only through this plugin. By default through each one with a conversation of the incident. */
   pluginSlug?: string;
-  /** By these plugins not: where it is known already. */
+  /** Not through these plugins, whose users know it already. */
   except?: readonly string[];
-  /** Also by plugins that have yet to open their conversation: it is sent when they have. */
+  /** Also through plugins whose conversation is not open yet: it is sent once it is. */
   awaitsOpening?: boolean;
   message: Message;
 }
 
 export interface Delivered {
-  /** Of these, something is enqueued or was before. */
+  /** Enqueued now or earlier. */
   reached: Outgoing[];
-  /** Their incident has no open conversation by a plugin that is chosen; nothing was done about them. */
+  /** Their incident has no open conversation of a selected plugin. Nothing was enqueued for them. */
   unreachable: Outgoing[];
 }
 
 /**
- * Enqueues what leaves the database, in the transaction of what it tells of: one delivery for each plugin by which the
- * incident is talked about, so that one which fails holds up no other.
+ * Enqueues messages in the transaction of their cause: one delivery for each plugin with a conversation of the
+ * incident, so that a failing plugin does not hold up the others.
  */
 export async function deliver(
   tx: Transaction,
@@ -83,7 +86,7 @@ export async function deliver(
     })),
   );
   if (rows.length > 0) {
-    // In one order, so that two that enqueue the same do not wait for each other in a circle.
+    // In a fixed order, so that concurrent callers with the same keys cannot deadlock.
     await tx
       .insert(delivery)
       .values(rows.sort((a, b) => (a.key < b.key ? -1 : 1)))
@@ -92,18 +95,18 @@ export async function deliver(
   return { reached, unreachable };
 }
 
-/** `task/what/whom/plugin`, or what several keys begin with: the first of these. */
+/** Returns `task/what/whom/plugin`, or the prefix of several keys from the first of these parts. */
 export function keyOf(...parts: readonly string[]): string {
   return parts.map(encodeURIComponent).join("/");
 }
 
-/** Of rows that are written at once: a statement takes 65,535 values. */
+/** How many rows are written at once: a statement takes 65,535 values. */
 const batch = 1000;
 
 /**
- * Makes of a delivery to everyone one for each recipient, with attempts and an end of its own: so one whose mail the
- * server does not take now holds up no other, and nobody gets it twice because of them. All of it or nothing is written,
- * so a worker that dies before leaves the delivery as it was. One to nobody is done.
+ * Splits a delivery to everyone into one for each recipient, with separate attempts and outcomes. So a recipient whose
+ * mail is not accepted holds up nobody, and nobody gets the message twice. It writes everything or nothing, so if the
+ * worker dies first, the delivery is unchanged. A delivery without recipients is done.
  *
  * @throws LeaseLost
  */

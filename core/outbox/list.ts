@@ -2,16 +2,16 @@ import { asc, count, desc, inArray, sql } from "drizzle-orm";
 import { delivery, type deliveryStates, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
-/** Split is none that operators see: its parts are. */
+/** The states that operators see. Of a Split delivery they see the parts. */
 export type DeliveryState = Exclude<(typeof deliveryStates)[number], "Split">;
 
-/** A delivery as operators see it: without its words, which are for who may read the incident. */
+/** A delivery for operators, without its text, which is only for readers of the incident. */
 export interface DeliveryView {
   key: string;
   state: (typeof deliveryStates)[number];
   incidentId: number;
   pluginSlug: string;
-  /** Of everyone in the conversation, as the plugin calls them: an id, no address. */
+  /** One member of the conversation by the plugin's id, which is not an address. */
   recipient: string | null;
   attempts: number;
   queuedAt: Date;
@@ -27,7 +27,7 @@ const columns = {
   ...{ queuedAt, dueAt, finishedAt, error },
 };
 
-/** The newest in these states. */
+/** Returns the newest in these states. */
 export async function listDeliveries(
   { db }: Pick<Context, "db">,
   { states, limit }: { states: readonly DeliveryState[]; limit: number },
@@ -40,30 +40,30 @@ export async function listDeliveries(
     .limit(limit);
 }
 
-/** How many there are in each state; one that was Split is no more than its parts. */
+/** Counts the deliveries in each state. A Split delivery is counted only by its parts. */
 export async function countDeliveries({ db }: Pick<Context, "db">): Promise<Record<DeliveryState, number>> {
   const rows = await db.select({ state, n: count() }).from(delivery).groupBy(state);
   const of = (wanted: DeliveryState) => rows.find((row) => row.state === wanted)?.n ?? 0;
   return { Queued: of("Queued"), Done: of("Done"), Dead: of("Dead") };
 }
 
-/** Work that has not been done, of either kind, as operators see it. */
+/** Unfinished work of either kind, for operators. */
 export interface OpenWork {
   kind: "delivery" | "step";
-  /** A delivery's own, or `<incident>/<step>`. */
+  /** A delivery's key, or `<incident>/<step>`. */
   key: string;
   state: string;
   attempts: number;
   dueAt: Date | null;
   error: string | null;
-  /** Nobody tries it any more by itself. */
+  /** It is no longer retried automatically. */
   dead: boolean;
 }
 
-/** Of a step, what operators call it. */
+/** The key of a step, for operators. */
 export const stepKey = sql<string>`${incident.name} || '/' || ${flowStep.step}`;
 
-/** The dead first, then what is due first. */
+/** The dead first, then in the order in which they are due. */
 export async function listWork(
   { db }: Pick<Context, "db">,
   { kind, dead = false, limit }: { kind?: OpenWork["kind"]; dead?: boolean; limit: number },

@@ -3,27 +3,27 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { conversation, flowStep, incident } from "../../drizzle/schema/index.ts";
 import type { Plugins } from "../plugin/choose.ts";
 
-/** The conversation that is kept here, in contrast to those of other services: the incident's own channel. */
+/** The incident's own channel. Its conversation is stored here, not in another service. */
 export const channelSlug = "channel";
 
-/** Its state says whether others than those who take part may read the conversation of a Restricted incident. */
+/** The step whose state says whether non-participants may read the conversation of a Restricted incident. */
 export const restrictedStep = (slug: string) => `restricted:conversation:${slug}`;
 
-/** Its incident has become Restricted, and its plugin has said that it cannot restrict it. */
+/** The incident is Restricted now, and the plugin has said that it cannot restrict the conversation. */
 const staysPublic = sql`exists (
   select from ${flowStep} join ${incident} on ${incident.id} = ${flowStep.incidentId}
   where ${flowStep.incidentId} = ${conversation.incidentId}
     and ${flowStep.step} = ${restrictedStep("")} || ${conversation.pluginSlug}
     and ${flowStep.state} = 'Failed' and ${flowStep.dueAt} is null and ${incident.visibility} = 'Restricted')`;
 
-/** A chosen plugin by which an incident is talked about now. */
+/** A selected plugin with an open conversation of an incident. */
 export interface OpenConversation {
   slug: string;
-  /** Others than those who take part may read what is sent to all in it. */
+  /** Non-participants may read what is sent to everyone in it. */
   staysPublic: boolean;
 }
 
-/** Those of each of the incidents; none where nobody can be reached by it. */
+/** Returns each incident's open conversations. Empty if nobody can be reached. */
 export async function openConversations(
   tx: Transaction,
   plugins: Plugins,
@@ -32,7 +32,7 @@ export async function openConversations(
   const rows = await tx
     .select({
       ...{ incidentId: conversation.incidentId, slug: conversation.pluginSlug },
-      // One deeper, where drizzle leaves the columns' tables alone.
+      // Nested, because drizzle would otherwise drop the columns' table names.
       staysPublic: sql<boolean>`${staysPublic}`,
     })
     .from(conversation)
@@ -42,7 +42,7 @@ export async function openConversations(
   return Map.groupBy(chosen, (row) => row.incidentId);
 }
 
-/** Those of each of the incidents that a step has yet to open. */
+/** Returns each incident's conversations that a step has yet to open. */
 export async function comingConversations(
   tx: Pick<Transaction, "select">,
   plugins: Plugins,
@@ -64,7 +64,7 @@ export async function comingConversations(
       and(
         inArray(flowStep.incidentId, [...incidentIds]),
         inArray(flowStep.step, [...steps.keys()]),
-        // It is tried by itself: one that has failed for good waits for a person.
+        // The step must be retried automatically: one that has failed permanently waits for a person.
         ...[isNull(flowStep.finishedAt), isNotNull(flowStep.dueAt), isNull(conversation.id)],
       ),
     )

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 
-/** Two deliveries that are dead. */
+/** Two dead deliveries. */
 beforeEach(async () => {
   await outbox.empty();
   await outbox.db.delete(auditLog);
@@ -28,7 +28,7 @@ beforeEach(async () => {
   await outbox.db.update(delivery).set({ state: "Dead", dueAt: null, finishedAt: at, error: "x" });
 });
 
-/** Does it twice at once: both have begun before either can go on. */
+/** Runs it twice concurrently: both have begun before either can continue. */
 async function twice<T>(resend: () => Promise<T>): Promise<PromiseSettledResult<T>[]> {
   const { db } = outbox;
   const both = await db.transaction(async (tx) => {
@@ -42,14 +42,14 @@ async function twice<T>(resend: () => Promise<T>): Promise<PromiseSettledResult<
 
 const resent = () => outbox.db.$count(auditLog, eq(auditLog.action, "delivery.resent"));
 
-test("of two that send the same again at once, one does", async () => {
+test("of two concurrent resends of a delivery, one succeeds", async () => {
   const ends = await twice(() => resendDelivery(outbox, "t/w/a/channel"));
   expect(ends.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   expect(ends.find(({ status }) => status === "rejected")).toMatchObject({ reason: expect.any(Conflict) });
   expect(await resent()).toBe(1);
 });
 
-test("of two that send all again at once, each delivery is sent by one", async () => {
+test("two concurrent resends of everything send each delivery once", async () => {
   const ends = await twice(() => resendAllDead(outbox));
   const counts = ends.map((end) => (end.status === "fulfilled" ? end.value : Number.NaN));
   expect(counts[0]! + counts[1]!).toBe(2);

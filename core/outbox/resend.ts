@@ -11,7 +11,7 @@ type ResendContext = { db: Database; clock: Clock };
 const batch = 500;
 
 /**
- * Gives a dead delivery its attempts again.
+ * Resets the attempts of a dead delivery.
  * @throws NotFound @throws Conflict when it is not dead
  */
 export async function resendDelivery(context: ResendContext, key: string): Promise<void> {
@@ -28,7 +28,7 @@ export async function resendDelivery(context: ResendContext, key: string): Promi
   });
 }
 
-/** Gives all that are dead their attempts again. @returns how many */
+/** Resets the attempts of all dead deliveries. @returns how many */
 export async function resendAllDead(context: ResendContext): Promise<number> {
   let [sent, last] = [0, ""];
   for (;;) {
@@ -50,7 +50,7 @@ export async function resendAllDead(context: ResendContext): Promise<number> {
   }
 }
 
-/** Locked, and Dead. */
+/** The rows must be locked and Dead. */
 async function revive(tx: Transaction, { clock }: ResendContext, keys: readonly string[]): Promise<void> {
   const at = clock.now();
   if (keys.length === 0) return;

@@ -36,7 +36,7 @@ const cases: [Format, () => Promise<string>][] = [
 ];
 
 test.each(cases)(
-  "%s: what was sent stays sent, what waited is dead until somebody says so",
+  "%s: sent deliveries stay sent, waiting ones are dead until somebody resends them",
   async (format, server) => {
     await using database = await createDatabaseOn(await server());
     await using directory = await temporaryDirectory();
@@ -61,7 +61,7 @@ test.each(cases)(
     const path = join(directory.path, "backup");
     const common = { url: database.url, path, env: { PATH: debian.tools }, tools: () => [] };
     await dump({ ...common, format, release: "1.2.3", clock });
-    // The database that the backup is of goes on: what waited is sent.
+    // The original database continues and sends what was waiting.
     const [late] = await claimAll(context);
     expect(await attemptDelivery(context, late!)).toBe("done");
     const confirm = async () => {};

@@ -33,7 +33,7 @@ const states = async () =>
 const claimOf = async (key: string) =>
   (await claimAll(outbox.context(pluginsOf()), eq(delivery.key, `${parent}${key}`)))[0]!;
 
-/** Enqueues one to everyone, and claims it. */
+/** Enqueues a delivery to everyone, and claims it. */
 async function queued(more: Partial<Outgoing> = {}): Promise<DeliveryClaim> {
   const key = { task: "t", what: "w", whom: "everyone" };
   const { incidentId } = outbox.ids;
@@ -41,12 +41,12 @@ async function queued(more: Partial<Outgoing> = {}): Promise<DeliveryClaim> {
   return await claimOf("");
 }
 
-/** Enqueues one, and splits it. */
+/** Enqueues a delivery, and splits it. */
 async function split(): Promise<void> {
   expect(await attempt(await queued())).toBe("split");
 }
 
-test("each recipient has a delivery of its own", async () => {
+test("each recipient gets a delivery", async () => {
   const second = await insertSecond(outbox);
   expect(await attempt(await queued({ about: [outbox.ids.incidentId, second] }))).toBe("split");
   expect(mailing.to("recipients")).toMatchObject([
@@ -69,7 +69,7 @@ test("each recipient has a delivery of its own", async () => {
   expect(mailing.to("recipients")).toHaveLength(1);
 });
 
-test("one who cannot be reached is tried again alone", async () => {
+test("only the recipient that could not be reached is retried", async () => {
   await split();
   expect(await attempt(await claimOf("/a"))).toBe("done");
   mailing.answer({ send: () => Promise.reject(new Error("greylisted")) });
@@ -79,7 +79,7 @@ test("one who cannot be reached is tried again alone", async () => {
   expect(mailing.to("send").map(({ recipient }) => recipient)).toEqual(["a", "b", "b"]);
 });
 
-test("one who is refused for good is dead alone, and is sent again alone", async () => {
+test("only a permanently refused recipient is dead, and only it is sent again", async () => {
   await split();
   expect(await attempt(await claimOf("/a"))).toBe("done");
   mailing.answer({ send: () => Promise.reject(new Refused("nobody of that name")) });
@@ -97,8 +97,8 @@ test("one who is refused for good is dead alone, and is sent again alone", async
   expect(mailing.to("send").map(({ recipient }) => recipient)).toEqual(["a", "b", "b"]);
 });
 
-describe("is split once", () => {
-  test("by two workers that have both asked", async () => {
+describe("a delivery is split once", () => {
+  test("by two workers that both have its recipients", async () => {
     const both = Promise.withResolvers<void>();
     mailing.answer({
       recipients: async () => {
@@ -113,7 +113,7 @@ describe("is split once", () => {
     expect(await attempt(claim)).toBe("stale");
   });
 
-  test("and whole or not at all: a worker that dies between leaves it as it was", async () => {
+  test("and completely or not at all: if the worker dies halfway, it is unchanged", async () => {
     const claim = await queued();
     await outbox.db.execute(sql`
       create function no_b() returns trigger language plpgsql as $$ begin raise 'killed'; end $$;
@@ -129,7 +129,7 @@ describe("is split once", () => {
   });
 });
 
-test("nobody, somebody twice, and ten thousand", async () => {
+test("no recipients, a duplicate recipient, and ten thousand", async () => {
   const claim = await queued();
   mailing.answer({ recipients: () => Array.from({ length: 10_001 }, (_, i) => `individual-${i}`) });
   expect(await attempt(claim)).toBe("again");
@@ -149,16 +149,16 @@ test("nobody, somebody twice, and ten thousand", async () => {
 test.each([
   ["an address", "a@example.com"],
   ["a path", "a/b"],
-  ["words", "Alice Smith"],
-  ["nothing", ""],
-])("%s is no recipient", async (_, recipient) => {
+  ["several words", "Alice Smith"],
+  ["an empty string", ""],
+])("%s is not a valid recipient", async (_, recipient) => {
   mailing.answer({ recipients: () => ["a", recipient] });
   expect(await attempt(await queued())).toBe("again");
   expect((await outbox.all())[0]?.error).toStartWith("channel returned an invalid answer: /1");
 });
 
-describe("one to a recipient is not sent", () => {
-  test("when an incident that it tells of has become Restricted, or its conversation is archived", async () => {
+describe("a delivery to a recipient is not sent", () => {
+  test("when an incident that it mentions is now Restricted, or its conversation is archived", async () => {
     const second = await insertSecond(outbox, { visibility: "Restricted" });
     await attempt(await queued());
     await outbox.db.execute(
@@ -171,7 +171,7 @@ describe("one to a recipient is not sent", () => {
     expect(mailing.to("send")).toEqual([]);
   });
 
-  test("to everyone, by a plugin that does not know recipients any more", async () => {
+  test("to everyone by a plugin that no longer supports recipients", async () => {
     await split();
     const other = fakeConversation({}, { slug: "channel" });
     expect(await attempt(await claimOf("/a"), pluginsOf(other))).toBe("again");
@@ -180,13 +180,13 @@ describe("one to a recipient is not sent", () => {
   });
 });
 
-test("one to a person goes to that person", async () => {
+test("a delivery to a person is sent to that person", async () => {
   mailing.answer({ direct: () => {} });
   expect(await attempt(await queued({ individualId: outbox.ids.alice }))).toBe("done");
   expect(mailing.calls.map(({ method }) => method)).toEqual(["direct"]);
 });
 
-test("they go with their incident", async () => {
+test("deliveries are deleted with their incident", async () => {
   expect(await attempt(await queued({ incidentId: await insertSecond(outbox) }))).toBe("split");
   const child = await claimOf("/a");
   await outbox.db.delete(incident).where(sql`${incident.id} > ${outbox.ids.incidentId}`);

@@ -8,12 +8,12 @@ const seconds = (attempts: number) => {
   return due === null ? null : (due.getTime() - at.getTime()) / 1000;
 };
 
-test("twice as long each time, up to an hour, and after ten attempts when a person asks", () => {
+test("backs off exponentially up to an hour, and after ten attempts waits for a person", () => {
   const waits = Array.from({ length: 11 }, (_, i) => seconds(i + 1));
   expect(waits).toEqual([30, 60, 120, 240, 480, 960, 1920, 3600, 3600, null, null]);
 });
 
-test("it waits half a minute to an hour, never less than before, as often as it tries", () => {
+test("the backoff is between 30 s and an hour, and never decreases", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 2 ** 31 - 1 }), (attempts) => {
       const wait = seconds(attempts);

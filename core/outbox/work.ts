@@ -6,25 +6,28 @@ import { after } from "../../platform/clock.ts";
 import { Refused, SvcError } from "../../platform/errors.ts";
 import type { Context } from "../context.ts";
 
-// Durable work: what has to be done outside the database at least once. It is a row of a table that has the `workColumns`,
-// written in the transaction that makes it necessary, so a crash loses none of it.
+// Durable work: work outside the database that must be done at least once. It is a row of a table with the
+// `workColumns`, written in the transaction that causes it, so a crash loses none of it.
 //
-// Work belongs to the process that has claimed it until `lease_until`; afterwards that process counts as dead and another
-// one may claim it. `lease_until` also tells the claims of one row apart: a process that no longer finds its own can
-// neither write nor finish. While work is under way `due_at` equals its lease, so one index finds both what is due and
-// what a dead process left; and where it differs, the work was set due again meanwhile and is not over when it ends.
+// Work belongs to the process that has claimed it until `lease_until`. After that the process counts as dead and
+// another one may claim the work. `lease_until` also identifies the claim: a process that no longer finds its own value
+// can neither write nor finish. While work is in progress, `due_at` equals its lease, so one index finds both due work
+// and what a dead process left. If it differs, the work was made due again meanwhile and is not finished when the
+// attempt ends.
 //
-// docs/architecture.md says why this is a table of ours and not a library.
+// docs/architecture.md explains why this is a table of ours and not a library.
 
-/** How often work is begun before it waits for a person. */
+/** How many attempts are made before work waits for a person. */
 export const mostAttempts = 10;
-/** Beyond what a plugin may take: our own work between two of its answers. */
+/** Added to the plugin's timeout, for our own work between two of its answers. */
 const marginSeconds = 30;
 const postponedSeconds = 5;
-/** How much of the margin may be gone before a lease is made longer. */
+/** How much of the margin may be used before the lease is extended. */
 const spentSeconds = 5;
 
-/** The wait before the second attempt, which doubles each time, up to `longestSeconds`; and after how many it is dead. */
+/**
+ * The wait before the second attempt, which doubles up to `longestSeconds`, and the attempts until the work is dead.
+ */
 export interface Backoff {
   firstSeconds: number;
   longestSeconds: number;
@@ -34,7 +37,7 @@ export interface Backoff {
 
 const usualBackoff: Backoff = { firstSeconds: 30, longestSeconds: 3600, mostAttempts };
 
-/** When work whose attempt number `attempts` has failed is due again; null: when a person asks for it. */
+/** When work is due again after its attempt number `attempts` has failed. Null: when a person asks for it. */
 export function dueAgain(at: Date, attempts: number, backoff = usualBackoff): Date | null {
   if (attempts >= backoff.mostAttempts) return null;
   return after(at, Math.min(backoff.firstSeconds * 2 ** (attempts - 1), backoff.longestSeconds));
@@ -42,32 +45,34 @@ export function dueAgain(at: Date, attempts: number, backoff = usualBackoff): Da
 
 type WorkTable = PgTable & Record<"state" | keyof typeof workColumns, PgColumn>;
 
-/** One kind of durable work: its table, and the names that its states have there. */
+/** A kind of durable work: its table, and the names of its states there. */
 export interface WorkKind<C extends Claim> {
   table: WorkTable;
   isRow(claim: C): SQL | undefined;
   states: {
     waiting: string;
     running: string;
-    /** It failed, and is tried again. */
+    /** It failed, and will be retried. */
     failed: string;
     done: string;
-    /** Nobody tries it any more, and it counts as finished; without it, it stays `failed` and waits for a person. */
+    /**
+     * It is no longer retried, and counts as finished. Without this state, it stays `failed` and waits for a person.
+     */
     dead?: string;
   };
-  /** Ten attempts, the last ones an hour apart, unless told. */
+  /** By default ten attempts, the last ones an hour apart. */
   backoff?: Backoff;
 }
 
 export interface Claim {
-  /** This one included. */
+  /** Including this one. */
   attempts: number;
   leaseUntil: Date;
-  /** Why it failed the last time. */
+  /** Why the last attempt failed. */
   error: string | null;
 }
 
-/** Another process has the work by now, or it is gone with what it was about. */
+/** Another process has the work now, or its subject was deleted. */
 export class LeaseLost extends Error {}
 
 type WorkContext = Pick<Context, "clock" | "config"> & { db: Database };
@@ -80,22 +85,22 @@ function leaseFrom({ config }: Pick<Context, "config">, at: Date): Date {
 const timestamp = (at: Date | null) => sql`${at?.toISOString() ?? null}::timestamptz`;
 
 /**
- * For work that is due at once: also where the clock of the process that writes it is ahead of those of the workers, which
- * go by the database's.
+ * For work that is due at once, even if the clock of the process that writes it is ahead of the database's, which the
+ * workers use.
  */
 export function dueNow(clock: Context["clock"]): SQL<Date> {
   return sql`least(${timestamp(clock.now())}, now())`;
 }
 
-/** Due, and claimed by nobody who lives. */
+/** Due, and not claimed by a live process. */
 export function isDue({ finishedAt, dueAt, leaseUntil }: WorkTable, at: Date): SQL | undefined {
   return and(isNull(finishedAt), lte(dueAt, at), or(isNull(leaseUntil), lte(leaseUntil, at)));
 }
 
-/** Where PostgreSQL keeps a row at the moment: for one statement, a key that every table has. */
+/** Where PostgreSQL currently stores a row: within one statement, a key that every table has. */
 const place = sql`ctid`;
 
-/** Claims what is due among these rows, in that order. What another process is just claiming stays with that one. */
+/** Claims the due rows among these, in this order. Rows that another process is claiming are skipped. */
 export async function claimWork<C extends Claim>(
   context: WorkContext,
   { table, states }: WorkKind<C>,
@@ -115,14 +120,14 @@ export async function claimWork<C extends Claim>(
   const claimed = await db
     .update(table)
     .set(set as never)
-    // As an array, which PostgreSQL makes once: it might run a subquery several times, and each time find other rows that
-    // are free. They are locked by now, so `among`, which may be dear, is not asked again.
+    // An array is evaluated once. PostgreSQL might run a subquery several times, and each time find other free rows.
+    // The rows are locked by now, so `among`, which may be expensive, is not evaluated again.
     .where(sql`${place} = any (array(${rows}))`)
     .returning();
   return claimed as unknown as C[];
 }
 
-/** The row of a claim, while it is still the claim's. */
+/** Matches the row of a claim while the claim holds. */
 export function isOurs<C extends Claim>({ table, isRow }: WorkKind<C>, claim: C): SQL | undefined {
   return and(isRow(claim), sql`${table.leaseUntil} = ${timestamp(claim.leaseUntil)}`);
 }
@@ -148,14 +153,14 @@ export async function holdClaim<C extends Claim>(tx: Writer, kind: WorkKind<C>, 
   if (!ours) throw new LeaseLost();
 }
 
-/** Not set due again since it was claimed. */
+/** Not made due again since it was claimed. */
 const asClaimed = ({ dueAt, leaseUntil }: WorkTable) => sql`${dueAt} = ${leaseUntil}`;
 const unlessDueAgain = (table: WorkTable, otherwise: SQL) =>
   sql`case when ${asClaimed(table)} then ${otherwise} else ${table.dueAt} end`;
 
 /**
- * Makes the lease about as long as it was at first, before work that may take as long.
- * @throws LeaseLost where it has to ask: a lease that is as good as new is still ours
+ * Extends the lease to about its original length, before work that may take that long.
+ * @throws LeaseLost if it has to check: an almost new lease is still ours
  */
 export async function renewLease<C extends Claim>(
   context: WorkContext,
@@ -171,7 +176,7 @@ export async function renewLease<C extends Claim>(
   claim.leaseUntil = leaseUntil;
 }
 
-/** Notes that the work is done, with these columns of its own. @throws LeaseLost */
+/** Records that the work is done, and sets these columns. @throws LeaseLost */
 export async function finishWork<C extends Claim>(
   db: Writer,
   kind: WorkKind<C>,
@@ -191,14 +196,14 @@ export async function finishWork<C extends Claim>(
   });
 }
 
-/** A reason for people, and whether each other attempt would fail by it as well. */
+/** A reason for people, and whether every retry would fail with it. */
 export interface Failure {
   reason: string;
   permanent?: boolean;
 }
 
 /**
- * Notes that an attempt has failed. Work that fails for good, or has had all of its attempts, is dead: it waits for a
+ * Records that an attempt has failed. Work that fails permanently, or has no attempts left, is dead: it waits for a
  * person to ask for it.
  *
  * @throws LeaseLost
@@ -224,7 +229,7 @@ export async function failWork<C extends Claim>(
 }
 
 /**
- * Notes that an attempt was cut short by ourselves, as though it had not been begun: it is due in so many seconds.
+ * Records that we cut an attempt short, as if it had not begun: it is due again in this many seconds.
  * @throws LeaseLost
  */
 export async function giveBackWork<C extends Claim>(
@@ -243,36 +248,36 @@ export async function giveBackWork<C extends Claim>(
   });
 }
 
-/** Why work is dead whose process died in each attempt, so that no attempt could say how it ended. */
+/** Why work is dead if its process died in every attempt and recorded no outcome. */
 export const interrupted: Failure = {
-  reason: "It was interrupted each time: nobody can say whether it was done",
+  reason: "It was interrupted each time: it is not known whether it was done",
   permanent: true,
 };
 
-/** Whether its attempts were all used up, the last ones by processes that died. */
+/** Whether its attempts are used up and the last ones ended because processes died. */
 export function isInterruptedEachTime({ attempts }: Claim): boolean {
   return attempts > mostAttempts;
 }
 
-/** It cannot be done yet, and nothing is wrong: it is tried again soon. */
+/** The work cannot be done yet, but nothing is wrong: it is retried soon. */
 export class Postponed extends Error {}
 
-/** How an attempt ends, by what its work came to; each `@throws LeaseLost`. */
+/** How an attempt ends, by the outcome of its work. Each one `@throws LeaseLost`. */
 interface Ends<T, E> {
   finish(value: T): Promise<E>;
   fail(failure: Failure): Promise<E>;
   giveBack(seconds: number): Promise<E>;
-  /** The work failed by a fault of ours. */
+  /** The work failed because of a bug of ours. */
   onFault(error: unknown): void;
-  /** It is tried until it is done, also when processes died in each attempt. */
+  /** It is retried until it is done, even if processes died in each attempt. */
   endless?: boolean;
 }
 
 /**
- * Does claimed work and notes how it ended.
+ * Does claimed work and records the outcome.
  *
- * @throws LeaseLost when the work is somebody else's by now, and nothing was noted; and what the database says when it
- * cannot be noted: the lease then ends by itself
+ * @throws LeaseLost when the work belongs to another process now, and nothing was recorded; or the database's error
+ * when the outcome cannot be recorded: the lease then expires
  */
 export async function attemptWork<T, E>(
   claim: Claim,
@@ -291,7 +296,7 @@ export async function attemptWork<T, E>(
     if (error instanceof SvcError)
       return await fail({ reason: error.detail, permanent: error instanceof Refused });
     onFault(error);
-    return await fail({ reason: "svc itself failed: its log says more" });
+    return await fail({ reason: "Internal error: see svc's log" });
   }
   return await finish(value);
 }

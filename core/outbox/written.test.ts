@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 
-test("what was written to somebody is found by what it begins with, however that is spelt, and no other is", async () => {
+test("finds messages to a person by the exact prefix of their key", async () => {
   const { db, clock, ids } = outbox;
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
   const message = { subject: "INC-1: report", text: "How does it stand?" };

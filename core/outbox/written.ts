@@ -3,13 +3,13 @@ import type { Transaction } from "../../drizzle/client.ts";
 import { delivery, deliveryStates } from "../../drizzle/schema/index.ts";
 import { keyOf, type Outgoing } from "./deliver.ts";
 
-/** Which people have been written to already, and whether by this message. */
+/** Who was already written to, and with which messages. */
 export interface Written {
   people: ReadonlySet<number>;
   has(outgoing: Pick<Outgoing, "key">): boolean;
 }
 
-/** What a task has enqueued for these people since then, of what begins so. */
+/** Returns what a task has enqueued for these people since then, with keys that start with `what`. */
 export async function writtenSince(
   tx: Transaction,
   since: Date,
@@ -21,7 +21,7 @@ export async function writtenSince(
     .from(delivery)
     .where(
       and(
-        // All of them, as the index has it: what is new is found beside years of what was sent to these people.
+        // All states, as in the index, which finds new deliveries among years of old ones.
         inArray(delivery.state, [...deliveryStates]),
         gte(delivery.queuedAt, since),
         inArray(delivery.individualId, [...people]),

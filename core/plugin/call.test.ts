@@ -22,7 +22,7 @@ function plugin(
 }
 
 const member = { email: "ada@example.com", name: "Ada" };
-/** What comes back of an answer whose items the guard judges. */
+/** The outcome for an answer whose items are validated. */
 const members = (answer: unknown) =>
   callPlugin(
     { ...plugin(() => {}), type: "participant_group", methods: { members: () => answer } },
@@ -30,11 +30,11 @@ const members = (answer: unknown) =>
     { group: {} } as never,
   );
 
-test("an answer that fits comes back, without what nobody knows", async () => {
+test("a valid answer is returned without unknown properties", async () => {
   expect(await members([{ ...member, colour: "red" }])).toEqual({ ok: true, value: [member] });
 });
 
-test("items of a source come back as they are: their reader judges each", async () => {
+test("a source's items are returned unchecked: the reader validates each one", async () => {
   const items = [term, { ...term, text: "a\0b" }, "hunter2"];
   expect(
     await callPlugin(
@@ -45,7 +45,7 @@ test("items of a source come back as they are: their reader judges each", async 
   ).toEqual({ ok: true, value: items as never });
 });
 
-test("a call has a signal and a key, and facts of its own", async () => {
+test("a call gets a signal, a key and its own copy of the facts", async () => {
   const person = { id: 1, name: "Ada", email: "ada@example.com" };
   const message = { subject: "s", text: "t" };
   let seen: Call | undefined;
@@ -64,14 +64,14 @@ test("a call has a signal and a key, and facts of its own", async () => {
   expect(outcome).toEqual({ ok: true, value: undefined });
   expect(seen).toMatchObject({ key: "k1", message });
   expect(person.name).toBe("Ada");
-  // Nobody waits for it any more.
+  // The call is over, so its signal has aborted.
   expect(seen!.signal.aborted).toBe(true);
   expect(await callPlugin(chat, "archive", {} as never)).toMatchObject({ ok: false, reason: "missing" });
 });
 
-describe("it throws", () => {
+describe("a method that throws", () => {
   const cases: [string, unknown, string][] = [
-    ["an error, whose message is not shown", new TypeError("password is hunter2"), "fake failed: TypeError"],
+    ["an error whose message is not shown", new TypeError("password is hunter2"), "fake failed: TypeError"],
     [
       "an error with a code",
       Object.assign(new Error("no"), { code: "ECONNREFUSED" }),
@@ -88,10 +88,10 @@ describe("it throws", () => {
       "fake failed: *** at \uFFFD[31m ***, ***",
     ],
     ["a name that is a secret", Object.assign(new Error(), { name: "hunter2" }), "fake failed: ***"],
-    ["a word", "hunter2", "fake failed: string"],
-    ["nothing", undefined, "fake failed: undefined"],
+    ["a string", "hunter2", "fake failed: string"],
+    ["undefined", undefined, "fake failed: undefined"],
     [
-      "something that throws when it is looked at",
+      "an object that throws when inspected",
       new Proxy(
         {},
         {
@@ -123,7 +123,7 @@ describe("it throws", () => {
     });
   }
 
-  test("and says by its error that it would each time: an error for people alone, and no library's", async () => {
+  test("only an error with a detail can be permanent, never a library's error", async () => {
     const says = async (error: unknown) =>
       await callPlugin(
         plugin(() => {
@@ -141,7 +141,7 @@ describe("it throws", () => {
       expect(await says(error)).toMatchObject({ ok: false, permanent: false });
   });
 
-  test("and the frames say where", async () => {
+  test("the frames show where it was thrown", async () => {
     const broken = () => {
       throw new Error("hunter2");
     };
@@ -153,18 +153,18 @@ describe("it throws", () => {
   });
 });
 
-describe("it answers nonsense", () => {
+describe("an invalid answer", () => {
   const cases: [string, unknown][] = [
-    ["nothing", undefined],
-    ["a word", "hunter2"],
-    ["no list", { items: [member] }],
-    ["a number for a text", [{ ...member, name: 7 }]],
-    ["an empty text", [{ ...member, name: "" }]],
-    ["a text with NUL", [{ ...member, name: "a\0b" }]],
-    ["a text without end", [{ ...member, name: "x".repeat(201) }]],
-    ["a list without end", Array(10_001).fill(member)],
+    ["undefined", undefined],
+    ["a string", "hunter2"],
+    ["an object instead of a list", { items: [member] }],
+    ["a number instead of a string", [{ ...member, name: 7 }]],
+    ["an empty string", [{ ...member, name: "" }]],
+    ["a string with NUL", [{ ...member, name: "a\0b" }]],
+    ["a string that is too long", [{ ...member, name: "x".repeat(201) }]],
+    ["a list that is too long", Array(10_001).fill(member)],
     ["a function", [{ ...member, name: () => "" }]],
-    ["a thenable in it", [{ ...member, name: Promise.resolve("") }]],
+    ["a nested thenable", [{ ...member, name: Promise.resolve("") }]],
     [
       "a getter that throws",
       [
@@ -186,12 +186,12 @@ describe("it answers nonsense", () => {
     });
   }
 
-  test("and the detail says where", async () => {
+  test("the detail gives the location", async () => {
     const outcome = await members([member, { ...member, name: 7 }]);
     expect(outcome).toMatchObject({ detail: "fake returned an invalid answer: /1/name: Expected string" });
   });
 
-  test("a link that runs in the reader's browser", async () => {
+  test("a link that would run in the reader's browser", async () => {
     const chat = { ...plugin(() => {}), type: "conversation" as const };
     const methods = { create: () => ({ weblink: "javascript:alert(1)" }) };
     expect(await callPlugin({ ...chat, methods }, "create", {} as never)).toMatchObject({
@@ -200,8 +200,8 @@ describe("it answers nonsense", () => {
   });
 });
 
-describe("it hangs", () => {
-  test("until its time is up; then it is told, and what comes late is not heard", async () => {
+describe("a method that hangs", () => {
+  test("is aborted when its time is up, and a late answer is ignored", async () => {
     let signal: AbortSignal | undefined;
     const { promise: late, reject } = Promise.withResolvers<never>();
     const outcome = await callPlugin(
@@ -224,7 +224,7 @@ describe("it hangs", () => {
     await Bun.sleep(1);
   });
 
-  test("until whoever asked gives up", async () => {
+  test("is aborted when the caller gives up", async () => {
     const controller = new AbortController();
     const { promise: called, resolve } = Promise.withResolvers<CallContext>();
     const hanging = plugin((call) => {
@@ -239,7 +239,7 @@ describe("it hangs", () => {
     expect(signal.aborted).toBe(true);
   });
 
-  test("and is not even asked when nobody waits", async () => {
+  test("is not called at all if the caller has already given up", async () => {
     let calls = 0;
     const counted = plugin(() => {
       calls++;

@@ -10,44 +10,44 @@ import {
 } from "./methods.ts";
 import type { Revocable, Setting } from "./settings.ts";
 
-/** A plugin that is chosen and set up. Only `callPlugin` calls its methods. */
+/** A plugin that is selected and set up. Only `callPlugin` calls its methods. */
 export interface ActivePlugin<T extends PluginType = PluginType> {
   readonly slug: string;
   readonly title: string;
   readonly type: T;
   readonly methods: Readonly<Record<string, ((call: object) => unknown) | undefined>>;
-  /** Values of its configuration that no text which leaves may hold. */
+  /** Values of its configuration that must not appear in any text we publish. */
   readonly secrets: readonly string[];
   readonly timeoutMilliseconds: number;
-  /** Of type credential: what can be set of each role. */
+  /** For type credential: the settings of each role. */
   readonly roleSettings?: readonly Setting[];
-  /** Of type credential: whether what it issued can be ended early. */
+  /** For type credential: whether an issued credential can be ended early. */
   readonly revocable?: Revocable;
-  /** Whoever watches the calls makes them. */
+  /** Wraps each call, for telemetry. */
   readonly around?: Around;
 }
 
 export type Around = <V>(method: string, call: () => Promise<Outcome<V>>) => Promise<Outcome<V>>;
 
 /**
- * - `missing`: the plugin does without this method
+ * - `missing`: the plugin does not implement this method
  * - `failed`: it threw
  * - `timeout`: it did not answer in time
- * - `aborted`: whoever asked no longer waits
- * - `nonsense`: its answer is not what the method must answer
+ * - `aborted`: the caller stopped waiting
+ * - `nonsense`: the answer does not match the method's schema
  */
 export type FailureReason = "missing" | "failed" | "timeout" | "aborted" | "nonsense";
 
 export interface Failure {
   ok: false;
   reason: FailureReason;
-  /** Whether the plugin says that it would fail each time. */
+  /** Whether the plugin says that the call would fail every time. */
   permanent: boolean;
-  /** What it says is wrong with the input, if it names a field. */
+  /** The input field that the plugin refuses, if it names one. */
   field?: string;
-  /** For people, and fit to be kept: which plugin and what happened, never a secret or a message of a library. */
+  /** For people, and safe to store: the plugin and what happened, never a secret or a library's message. */
   detail: string;
-  /** For the log: where in its code it happened. */
+  /** For the log: where in the plugin's code it happened. */
   frames: readonly string[];
 }
 
@@ -55,17 +55,17 @@ export type Outcome<V> = { ok: true; value: V } | Failure;
 
 export interface CallOptions {
   signal?: AbortSignal;
-  /** The same when a thing is tried again (see CallContext). Without one, the call is a thing of its own. */
+  /** The same for every attempt at one operation (see CallContext). By default each call is its own operation. */
   key?: string;
   timeoutMilliseconds?: number;
 }
 
 /**
- * Calls a method of a plugin, and always comes back: it throws nothing, and waits no longer than the plugin may take. What
- * comes back is a copy that fits the method's schema, so it may be stored and shown.
+ * Calls a method of a plugin and always resolves: it never throws, and waits no longer than the plugin's timeout. The
+ * value is a copy that matches the method's schema, so it may be stored and shown.
  *
- * A plugin that comes with svc runs in this process; one of a package runs in another (package.ts), which ends when it is
- * frozen.
+ * A built-in plugin runs in this process. A third-party package runs in a separate process (package.ts), which is
+ * killed if it freezes.
  */
 export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   plugin: ActivePlugin<T>,
@@ -84,7 +84,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   });
   const call = plugin.methods[method];
   if (call === undefined) return failure("missing", `does not know how to ${method}`);
-  if (signal?.aborted) return failure("aborted", "was not asked: the work was stopped");
+  if (signal?.aborted) return failure("aborted", "was not called: the work was cancelled");
 
   const controller = new AbortController();
   const { promise: cut, resolve } = Promise.withResolvers<Failure>();
@@ -92,14 +92,14 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     () => resolve(failure("timeout", `did not answer within ${timeoutMilliseconds / 1000} s`)),
     timeoutMilliseconds,
   );
-  const abort = () => resolve(failure("aborted", "was not waited for: the work was stopped"));
+  const abort = () => resolve(failure("aborted", "did not finish: the work was cancelled"));
   signal?.addEventListener("abort", abort, { once: true });
 
-  /** Never rejects: whoever has stopped waiting would leave the rejection unhandled. */
+  /** Never rejects: the caller may have stopped waiting, which would leave a rejection unhandled. */
   const attempt = async (): Promise<Outcome<MethodAnswer<T, M>>> => {
     let answer: unknown;
     try {
-      // A copy: facts are ours, and several plugins get them.
+      // A copy, because the facts are ours and several plugins get them.
       answer = await call({ ...structuredClone(input), signal: controller.signal, key });
     } catch (error) {
       return failure("failed", `failed: ${describeFault(error, plugin.secrets)}`, error);
@@ -116,7 +116,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort);
-    // Whatever it still does, nobody waits for it.
+    // Nobody waits for what the method may still be doing.
     controller.abort();
   }
 }
@@ -125,11 +125,11 @@ function schemaOf(type: PluginType, method: string): TSchema {
   return (pluginMethods[type] as Record<string, TSchema>)[method]!;
 }
 
-/** A plain copy of the answer without what the schema does not know, or what is wrong with it. */
+/** Returns a plain copy of the answer without unknown properties, or what is wrong with it. */
 function checkAnswer(schema: TSchema, answer: unknown): { value: unknown } | { fault: string } {
   if (schema.type === "void") return { value: undefined };
   try {
-    // First, so that nothing changes between being checked and being used.
+    // Cloned first, so that nothing changes between the check and the use.
     const value: unknown = structuredClone(answer);
     if (Value.Check(schema, value)) return { value: Value.Clean(schema, value) };
     const error = Value.Errors(schema, value).First();

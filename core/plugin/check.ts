@@ -4,7 +4,7 @@ import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginSource } from "./registry.ts";
 import { type Revocable, type Setting, settingsOf } from "./settings.ts";
 
-/** A plugin that has passed: plain values of its own, read once, so that nothing changes under our hands. */
+/** A plugin that has passed the checks. Its values are plain and read once, so they cannot change later. */
 export interface InstalledPlugin {
   readonly title: string;
   readonly slug: string;
@@ -15,14 +15,14 @@ export interface InstalledPlugin {
   readonly settings: readonly Setting[];
   readonly roleSettings: readonly Setting[];
   readonly revocable: Revocable;
-  /** The package that it came in. */
+  /** The package that contains it. */
   readonly origin: string;
-  /** Whether it comes with the service, and so is handed more than one of a third party. */
+  /** Whether it is built in, and therefore gets more dependencies than a third-party plugin. */
   readonly builtin: boolean;
   readonly create: (config: Record<string, unknown>, deps: BuiltinDeps) => unknown;
 }
 
-/** Chosen instead of slugs, it switches a type off. */
+/** Selected in place of slugs, it disables a plugin type. */
 export const none = "none";
 
 export const longestSlug = 40;
@@ -30,15 +30,15 @@ export const slugPattern = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const versionPattern = /^\d+(\.\d+)+(-[0-9A-Za-z.-]+)?$/;
 
 /**
- * Looks at what somebody says is a plugin. It may be anything: of another shape, with getters that throw, or with
- * terminal escapes in its title. Every fault is told, and begins with which plugin of `origin` it is of.
+ * Checks an object that claims to be a plugin. It may be anything: another shape, getters that throw, terminal escapes
+ * in its title. Every fault is reported, and names `origin` and the plugin.
  */
 export function checkPlugin(
   candidate: unknown,
   { origin, builtin = false }: Pick<PluginSource, "origin" | "builtin">,
 ): { plugin?: InstalledPlugin; faults: string[] } {
   const read = readOnce(candidate);
-  if (read === undefined) return { faults: [`${origin}: it holds something that is no plugin`] };
+  if (read === undefined) return { faults: [`${origin}: it contains something that is not a plugin`] };
   const faults: string[] = [];
   const text = (key: keyof typeof read, limit: number): string => {
     const value = read[key];
@@ -56,11 +56,11 @@ export function checkPlugin(
   const author = text("author", 80);
   const description = text("description", 200);
   if (slug && !slugPattern.test(slug)) {
-    faults.push(`its slug "${slug}" is not of lower-case letters, digits and single hyphens`);
+    faults.push(`its slug "${slug}" must consist of lower-case letters, digits and single hyphens`);
   }
-  if (slug === none) faults.push(`its slug "${none}" is the word for no plugin`);
-  if (version && !versionPattern.test(version)) faults.push(`its version "${version}" is not like 1.0.0`);
-  if (type && !isType(type)) faults.push(`its type "${type}" is none of ${pluginTypes.join(", ")}`);
+  if (slug === none) faults.push(`its slug "${none}" is reserved`);
+  if (version && !versionPattern.test(version)) faults.push(`its version "${version}" must look like 1.0.0`);
+  if (type && !isType(type)) faults.push(`its type "${type}" must be one of ${pluginTypes.join(", ")}`);
   const { settings, faults: settingFaults } = settingsOf(slug, read.configSchema);
   faults.push(...settingFaults);
   const ofRole = settingsOf(slug, read.roleSchema ?? { type: "object" });

@@ -88,11 +88,11 @@ async function faultsOf(environment: Record<string, string>): Promise<readonly s
   return (error as ConfigurationError).faults;
 }
 
-test("nothing is chosen by itself", async () => {
+test("no plugin is selected by default", async () => {
   expect((await choose({})).ofType("term")).toEqual([]);
 });
 
-test("the chosen ones in their order, each with its configuration", async () => {
+test("selected plugins keep their order, and each gets its configuration", async () => {
   const file = join(await mkdtemp(join(tmpdir(), "svc-plugins-")), "key");
   await writeFile(file, "from-a-file\n");
   seen.length = 0;
@@ -100,7 +100,7 @@ test("the chosen ones in their order, each with its configuration", async () => 
     SVC_PLUGIN_TERM: "two, one,two",
     SVC_PLUGIN_ONE_URL: "https://one.example",
     SVC_PLUGIN_ONE_API_KEY_FILE: file,
-    // Of one that is not chosen: it may stay.
+    // Variables of a plugin that is not selected are ignored.
     SVC_PLUGIN_THROWER_KEY: "k",
     SVC_PLUGIN_THROWER_KY: "k",
   });
@@ -113,7 +113,7 @@ test("the chosen ones in their order, each with its configuration", async () => 
   expect(seen).toEqual([{ url: "https://one.example", apiKey: "from-a-file", size: 5 }]);
 });
 
-test("every fault at once, with what there is, and no secret", async () => {
+test("reports every fault at once with the alternatives, and no secret", async () => {
   const faults = await faultsOf({
     SVC_PLUGIN_TERM: "one,three",
     SVC_PLUGIN_APPLICATION: "one",
@@ -141,7 +141,7 @@ test("every fault at once, with what there is, and no secret", async () => {
   );
 });
 
-test("a secret that does not fit is not repeated", async () => {
+test("does not repeat a secret that is invalid", async () => {
   const exported = {
     ...facts,
     slug: "strict",
@@ -155,11 +155,11 @@ test("a secret that does not fit is not repeated", async () => {
   await expect(chosen).rejects.toThrow("SVC_PLUGIN_STRICT_KEY: this value does not have the required form");
 });
 
-test("what is no list of slugs is refused where the configuration is read", () => {
+test("refuses a value that is not a list of slugs when it reads the configuration", () => {
   expect(() => readConfig({ SVC_PLUGIN_TERM: "one two" })).toThrow("SVC_PLUGIN_TERM");
 });
 
-test("the database is handed to a plugin that comes with the service, and to no other", async () => {
+test("only built-in plugins get the database", async () => {
   const handed: Record<string, string[]> = {};
   const keeper = (slug: string) => ({
     ...{ ...facts, slug, type: "term", configSchema: { type: "object" } },
@@ -170,7 +170,7 @@ test("the database is handed to a plugin that comes with the service, and to no 
   });
   const both = createRegistry([
     { origin: "svc", exported: keeper("ours"), builtin: true },
-    // A package may be called anything.
+    // A package may use any name.
     { origin: "svc", exported: keeper("theirs") },
   ]);
   const environment = { SVC_PLUGIN_TERM: "ours,theirs" };
@@ -178,7 +178,7 @@ test("the database is handed to a plugin that comes with the service, and to no 
   expect(handed).toEqual({ ours: ["clock", "context", "fetch", "log"], theirs: ["clock", "fetch", "log"] });
 });
 
-test("none is no plugin, and with others one that nobody has; no plugin may be called so", async () => {
+test("none disables a type, must stand alone, and is not a valid slug", async () => {
   const environment = { SVC_PLUGIN_TERM: "none" };
   const plugins = await choose(environment);
   expect(plugins.ofType("term")).toEqual([]);
@@ -186,5 +186,5 @@ test("none is no plugin, and with others one that nobody has; no plugin may be c
     await faultsOf({ SVC_PLUGIN_TERM: "one,none", SVC_PLUGIN_ONE_URL: "https://one.example" }),
   ).toContain('SVC_PLUGIN_TERM: there is no plugin "none"; of type term there is one, two');
   const none = { ...facts, slug: "none", type: "term", configSchema: { type: "object" }, create: () => ({}) };
-  expect(() => createRegistry([{ origin: "x", exported: none }])).toThrow("is the word for no plugin");
+  expect(() => createRegistry([{ origin: "x", exported: none }])).toThrow("is reserved");
 });

@@ -10,15 +10,15 @@ import { optionalMethods, type PluginType, pluginMethods, pluginTypes } from "./
 import type { PluginRegistry } from "./registry.ts";
 import { namesOf, readSettings, variableName } from "./settings.ts";
 
-/** The plugins that serve, as configured. */
+/** The plugins in use, as configured. */
 export interface Plugins {
-  /** In the order in which they were named. */
+  /** In the configured order. */
   ofType<T extends PluginType>(type: T): readonly ActivePlugin<T>[];
-  /** One that has made something of ours: a document, a conversation. Undefined when it is no longer chosen. */
+  /** The plugin that created one of our resources, such as a document. Undefined if it is no longer selected. */
   find<T extends PluginType>(type: T, slug: string): ActivePlugin<T> | undefined;
 }
 
-/** The variable that chooses, of each type. */
+/** The variable that selects the plugins of each type. */
 const chooser = {
   "document-resolver": "pluginDocumentResolver",
   participant: "pluginParticipant",
@@ -34,8 +34,8 @@ type Choice = Pick<Config, (typeof chooser)[PluginType] | "pluginTimeout">;
 
 /**
  * Sets up the plugins that the configuration names.
- * @throws ConfigurationError with every fault at once: slugs that nobody has, with those that there are; settings that
- *   are missing or wrong; plugins that refuse theirs
+ * @throws ConfigurationError with every fault at once: unknown slugs, with the alternatives; settings that are missing
+ * or invalid; plugins that reject their configuration
  */
 export async function choosePlugins(
   registry: PluginRegistry,
@@ -77,7 +77,7 @@ function unknownSlug(registry: PluginRegistry, type: PluginType, slug: string): 
   return `${problem}; of type ${type} there ${there.length === 0 ? "is none" : `is ${there.join(", ")}`}`;
 }
 
-/** A misspelt variable would be passed over in silence. Those of a plugin that is not chosen may stay. */
+/** Finds misspelt variables, which would otherwise be ignored silently. Those of an unselected plugin are allowed. */
 function unknownVariables(
   registry: PluginRegistry,
   { slug, settings }: InstalledPlugin,
@@ -111,7 +111,7 @@ async function setUp(
   let made: unknown;
   try {
     const { context, ...common } = deps;
-    // Its own copies: what one plugin does to them is not the next one's.
+    // A copy for each plugin, so that none can change what another gets.
     const handed = plugin.builtin ? { ...deps } : (common as BuiltinDeps);
     const create = (async () => ({ methods: await plugin.create({ ...config }, handed) }))();
     const result = await Promise.race([create, late]);
@@ -130,7 +130,7 @@ async function setUp(
   return { plugin: Object.freeze({ ...common, roleSettings, revocable }) };
 }
 
-/** Its methods, read once. */
+/** The plugin's methods, read once. */
 function methodsOf(type: PluginType, made: unknown) {
   const methods: Record<string, (call: object) => unknown> = {};
   const missing: string[] = [];

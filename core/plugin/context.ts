@@ -2,9 +2,9 @@ import type { Background } from "../../platform/background.ts";
 import type { Context } from "../context.ts";
 import type { Plugins } from "./choose.ts";
 
-/** For verbs that also ask plugins. A plugin is never called inside a transaction: it may take half a minute. */
+/** For operations that also call plugins. Never call a plugin inside a transaction: it may take half a minute. */
 export interface PluginContext extends Context {
   plugins: Plugins;
-  /** Where work goes on that a request does not wait for; in a program that only asks, nowhere. */
+  /** Runs work that a request does not wait for. Absent in programs that only read. */
   background?: Background;
 }

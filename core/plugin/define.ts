@@ -4,7 +4,7 @@ import type { Context } from "../context.ts";
 import type { PluginMethods, PluginType } from "./methods.ts";
 import type { Revocable } from "./settings.ts";
 
-/** Where a plugin tells an operator something. Facts first: never a secret, nor a text that may hold one. */
+/** Where a plugin logs for operators. Facts first: never a secret, nor a text that may contain one. */
 export interface PluginLog {
   debug(facts: object, message: string): void;
   info(facts: object, message: string): void;
@@ -12,48 +12,49 @@ export interface PluginLog {
   error(facts: object, message: string): void;
 }
 
-/** The outside world, as far as a plugin gets it from us. */
+/** The outside world, as a plugin gets it from us. */
 export interface PluginDeps {
   fetch: (url: string, init?: RequestInit) => Promise<Response>;
   clock: Clock;
   log: PluginLog;
 }
 
-/** Those that come with the service keep their things in its database; a plugin of a third party is not handed it. */
+/** Built-in plugins keep their data in our database. Third-party plugins do not get it. */
 export interface BuiltinDeps extends PluginDeps {
   context: Context;
 }
 
 export interface PluginDefinition<T extends PluginType = PluginType, S extends TObject = TObject> {
-  /** For people, in lists. */
+  /** Shown to people, in lists. */
   title: string;
-  /** Lower-case words with hyphens. It stays: the database remembers what a plugin has made by it. */
+  /** Lower-case words with hyphens. It must not change: the database uses it to identify what the plugin created. */
   slug: string;
-  /** Dotted: `1.0.0`. */
+  /** Three numbers with dots, such as `1.0.0`. */
   version: string;
   type: T;
   author: string;
   description: string;
   /**
-   * What can be set, each as the variable `SVC_PLUGIN_<SLUG>_<KEY>`: a TypeBox object, or the same as JSON Schema.
-   * Properties are strings, numbers and booleans; `secret: true` has a value masked and lets it stand in a file.
+   * The plugin's settings, each set by the variable `SVC_PLUGIN_<SLUG>_<KEY>`: a TypeBox object, or the same as JSON
+   * Schema. Properties are strings, numbers and booleans. `secret: true` masks the value and allows reading it from a
+   * file.
    */
   configSchema: S;
-  /** Of a plugin of type credential: what can be set of each access role, described like `configSchema`. */
+  /** For type credential: the settings of each access role, described like `configSchema`. */
   roleSchema?: TObject;
-  /** Of a plugin of type credential: what it issued ends when svc says so (the default), or only when it expires. */
+  /** For type credential: an issued credential ends when svc revokes it (the default), or only when it expires. */
   revocable?: Revocable;
-  /** Called once for a plugin that is chosen, with a configuration that passed. It throws what is wrong with it. */
+  /** Called once for a selected plugin, with a valid configuration. Throws if the plugin cannot use it. */
   create(config: Static<S>, deps: PluginDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
 }
 
-/** A plugin of some type. What it takes and returns is checked where it is used, not by the compiler. */
+/** A plugin of any type. Its inputs and answers are checked at run time, not by the compiler. */
 export interface Plugin extends Omit<PluginDefinition, "create"> {
-  // A method, so that a plugin with a configuration of its own is a plugin.
+  // A method, so that a plugin with any type of configuration is assignable.
   create(config: never, deps: BuiltinDeps): unknown;
 }
 
-/** As `definePlugin`, for a plugin that comes with the service. */
+/** Like `definePlugin`, for a built-in plugin. */
 export function defineBuiltin<const T extends PluginType, S extends TObject>(
   definition: Omit<PluginDefinition<T, S>, "create"> & {
     create(config: Static<S>, deps: BuiltinDeps): PluginMethods[T] | Promise<PluginMethods[T]>;
@@ -62,7 +63,7 @@ export function defineBuiltin<const T extends PluginType, S extends TObject>(
   return definition;
 }
 
-/** Types `config` of `create` from `configSchema`, and what it returns from `type`. */
+/** Infers the type of `create`'s `config` from `configSchema`, and of its result from `type`. */
 export function definePlugin<const T extends PluginType, S extends TObject>(
   definition: PluginDefinition<T, S>,
 ): PluginDefinition<T, S> {

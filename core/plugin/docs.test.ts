@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { builtinPlugins } from "../../plugins/builtin.ts";
 import { optionalMethods, pluginMethods } from "./methods.ts";
 
-// docs/plugins.md, where it can be compared with what it describes.
+// Checks docs/plugins.md where it can be compared with the code it describes.
 
 const page = readFileSync(join(import.meta.dir, "../../docs/plugins.md"), "utf8");
 const rows = page.split("\n").filter((line) => line.startsWith("| `"));
 
-test("the page has every method of a conversation plugin, and says which ones are optional", () => {
+test("the page lists every conversation method and marks the optional ones", () => {
   const described = rows
     .map((row) => /^\| `([a-z]+)`( \(optional\))? \|(?:[^|]+\|){4}$/.exec(row))
     .filter((match) => match !== null)
@@ -21,7 +21,7 @@ test("the page has every method of a conversation plugin, and says which ones ar
   expect(described.sort()).toEqual(known.sort());
 });
 
-test("the page says which variables of a plugin are required", () => {
+test("the page marks the required variables of each plugin", () => {
   const variableOf = (slug: string, key: string) =>
     `SVC_PLUGIN_${`${slug}_${key.replaceAll(/[A-Z]/g, "_$&")}`.replaceAll("-", "_").toUpperCase()}`;
   const marked = rows.flatMap((row) => {

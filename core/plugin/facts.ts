@@ -1,6 +1,6 @@
-// What plugins are told. Times are RFC 3339 in UTC, addresses are canonical, ids are ours.
+// What plugins get. Times are RFC 3339 in UTC, addresses are canonical, ids are ours.
 
-/** A record that somebody has given a name. */
+/** A record with a name chosen by a person. */
 export interface Named {
   id: number;
   name: string;
@@ -15,15 +15,15 @@ export interface PersonFacts {
 export interface TeamFacts {
   id: number;
   name: string;
-  /** The address of its list. */
+  /** The address of its mailing list. */
   email?: string;
 }
 
-/** What somebody is on call for. */
+/** A service with an on-call rotation. */
 export interface ServiceFacts {
   id: number;
   name: string;
-  /** What the plugin calls it; none where our id is enough. */
+  /** The plugin's identifier. Absent where our id is enough. */
   externalId?: string;
 }
 
@@ -34,12 +34,12 @@ export interface IncidentFacts {
   title: string;
   description: string;
   status: "Active" | "Stable" | "Closed";
-  /** What is Restricted is for its participants only: a plugin must not tell others. */
+  /** A Restricted incident is for its participants only: a plugin must not show it to others. */
   visibility: "Open" | "Restricted";
   type: Named;
   /** Higher ranks are more urgent. */
   priority: Named & { rank: number };
-  /** Terms that stand in its title or description. */
+  /** Terms that appear in its title or description. */
   terms: readonly { id: number; text: string }[];
   reportedAt: string;
   /** The address of the incident, for people. */
@@ -52,17 +52,17 @@ export interface IncidentFacts {
 export interface DocumentFacts {
   id: number;
   name: string;
-  /** What it is for, e.g. `incident`, `review`, `reference`. */
+  /** Its purpose, e.g. `incident`, `review`, `reference`. */
   resourceType: string;
-  /** What the plugin calls it. */
+  /** The plugin's identifier. */
   resourceId: string;
   weblink?: string;
 }
 
-/** A conversation or a group, as its plugin has made it for an incident. */
+/** A conversation or a group that its plugin created for an incident. */
 export interface ResourceFacts {
   incident: IncidentFacts;
-  /** What the plugin calls it; none where the incident's id is enough. */
+  /** The plugin's identifier. Absent where the incident's id is enough. */
   externalId?: string;
   weblink?: string;
 }

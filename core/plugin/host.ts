@@ -6,28 +6,28 @@ import { describeFault, framesOf, kindOfFault, saysPermanent } from "./mask.ts";
 import type { Described, Fault, FromHost, Request, ToHost } from "./protocol.ts";
 import { installUnhandledErrorHandlers } from "./unhandled.ts";
 
-// The program of the process in which a package of a third party runs. See package.ts.
+// The program of the process in which a third-party package runs. See package.ts.
 
-/** Of a plugin's log; what exceeds it is counted. */
+/** The limit of a plugin's log. Lines over the limit are counted. */
 const linesPerSecond = 100;
 const longestFacts = 10_000;
 /** In characters of JSON. */
 const longestAnswer = 64 * 1024 * 1024;
-/** A little more than core/plugin/mask.ts looks at. */
+/** Slightly more than core/plugin/mask.ts reads. */
 const longestDetail = 10_001;
 
-// Its own, whatever the package does to the globals.
+// Saved here, because the package may change the globals.
 const { parse, stringify } = JSON;
 const sendMessage = process.send!.bind(process);
-// Libraries that find it would talk to svc.
+// Otherwise a library that finds it would send messages to svc.
 delete process.send;
 const send = (message: FromHost) => void sendMessage(message);
 
-// It ends when svc closes the channel, not by a signal that is sent to all processes: calls that are under way may end in
-// order. Should it be frozen then, --no-orphans ends it.
+// The process ends when svc closes the channel, not on a signal sent to all processes: calls in progress may finish. If
+// it is frozen by then, --no-orphans ends it.
 process.on("disconnect", () => process.exit(0));
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
-// Of all processes, one that is out of memory ends this one first.
+// Makes the kernel kill this process first when memory runs out.
 try {
   writeFileSync("/proc/self/oom_score_adj", "1000");
 } catch {
@@ -38,7 +38,7 @@ let linesLeft = linesPerSecond;
 let dropped = 0;
 setInterval(() => {
   linesLeft = linesPerSecond;
-  if (dropped > 0) line("warn", { dropped }, "lines of a plugin's log were dropped: too many in a second");
+  if (dropped > 0) line("warn", { dropped }, "plugin log lines dropped: too many in a second");
   dropped = 0;
 }, 1000).unref();
 
@@ -80,7 +80,7 @@ async function load(entry: string): Promise<Described> {
   return candidates.map(describe);
 }
 
-/** Adds where a package does not load: its author is helped by nothing else. What it throws keeps its message to itself. */
+/** Adds where a package failed to load, which its author needs most. The message of what it threw is dropped. */
 function withPlace(error: unknown): never {
   const [fault] = sourceFaults(error);
   const place = placeThrown(error);
@@ -115,7 +115,7 @@ function readOnce(candidate: Record<string, unknown>) {
   };
 }
 
-/** @returns which of the methods it has */
+/** @returns the names of the methods that it has */
 async function create(plugin: number, config: string, names: string[]): Promise<string[]> {
   const candidate = candidates[plugin] as { create(config: unknown, deps: PluginDeps): unknown };
   const methods = (await candidate.create(parse(config), deps())) as Record<string, unknown> | undefined;
@@ -158,12 +158,12 @@ async function answer({ id, ...request }: Request & { id: number }): Promise<voi
     send({ id, outcome: "fault", fault: faultOf(error) });
   } finally {
     underWay.delete(id);
-    // Whatever it still does, nothing waits for it.
+    // Nobody waits for what the method may still be doing.
     controller.abort();
   }
 }
 
-/** Undefined for what JSON cannot say: a function, a ring, a getter that throws. */
+/** Returns undefined for what JSON cannot represent: a function, a cycle, a getter that throws. */
 function asJson(value: unknown): string | undefined {
   try {
     return stringify(value);
@@ -172,7 +172,7 @@ function asJson(value: unknown): string | undefined {
   }
 }
 
-/** svc masks the secrets of it, shortens it and decides what is shown. */
+/** svc masks the secrets in it, shortens it and decides what to show. */
 function faultOf(error: unknown): Fault {
   const frames = framesOf(error).map((frame) => `    ${frame}`);
   return { detail: detailOf(error), permanent: saysPermanent(error), frames };

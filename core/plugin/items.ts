@@ -3,10 +3,10 @@ import { Value } from "@sinclair/typebox/value";
 import { masked } from "./mask.ts";
 import { type UnreadableItem, unreadableItem } from "./methods.ts";
 
-/** An item of a plugin's list that fits, without what its schema does not know; or why none can be made of it. */
+/** A valid item of a plugin's list without unknown properties, or why it is invalid. */
 export type ReadItem<I> = { item: I } | { externalId: string | undefined; fault: string };
 
-/** Judges one item of a list that a plugin has answered with, by the item's schema. */
+/** Checks one item of a plugin's list against the item's schema. */
 export function readItem<S extends TSchema>(
   schema: S,
   item: unknown,
@@ -21,5 +21,5 @@ export function readItem<S extends TSchema>(
   const field = path.slice(1).replaceAll("/", " ");
   const what =
     typeof value === "string" && value.includes("\0") ? "has a character that no text has (NUL)" : message;
-  return { externalId: id, fault: masked(field === "" ? `It is no item: ${what}` : `${field}: ${what}`) };
+  return { externalId: id, fault: masked(field === "" ? `Invalid item: ${what}` : `${field}: ${what}`) };
 }

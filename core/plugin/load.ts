@@ -8,15 +8,18 @@ import { describeFault, masked } from "./mask.ts";
 import { PluginPackage } from "./package.ts";
 import type { PluginSource } from "./registry.ts";
 
-/** https://docs.npmjs.com/cli/configuring-npm/package-json#name; no path and no address: those may be anybody's. */
+/**
+ * https://docs.npmjs.com/cli/configuring-npm/package-json#name. Paths and addresses are excluded: they could be
+ * anyone's.
+ */
 const packageName = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/;
 
 export interface LoadOptions {
-  /** Where packages are looked for, as Node does: in `node_modules` here and in the folders above. */
+  /** Where packages are looked up, as in Node: in `node_modules` here and in the folders above. */
   directory: string;
-  /** Of which packages see little (process.ts). */
+  /** Packages see only a few of these variables (process.ts). */
   environment: Environment;
-  /** How long a package may take until it is loaded. */
+  /** How long a package may take to load. */
   milliseconds?: number;
   /** MiB that each process of a package may allocate. */
   memory?: number;
@@ -24,10 +27,11 @@ export interface LoadOptions {
 }
 
 /**
- * Loads the packages of third parties that `SVC_PLUGIN_PACKAGES` names, each in a process of its own: what it does by
- * mistake harms itself. It is no sandbox: a package has the files and the network of our user, and naming it is trusting it.
+ * Loads the third-party packages that `SVC_PLUGIN_PACKAGES` names, each in a separate process, so that a package's
+ * mistakes harm only itself. This is not a sandbox: a package has our user's files and network, so name only packages
+ * you trust.
  *
- * @throws ConfigurationError with every package that is not there or does not load
+ * @throws ConfigurationError with every package that is missing or does not load
  */
 export async function loadPackages(
   list: string | undefined,
@@ -37,7 +41,7 @@ export async function loadPackages(
     (name) => name !== "",
   );
   if (names.length > 0 && !hasSourceTree) {
-    // It is built to read no package.json, so it would load index.js whatever the package says.
+    // The executable is built not to read package.json, so it would load index.js whatever the package says.
     throw new ConfigurationError([
       "SVC_PLUGIN_PACKAGES: the single executable cannot load packages: run svc from its source tree",
     ]);
@@ -45,7 +49,7 @@ export async function loadPackages(
   const load = async (name: string): Promise<PluginSource | { fault: string; cause?: unknown }> => {
     if (!packageName.test(name) || name.length > 214)
       return { fault: "this is not the name of an npm package" };
-    // Looked for by hand first: where nothing is installed, Bun would fetch a missing package from the registry.
+    // Looked up by hand first: if nothing is installed, Bun would fetch a missing package from the registry.
     const folder = findPackage(name, directory);
     if (folder === undefined)
       return { fault: `it is not installed: npm install ${name}, in ${resolve(directory)}` };
@@ -81,10 +85,10 @@ function findPackage(name: string, directory: string): string | undefined {
   }
 }
 
-/** The file behind the package's name: `exports` and `main`, as the resolver reads them. */
+/** The file that the package's name resolves to, from `exports` and `main`. */
 function entryOf(name: string, folder: string): string | undefined {
   try {
-    // Broken JSON would be passed over, and index.js taken for what was meant.
+    // With broken JSON, the resolver would silently fall back to index.js.
     JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
     const above = folder.slice(0, folder.length - join("node_modules", name).length);
     return Bun.resolveSync(name, above);

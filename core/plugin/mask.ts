@@ -1,9 +1,9 @@
-/** The text without these secrets, as they are and as they stand in an address. */
+/** Replaces these secrets in the text, both as they are and URL-encoded. */
 export function mask(text: string, secrets: readonly string[]): string {
   return spellingsOf(secrets).reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
 }
 
-/** The longest first: it may hold a shorter one. */
+/** Longest first, because it may contain a shorter one. */
 function spellingsOf(secrets: readonly string[]): string[] {
   return secrets
     .filter((secret) => secret !== "")
@@ -19,10 +19,10 @@ function encoded(secret: string): string {
   }
 }
 
-/** Of a text that is longer nothing else is looked at: a plugin may hand us hundreds of megabytes. */
+/** Only this much of a text is read: a plugin may give us hundreds of megabytes. */
 const longest = 10_000;
 
-/** One line that is fit for a log and a terminal: no control or invisible characters, no secret, not endless. */
+/** Returns one line that is safe for a log and a terminal: masked, short, without control or invisible characters. */
 export function masked(text: string, secrets: readonly string[] = [], limit = 300): string {
   const line = beginning(text, secrets)
     .replace(/\s+/gu, " ")
@@ -31,7 +31,7 @@ export function masked(text: string, secrets: readonly string[] = [], limit = 30
   return line.length > limit ? `${line.slice(0, limit)}…` : line;
 }
 
-/** The masked beginning of a text; a secret that its end has cut in two is no part of it. */
+/** Returns the masked beginning of a text, without a secret that the cut has split. */
 function beginning(text: string, secrets: readonly string[]): string {
   if (text.length <= longest) return mask(text, secrets);
   const most = Math.max(0, ...spellingsOf(secrets).map(({ length }) => length));
@@ -40,8 +40,8 @@ function beginning(text: string, secrets: readonly string[]): string {
 }
 
 /**
- * What may be said of an error that a plugin threw. Its `detail`, if it is a text (as in platform/errors.ts): that is meant
- * for people. Otherwise its name and code only, since a message of a library may hold an address with a password.
+ * Describes an error that a plugin threw. A `detail` that is a string is meant for people (as in platform/errors.ts).
+ * Otherwise only the name and code are used, since a library's message may contain an address with a password.
  */
 export function describeFault(error: unknown, secrets: readonly string[] = []): string {
   try {
@@ -52,7 +52,7 @@ export function describeFault(error: unknown, secrets: readonly string[] = []): 
   }
 }
 
-/** Its name and code, where they are words. */
+/** The error's name and code, if they are words. */
 export function kindOfFault(error: unknown): string {
   try {
     const { name, code } = Object(error) as Record<string, unknown>;
@@ -63,7 +63,7 @@ export function kindOfFault(error: unknown): string {
   }
 }
 
-/** Whether a plugin has told people by its error that to try it again is of no use; a library's errors tell us nothing. */
+/** Whether a plugin's error says that a retry is useless. Only an error with a detail counts, never a library's. */
 export function saysPermanent(error: unknown): boolean {
   try {
     const { detail, permanent } = Object(error) as Record<string, unknown>;
@@ -73,7 +73,7 @@ export function saysPermanent(error: unknown): boolean {
   }
 }
 
-/** The name of the input that the plugin refuses (`InvalidInput` in platform/errors.ts), if it names one. */
+/** The name of the input field that the plugin refuses (`InvalidInput` in platform/errors.ts), if it names one. */
 export function fieldOf(error: unknown): string | undefined {
   try {
     const { detail, field } = Object(error) as Record<string, unknown>;
@@ -85,7 +85,7 @@ export function fieldOf(error: unknown): string | undefined {
   }
 }
 
-/** Where an error comes from: the frames of its stack, which hold names of functions and files and no message. */
+/** Where an error was thrown: the frames of its stack, which name functions and files but hold no message. */
 export function framesOf(error: unknown, secrets: readonly string[] = []): string[] {
   try {
     const stack = error instanceof Error ? error.stack : undefined;

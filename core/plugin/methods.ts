@@ -9,20 +9,20 @@ import type {
   TeamFacts,
 } from "./facts.ts";
 
-// What plugins answer, as schemas: a plugin is somebody else's code, so nothing of an answer is believed unchecked.
-// Additional properties are dropped. NUL is refused since PostgreSQL keeps no text with it.
+// Schemas of the plugins' answers: a plugin is third-party code, so every answer is checked. Additional properties are
+// dropped. NUL is refused because PostgreSQL cannot store it in text.
 
 const text = (maxLength: number, minLength = 1) =>
   Type.String({ minLength, maxLength, pattern: "^[^\\u0000]*$" });
 const externalId = text(500);
-/** Shown as a link, so nothing but http(s): `javascript:` would run in the reader's browser. */
+/** Shown as a link, so only http(s): `javascript:` would run in the reader's browser. */
 const weblink = Type.String({ maxLength: 2000, pattern: "^https?://[^\\s\\u0000-\\u001f]+$" });
 const email = Type.String({ maxLength: 254, pattern: "^[^\\s@\\u0000]+@[^\\s@\\u0000]+$" });
-/** Stands in keys, lists and logs: an id, and no address. */
+/** Used in keys, lists and logs, so an id, not an address. */
 const recipientId = Type.String({ minLength: 1, maxLength: 100, pattern: "^[\\w.:-]+$" });
 const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const list = <S extends TSchema>(item: S, maxItems: number) => Type.Array(item, { maxItems });
-/** Items that their reader judges one by one (`readItem`), so that a bad one costs nothing but itself. */
+/** Items that the reader validates one by one (`readItem`), so that an invalid one affects only itself. */
 const each = <I>(maxItems: number) => list(Type.Unsafe<I>(Type.Unknown()), maxItems);
 /** A day, or an instant with its offset. */
 const due = Type.String({
@@ -49,7 +49,7 @@ const resource = Type.Object({
 const stored = Type.Object({ resourceId: externalId, weblink: Type.Optional(weblink) });
 
 export const documentTask = Type.Object({
-  /** Stays the same while the task stands in its document. */
+  /** Stays the same as long as the task is in its document. */
   externalId,
   description: text(2000),
   status: Type.Union([Type.Literal("Open"), Type.Literal("Resolved"), Type.Literal("Cancelled")]),
@@ -57,16 +57,16 @@ export const documentTask = Type.Object({
   owner: Type.Optional(email),
   assignees: list(email, 100),
   resolveBy: Type.Optional(due),
-  /** It is gone from the document. */
+  /** The task is no longer in the document. */
   deleted: Type.Optional(Type.Boolean()),
 });
 
 export const termItem = Type.Object({
-  /** Stays the same from one list to the next, so that a term that is written otherwise is still that term. */
+  /** Stays the same from one list to the next, so that a respelt term remains the same term. */
   externalId,
   text: text(200),
   discoverable: Type.Optional(Type.Boolean()),
-  /** The same `externalId` in two terms is one definition of both. */
+  /** The same `externalId` in two terms is one definition shared by both. */
   definitions: list(Type.Object({ externalId, text: text(10_000) }), 50),
 });
 
@@ -77,32 +77,32 @@ export const applicationItem = Type.Object({
   uri: Type.Optional(weblink),
 });
 
-/** Stands for a record that the source has and that cannot be read: it is named to operators, and is not gone. */
+/** Stands for a record that exists in the source but cannot be read. It is reported to operators and not removed. */
 export const unreadableItem = Type.Object({
-  /** Without it, nothing that is missing from the list counts as gone. */
+  /** If it is missing, records that are absent from the list are not removed. */
   externalId: Type.Optional(Type.String()),
-  /** Why. */
+  /** The reason. */
   unreadable: Type.String(),
 });
 
-/** What a credential is for: it decides in which formats a client can have it. */
+/** The kind of a credential, which determines the formats that a client can get. */
 export const credentialKinds = ["database", "aws", "ssh", "x509", "token"] as const;
 const credentialKind = Type.Union(credentialKinds.map((kind) => Type.Literal(kind)));
 const moment = Type.String({ pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?Z$" });
-/** Why a role cannot be served, and what to type at the target. */
+/** Why a role cannot be served, and what to run on the target. */
 const problem = Type.Object({ problem: text(500), fix: Type.Optional(text(5000)) });
 
-/** For methods that only do something: whatever they answer is dropped. */
+/** For methods without a result. Any answer is dropped. */
 const nothing = Type.Void();
 
-/** Every type with its methods, and what each must answer. A schema under `optional` may be missing in a plugin. */
+/** Every type with its methods, and the schema of each answer. A plugin may omit the `optional` ones. */
 export const pluginMethods = {
   "document-resolver": {
     resolve: list(
       Type.Object({
         document: Type.Union([
           Type.Object({ id }),
-          /** Made a document of ours if there is none with this link. */
+          /** Becomes a document of ours unless one has this link. */
           Type.Object({ name: text(200), weblink }),
         ]),
         reasons,
@@ -134,7 +134,7 @@ export const pluginMethods = {
     tasks: Type.Object({
       tasks: each<Static<typeof documentTask>>(1000),
       cursor: text(2000),
-      /** Whether there is nothing after this cursor for now. */
+      /** Whether there is nothing after this cursor yet. */
       complete: Type.Boolean(),
     }),
     move: stored,
@@ -159,7 +159,7 @@ export const pluginMethods = {
     issue: Type.Object({
       kind: credentialKind,
       fields: Type.Record(Type.String({ pattern: "^[a-z][a-z0-9_]{0,39}$" }), text(20_000, 0)),
-      /** When it ends at the target by itself, if that is before `expiresAt` of the call. */
+      /** When it ends at the target, if that is before the call's `expiresAt`. */
       expiresAt: Type.Optional(moment),
       handle: Type.Optional(text(2000)),
     }),
@@ -169,7 +169,7 @@ export const pluginMethods = {
   },
 } satisfies Record<string, Record<string, TSchema>>;
 
-/** Methods that a plugin of the type may do without. */
+/** Methods that a plugin of the type may omit. */
 export const optionalMethods: ReadonlySet<string> = new Set([
   "participant.onCall",
   "conversation.recipients",
@@ -187,35 +187,35 @@ type Answers<T extends PluginType> = (typeof pluginMethods)[T];
 type Answer<T extends PluginType, M extends keyof Answers<T>> = Answers<T>[M] extends infer S extends TSchema
   ? Static<S>
   : never;
-/** May be answered at once or later. */
+/** Synchronous or asynchronous. */
 type Promised<T extends PluginType, M extends keyof Answers<T>> = Promise<Answer<T, M>> | Answer<T, M>;
 
-/** What every call brings, beside what it is about. */
+/** What every call gets besides its own arguments. */
 export interface CallContext {
-  /** Aborts when nobody waits for the answer any more: pass it to `fetch`. */
+  /** Aborts when the answer is no longer needed: pass it to `fetch`. */
   signal: AbortSignal;
-  /** One for each thing that is to happen, and the same when it is tried again: a plugin does it once. */
+  /** Identifies one operation and stays the same when it is retried: a plugin performs it once. */
   key: string;
 }
 
-/** Which of our documents, or which links, help in an incident. */
+/** Finds which of our documents, or which links, help in an incident. */
 export interface DocumentResolverPlugin {
   resolve(call: { incident: IncidentFacts } & CallContext): Promised<"document-resolver", "resolve">;
 }
 
-/** Who is to take part in an incident. */
+/** Finds who should take part in an incident. */
 export interface ParticipantPlugin {
   resolve(call: { incident: IncidentFacts } & CallContext): Promised<"participant", "resolve">;
-  /** Who is on call now, for services of this plugin; null when nobody is. */
+  /** Who is on call now for services of this plugin, or null if nobody is. */
   onCall?(call: { service: ServiceFacts; at: string } & CallContext): Promised<"participant", "onCall">;
 }
 
-/** Where the text of documents is. `version` is the plugin's word for a state of the text. */
+/** Stores the text of documents. `version` is the plugin's identifier of a state of the text. */
 export interface DocumentPlugin {
-  /** From the text of `template`, with `{{name}}` replaced by `variables.name`; empty without a template. */
+  /** From the text of `template`, with `{{name}}` replaced by `variables.name`. Empty without a template. */
   create(
     call: {
-      /** Our record of it: whoever keeps texts under ids of ours takes this one. */
+      /** Our record of it: a plugin that stores texts under our ids uses this one. */
       document: { id: number; name: string; resourceType: string };
       name: string;
       incident?: IncidentFacts;
@@ -225,58 +225,62 @@ export interface DocumentPlugin {
   ): Promised<"document", "create">;
   /** Null when it is gone. */
   get(call: { document: DocumentFacts } & CallContext): Promised<"document", "get">;
-  /** Replaces what is given. With `version` only if the text is still that one (otherwise it throws). */
+  /** Replaces what is given. With `version`, only if the text is still at that version. Otherwise it throws. */
   update(
     call: { document: DocumentFacts; name?: string; text?: string; version?: string } & CallContext,
   ): Promised<"document", "update">;
   /** Null when it is gone. */
   text(call: { document: DocumentFacts } & CallContext): Promised<"document", "text">;
-  /** What has changed since `cursor`, which was given out before; without one, everything. */
+  /** The changes since `cursor`, which an earlier answer gave. Everything without one. */
   tasks(call: { document: DocumentFacts; cursor?: string } & CallContext): Promised<"document", "tasks">;
   move(call: { document: DocumentFacts; folder: string } & CallContext): Promised<"document", "move">;
-  /** That it is gone already is no failure. */
+  /** Succeeds if it is already gone. */
   remove(call: { document: DocumentFacts } & CallContext): Promised<"document", "remove">;
 }
 
-/** Where an incident is talked about. */
+/** Where people discuss an incident. */
 export interface ConversationPlugin {
   create(call: { incident: IncidentFacts } & CallContext): Promised<"conversation", "create">;
   /**
-   * Who is in it now, each by an id that stays the same: for a plugin that sends to each by itself, as mail does, and may
-   * fail for some of them. `send` is then called for each, and tried again for those alone for whom it failed.
+   * The current members, each by a stable id. For a plugin that sends to each member separately, as mail does, and may
+   * fail for some of them: `send` is then called for each, and retried only for those that failed.
    */
   recipients?(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "recipients">;
   /**
-   * To everyone in it; of a plugin with `recipients`, to the one that is named: if it is still in it, and refused for
-   * good (`permanent`) if not.
+   * Sends to everyone in it. If the plugin has `recipients`, sends only to the named one, and fails with `permanent` if
+   * that one is no longer in it.
    */
   send(
     call: { conversation: ResourceFacts; message: Message; recipient?: string } & CallContext,
   ): Promised<"conversation", "send">;
-  /** To one person alone. */
+  /** Sends to one person. */
   direct(
     call: { person: PersonFacts; message: Message; incident?: IncidentFacts } & CallContext,
   ): Promised<"conversation", "direct">;
-  /** Everybody who takes part now, also those who are in it already. */
+  /** Adds everyone who takes part now, including those already in it. */
   add(
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
   ): Promised<"conversation", "add">;
   /**
-   * Everybody who has left, also those who are out of it already, and also when it is archived. Without it, who left may
-   * read on, and the timeline says so.
+   * Removes everyone who has left, including those already removed, and also when it is archived. Without this method,
+   * people who left can still read, and the timeline says so.
    */
   remove?(
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
   ): Promised<"conversation", "remove">;
   /**
-   * Its incident, which was Open when it was made, is Restricted: from now on only `people`, who take part, may read it.
-   * Without it, nothing more is sent to the conversation as long as the incident is Restricted.
+   * The incident was Open when the conversation was created and is now Restricted: from now on only `people`, the
+   * participants, may read it. Without this method, nothing is sent to the conversation while the incident is
+   * Restricted.
    */
   restrict?(
     call: { conversation: ResourceFacts; people: readonly PersonFacts[] } & CallContext,
   ): Promised<"conversation", "restrict">;
   archive(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "archive">;
-  /** Its incident goes on. Those who take part are added afterwards. Without it, what is archived stays so. */
+  /**
+   * The incident continues. Its participants are added afterwards. Without this method, an archived conversation stays
+   * archived.
+   */
   reopen?(call: { conversation: ResourceFacts } & CallContext): Promised<"conversation", "reopen">;
 }
 
@@ -303,25 +307,25 @@ export interface ParticipantGroupPlugin {
 }
 
 /**
- * All terms of a source. What is missing from the list counts as gone, so half a list is a failure: throw. A single record
- * that cannot be read is listed as such (`unreadable`), or as it is.
+ * All terms of a source. Terms that are missing from the list are removed, so throw rather than return a partial list.
+ * List a single record that cannot be read as `unreadable`, or as it is.
  */
 export interface TermPlugin {
   list(call: CallContext): Promised<"term", "list">;
 }
 
-/** All applications of a source; half a list is a failure here, too. */
+/** All applications of a source. Here, too, throw rather than return a partial list. */
 export interface ApplicationPlugin {
   list(call: CallContext): Promised<"application", "list">;
 }
 
-/** An access role as its plugin is told of it: `settings` are those of its `roleSchema`, secrets included. */
+/** An access role. `settings` are those of its `roleSchema`, secrets included. */
 export interface RoleFacts {
   slug: string;
   settings: Readonly<Record<string, string | number | boolean>>;
 }
 
-/** One credential: `name` is what it is called at the target, and the same in every call about it. */
+/** One credential. `name` identifies it at the target, and is the same in every call about it. */
 export interface LeaseFacts {
   leaseId: number;
   name: string;
@@ -329,39 +333,38 @@ export interface LeaseFacts {
 }
 
 /**
- * Issues credentials that end. svc remembers each lease before it asks for one, so whatever happens, `revoke` is called for
- * it in the end: a plugin needs no memory of its own.
+ * Issues credentials that end. svc records each lease before it requests one, and always calls `revoke` for it in the
+ * end, so a plugin needs no state.
  */
 export interface CredentialPlugin {
-  /** What keeps the role from being served; nothing when all is well. */
+  /** What prevents the role from being served. Nothing if all is well. */
   check(call: { role: RoleFacts } & CallContext): Promised<"credential", "check">;
-  /** After `signal` has aborted it must create nothing any more. */
+  /** Must not create anything after `signal` has aborted. */
   issue(
     call: LeaseFacts & {
       user: string;
-      /** The name of the incident that it is for. */
+      /** The name of the incident for which it is issued. */
       incident?: string;
-      /** When it has to end, and how many seconds that is: the clock of the target may be another. */
+      /** When it must end, and in how many seconds: the target's clock may differ. */
       expiresAt: string;
       seconds: number;
-      /** Of the client, where the kind needs one. */
+      /** The client's key, if the kind needs one. */
       publicKey?: string;
     } & CallContext,
   ): Promised<"credential", "issue">;
   /**
-   * Ends it. Knows it by its name alone where there is no `handle` because nobody can say whether it was issued; that
-   * there is none is no failure.
+   * Ends it. Without `handle` it is unknown whether it was issued: find it by its name. Succeeds if it does not exist.
    */
   revoke(call: LeaseFacts & { handle?: string } & CallContext): Promised<"credential", "revoke">;
-  /** Without it, a lease cannot be renewed. */
+  /** Without this method, a lease cannot be renewed. */
   renew?(
     call: LeaseFacts & { handle?: string; expiresAt: string; seconds: number } & CallContext,
   ): Promised<"credential", "renew">;
-  /** The names of all that svc has issued at the role's target and that is still there. */
+  /** The names of all credentials that svc has issued at the role's target and that still exist. */
   list?(call: { role: RoleFacts } & CallContext): Promised<"credential", "list">;
 }
 
-/** What `create` of a plugin of each type returns. */
+/** What `create` of each plugin type returns. */
 export interface PluginMethods {
   "document-resolver": DocumentResolverPlugin;
   participant: ParticipantPlugin;
@@ -384,7 +387,7 @@ type Method<T extends PluginType, M extends MethodName<T>> = Extract<
   // biome-ignore lint/suspicious/noExplicitAny: any method, whatever it takes
   (call: any) => unknown
 >;
-/** What a method is about: its argument without what every call brings. */
+/** A method's argument without what every call gets. */
 export type MethodInput<T extends PluginType, M extends MethodName<T>> = Omit<
   Parameters<Method<T, M>>[0],
   keyof CallContext

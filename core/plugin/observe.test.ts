@@ -11,7 +11,7 @@ const incident = {
   ...{ id: 7, name: "INC-7", title: "Disk full", description: "", status: "Active" },
 };
 
-test("each call is told with what came of it: the judgement of whoever called, not the plugin's own", async () => {
+test("records each call with the outcome that the caller sees, not the plugin's own", async () => {
   using collector = startCollector();
   await using started = await startTestTelemetry({
     METRIC_PROVIDERS: "prometheus",

@@ -3,10 +3,10 @@ import type { ActivePlugin, Around } from "./call.ts";
 import type { Plugins } from "./choose.ts";
 import type { PluginType } from "./methods.ts";
 
-/** The same plugins; of each call to one it is told how long it took and what came of it. */
+/** Returns the same plugins, with the duration and outcome of each call recorded. */
 export function observePlugins(plugins: Plugins, { meter, tracing }: Telemetry): Plugins {
   const duration = meter?.createHistogram("svc_plugin_call_duration_seconds", {
-    description: "Calls to plugins, by what came of them",
+    description: "Calls to plugins, by outcome",
     unit: "s",
     advice: { explicitBucketBoundaries: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30] },
   });

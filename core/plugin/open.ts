@@ -6,17 +6,17 @@ import { loadPackages } from "./load.ts";
 import { createRegistry, type PluginRegistry } from "./registry.ts";
 
 /**
- * All that a program does about plugins when it starts: load the packages, look at what there is, set up what is chosen.
+ * Prepares the plugins when a program starts: loads the packages, checks every plugin, sets up the selected ones.
  * `close` ends the processes of packages.
  *
- * @throws ConfigurationError of the first of these steps that finds faults, with all that it finds
+ * @throws ConfigurationError with all faults of the first step that finds any
  */
 export async function openPlugins(options: {
   config: Config;
   environment: Environment;
-  /** Those of plugins/builtin.ts; core knows no plugin by itself. */
+  /** From plugins/builtin.ts, because core does not depend on plugins. */
   builtin: readonly Plugin[];
-  /** Where packages are looked for: the working directory. */
+  /** Where packages are looked up: the working directory. */
   directory: string;
   deps: BuiltinDeps;
 }): Promise<{ registry: PluginRegistry; plugins: Plugins; close: () => void }> {

@@ -12,7 +12,7 @@ import { type CallOptions, callPlugin, type Outcome } from "./call.ts";
 import { loadPackages } from "./load.ts";
 import { openPlugins } from "./open.ts";
 
-// A package of a third party, in the processes that svc runs it in. What it does is said by the document's id.
+// A third-party package, in the processes that svc runs it in. The document's id says what it does.
 
 const program = `
 import { readFileSync, writeFileSync } from "node:fs";
@@ -51,7 +51,7 @@ export default {
       later_throw: () => { setTimeout(() => { throw new Error(key); }, 5); return "answered"; },
       later_exit: () => { setTimeout(() => process.exit(0), 150); return "answered"; },
       later_loop: (_, file) => { setTimeout(() => { writeFileSync(file, ""); for (;;); }); return "answered"; },
-      /** Makes itself known by a file, and takes its time when it is the first. */
+      /** Announces itself with a file, and takes its time on its first call. */
       slow: async (call, file) => {
         writeFileSync(file, process.pid + " " + call.key + "\\n", { flag: "a" });
         await wait(300);
@@ -122,15 +122,15 @@ const says = async (act: string, options?: CallOptions): Promise<string> => {
   if (!outcome.ok) throw new Error(`${act}: ${outcome.detail}`);
   return (outcome.value as { text: string }).text;
 };
-/** A process that nobody has waited for yet is as good as gone. */
+/** A process that has not been reaped yet counts as gone. */
 const isGone = (pid: string) => {
   if (!existsSync(`/proc/${pid}`)) return true;
   return /^State:\s*Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
 
-describe("what a call does to its process harms that call alone", () => {
+describe("a call that harms its process harms only itself", () => {
   test.each(["loop", "hang", "prints"])(
-    "%s: it is ended at its time, while others are answered",
+    "%s: its process is killed when its time is up, while other calls succeed",
     async (act) => {
       const before = await says("pid");
       const harm = ask(act, { timeoutMilliseconds: 1500 });
@@ -156,7 +156,7 @@ describe("what a call does to its process harms that call alone", () => {
   });
 
   test.each(["objects", "buffers"])(
-    "an allocation without end: %s",
+    "allocating without limit: %s",
     async (act) => {
       const [harm, other] = await Promise.all([ask(act), says("pid")]);
       expect(harm).toMatchObject({ ok: false, reason: "failed" });
@@ -165,19 +165,19 @@ describe("what a call does to its process harms that call alone", () => {
     20_000,
   );
 
-  test("what it has started ends with it", async () => {
+  test("the processes it started end with it", async () => {
     const file = join(directory, "spawned");
     expect(await ask(`spawns ${file}`, { timeoutMilliseconds: 500 })).toMatchObject({ reason: "timeout" });
     await until("the end of what it started", () => isGone(readFileSync(file, "utf8")));
   });
 
-  test("five calls that hang at once hold up a sixth, and no longer than until their time is up", async () => {
+  test("five hanging calls delay a sixth only until their time is up", async () => {
     const hanging = [1, 2, 3, 4, 5].map(() => ask("hang", { timeoutMilliseconds: 500 }));
     expect(await says("pid")).toMatch(/^\d+$/);
     for (const outcome of await Promise.all(hanging)) expect(outcome).toMatchObject({ reason: "timeout" });
   });
 
-  test("a call that stops when it is told to leaves its process to the next", async () => {
+  test("a cancelled call leaves its process to the next call", async () => {
     const before = await says("pid");
     const controller = new AbortController();
     const stopped = ask("stops", { signal: controller.signal });
@@ -188,7 +188,7 @@ describe("what a call does to its process harms that call alone", () => {
   });
 });
 
-test("a package loads with the least memory that the configuration takes", async () => {
+test("a package loads with the least memory that the configuration allows", async () => {
   const { minimum } = variables.pluginMemory.schema;
   const least = { directory, environment: process.env, memory: minimum! };
   const [loaded] = await loadPackages("svc-plugin-harm", least);
@@ -196,7 +196,7 @@ test("a package loads with the least memory that the configuration takes", async
   expect(loaded!.exported).toMatchObject([{ slug: "harm" }]);
 });
 
-describe("what a call leaves behind", () => {
+describe("what a call leaves running", () => {
   test("a timer that throws is logged without its message, and ends nothing", async () => {
     const before = await says("pid");
     expect(await says("later_throw")).toBe("answered");
@@ -209,7 +209,7 @@ describe("what a call leaves behind", () => {
     expect(await says("pid")).toBe(before);
   });
 
-  test("a timer that exits in the middle of the next call: that one is made again, under the same key", async () => {
+  test("a timer that exits during the next call: that call is retried with the same key", async () => {
     const file = join(directory, "calls");
     expect(await says("later_exit")).toBe("answered");
     expect(await says(`slow ${file}`, { key: "k7" })).toBe("answered");
@@ -228,12 +228,12 @@ describe("what a call leaves behind", () => {
   });
 });
 
-describe("what crosses", () => {
-  test("a flood on stdout goes nowhere", async () => {
+describe("what passes between the processes", () => {
+  test("output on stdout is discarded", async () => {
     expect(await says("print")).toBe("printed");
   });
 
-  test("its log, but not more than a hundred lines a second", async () => {
+  test("at most a hundred log lines a second", async () => {
     logged.length = 0;
     expect(await says("log")).toBe("logged");
     await until("the count of the others", () => logged.some(({ facts }) => "dropped" in facts));
@@ -244,18 +244,18 @@ describe("what crosses", () => {
     expect(lines.length + dropped.reduce((sum, count) => sum + count, 0)).toBe(5000);
   });
 
-  test("its log without facts that are too long", async () => {
+  test("a log line without facts that are too long", async () => {
     logged.length = 0;
     expect(await says("long_log")).toBe("logged");
     await until("its line", () => logged.some(({ message }) => message === "long"));
     expect(logged.find(({ message }) => message === "long")!.facts).toEqual({ package: "svc-plugin-harm" });
   });
 
-  test.each(["function", "ring", "nothing", "long"])("an answer that is no plain data: %s", async (act) => {
+  test.each(["function", "ring", "nothing", "long"])("an answer that is not plain data: %s", async (act) => {
     expect(await ask(act)).toMatchObject({ ok: false, reason: "nonsense" });
   });
 
-  test("what it throws, masked", async () => {
+  test("an error, masked", async () => {
     expect(await ask("throws")).toMatchObject({ detail: "harm failed: no ***", permanent: true });
     expect(await ask("library")).toMatchObject({
       ...{ detail: "harm failed: TypeError, E_HARM", permanent: false },
@@ -263,14 +263,14 @@ describe("what crosses", () => {
     });
   });
 
-  test("our clock, its own fetch, the key", async () => {
+  test("the service's clock, the package's own fetch, and the key", async () => {
     expect(Math.abs(new Date(await says("clock")).getTime() - now.getTime())).toBeLessThan(10_000);
     await using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("hello") });
     expect(await says(`fetch http://127.0.0.1:${server.port}/`)).toBe("hello");
     expect(await says("key", { key: "k8" })).toBe("k8");
   });
 
-  test("and nothing that is not for it: no secret of svc, no configuration in an argument", async () => {
+  test("no secret of svc, and no configuration in an argument", async () => {
     const environment = JSON.parse(await says("environment")) as Record<string, string>;
     expect(environment).toMatchObject({ PATH: process.env.PATH, TZ: "Europe/Berlin" });
     const names = Object.keys(environment).filter((name) => /SVC|SECRET|DATABASE|POSTGRES/.test(name));

@@ -4,9 +4,9 @@ import { type PluginType, pluginMethods } from "./methods.ts";
 import { PluginProcess, ProcessEnded, type ProcessOptions } from "./process.ts";
 import type { Described } from "./protocol.ts";
 
-/** Calls beyond that wait for one of them to end. */
+/** Further calls wait until one of these ends. */
 const mostProcesses = 4;
-/** How long an idle process is kept beside the one that always is. */
+/** How long an idle process is kept, other than the one that is always kept. */
 const spareMilliseconds = 30_000;
 const pingMilliseconds = 1000;
 
@@ -17,14 +17,14 @@ export interface PackageOptions extends Omit<ProcessOptions, "log"> {
 }
 
 /**
- * A package of a third party. Each call to it has a process to itself while it lasts, so a loop, an allocation or an exit
- * harms that call alone. One process is kept warm; others are started when calls overlap.
+ * A third-party package. Each call has a process to itself, so a loop, an allocation or an exit harms only that call.
+ * One process is kept warm. Others are started when calls overlap.
  */
 export class PluginPackage {
-  /** The oldest first: it is asked first, so that the others are idle for longer. */
+  /** Oldest first. The oldest is reused first, so that the others stay idle and can end. */
   readonly #idle: PluginProcess[] = [];
   readonly #busy = new Set<PluginProcess>();
-  /** Calls that wait for a process, in the order in which they came. */
+  /** Calls that wait for a process, in order of arrival. */
   readonly #waiting: (() => void)[] = [];
   readonly #setups = new Map<number, { config: string; names: string[]; clock: Clock }>();
   #closed = false;
@@ -33,8 +33,8 @@ export class PluginPackage {
 
   /**
    * Loads the package.
-   * @returns what it exports, as checkPlugin takes it: plugins whose methods run in processes of their own
-   * @throws ProcessEnded when it ends its process meanwhile, or `signal` aborts
+   * @returns what it exports, as checkPlugin takes it: plugins whose methods run in separate processes
+   * @throws ProcessEnded if the package ends its process meanwhile, or `signal` aborts
    * @throws PluginFault with what it threw
    */
   static async load(
@@ -53,7 +53,7 @@ export class PluginPackage {
     }
   }
 
-  /** Whether one of its plugins is in use. */
+  /** Whether any of its plugins is in use. */
   get used(): boolean {
     return this.#setups.size > 0;
   }
@@ -109,7 +109,7 @@ export class PluginPackage {
         const clockOffset = offsetOf(this.#setups.get(plugin)!.clock);
         return await process.request({ kind: "call", plugin, method, input: json, clockOffset }, signal);
       } catch (error) {
-        // What an earlier call has left behind may have ended it, e.g. a timer: it is tried once more, under the same key.
+        // Something that an earlier call left running may have ended it, e.g. a timer. Retry once, with the same key.
         if (!(error instanceof ProcessEnded) || !mayBeAnothers || again || signal.aborted) throw error;
       } finally {
         this.#giveBack(process);
@@ -117,10 +117,10 @@ export class PluginPackage {
     }
   }
 
-  /** A process with nothing else to do: `fresh`, one that nothing was called in. */
+  /** Returns an idle process. With `fresh`, one that has run no call yet. */
   async #take(signal: AbortSignal, fresh: boolean): Promise<PluginProcess> {
     for (;;) {
-      if (this.#closed || signal.aborted) throw new ProcessEnded("it was not asked any more");
+      if (this.#closed || signal.aborted) throw new ProcessEnded("it was not called: the work was cancelled");
       const idle = fresh ? undefined : this.#idle.shift();
       if (idle) {
         this.#busy.add(idle);
@@ -148,7 +148,7 @@ export class PluginPackage {
     this.#waiting.push(resolve);
     signal.addEventListener("abort", () => resolve(), { once: true });
     await promise;
-    // One that gave up passes on what it was woken for.
+    // A waiter that gave up passes its wake-up on.
     const at = this.#waiting.indexOf(resolve);
     if (at >= 0) this.#waiting.splice(at, 1);
     else if (signal.aborted) this.#waiting.shift()?.();
@@ -185,7 +185,7 @@ export class PluginPackage {
 
 type Call = { signal: AbortSignal } & Record<string, unknown>;
 
-/** Whether its event loop is free: what an earlier call has left behind may hold it. */
+/** Whether its event loop is free: something that an earlier call left running may block it. */
 async function answers(process: PluginProcess): Promise<boolean> {
   try {
     await process.request({ kind: "ping" }, AbortSignal.timeout(pingMilliseconds));
@@ -195,7 +195,7 @@ async function answers(process: PluginProcess): Promise<boolean> {
   }
 }
 
-/** A worker's clock is the database's, and does not know the time before its first look at it. */
+/** A worker's clock is the database's, which is unknown until it is first read. */
 function offsetOf(clock: Clock): number {
   try {
     return clock.now().getTime() - Date.now();

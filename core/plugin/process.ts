@@ -13,24 +13,24 @@ export interface ProcessOptions {
   log: (level: keyof PluginLog, facts: object, message: string) => void;
 }
 
-/** All that a package sees of the environment. Its configuration comes by messages. */
+/** All that a package sees of the environment. It gets its configuration in messages. */
 const passedOn = new Set([
   ...["PATH", "HOME", "USER", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"],
   ...["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"],
   ...["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "BUN_RUNTIME_TRANSPILER_CACHE_PATH"],
 ]);
 
-/** Longer than this, a process that was told to stop a call does not go on with it. */
+/** How long a process may take to stop a cancelled call before it is killed. */
 const graceMilliseconds = 1000;
 
-/** The process has ended before it answered. */
+/** The process ended before it answered. */
 export class ProcessEnded extends Error {
   constructor(readonly detail: string) {
     super(detail);
   }
 }
 
-/** What a plugin threw. `stack` holds frames alone. */
+/** What a plugin threw. `stack` holds only frames. */
 class PluginFault extends Error {
   readonly detail: string;
   readonly permanent: boolean;
@@ -43,7 +43,7 @@ class PluginFault extends Error {
   }
 }
 
-/** No data: what checks the answer says so. */
+/** A function is not plain data, so the answer's check rejects it. */
 const nonsense = () => {};
 
 interface Pending {
@@ -52,9 +52,8 @@ interface Pending {
 }
 
 /**
- * A process in which a package runs: what it does to itself (a loop, an allocation, an exit) happens to nothing else. A
- * thread would not do: what it allocates counts against the whole process. The process ends when this one ends, also by
- * SIGKILL.
+ * The process in which a package runs, so that a loop, an allocation or an exit affects nothing else. A thread would
+ * not do: its allocations count against the whole process. The process ends when this one does, even by SIGKILL.
  */
 export class PluginProcess {
   readonly #child: Bun.Subprocess;
@@ -64,7 +63,7 @@ export class PluginProcess {
   #end: string | undefined;
   readonly startedAt = performance.now();
   idleSince = this.startedAt;
-  /** How many calls have begun in it. */
+  /** How many calls it has run. */
   calls = 0;
   /** The plugins that are set up in it. */
   readonly created = new Set<number>();
@@ -78,15 +77,15 @@ export class PluginProcess {
     this.#child = Bun.spawn(["/bin/sh", "-c", limits, String(memory * 1024), bun!, "--smol", ...flags], {
       cwd: directory,
       env: { ...Object.fromEntries(env), BUN_ENABLE_CRASH_REPORTING: "0" },
-      // What it prints could be anything, and any amount of it: `log` is for telling something.
-      // A process group of its own: what the package has started ends with it.
+      // Its output could be anything of any size: `log` is for messages. It gets its own process group, so that the
+      // processes it starts end with it.
       detached: true,
       stdio: ["ignore", "ignore", "ignore"],
       serialization: "advanced",
       ipc: (message) => this.#hear(message),
       onExit: ({ signalCode }, code) => this.#ended(code, signalCode, memory),
     });
-    // It must not keep svc from ending.
+    // Must not keep svc running.
     this.#child.unref();
   }
 
@@ -99,8 +98,8 @@ export class PluginProcess {
   }
 
   /**
-   * Asks for something. When `signal` aborts, a call is told so and has a moment to stop; anything else, and a call that
-   * goes on, ends with the process.
+   * Sends a request. When `signal` aborts, a call is cancelled and has a moment to stop. Any other request, or a call
+   * that does not stop, ends the process.
    *
    * @throws ProcessEnded
    * @throws PluginFault
@@ -141,12 +140,12 @@ export class PluginProcess {
     try {
       this.#child.send(message);
     } catch {
-      // It has just ended: onExit tells those who wait.
+      // It has just ended: onExit rejects the pending requests.
     }
   }
 
   #hear(message: unknown): void {
-    // Whatever else it may be, it is not from host.ts.
+    // Ignores messages that are not from host.ts.
     if (!Value.Check(fromHost, message)) return;
     if ("level" in message) {
       this.#log(message.level, parsed(message.facts) as object, message.message);

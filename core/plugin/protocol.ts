@@ -1,10 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import type { PluginLog } from "./define.ts";
 
-// What svc and the process of a package (host.ts) say to each other, by Bun's IPC. Values of plugins cross as JSON text:
-// it is plain data, and its length is known before it is sent.
+// The messages between svc and a package's process (host.ts), over Bun's IPC. Plugins' values cross as JSON text: it is
+// plain data, and its length is known before it is sent.
 
-/** `clockOffset`: milliseconds from the process's own time to the time that plugins go by. */
+/** `clockOffset`: milliseconds from the process's own time to the time that plugins should use. */
 export type Request =
   | { kind: "load"; entry: string }
   | { kind: "create"; plugin: number; config: string; names: string[]; clockOffset: number }
@@ -15,7 +15,7 @@ export type ToHost = (Request & { id: number }) | { kind: "abort"; id: number };
 
 const levels = ["debug", "info", "warn", "error"] as const satisfies (keyof PluginLog)[];
 
-/** What a plugin threw, still with its secrets. */
+/** What a plugin threw, with its secrets not yet masked. */
 const fault = Type.Object({
   detail: Type.String(),
   permanent: Type.Boolean(),
@@ -23,11 +23,11 @@ const fault = Type.Object({
 });
 export type Fault = Static<typeof fault>;
 
-/** Checked by svc: the package's code may send messages, too. */
+/** Checked by svc, because the package's code may send messages, too. */
 export const fromHost = Type.Union([
   /** Without `json`, the answer is undefined. */
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("answer"), json: Type.Optional(Type.String()) }),
-  /** The answer is no plain data, or too long. */
+  /** The answer is not plain data, or is too long. */
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("nonsense") }),
   Type.Object({ id: Type.Integer(), outcome: Type.Literal("fault"), fault }),
   Type.Object({
@@ -38,5 +38,8 @@ export const fromHost = Type.Union([
 ]);
 export type FromHost = Static<typeof fromHost>;
 
-/** What `load` answers: of each candidate its plain facts. Null for what is no object; null as a whole for no list. */
+/**
+ * The answer to `load`: the plain facts of each candidate, null for one that is not an object. Null if it is not a
+ * list.
+ */
 export type Described = (Record<string, unknown> | null)[] | null;

@@ -44,12 +44,12 @@ test("plugins are found by slug and by type, in a stable order", () => {
   expect(() => Object.assign(registry.find("c")!, { slug: "x" })).toThrow();
 });
 
-describe("what is no plugin is refused, by the name of its package", () => {
+describe("an invalid plugin is refused with the name of its package", () => {
   const cases: [string, unknown, string | RegExp][] = [
-    ["nothing", undefined, "package-1: its default export is neither a plugin nor a list of plugins"],
+    ["undefined", undefined, "package-1: its default export is neither a plugin nor a list of plugins"],
     ["an empty list", [], "package-1: its default export is neither a plugin nor a list of plugins"],
     ["a function", () => good, "package-1: its default export is neither a plugin nor a list of plugins"],
-    ["a list of words", ["good"], "package-1: it holds something that is no plugin"],
+    ["a list of strings", ["good"], "package-1: it contains something that is not a plugin"],
     ["no title", { ...good, title: undefined }, "package-1: plugin good: it has no title"],
     ["a blank author", { ...good, author: " " }, "package-1: plugin good: it has no author"],
     [
@@ -58,7 +58,7 @@ describe("what is no plugin is refused, by the name of its package", () => {
       "package-1: plugin good: its title is not one line of printable characters",
     ],
     [
-      "a description of lines",
+      "a description of several lines",
       { ...good, description: "a\nb" },
       "package-1: plugin good: its description is not one line of printable characters",
     ],
@@ -67,17 +67,21 @@ describe("what is no plugin is refused, by the name of its package", () => {
       { ...good, author: "x".repeat(81) },
       "package-1: plugin good: its author has more than 80 characters",
     ],
-    ["a slug with capitals", { ...good, slug: "Good" }, /a plugin: its slug "Good" is not of lower-case/],
-    ["a slug like a path", { ...good, slug: "../good" }, /its slug "..\/good" is not of lower-case/],
-    ["a version of one number", { ...good, version: "1" }, /its version "1" is not like 1.0.0/],
+    [
+      "a slug with capitals",
+      { ...good, slug: "Good" },
+      /a plugin: its slug "Good" must consist of lower-case/,
+    ],
+    ["a slug like a path", { ...good, slug: "../good" }, /its slug "..\/good" must consist of lower-case/],
+    ["a version with a single number", { ...good, version: "1" }, /its version "1" must look like 1.0.0/],
     ["a version that is a number", { ...good, version: 1.2 }, "package-1: plugin good: it has no version"],
-    ["another type", { ...good, type: "toString" }, /its type "toString" is none of document-resolver, /],
+    ["another type", { ...good, type: "toString" }, /its type "toString" must be one of document-resolver, /],
     ["no create", { ...good, create: {} }, "package-1: plugin good: create is not a function"],
     ["no schema", { ...good, configSchema: null }, /configSchema is not an object schema/],
     [
       "a getter that throws",
       Object.defineProperty({ ...good }, "title", { get: () => JSON.parse("{") }),
-      "package-1: it holds something that is no plugin",
+      "package-1: it contains something that is not a plugin",
     ],
     [
       "a schema that throws",
@@ -102,16 +106,16 @@ describe("what is no plugin is refused, by the name of its package", () => {
   }
 });
 
-test("all faults of all packages at once", () => {
+test("reports all faults of all packages at once", () => {
   expect(faultsOf([{ ...good, title: "", version: "x" }, good], 7, { ...good, slug: "UP" })).toEqual([
     "package-1: plugin good: it has no title",
-    'package-1: plugin good: its version "x" is not like 1.0.0',
+    'package-1: plugin good: its version "x" must look like 1.0.0',
     "package-2: its default export is neither a plugin nor a list of plugins",
-    'package-3: a plugin: its slug "UP" is not of lower-case letters, digits and single hyphens',
+    'package-3: a plugin: its slug "UP" must consist of lower-case letters, digits and single hyphens',
   ]);
 });
 
-test("a slug belongs to one plugin, also across types and packages", () => {
+test("a slug is unique across types and packages", () => {
   expect(faultsOf(good, { ...good, type: "document" })).toEqual([
     "package-2: the slug good is taken by a plugin of package-1",
   ]);
@@ -127,7 +131,7 @@ test("a variable belongs to one plugin", () => {
   expect(faultsOf(a, ab)).toEqual([
     "package-2: plugin a-b: SVC_PLUGIN_A_B_C is a variable of plugin a already",
   ]);
-  // The variable that chooses plugins of another type.
+  // The variable that selects plugins of another type.
   expect(faultsOf({ ...good, slug: "document", configSchema: schema("resolver") })).toEqual([
     "package-1: plugin document: SVC_PLUGIN_DOCUMENT_RESOLVER is a variable of svc itself already",
   ]);
@@ -140,7 +144,7 @@ test("a variable belongs to one plugin", () => {
   ]);
 });
 
-test("what is read once stays: a plugin cannot change after it was looked at", () => {
+test("values are read once: a plugin cannot change after it was checked", () => {
   let reads = 0;
   const shifty = {
     ...good,
@@ -154,7 +158,7 @@ test("what is read once stays: a plugin cannot change after it was looked at", (
 });
 
 describe("a configuration schema", () => {
-  test("is TypeBox or JSON Schema, and comes to the same", () => {
+  test("may be TypeBox or JSON Schema, with the same result", () => {
     const box = Type.Object({
       url: Type.String({ pattern: "^https:" }),
       apiKey: Type.Optional(Type.String({ secret: true, description: "Of the account" })),
@@ -175,13 +179,13 @@ describe("a configuration schema", () => {
   });
 
   const wrong: [string, object][] = [
-    ["an object in it", { a: { type: "object", properties: {} } }],
-    ["a keyword that nobody checks", { a: { type: "string", format: "uri" } }],
-    ["a pattern that is none", { a: { type: "string", pattern: "(" } }],
-    ["a limit that is no number", { a: { type: "integer", minimum: "1" } }],
-    ["a default that does not fit", { a: { type: "integer", default: "many" } }],
-    ["a key that makes no variable", { "a.b": { type: "string" } }],
-    ["no property at all", { a: true }],
+    ["a nested object", { a: { type: "object", properties: {} } }],
+    ["a keyword that is not checked", { a: { type: "string", format: "uri" } }],
+    ["an invalid pattern", { a: { type: "string", pattern: "(" } }],
+    ["a limit that is not a number", { a: { type: "integer", minimum: "1" } }],
+    ["a default of the wrong type", { a: { type: "integer", default: "many" } }],
+    ["a key that is not a valid variable name", { "a.b": { type: "string" } }],
+    ["a property that is not a schema", { a: true }],
   ];
   for (const [name, properties] of wrong) {
     test(`with ${name} is refused`, () => {
@@ -191,7 +195,7 @@ describe("a configuration schema", () => {
     });
   }
 
-  test("names its variables in capitals", () => {
+  test("names its variables in upper case", () => {
     expect(variableName("term-source", "bearerToken")).toBe("SVC_PLUGIN_TERM_SOURCE_BEARER_TOKEN");
   });
 });
@@ -207,7 +211,7 @@ test("definePlugin types the configuration and the methods", () => {
     ...good,
     type: "term",
     configSchema: Type.Object({ size: Type.Integer() }),
-    // @ts-expect-error a term has a text
+    // @ts-expect-error a term must have a text
     create: () => ({ list: () => [{ externalId: "1" }] }),
   });
 });

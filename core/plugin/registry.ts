@@ -4,17 +4,17 @@ import { type PluginType, pluginTypes } from "./methods.ts";
 import type { PluginPackage } from "./package.ts";
 import { namesOf, ownNames } from "./settings.ts";
 
-/** Where plugins come from: a package's name, and what it exports. */
+/** Where plugins come from: a package's name and its exports. */
 export interface PluginSource {
   origin: string;
-  /** A plugin, or a list of them; of a third party it may be anything. */
+  /** A plugin or a list of plugins. From a third party it may be anything. */
   exported: unknown;
   builtin?: boolean;
-  /** Its processes, where it has any. */
+  /** Its processes, if it has any. */
   opened?: PluginPackage;
 }
 
-/** Every plugin that there is, whether it is chosen or not. */
+/** Every known plugin, selected or not. */
 export interface PluginRegistry {
   /** By type in the order of domain.md, then by slug. */
   readonly all: readonly InstalledPlugin[];
@@ -23,7 +23,7 @@ export interface PluginRegistry {
 }
 
 /**
- * Checks what the sources hold and puts it together.
+ * Checks the plugins of all sources and combines them.
  * @throws ConfigurationError with every fault of every package
  */
 export function createRegistry(sources: readonly PluginSource[]): PluginRegistry {
@@ -47,7 +47,7 @@ export function createRegistry(sources: readonly PluginSource[]): PluginRegistry
         continue;
       }
       bySlug.set(plugin.slug, plugin);
-      // Two slugs may be spelt alike in a variable: key c of a-b, and key bC of a.
+      // Two settings may have the same variable name: key c of a-b, and key bC of a.
       for (const name of plugin.settings.flatMap(namesOf)) {
         const owner = names.get(name);
         if (owner) faults.push(`${origin}: plugin ${plugin.slug}: ${name} is a variable of ${owner} already`);

@@ -3,18 +3,18 @@ import { Value } from "@sinclair/typebox/value";
 import type { Environment } from "../../platform/variable.ts";
 import { readValue, variables } from "../config.ts";
 
-/** One thing that can be set of a plugin. */
+/** A setting of a plugin. */
 export interface Setting {
-  /** Its name in the configuration that the plugin gets. */
+  /** Its key in the configuration that the plugin gets. */
   key: string;
-  /** Its variable in the environment. */
+  /** Its environment variable. */
   name: string;
   schema: TSchema;
   about: string;
   secret: boolean;
 }
 
-/** Whether a credential can be ended now, or only ends when it expires. */
+/** Whether a credential can be ended now, or ends only when it expires. */
 export type Revocable = "now" | "expiry";
 
 /** `SVC_PLUGIN_TERM_SOURCE_BEARER_TOKEN` for `bearerToken` of `term-source`. */
@@ -23,19 +23,19 @@ export function variableName(slug: string, key: string): string {
   return `SVC_PLUGIN_${words.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** Every name that a setting takes in the environment. */
+/** Every environment variable of a setting. */
 export function namesOf({ name, secret }: Setting): string[] {
   return secret ? [name, `${name}_FILE`] : [name];
 }
 
-/** Names that are the service's own. */
+/** Variables that belong to the service itself. */
 export const ownNames: ReadonlySet<string> = new Set(
   Object.values(variables).flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name])),
 );
 
 /**
- * The settings that a `configSchema` stands for. It is read as JSON Schema, which a TypeBox schema is, too, and made
- * anew: what a third party hands over may be of another release of TypeBox, or written by hand.
+ * Returns the settings that a `configSchema` describes. It is read as JSON Schema, which a TypeBox schema also is, and
+ * rebuilt: a third party's schema may be from another release of TypeBox, or written by hand.
  */
 export function settingsOf(slug: string, configSchema: unknown): { settings: Setting[]; faults: string[] } {
   const settings: Setting[] = [];
@@ -47,12 +47,12 @@ export function settingsOf(slug: string, configSchema: unknown): { settings: Set
   const required = Array.isArray(schema.required) ? schema.required : [];
   for (const [key, property] of Object.entries((schema.properties ?? {}) as Record<string, unknown>)) {
     if (!/^[a-z][A-Za-z0-9]{0,39}$/.test(key)) {
-      faults.push(`configSchema: a key is no camelCase word of up to 40 letters and digits`);
+      faults.push(`configSchema: a key must be a camelCase word of up to 40 letters and digits`);
       continue;
     }
     const made = isRecord(property) ? typeOf(property) : undefined;
     if (!isRecord(property) || made === undefined) {
-      faults.push(`configSchema: ${key} is none of string, number, integer, boolean and enum of strings`);
+      faults.push(`configSchema: ${key} must be a string, number, integer, boolean or enum of strings`);
       continue;
     }
     const hasDefault = made.default !== undefined;
@@ -71,7 +71,7 @@ export function settingsOf(slug: string, configSchema: unknown): { settings: Set
   return { settings, faults };
 }
 
-/** What is not understood must not count as absent: a limit that nobody checks is none. */
+/** An unknown keyword must not be ignored: a limit that is not checked is not a limit. */
 const keywords = new Set(
   "type title description default secret enum anyOf const minLength maxLength pattern minimum maximum examples".split(
     " ",
@@ -104,7 +104,7 @@ function typeOf(property: Record<string, unknown>): TSchema | undefined {
   return undefined;
 }
 
-/** Of `enum: [...]`, or of TypeBox's union of literals. */
+/** From `enum: [...]`, or from TypeBox's union of literals. */
 function choicesOf({ enum: values, anyOf }: Record<string, unknown>): string[] | undefined {
   const choices = Array.isArray(anyOf)
     ? anyOf.map((one: unknown) => (isRecord(one) ? one.const : undefined))
@@ -121,7 +121,7 @@ function isPattern(pattern: unknown): boolean {
   }
 }
 
-/** As JSON, so without getters, symbols and what else a stranger's object may have; undefined where it has none. */
+/** Returns it as JSON, without getters, symbols and the like. Undefined if it cannot be serialised. */
 function plain(value: unknown): Record<string, unknown> | undefined {
   try {
     const copy: unknown = JSON.parse(JSON.stringify(value));
@@ -135,7 +135,7 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The configuration of one plugin, with every fault, and its secrets, which no text that leaves may hold. */
+/** Returns a plugin's configuration with every fault, and its secrets, which must not appear in any text we publish. */
 export function readSettings(
   environment: Environment,
   settings: readonly Setting[],
@@ -152,7 +152,7 @@ export function readSettings(
   return { config, secrets, faults };
 }
 
-/** A variable that is missing, in the words of the plugin's author. */
+/** Adds the author's description to the error about a missing variable. */
 function withAbout(fault: string, { about }: Setting): string {
   return fault.endsWith("is not set") && about ? `${fault}: ${about}` : fault;
 }

@@ -1,15 +1,15 @@
 import type { PluginLog } from "./define.ts";
 import { framesOf, kindOfFault } from "./mask.ts";
 
-/** From then on they are only counted, and logged once a second. */
+/** Further kinds are only counted, and logged once a second. */
 const mostKinds = 10;
 const tellMilliseconds = 1000;
 
 /**
- * Logs what is thrown where nothing awaits it, instead of ending the process. Only the kind of an error and its frames are
- * logged: its message might hold a secret, and which plugin's secrets to mask is not known.
+ * Logs errors that nothing awaits, instead of ending the process. Only an error's kind and frames are logged: its
+ * message might hold a secret, and it is unknown which plugin's secrets to mask.
  *
- * @returns what ends that
+ * @returns a function that removes the handlers
  */
 export function installUnhandledErrorHandlers(log: Pick<PluginLog, "error">): () => void {
   const told = new Set<string>();

@@ -7,7 +7,7 @@ import type {
 
 type Values<T extends { $inferInsert: object }> = Omit<T["$inferInsert"], "createdAt" | "updatedAt">;
 
-/** Nobody is on call for these until an operator says who: the reporter commands. */
+/** Nobody is on call for these until an operator configures it: the reporter commands. */
 export const incidentTypes: Values<typeof incidentType>[] = [
   { name: "Availability", description: "Something that people rely on is down or slow", visibility: "Open" },
   { name: "Data Loss", description: "Data were lost, damaged or cannot be read", visibility: "Open" },

@@ -4,13 +4,13 @@ import { type ChangeOptions, type UpgradeResult, upgrade } from "../../drizzle/r
 import { type Populated, populate } from "./populate.ts";
 
 export interface InitResult extends UpgradeResult, Populated {
-  /** The database's name, if it was not there before. */
+  /** The database's name, if it was created. */
   database?: string;
 }
 
 /**
- * Makes a database ready from nothing: creates it, brings it to head, installs the triggers, writes the defaults. On a
- * ready one it finds nothing to do. Safe to run from several machines at once.
+ * Prepares a database from scratch: creates it, upgrades it to head, installs the triggers, writes the defaults. On a
+ * prepared one it does nothing. Safe to run concurrently from several machines.
  *
  * @throws Unavailable when PostgreSQL refuses us, or does not let us create a database; see also `upgrade`
  */

@@ -56,7 +56,7 @@ test("writes the defaults, once", async () => {
   });
 });
 
-test("leaves what the operator changed, and writes what is missing", async () => {
+test("keeps the operator's changes, and writes what is missing", async () => {
   const { db } = client;
   await populate(db, clock);
   await db.update(incidentPriority).set({ reminderHours: 1 }).where(eq(incidentPriority.name, "High"));
@@ -71,7 +71,7 @@ test("leaves what the operator changed, and writes what is missing", async () =>
   expect(await db.$count(costFormulaRole)).toBe(5);
 });
 
-test("of three at once, each thing is written by one and nobody fails", async () => {
+test("three concurrent runs write each default once, and none fails", async () => {
   const results = await Promise.all([1, 2, 3].map(() => populate(client.db, clock)));
   const names = (created: { table: string; name: string }[]) =>
     created.map(({ table, name }) => `${table} ${name}`).sort();
@@ -79,7 +79,7 @@ test("of three at once, each thing is written by one and nobody fails", async ()
   expect(await client.db.$count(costFormulaRole)).toBe(6);
 });
 
-test("all or none: what fails leaves nothing", async () => {
+test("writes everything or nothing", async () => {
   const { db } = client;
   await db.execute(sql`alter table cost_formula add constraint never check (version <> 1)`);
   await expect(populate(db, clock)).rejects.toThrow();
@@ -87,7 +87,7 @@ test("all or none: what fails leaves nothing", async () => {
   expect(await db.$count(incidentType)).toBe(0);
 });
 
-test("a schema that is behind, and a database that is away: what to do", async () => {
+test("an outdated schema and an unreachable database are errors that say what to do", async () => {
   await using empty = await createEmptyTestDatabase();
   const behind = openDatabase(empty.url, 1);
   const conflict = { code: "conflict", detail: "The database schema is out of date: svc database upgrade" };

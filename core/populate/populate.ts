@@ -7,15 +7,15 @@ import { Conflict } from "../../platform/errors.ts";
 import { formula, incidentPriorities, incidentTypes, multipliers } from "./defaults.ts";
 
 export interface Populated {
-  /** What was not there before, in the order it was written. */
+  /** What was created, in that order. */
   created: { table: string; name: string }[];
 }
 
 /**
- * Writes the default incident types, priorities and cost constants, all or none. What exists under a default's name
- * stays as the operator made it, so it may run as often as one likes, also several times at once.
+ * Writes the default incident types, priorities and cost constants, all or none. Existing records with a default's name
+ * are kept, so it may run any number of times, even concurrently.
  *
- * @throws Conflict when the tables are not there yet
+ * @throws Conflict when the tables do not exist yet
  * @throws Unavailable when PostgreSQL does not answer or refuses us
  */
 export async function populate(db: Database | Transaction, clock: Clock = systemClock): Promise<Populated> {
@@ -23,9 +23,9 @@ export async function populate(db: Database | Transaction, clock: Clock = system
   const stamps = { createdAt: at, updatedAt: at };
   try {
     return await db.transaction(async (tx) => {
-      // Whatever the role or the database presets.
+      // Overrides settings of the role or the database.
       await tx.execute(sql.raw("set local statement_timeout = 0; set local search_path = public"));
-      // The same order in every run: those that run side by side wait for one another and never in a circle.
+      // In the same order in every run, so that concurrent runs cannot deadlock.
       const types = await tx
         .insert(incidentType)
         .values(incidentTypes.map((values) => ({ ...values, ...stamps })))
@@ -41,7 +41,7 @@ export async function populate(db: Database | Transaction, clock: Clock = system
         .values({ ...formula, createdAt: at })
         .onConflictDoNothing({ target: costFormula.version })
         .returning({ version: costFormula.version });
-      // Only with the formula itself: a role that the operator took out stays out.
+      // Only with a new formula: a role that the operator has removed stays removed.
       for (const { version } of formulas) {
         await tx
           .insert(costFormulaRole)
@@ -59,9 +59,9 @@ export async function populate(db: Database | Transaction, clock: Clock = system
   }
 }
 
-/** 42P01, 42703: a table or a column that this release has is not there. */
+/** 42P01, 42703: a table or column of this release does not exist. */
 function asOperatorsError(error: unknown): unknown {
-  // drizzle's own error holds the SQL and its parameters; what PostgreSQL or the socket said is below.
+  // drizzle's error contains the SQL and its parameters. The error of PostgreSQL or the socket is its cause.
   const cause = (error as { cause?: unknown }).cause ?? error;
   if (isPostgresError(cause) && ["42P01", "42703"].includes(cause.code)) {
     return new Conflict("The database schema is out of date: svc database upgrade", { cause });

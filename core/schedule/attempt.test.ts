@@ -32,12 +32,12 @@ const ran = (slot: Date) =>
     ...{ task: task.name, slot, state: "Done", trigger: "schedule", owner: "z" },
     ...{ startedAt: slot, finishedAt: slot },
   });
-/** Tries to claim the slot of 13:00. */
+/** Tries to claim the slot at 13:00. */
 const attempt = (context = as("a")) => attemptClaim(context, task.name, usuallyWanted(task, "UTC", hour(13)));
 const claimed = async () => (await attempt())?.claim !== undefined;
 const rows = () => client.db.select().from(run);
 
-test("the slot that is due is claimed, where the one before was run", async () => {
+test("a due slot is claimed if the one before it has run", async () => {
   await known({ since: hour(3) });
   await ran(hour(12));
   const claim = { task: task.name, slot: hour(13), owner: "a", attempt: 1, trigger: "schedule" } as const;
@@ -52,38 +52,38 @@ test("the slot that is due is claimed, where the one before was run", async () =
   expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);
 });
 
-test("a time that PostgreSQL has in microseconds is no other one", async () => {
+test("a time that PostgreSQL stores in microseconds still matches", async () => {
   await client.db.execute(sql`update scheduled_task set since = since - interval '3 hours 0.0001 seconds'`);
   const { claim } = (await claimDue(as("a"), task, clock.now())) as { claim: Claim };
   expect(claim.slot).toEqual(hour(13));
   expect((await rows())[0]?.result).toEqual({ missed_slots: { count: 4, from: hour(9).toISOString() } });
 });
 
-describe("nothing is claimed", () => {
-  test("of a task that no worker has seen", async () => {
+describe("claims nothing", () => {
+  test("for a task that no worker has seen", async () => {
     await client.db.delete(scheduledTask);
     expect(await attempt()).toBeUndefined();
   });
 
-  test("too early, and the database says what time it is", async () => {
+  test("too early, and returns the database's time", async () => {
     clock.advance(-0.001);
     expect(await attempt()).toMatchObject({ claim: undefined, seen: { now: clock.now() } });
     clock.advance(0.001);
     expect(await claimed()).toBe(true);
   });
 
-  test("when the next slot comes in the middle", async () => {
+  test("when the next slot starts meanwhile", async () => {
     const stepping = await steppingClock(client.db, hour(13), 3600);
     expect(await attempt({ ...as("a"), databaseClock: stepping })).toMatchObject({ claim: undefined });
     expect(await rows()).toEqual([]);
   });
 
-  test("of a paused task", async () => {
+  test("for a paused task", async () => {
     await known({ since: hour(12), pausedAt: hour(12) });
     expect(await claimed()).toBe(false);
   });
 
-  test("of the time before the task was known, or resumed", async () => {
+  test("for a slot before the task was known, or was resumed", async () => {
     await ran(hour(12));
     await known({ since: hour(13) });
     expect(await claimed()).toBe(false);
@@ -91,7 +91,7 @@ describe("nothing is claimed", () => {
     expect(await claimed()).toBe(true);
   });
 
-  test("where a slot before it is nobody's", async () => {
+  test("when the slot before it was not run", async () => {
     await known({ since: after(hour(12), -0.001) });
     expect(await claimed()).toBe(false);
     await ran(hour(11));
@@ -100,13 +100,13 @@ describe("nothing is claimed", () => {
     expect(await claimed()).toBe(true);
   });
 
-  test("where a slot behind it is somebody's, since the clock has gone back", async () => {
+  test("when a later slot was claimed, since the clock has gone back", async () => {
     await ran(hour(12));
     await ran(hour(14));
     expect(await claimed()).toBe(false);
   });
 
-  test("while another run of the task goes on", async () => {
+  test("while another run of the task is in progress", async () => {
     await claimNow(as("b"), task);
     expect(await attempt()).toMatchObject({
       claim: undefined,
@@ -114,14 +114,14 @@ describe("nothing is claimed", () => {
     });
   });
 
-  test("at the very instant at which somebody has run the task by hand", async () => {
+  test("at the very instant at which the task was run by hand", async () => {
     await finishRun(as("b"), await claimNow(as("b"), task), { faults: [] });
     expect(await claimed()).toBe(false);
     expect(await rows()).toMatchObject([{ trigger: "eager", state: "Done" }]);
   });
 });
 
-test("to claim the usual slot, to learn that somebody else does, and to end its run is one statement each", async () => {
+test("claiming the usual slot, finding it claimed and ending a run each take one statement", async () => {
   const own = openDatabase(client.url, 2);
   const asked = noteStatements(own.db);
   const context = scheduleOf(own.db, clock, "a");
@@ -139,15 +139,15 @@ test("to claim the usual slot, to learn that somebody else does, and to end its 
   await own.close();
 });
 
-describe("nobody is waited for", () => {
-  /** What is said while a transaction is open that has done this. */
+describe("a claim never waits", () => {
+  /** Attempts a claim while a transaction that has done this work is open. */
   const during = (work: Parameters<typeof client.db.transaction<void>>[0]) =>
     client.db.transaction(async (tx) => {
       await work(tx);
       return (await attempt())!;
     });
 
-  test("neither who claims or pauses the task at this moment", async () => {
+  test("for a worker that is claiming or pausing the task", async () => {
     const held = await during(async (tx) => {
       await tx.select().from(scheduledTask).for("update");
     });
@@ -157,7 +157,7 @@ describe("nobody is waited for", () => {
     expect([held.claim, pausing.claim]).toEqual([undefined, undefined]);
   });
 
-  test("nor who is ending a run of it", async () => {
+  test("for a worker that is ending a run of it", async () => {
     await claimNow(as("b"), task);
     const ending = await during(async (tx) => {
       await tx.update(run).set({ state: "Done", leaseUntil: null, finishedAt: clock.now() });

@@ -16,7 +16,7 @@ const client = useDatabase(4);
 beforeEach(() => client.db.execute(sql`truncate run, scheduled_task cascade`).then(() => {}));
 
 const zone = "Europe/Berlin";
-/** A time, as so many periods of the task and seconds before now. */
+/** A time, in periods of the task and seconds before now. */
 const ago = fc.record({
   periods: fc.integer({ min: -1, max: 4 }),
   seconds: fc.integer({ min: -40, max: 40 }),
@@ -28,11 +28,11 @@ const state = fc.record({
     { daily: "18:00:00" },
     { daily: "02:30:00" },
   ),
-  /** Seconds behind a slot. */
+  /** Seconds after a slot. */
   late: fc.constantFrom(0, 0, 0.001, 1, 20, 59, 3 * 3600, 7 * 3600),
   since: ago,
   paused: fc.constantFrom(false, false, false, true),
-  /** Slots that were run, so many before the one that is due; a negative one is still to come. */
+  /** Slots that have run, counted back from the due one. A negative number is a future slot. */
   ran: fc.uniqueArray(fc.integer({ min: -1, max: 3 }), { maxLength: 3 }),
   running: fc.option(
     fc.record({
@@ -44,13 +44,13 @@ const state = fc.record({
     { freq: 3 },
   ),
 });
-/** What the caller believes: the time, or a wrong one. */
+/** The caller's idea of the time, right or wrong. */
 const idea = fc.oneof({ weight: 3, arbitrary: fc.constant({ periods: 0, seconds: 0 }) }, ago);
 type State = typeof state extends fc.Arbitrary<infer S> ? S : never;
 
 const periodOf = (timing: Timing) => ("every" in timing ? timing.every : 24 * 3600);
 
-/** Makes two tasks that stand the same. @returns the time */
+/** Creates two tasks in the same state. @returns the time */
 async function stand({ timing, late, since, paused, ran, running }: State, names: string[]): Promise<Date> {
   const slotAgo = (slots: number) =>
     previousSlot(timing, zone, after(new Date("2026-10-25T22:00:00Z"), -slots * periodOf(timing)));
@@ -81,7 +81,7 @@ const runsOf = async (name: string) =>
   );
 const nameless = (claimed: Claimed) => ("claim" in claimed ? { ...claimed.claim, task: "" } : claimed);
 
-test("what is claimed, recorded and looked at again does not depend on what a worker believes the time to be", async () => {
+test("claims use the database's time, not the worker's", async () => {
   let [nth, claims, waits] = [0, 0, 0];
   await fc.assert(
     fc.asyncProperty(state, idea, async (one, believed) => {
@@ -102,6 +102,6 @@ test("what is claimed, recorded and looked at again does not depend on what a wo
     }),
     { numRuns: 150 },
   );
-  // Neither is rare.
+  // Both outcomes are common.
   expect(Math.min(claims, waits)).toBeGreaterThan(10);
 });

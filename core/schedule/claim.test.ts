@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 const hourly = everySeconds("hourly", 3600);
 const as = (owner: string) => scheduleOf(client.db, clock, owner);
-/** Whoever asks believes to know the time, as workers do; without it, the task is locked first. */
+/** The caller gives its idea of the time, as workers do. Without one, the task is locked first. */
 const claim = async (task: TaskDefinition, owner = "a", at: Date | undefined = clock.now()) => {
   const claimed = await claimDue(as(owner), task, at);
   return "claim" in claimed ? claimed.claim : claimed.lookAgain.toISOString().slice(11, 19);
@@ -32,17 +32,17 @@ const slots = async () =>
 const hours = (number: number) => clock.advance(number * 3600);
 
 describe("a slot", () => {
-  test("before the first time that a worker sees the task is not run", async () => {
+  test("before a worker first sees the task is not run", async () => {
     expect(await claim(hourly)).toBe("13:00:00");
     hours(1);
     expect(await claimed(hourly)).toMatchObject({ slot: new Date("2026-12-01T13:00:00Z"), attempt: 1 });
   });
 
-  test("is claimed by one of twenty who race for it, round after round", async () => {
+  test("is claimed by one of twenty competing workers, in every round", async () => {
     await claim(hourly);
     for (let round = 0; round < 10; round += 1) {
       hours(1);
-      // Some lock the task first, as who has no idea of the time does.
+      // Some lock the task first, like a caller without an idea of the time.
       const idea = (i: number) => (i % 4 === 0 ? undefined : clock.now());
       const racers = Array.from({ length: 20 }, (_, i) => claimDue(as(`worker ${i}`), hourly, idea(i)));
       const winners = (await Promise.all(racers)).flatMap((one) => ("claim" in one ? [one.claim] : []));
@@ -54,7 +54,7 @@ describe("a slot", () => {
     );
   });
 
-  test("is looked at again when its lease may have ended, or the next one comes", async () => {
+  test("is checked again when its lease may have ended, or at the next slot", async () => {
     await claim(hourly);
     hours(1);
     await claimed(hourly);
@@ -63,7 +63,7 @@ describe("a slot", () => {
     expect(await claim(everySeconds("short", 5), "b")).toBe("13:00:40");
   });
 
-  test("that has come while an older run goes on waits for its end, and is looked for each second", async () => {
+  test("waits for an older run to end, and is checked every second", async () => {
     await claim(hourly);
     const eager = await claimNow(as("b"), hourly);
     expect(await claim(hourly)).toBe("12:00:11");
@@ -71,7 +71,7 @@ describe("a slot", () => {
     expect(await claim(hourly)).toBe("13:00:00");
   });
 
-  test("that nobody ran is stood for by the latest one, and recorded there", async () => {
+  test("that was not run is covered by the latest slot, which records it", async () => {
     await claim(hourly);
     hours(1);
     await finish(await claimed(hourly));
@@ -83,7 +83,7 @@ describe("a slot", () => {
     });
   });
 
-  test("of a daily task is run within six hours, and afterwards recorded as missed", async () => {
+  test("of a daily task runs within six hours, and is then recorded as missed", async () => {
     const summary = daily("summary", "18:00:00");
     await claim(summary);
     hours(6 + 24 + 24 + 5);
@@ -98,7 +98,7 @@ describe("a slot", () => {
     ]);
   });
 
-  test("of a daily task is recorded however many there are", async () => {
+  test("of a daily task is recorded as missed however many there are", async () => {
     const summary = daily("summary", "18:00:00");
     await claim(summary);
     const days = 12_000;
@@ -107,7 +107,7 @@ describe("a slot", () => {
     expect(await client.db.$count(run, eq(run.state, "Missed"))).toBe(days);
   });
 
-  test("does not come back with a clock that goes back", async () => {
+  test("does not run again when the clock goes back", async () => {
     await claim(hourly);
     hours(2);
     await finish(await claimed(hourly));
@@ -118,8 +118,8 @@ describe("a slot", () => {
   });
 });
 
-describe("the run of a worker that died", () => {
-  test("is taken over when its lease ends, by one of twenty", async () => {
+describe("the run of a dead worker", () => {
+  test("is taken over by one of twenty workers when its lease ends", async () => {
     await claim(hourly);
     hours(1);
     await claimed(hourly, "dead");
@@ -132,7 +132,7 @@ describe("the run of a worker that died", () => {
     expect(await rows()).toMatchObject([{ attempt: 2, owner: winners[0]!.owner, state: "Running" }]);
   });
 
-  test("is given up when five workers died of it", async () => {
+  test("fails once five workers have died of it", async () => {
     await claim(hourly);
     hours(1);
     for (let attempt = 1; attempt <= 5; attempt += 1) {
@@ -140,10 +140,10 @@ describe("the run of a worker that died", () => {
       clock.advance(31);
     }
     expect(typeof (await claim(hourly))).toBe("string");
-    expect(await rows()).toMatchObject([{ state: "Failed", error: "Its worker died, 5 times" }]);
+    expect(await rows()).toMatchObject([{ state: "Failed", error: "Its worker died 5 times" }]);
   });
 
-  test("of a daily task is given up after six hours", async () => {
+  test("of a daily task fails after six hours", async () => {
     const summary = daily("summary", "18:00:00");
     await claim(summary);
     hours(6);
@@ -151,13 +151,13 @@ describe("the run of a worker that died", () => {
     hours(6.1);
     expect(typeof (await claim(summary))).toBe("string");
     expect(await rows()).toMatchObject([
-      { state: "Failed", error: "Its worker died, and no other was there within six hours" },
+      { state: "Failed", error: "Its worker died, and no other worker was available within six hours" },
     ]);
   });
 });
 
-describe("run now", () => {
-  test("a task has a run of its own, beside its slots", async () => {
+describe("running a task by hand", () => {
+  test("creates a run besides those of its slots", async () => {
     await claim(hourly);
     const eager = await claimNow(as("a"), hourly);
     expect(eager).toMatchObject({ trigger: "eager", slot: clock.now() });
@@ -167,21 +167,21 @@ describe("run now", () => {
     expect((await rows()).map(({ result }) => result)).toEqual([{}, {}]);
   });
 
-  test("it leaves the slot before it to be claimed", async () => {
+  test("leaves the preceding slot to be claimed", async () => {
     await claim(hourly);
     hours(1.5);
     await finish(await claimNow(as("a"), hourly));
     expect(await claimed(hourly)).toMatchObject({ slot: new Date("2026-12-01T13:00:00Z") });
   });
 
-  test("it is refused while it is running, and takes over from the dead", async () => {
+  test("is refused while the task is running, and takes over from a dead worker", async () => {
     await claimNow(as("a"), hourly);
     await expect(claimNow(as("b"), hourly)).rejects.toThrow("hourly is already running");
     clock.advance(30);
     expect(await claimNow(as("b"), hourly)).toMatchObject({ attempt: 2, trigger: "eager" });
   });
 
-  test("one whose workers have died too often is given up, and is not in its way", async () => {
+  test("starts a new run if the previous one has failed because its workers died", async () => {
     for (const owner of ["a", "b", "c", "d", "e"]) {
       await claimNow(as(owner), hourly);
       clock.advance(31);
@@ -194,7 +194,7 @@ describe("run now", () => {
   });
 });
 
-test("a paused task claims nothing but what is run by hand; its pause is not made up for", async () => {
+test("a paused task runs only by hand, and the slots of its pause are skipped", async () => {
   const name = "term-sync" as const;
   const sync = everySeconds(name, 3600);
   const context = { ...as("a"), clock };
@@ -219,7 +219,7 @@ test("a paused task claims nothing but what is run by hand; its pause is not mad
   ]);
 });
 
-test("what a dead worker has left of a paused task is looked at soon enough for when it is resumed", async () => {
+test("a dead worker's run of a paused task is checked in time for its resumption", async () => {
   const name = "term-sync" as const;
   const sync = everySeconds(name, 3600);
   const context = { ...as("b"), clock };
@@ -231,10 +231,10 @@ test("what a dead worker has left of a paused task is looked at soon enough for 
   expect(await claimed(sync, "b")).toMatchObject({ owner: "b", attempt: 2 });
 });
 
-test.each(["with an idea of the time", "with none"])(
-  "a claim goes past no pause that is just being written, waits for none, and heeds it; %s",
+test.each(["with an idea of the time", "without one"])(
+  "a claim does not wait for an uncommitted pause, and respects it; %s",
   async (idea) => {
-    const ask = () => claimDue(as("a"), hourly, idea === "with none" ? undefined : clock.now());
+    const ask = () => claimDue(as("a"), hourly, idea === "without one" ? undefined : clock.now());
     await ask();
     hours(1);
     await client.db.transaction(async (tx) => {
@@ -246,7 +246,7 @@ test.each(["with an idea of the time", "with none"])(
   },
 );
 
-test("PostgreSQL ends a claim whose process no longer says anything, so that others get at the task", async () => {
+test("PostgreSQL ends the claim of a frozen process, so that others can claim the task", async () => {
   for (const lockMode of ["wait", "skip"] as const) {
     const limits = await client.db.transaction(async (tx) => {
       expect(await lockTask(tx, as("a"), "hourly", lockMode)).toBe(true);
@@ -256,7 +256,7 @@ test("PostgreSQL ends a claim whose process no longer says anything, so that oth
   }
 });
 
-test("the database itself refuses two runs of a task at a time", async () => {
+test("the database refuses two simultaneous runs of a task", async () => {
   const eager = await claimNow(as("a"), hourly);
   const values = { ...(await rows())[0]!, slot: new Date(0) };
   await expect(client.db.insert(run).values(values).execute()).rejects.toMatchObject({

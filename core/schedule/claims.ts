@@ -28,41 +28,41 @@ import {
 import { catchUpSeconds, nextSlot } from "./slots.ts";
 import type { TaskDefinition } from "./tasks.ts";
 
-/** What the verbs of the schedule work with. */
+/** What the schedule's operations need. */
 export interface ScheduleContext {
   db: Database;
   databaseClock: DatabaseClock;
   config: { timezone: string };
-  /** The worker, as the table `worker` has it. */
+  /** The worker's id in the table `worker`. */
   owner: string;
-  /** How long a claim holds without being renewed. */
+  /** How long a claim is valid without being renewed. */
   leaseSeconds: number;
 }
 
-/** A run that is ours for as long as we renew its lease. */
+/** A run that is ours as long as we renew its lease. */
 export interface Claim {
   task: string;
   slot: Date;
   owner: string;
   attempt: number;
   trigger: (typeof runTriggers)[number];
-  /** How many of its attempts have ended for a reason that passes. */
+  /** How many of its attempts ended for a transient reason. */
   retries?: number;
 }
 
-/** A claim, or when it makes sense to look again. */
+/** A claim, or when to check again. */
 export type Claimed = { claim: Claim } | { lookAgain: Date };
 
-/** The second one knows what the first one has seen. */
+/** The second attempt knows what the first one saw. */
 const attempts = 2;
 
 /**
- * Claims the slot of a task that is due by the database's time, or takes over the run of a worker that has died. Slots
- * that nobody ran are recorded with it: those of a short task in the result of the run that stands for them, those of a
- * daily one as Missed. It never waits for another process that holds the task's lock.
+ * Claims the task's slot that is due by the database's time, or takes over the run of a dead worker. Slots that were
+ * not run are recorded with it: those of a short task in the result of the run that covers them, those of a daily task
+ * as Missed. It never waits for another process that holds the task's lock.
  *
- * `at` is what the caller believes the database's time to be. Where it is right one statement does it, mostly; nothing
- * that is not due is claimed because of it.
+ * `at` is the caller's idea of the database's time. If it is right, one statement usually suffices. If it is wrong,
+ * still nothing is claimed that is not due.
  */
 export async function claimDue(context: ScheduleContext, task: TaskDefinition, at?: Date): Promise<Claimed> {
   const { timezone } = context.config;
@@ -75,7 +75,7 @@ export async function claimDue(context: ScheduleContext, task: TaskDefinition, a
     const decision = decide(task, timezone, seen);
     if (decision.what === "wait") return { lookAgain: decision.lookAgain };
     const due = wantedOf(task, timezone, decision);
-    // It was there to be claimed, so somebody else has it in hand.
+    // It was due, so another worker is claiming it.
     if (due && covers(wanted, due))
       return { lookAgain: soonBehind(seen.now, nextSlot(task.timing, timezone, seen.now)) };
     wanted = due;
@@ -84,8 +84,8 @@ export async function claimDue(context: ScheduleContext, task: TaskDefinition, a
 }
 
 /**
- * Claims a run of its own for a task that somebody wants to be run now; paused or not, they have said so. The run of a
- * worker that has died is taken over instead.
+ * Claims a run for a task that somebody runs by hand, whether it is paused or not. If a dead worker has left a run,
+ * that run is taken over instead.
  *
  * @throws Conflict when the task is running
  */
@@ -96,7 +96,7 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
     const expired = running && running.leaseUntil <= now;
     const taken = expired ? await takeOver(tx, context, task, running, now) : undefined;
     if (taken) return taken;
-    // One that has just been given up is recorded as failed, and in nobody's way.
+    // A run that has just been given up is recorded as failed and does not block the new one.
     const inTheWay = expired ? (await seeLocked(tx, context, task.name)).running : running;
     const claim = inTheWay
       ? undefined
@@ -107,14 +107,14 @@ export async function claimNow(context: ScheduleContext, task: TaskDefinition): 
 }
 
 /**
- * Claims a slot in one statement if the task is as expected, and says how the task was seen to be.
+ * Claims a slot in one statement if the task is in the expected state, and returns the state that it saw.
  *
- * It never waits: while another process claims or pauses the task, the row is locked and nothing is claimed.
- * That row is read once more when we lock it; of the runs the statement sees what there was when it began. What came in
- * between is refused all the same: the same slot and another run by the indexes of `run`, a later slot by its time.
+ * It never waits: while another process claims or pauses the task, the row is locked and nothing is claimed. The task's
+ * row is read again when it is locked, but the statement sees only the runs that existed when it began. A concurrent
+ * claim is refused all the same: the same slot and another run by the indexes of `run`, a later slot by its time.
  *
- * Nor is the disk waited for (`synchronous_commit`). What the run writes waits for it, and PostgreSQL keeps the order of
- * commits: a crash can lose a claim only together with all that the run has written.
+ * Nor does it wait for the disk (`synchronous_commit`). The run's own writes do, and PostgreSQL keeps the order of
+ * commits: a crash can lose a claim only together with everything that the run has written.
  *
  * @returns undefined for a task that no worker has seen yet
  */
@@ -157,9 +157,9 @@ export async function attemptClaim(
 const dialect = new PgDialect();
 
 /**
- * Sends a statement that each connection prepares once. It is for what all workers send at the same moment, and is
- * written as text: to put it together out of parts takes as long as PostgreSQL needs to run it. Rows come as PostgreSQL
- * writes them, so times are texts.
+ * Sends a statement that each connection prepares once. It is for statements that all workers send at the same moment,
+ * written as text: assembling one from parts takes as long as PostgreSQL needs to run it. Rows are returned as
+ * PostgreSQL writes them, so times are strings.
  */
 export function sendPrepared<Row>(db: Database | Transaction, name: string, statement: SQL): Promise<Row[]> {
   const { session } = db._;
@@ -171,7 +171,7 @@ export function sendPrepared<Row>(db: Database | Transaction, name: string, stat
 
 const missedAtOnce = 1000;
 
-/** Claims what is due, whatever it is that has to be done for that, while nobody else can claim the task or pause it. */
+/** Claims what is due in any case, while nobody else can claim or pause the task. */
 export async function claimLocked(context: ScheduleContext, task: TaskDefinition): Promise<Claimed> {
   const { config } = context;
   return context.db.transaction(async (tx) => {
@@ -197,10 +197,10 @@ export async function claimLocked(context: ScheduleContext, task: TaskDefinition
 }
 
 /**
- * Makes the task ours until the end of the transaction: nobody else claims or pauses it meanwhile. Should this process be
- * frozen in the middle, PostgreSQL ends the transaction after a lease.
+ * Locks the task until the end of the transaction: nobody else claims or pauses it meanwhile. If this process freezes,
+ * PostgreSQL ends the transaction after the duration of a lease.
  *
- * @returns false when somebody else has it and is to be skipped
+ * @returns false if somebody else holds the lock and `lockMode` is "skip"
  */
 export async function lockTask(
   tx: Transaction,
@@ -224,7 +224,7 @@ export async function lockTask(
   return lock();
 }
 
-/** How a task stands that is known, since somebody has locked it: a statement of its own sees what was there before. */
+/** Reads the state of a locked task. A separate statement, because it then sees what was committed before the lock. */
 export async function seeLocked(
   tx: Transaction,
   { databaseClock }: ScheduleContext,
@@ -233,7 +233,7 @@ export async function seeLocked(
   return (await see(tx, databaseClock, name))!;
 }
 
-/** Claims a run that nobody has yet. @returns undefined when somebody else was first */
+/** Claims a run that does not exist yet. @returns undefined if another worker was first */
 export async function insertRun(
   tx: Transaction,
   { databaseClock, owner, leaseSeconds }: ScheduleContext,
@@ -257,7 +257,7 @@ async function recordMissed(
 ): Promise<void> {
   const finishedAt: SQL<Date> = databaseClock.now();
   const common = { task: task.name, state: "Missed", trigger: "schedule", owner, finishedAt } as const;
-  // Of one statement PostgreSQL takes so many values and no more: a clock that was wrong may leave decades to be noted.
+  // A statement has a limited number of parameters, and a wrong clock may leave decades of slots to record.
   for (let from = 0; from < missed.length; from += missedAtOnce) {
     const slots = missed.slice(from, from + missedAtOnce);
     await tx
@@ -267,14 +267,14 @@ async function recordMissed(
   }
 }
 
-/** A run that takes its worker down each time is given up in the end. */
+/** A run that kills its worker each time is finally given up. */
 const mostDeaths = 5;
 
 /**
- * Makes the run of a dead worker ours. A transaction of that run which is still open is not waited for (`skip locked`):
- * it holds the row by a key share, so taking over is the one thing that cannot happen beside it.
+ * Takes over the run of a dead worker. It does not wait for an open transaction of that run (`skip locked`): the
+ * transaction holds the row with a key share lock, which conflicts only with a takeover.
  *
- * @returns undefined when it cannot be had, or is not worth being run again and has been recorded as failed
+ * @returns undefined if the run is locked, or if it is given up and has been recorded as failed
  */
 export async function takeOver(
   tx: Transaction,
@@ -294,10 +294,10 @@ export async function takeOver(
   const tooLate = "daily" in task.timing && after(slot, catchUpSeconds) < now;
   if (tooLate || attempt - (retries?.count ?? 0) >= mostDeaths) {
     const error = !tooLate
-      ? `Its worker died, ${mostDeaths} times`
+      ? `Its worker died ${mostDeaths} times`
       : retries
-        ? `It was tried ${attempt} times within six hours; the last reason to try again: ${retries.reason}`
-        : "Its worker died, and no other was there within six hours";
+        ? `It was tried ${attempt} times within six hours; the last reason for a retry: ${retries.reason}`
+        : "Its worker died, and no other worker was available within six hours";
     const finishedAt = databaseClock.now();
     await tx.update(run).set({ state: "Failed", error, leaseUntil: null, finishedAt }).where(isIt);
     return undefined;

@@ -7,23 +7,23 @@ import { hasEnded } from "./runs.ts";
 type CleanContext = Pick<ScheduleContext, "db" | "databaseClock">;
 
 const runDays = 30;
-/** What fails each time does so 2,880 times a day in a task of every 30 s. */
+/** A task that runs every 30 s and always fails does so 2,880 times a day. */
 const faultDays = 1;
 const workerHours = 24;
-/** So many rows go at once, so that nobody waits long for them. */
+/** How many rows are deleted at once, so that others do not wait long for them. */
 const batch = 1000;
 
-/** Of the task `known`: the slot of its last run that has ended, which says what is wrong. */
+/** For the task `known`: the slot of its last finished run, whose faults are shown. */
 const lastEnded = sql`(select slot from ${run} where task = known.name and ${hasEnded} order by slot desc limit 1)`;
 
-/** The slot of its last run that is Done: the next summary tells of what has ended since. */
+/** For the task `known`: the slot of its last run that is Done. The next summary covers what has finished since. */
 const lastDone = sql`(select slot from ${run} where task = known.name and state = 'Done' order by slot desc limit 1)`;
 
 /**
- * Deletes what nobody asks for any more: runs of more than 30 days ago, but for the last slot of each task, which says
- * where its slots go on, its last run that has ended and the last one that is Done; items of more than a day ago that a run could do nothing
- * about, but for those of that one; workers that are gone since yesterday; answers to repeated writes that have
- * expired.
+ * Deletes what is no longer needed: runs older than 30 days, except each task's last slot (from which its slots
+ * continue), its last finished run and its last run that is Done; items older than a day that a run could not process,
+ * except those of the last finished run; workers that have been gone since yesterday; expired answers to repeated
+ * writes.
  */
 export async function cleanUp(context: CleanContext): Promise<void> {
   const { db, databaseClock } = context;
@@ -34,10 +34,10 @@ export async function cleanUp(context: CleanContext): Promise<void> {
 }
 
 /**
- * Deletes a batch of old runs. Each task's are walked from the oldest one on, by the primary key, as far as they are old:
- * what it costs depends on how many go, and not on how many stay.
+ * Deletes a batch of old runs. It walks each task's runs from the oldest by the primary key, as far as they are old, so
+ * the cost depends on how many are deleted and not on how many remain.
  *
- * @returns how many there were
+ * @returns how many it deleted
  */
 async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> {
   const deleted = await db.execute(sql`
@@ -55,7 +55,7 @@ async function deleteRuns({ db, databaseClock }: CleanContext): Promise<number> 
   return deleted.length;
 }
 
-/** Deletes a batch of old faults, oldest first, by the primary key. @returns how many there were */
+/** Deletes a batch of old faults, oldest first, by the primary key. @returns how many it deleted */
 async function deleteFaults({ db, databaseClock }: CleanContext): Promise<number> {
   const deleted = await db.execute(sql`
     with limits as (select ${behindNow(databaseClock, -faultDays * 24 * 3600)} as old)

@@ -3,19 +3,19 @@ import type { Database, Transaction } from "../../drizzle/client.ts";
 import { run } from "../../drizzle/schema/index.ts";
 
 /**
- * The time by which slots are claimed and leases end: the database's own, since it is the one that all workers share.
- * As SQL, so that it is read where it decides; an interface, so that a test can hold it.
+ * The time that decides about slots and leases: the database's, because all workers share it. It is SQL, so that it is
+ * read where it is used, and an interface, so that a test can control it.
  */
 export interface DatabaseClock {
   now(): SQL<Date>;
 }
 
-/** In milliseconds, as everywhere: a slot and the time it is compared with have the same precision. */
+/** In milliseconds, so that a slot and the time it is compared with have the same precision. */
 export const databaseClock: DatabaseClock = {
   now: () => sql<Date>`date_trunc('milliseconds', clock_timestamp())`.mapWith(run.slot),
 };
 
-/** So many seconds behind the database's now. */
+/** The database's time plus this many seconds. */
 export function behindNow(clock: DatabaseClock, seconds: number): SQL<Date> {
   return sql<Date>`${clock.now()} + ${seconds} * interval '1 second'`.mapWith(run.slot);
 }

@@ -7,7 +7,7 @@ import type { DatabaseClock } from "./database_clock.ts";
 import { catchUpSeconds, type Due, dueSlots, nextSlot, previousSlot } from "./slots.ts";
 import type { TaskDefinition, Timing } from "./tasks.ts";
 
-/** A run that somebody has claimed and that has not ended; its worker may be dead. */
+/** A run that is claimed and not finished. Its worker may be dead. */
 export interface Running {
   slot: Date;
   leaseUntil: Date;
@@ -15,7 +15,7 @@ export interface Running {
   trigger: (typeof runTriggers)[number];
 }
 
-/** All that decides what is to be done about a task, as it was at `now`. */
+/** The state of a task at `now`, as far as it decides what to do. */
 export interface Seen {
   now: Date;
   since: Date;
@@ -25,7 +25,7 @@ export interface Seen {
   running: Running | null;
 }
 
-/** What `seeing` selects, as PostgreSQL writes it. */
+/** A row of `seeing`, as PostgreSQL writes it. */
 export interface SeenRow {
   now: string;
   since: string;
@@ -38,8 +38,8 @@ export interface SeenRow {
 }
 
 /**
- * The SELECT of a row for `seenOf`; none for a task that no worker has seen yet. The states are no parameters: of those a
- * prepared statement does not know that the index of what is Running has them.
+ * The SELECT of a row for `seenOf`, or of none for a task that no worker has seen yet. The states are literals: with
+ * parameters, a prepared statement could not use the partial index of Running runs.
  */
 export function seeing(clock: DatabaseClock, name: string): SQL {
   return sql`
@@ -71,18 +71,18 @@ export async function see(
   return row && seenOf(row);
 }
 
-/** What there is to do about a task. Slots behind `from` are nobody's yet. */
+/** What to do about a task. Slots after `from` are unclaimed. */
 export type Decision =
   | { what: "wait"; lookAgain: Date }
   | { what: "take over"; running: Running }
   | ({ what: "claim"; from: Date } & Due);
 
-/** How soon to look again at what somebody else is just about to let go. */
+/** How soon to check again what another worker is about to release. */
 const retrySeconds = 1;
-/** And at a run that is to be taken over if the task is resumed: before it counts as late. */
+/** How soon to check a paused task's run, which is taken over on resumption: before it counts as late. */
 const pausedSeconds = 30;
 
-/** Judges what was seen of a task, whoever has read it, and whatever was locked for that. */
+/** Decides what to do about a task, regardless of who read its state and with which locks. */
 export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): Decision {
   const { now, since, pausedAt, last, running } = seen;
   const next = nextSlot(timing, zone, now);
@@ -99,7 +99,7 @@ export function decide({ timing }: TaskDefinition, zone: string, seen: Seen): De
   return nothing ? { what: "wait", lookAgain: next } : { what: "claim", from, ...due };
 }
 
-/** When to look again at what somebody else has in hand: not at once, and not behind the next slot. */
+/** When to check again what another worker is handling: not at once, and no later than the next slot. */
 export function soonBehind(now: Date, next: Date): Date {
   return sooner(next, after(now, retrySeconds));
 }
@@ -108,17 +108,17 @@ function sooner(one: Date, other: Date): Date {
   return one < other ? one : other;
 }
 
-/** A slot that is to be claimed, and what has to be true for that. */
+/** A slot to claim, and the conditions for that. */
 export interface Wanted {
   slot: Date;
-  /** From then on it is too late: there is another slot, or it is not made up for any more. */
+  /** When it is too late: there is another slot, or it is no longer made up for. */
   until: Date;
-  /** Where the slots begin that are nobody's yet: the last one that is somebody's, or when the task was first seen. */
+  /** Where the unclaimed slots begin: at the last claimed one, or when the task was first seen. */
   from: { first: Date; last: Date };
   result: RunResult;
 }
 
-/** What there mostly is to be claimed at that time: the latest slot, where the one before has been run. */
+/** The usual claim at that time: the latest slot, if the one before has run. */
 export function usuallyWanted({ timing }: TaskDefinition, zone: string, at: Date): Wanted {
   const slot = previousSlot(timing, zone, at);
   const before = after(slot, -0.001);
@@ -126,21 +126,21 @@ export function usuallyWanted({ timing }: TaskDefinition, zone: string, at: Date
   return { slot, until: lastChance(timing, zone, slot), from, result: {} };
 }
 
-/** What is to be claimed by a decision; undefined where there is more to do, or nothing. */
+/** Returns what a decision claims. Undefined if there is more to do, or nothing. */
 export function wantedOf({ timing }: TaskDefinition, zone: string, decision: Decision): Wanted | undefined {
   if (decision.what !== "claim" || !decision.slot || decision.missed.length > 0) return undefined;
   const { slot, from: first } = decision;
-  // PostgreSQL may have microseconds of it.
+  // PostgreSQL may have stored it in microseconds.
   const from = { first, last: after(first, 0.001) };
   return { slot, until: lastChance(timing, zone, slot), from, result: resultOf(decision) };
 }
 
-/** What a run has recorded from its beginning: the slots that it stands for. */
+/** What a run records when it starts: the slots that it covers. */
 export function resultOf({ skipped }: Due): RunResult {
   return skipped ? { missed_slots: { count: skipped.count, from: skipped.from.toISOString() } } : {};
 }
 
-/** Until when a slot is worth being run: the next one is due, or a daily one is not made up for any more. */
+/** Until when a slot is worth running: the next one is due, or a daily one is no longer made up for. */
 export function lastChance(timing: Timing, zone: string, slot: Date): Date {
   const next = nextSlot(timing, zone, slot);
   if ("every" in timing) return next;
@@ -148,7 +148,7 @@ export function lastChance(timing: Timing, zone: string, slot: Date): Date {
   return given < next ? given : next;
 }
 
-/** Whether an attempt at `wanted` was one at `due`, too. */
+/** Whether an attempt at `wanted` was also one at `due`. */
 export function covers(wanted: Wanted, due: Wanted): boolean {
   const { first, last } = wanted.from;
   return wanted.slot.getTime() === due.slot.getTime() && first <= due.from.first && due.from.last <= last;

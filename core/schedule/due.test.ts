@@ -4,33 +4,33 @@ import { dueSlots, nextSlot } from "./slots.ts";
 
 const at = (text: string) => new Date(`2026-12-${text}:00.000Z`);
 
-describe("of a short task", () => {
+describe("a short task", () => {
   const due = (last: string, now: string) => dueSlots({ every: 3600 }, "UTC", at(last), at(now));
 
   test("nothing is due before the next slot", () => {
     expect(due("01T12:00", "01T12:59")).toEqual({ missed: [] });
   });
-  test("the slot that has come", () => {
+  test("runs its due slot", () => {
     expect(due("01T12:00", "01T13:00")).toEqual({ slot: at("01T13:00"), missed: [] });
   });
-  test("the latest, which stands for those before it", () => {
+  test("runs only the latest slot, which covers those before it", () => {
     const skipped = { count: 4, from: at("01T13:00") };
     expect(due("01T12:00", "01T17:30")).toEqual({ slot: at("01T17:00"), skipped, missed: [] });
   });
-  test("nothing when the clock has gone back", () => {
+  test("runs nothing when the clock has gone back", () => {
     expect(due("01T12:00", "01T09:00")).toEqual({ missed: [] });
   });
 });
 
-describe("of a daily task", () => {
+describe("a daily task", () => {
   const due = (last: string, now: string) => dueSlots({ daily: "18:00:00" }, "UTC", at(last), at(now));
 
-  test("its slot, for six hours", () => {
+  test("runs its slot for up to six hours", () => {
     expect(due("01T18:00", "02T17:59")).toEqual({ missed: [] });
     expect(due("01T18:00", "02T18:00")).toEqual({ slot: at("02T18:00"), missed: [] });
     expect(due("01T18:00", "03T00:00")).toEqual({ slot: at("02T18:00"), missed: [] });
   });
-  test("afterwards it was missed", () => {
+  test("misses its slot after six hours", () => {
     expect(due("01T18:00", "03T00:01")).toEqual({ missed: [at("02T18:00")] });
     expect(due("01T18:00", "05T19:00")).toEqual({
       slot: at("05T18:00"),
@@ -39,7 +39,7 @@ describe("of a daily task", () => {
   });
 });
 
-test("every slot is run, stood for or missed, and none twice, however late somebody looks", () => {
+test("every slot is run, covered or missed exactly once, however rarely a worker checks", () => {
   const timing = fc.constantFrom({ every: 3600 }, { daily: "02:30:00" });
   const looks = fc.array(fc.integer({ min: 1, max: 100 * 3_600_000 }), { minLength: 1, maxLength: 20 });
   fc.assert(
@@ -52,7 +52,7 @@ test("every slot is run, stood for or missed, and none twice, however late someb
         let [last, now, seen] = [begin, begin, 0];
         for (const step of steps) {
           now = new Date(now.getTime() + step);
-          // A daily slot may be due behind one that was due, too.
+          // Several daily slots may be due.
           for (;;) {
             const { slot, skipped, missed } = dueSlots(rule, zone, last, now);
             seen += missed.length + (skipped?.count ?? 0) + (slot ? 1 : 0);

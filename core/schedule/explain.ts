@@ -2,7 +2,7 @@ import { catchUpSeconds } from "./slots.ts";
 import type { RunView, SeenFault, TaskStatus } from "./status.ts";
 import { findTask, periodText } from "./tasks.ts";
 
-/** What is due of a task and why, line by line. */
+/** Explains line by line what is due for a task and why. */
 export function explain(
   status: TaskStatus,
   { now, faults, timezone }: { now: Date; faults: readonly SeenFault[]; timezone: string },
@@ -11,8 +11,8 @@ export function explain(
   const { timing } = findTask(status.name)!;
   const rule =
     "daily" in timing
-      ? `Every day at ${timing.daily} in ${timezone}; what nobody ran is made up for within ${catchUpSeconds / 3600} h`
-      : `Every ${periodText(timing)} since the epoch; of slots that nobody ran, the latest one runs`;
+      ? `Every day at ${timing.daily} in ${timezone}; a missed slot is made up for within ${catchUpSeconds / 3600} h`
+      : `Every ${periodText(timing)} since the epoch; of missed slots, only the latest runs`;
   const { last, lastEnded } = status;
   const isOfLast = ({ slot }: SeenFault) => slot.getTime() === lastEnded?.getTime();
   const [ofLast, earlier] = [faults.filter(isOfLast), faults.filter((fault) => !isOfLast(fault))];
@@ -23,15 +23,15 @@ export function explain(
     state(status, text),
     ...(last ? lastRun(last, text) : ["It has not run yet"]),
     ...(ofLast.length > 0 && last?.slot.getTime() !== lastEnded?.getTime()
-      ? [`Of the last run that has ended, that of ${text(lastEnded)}:`]
+      ? [`Faults of the last finished run, at ${text(lastEnded)}:`]
       : []),
     ...ofLast.map(({ item, reason }) => `  ${item}: ${reason}`),
-    ...(earlier.length > 0 ? ["Of other items, in the 24 h before:"] : []),
+    ...(earlier.length > 0 ? ["Faults of other items in the 24 h before it:"] : []),
     ...earlier.map(({ slot, item, reason }) => `  ${text(slot)} ${item}: ${reason}`),
     ...(status.next ? [`Next slot: ${text(status.next)}`] : []),
     ...(isAhead
       ? [
-          "Its slots up to then were run when the database's clock was ahead: svc scheduler rewind has them run again",
+          "Slots up to then ran while the database's clock was ahead: to run them again, use svc scheduler rewind",
         ]
       : []),
   ];
@@ -40,13 +40,13 @@ export function explain(
 function state({ state, due, last, pausedAt }: TaskStatus, text: (at: Date | null) => string): string {
   switch (state) {
     case "unknown":
-      return "No worker has seen it yet: from then on its slots count";
+      return "No worker has seen it yet: its slots count once one has";
     case "paused":
       return `Paused since ${text(pausedAt)}: no slot is claimed until svc scheduler resume`;
     case "running":
       return last && last.result.retries?.attempt === last.attempt
-        ? `Put off: any worker tries it again at ${text(last.leaseUntil)}`
-        : `Running: a worker holds it until ${text(last?.leaseUntil ?? null)}, and longer while it lives`;
+        ? `Postponed: any worker retries it at ${text(last.leaseUntil)}`
+        : `Running: its worker's lease ends at ${text(last?.leaseUntil ?? null)} unless it is renewed`;
     case "waiting":
       return due ? `Due since ${text(due)}, and no worker has claimed it` : "Nothing is due";
   }
@@ -63,11 +63,7 @@ function lastRun(last: RunView, text: (at: Date | null) => string): string[] {
     `Last slot: ${text(slot)}, ${state}${how}${again}${took}`,
     ...(done === undefined ? [] : [`  ${done} done, ${skipped} skipped, ${failed} failed`]),
     ...(error ? [`  ${error}`] : []),
-    ...(retries
-      ? [`  Attempts that were put off: ${retries.count}; the last because of: ${retries.reason}`]
-      : []),
-    ...(missed
-      ? [`  It stands for ${missed.count} before it that nobody ran, from ${text(new Date(missed.from))}`]
-      : []),
+    ...(retries ? [`  Postponed attempts: ${retries.count}; last reason: ${retries.reason}`] : []),
+    ...(missed ? [`  Missed slots before it: ${missed.count}, from ${text(new Date(missed.from))}`] : []),
   ];
 }

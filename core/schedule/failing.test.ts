@@ -30,13 +30,13 @@ async function problems(): Promise<string[]> {
 const failingOf = async (name: string) =>
   (await scheduleStatus(context())).tasks.find((task) => task.name === name)!.failing;
 
-test("a task that fails again and again is a problem since its first failure, until it is done", async () => {
+test("a task that keeps failing is a problem since its first failure, until it succeeds", async () => {
   await ran("term-sync");
   expect(await failingOf("term-sync")).toBeNull();
   await ran("term-sync", "no source answered");
   const since = new Date("2026-12-01T12:01:10.000Z");
   expect(await failingOf("term-sync")).toEqual({ since, runs: 1 });
-  // The next slot is near.
+  // The next slot is soon.
   expect(await problems()).toEqual([]);
   await ran("term-sync", "no source answered");
   expect(await failingOf("term-sync")).toEqual({ since, runs: 2 });
@@ -46,14 +46,14 @@ test("a task that fails again and again is a problem since its first failure, un
   expect(await problems()).toEqual([]);
 });
 
-test("a daily task is one at its first failure: the next slot is a day away", async () => {
+test("a daily task is a problem at its first failure: the next slot is a day away", async () => {
   await ran("incident-daily-summary", "It took longer than 1800 s");
   expect(await problems()).toEqual(["incident-daily-summary has failed once since 2026-12-01T12:00:10.000Z"]);
   await ran("incident-daily-summary");
   expect(await problems()).toEqual([]);
 });
 
-test("a run that is put off again and again is one, since its slot, also while it is tried", async () => {
+test("a run that keeps being postponed is a problem since its slot, even during a retry", async () => {
   const slot = clock.now();
   const claim = await claimNow(context(), findTask("term-sync")!);
   const reason = "locked";
@@ -63,7 +63,7 @@ test("a run that is put off again and again is one, since its slot, also while i
   expect(await problems()).toEqual([`term-sync has failed 6 times since ${slot.toISOString()}`]);
 });
 
-test("a task that is paused is none", async () => {
+test("a paused task is not a problem", async () => {
   await ran("document-term-sync", "no text");
   await pauseTask({ ...context(), clock }, "document-term-sync");
   expect(await problems()).toEqual([]);

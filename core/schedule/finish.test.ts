@@ -16,7 +16,7 @@ beforeEach(() => client.db.execute(sql`truncate run, run_fault, scheduled_task`)
 const task = everySeconds("hourly", 3600);
 const states = async () => (await client.db.select({ state: run.state }).from(run)).map(({ state }) => state);
 
-/** Ends the run while a transaction of it is open, and commits that when `meanwhile` is done. */
+/** Ends the run while one of its transactions is open, and commits that once `meanwhile` is done. */
 async function endingBeside(
   context: ScheduleContext,
   claim: Claim,
@@ -39,7 +39,7 @@ async function endingBeside(
 }
 
 test.each([[[]], [[{ item: "x", reason: "bad" }]]])(
-  "a lease that is renewed while its run waits to be ended hinders nothing; faults %j",
+  "renewing the lease of a run that waits to be ended changes nothing; faults %j",
   async (faults) => {
     const clock = new TestClock();
     const context = scheduleOf(client.db, clock, "a");
@@ -52,7 +52,7 @@ test.each([[[]], [[{ item: "x", reason: "bad" }]]])(
 );
 
 test.each([[[]], [[{ item: "x", reason: "bad" }]]])(
-  "a run whose lease ends while it waits to be ended is no longer ours; faults %j",
+  "a run is lost if its lease expires while it waits to be ended; faults %j",
   async (faults) => {
     const config = { timezone: "UTC" };
     const context = { db: client.db, databaseClock, config, owner: "a", leaseSeconds: 2 };

@@ -5,7 +5,7 @@ import { createTestDatabase } from "../../tests/support/database/database.ts";
 import { scheduleOf } from "../../tests/support/domain/schedule.ts";
 import { beat, lookAround, signOff } from "./heartbeat.ts";
 
-test("whoever looks around hears the database's time, and of the workers that live", async () => {
+test("a worker sees the database's time and the live workers", async () => {
   await using database = await createTestDatabase();
   const { db, close } = openDatabase(database.url, 2);
   const clock = new TestClock();

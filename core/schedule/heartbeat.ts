@@ -5,11 +5,11 @@ import { behindNow } from "./database_clock.ts";
 
 type BeatContext = Pick<ScheduleContext, "db" | "databaseClock" | "owner">;
 
-/** Three of them fit into the time after which a worker counts as gone. */
+/** Three heartbeats fit into the time after which a worker counts as gone. */
 export const heartbeatSeconds = 10;
 export const goneSeconds = 30;
 
-/** Says that the worker lives. */
+/** Records that the worker is alive. */
 export async function beat(
   { db, databaseClock, owner }: BeatContext,
   { host, pid }: { host: string; pid: number },
@@ -21,7 +21,7 @@ export async function beat(
     .onConflictDoUpdate({ target: worker.id, set: { seenAt: now } });
 }
 
-/** The database's time, by which a worker sets its timers, and the workers that live, as they have said themselves. */
+/** Reads the database's time, by which a worker sets its timers, and the live workers. */
 export async function lookAround({
   db,
   databaseClock,
@@ -30,13 +30,13 @@ export async function lookAround({
     .select({ now: databaseClock.now(), workers: sql<string[]>`coalesce(array_agg(${worker.id}), '{}')` })
     .from(worker)
     .where(gt(worker.seenAt, behindNow(databaseClock, -goneSeconds)))
-    // Without being planned first: what the answer takes is what the time may be wrong by.
+    // Prepared, because planning would add to the error of the time.
     .prepare("look_around")
     .execute();
   return seen!;
 }
 
-/** The worker ends, and nobody shall miss it. */
+/** Removes the worker when it stops, so that nobody reports it as gone. */
 export async function signOff({ db, owner }: BeatContext): Promise<void> {
   await db.delete(worker).where(eq(worker.id, owner));
 }

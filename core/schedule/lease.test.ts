@@ -23,7 +23,7 @@ const write = (claim: Claim, name: string) =>
   });
 const teams = async () => (await client.db.select({ name: team.name }).from(team)).map(({ name }) => name);
 const rows = () => client.db.select().from(run);
-/** `a` has claimed, was away for a lease, and `b` goes on. */
+/** `a` claims, is away for the duration of a lease, and `b` takes over. */
 const takenOver = async () => {
   const first = await claimNow(as("a"), task);
   clock.advance(30);
@@ -31,14 +31,14 @@ const takenOver = async () => {
 };
 
 describe("a run that was taken over", () => {
-  test("commits nothing of its first worker", async () => {
+  test("commits nothing from its first worker", async () => {
     const { first, second } = await takenOver();
     await expect(write(first, "late")).rejects.toThrow("This worker lost the run");
     await write(second, "in time");
     expect(await teams()).toEqual(["in time"]);
   });
 
-  test("is renewed, finished and given back by its new worker alone", async () => {
+  test("can be renewed, finished and given back only by its new worker", async () => {
     const { first, second } = await takenOver();
     expect(await renewLease(as("a"), first)).toBe(false);
     expect(await finishRun(as("a"), first, { faults: [{ item: "x", reason: "y" }] })).toBe(false);
@@ -49,12 +49,12 @@ describe("a run that was taken over", () => {
     expect(await finishRun(as("b"), second, { faults: [] })).toBe(true);
   });
 
-  test("by somebody with the same number of attempts, in a database that was restored, is another run", async () => {
+  test("is not the run of another worker's same attempt, as in a restored database", async () => {
     const claim = await claimNow(as("a"), task);
     expect(await renewLease(as("b"), { ...claim, owner: "b" })).toBe(false);
   });
 
-  test("by its own worker under another attempt is another run", async () => {
+  test("is not the run of the same worker's earlier attempt", async () => {
     const first = await claimNow(as("a"), task);
     clock.advance(30);
     await claimNow(as("a"), task);
@@ -64,7 +64,7 @@ describe("a run that was taken over", () => {
 });
 
 describe("a run whose lease has ended", () => {
-  test("changes nothing, though nobody has taken it over yet", async () => {
+  test("changes nothing, even if nobody has taken it over yet", async () => {
     const claim = await claimNow(as("a"), task);
     clock.advance(30);
     await expect(write(claim, "late")).rejects.toThrow("This worker lost the run");
@@ -73,7 +73,7 @@ describe("a run whose lease has ended", () => {
   });
 });
 
-test("a lease that is renewed goes on for another one", async () => {
+test("a renewed lease lasts for another full term", async () => {
   const claim = await claimNow(as("a"), task);
   for (let third = 0; third < 9; third += 1) {
     clock.advance(10);
@@ -85,14 +85,14 @@ test("a lease that is renewed goes on for another one", async () => {
   await expect(write(claim, "finished")).rejects.toThrow("This worker lost the run");
 });
 
-test("a run that is given back is taken over at once", async () => {
+test("a run that is given back can be taken over at once", async () => {
   const claim = await claimNow(as("a"), task);
   await giveBack(as("a"), claim, { reason: "stopped" });
   expect(await claimNow(as("b"), task)).toMatchObject({ slot: claim.slot, attempt: 2 });
 });
 
 describe("while a transaction of the run is open", () => {
-  /** Opens one, does `meanwhile`, and commits it. */
+  /** Opens a transaction, does `meanwhile`, and commits. */
   async function during(claim: Claim, meanwhile: (commit: () => void) => Promise<void>): Promise<void> {
     const [begun, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const writing = whileHeld(as(claim.owner), claim, 60, async (tx) => {
@@ -106,12 +106,12 @@ describe("while a transaction of the run is open", () => {
     await writing;
   }
 
-  test("its lease is renewed beside it", async () => {
+  test("its lease can be renewed", async () => {
     const claim = await claimNow(as("a"), task);
     await during(claim, async () => expect(await renewLease(as("a"), claim)).toBe(true));
   });
 
-  test("nobody takes it over, nor waits for it", async () => {
+  test("nobody takes it over, or waits for it", async () => {
     await claimDue(as("a"), task);
     clock.advance(3600);
     const claimed = await claimDue(as("a"), task);
@@ -124,7 +124,7 @@ describe("while a transaction of the run is open", () => {
     expect(await teams()).toEqual(["kept"]);
   });
 
-  test("its end waits, so that no effect comes behind it", async () => {
+  test("its end waits, so that none of its effects come after it", async () => {
     const claim = await claimNow(as("a"), task);
     await during(claim, async (commit) => {
       let ended = false;
@@ -139,7 +139,7 @@ describe("while a transaction of the run is open", () => {
     expect((await rows())[0]?.state).toBe("Done");
   });
 
-  test("PostgreSQL ends it when its process no longer says anything", async () => {
+  test("PostgreSQL ends the transaction if its process is frozen", async () => {
     const claim = await claimNow(as("a"), task);
     const limits = await whileHeld(as("a"), claim, 60, (tx) =>
       tx.execute(sql`select current_setting('idle_in_transaction_session_timeout') as idle,
@@ -149,7 +149,7 @@ describe("while a transaction of the run is open", () => {
   });
 });
 
-test("how a run ended is kept, with its faults; the reason of the last attempt counts", async () => {
+test("a run's result and faults are kept, with the last attempt's reason for each item", async () => {
   const { first, second } = await takenOver();
   expect(first.attempt).toBe(1);
   await client.db.insert(runFault).values({ task: task.name, slot: second.slot, item: "x", reason: "old" });
@@ -174,14 +174,14 @@ test("how a run ended is kept, with its faults; the reason of the last attempt c
   ]);
 });
 
-test("of the faults of a run, a thousand are kept", async () => {
+test("a thousand faults of a run are kept", async () => {
   const claim = await claimNow(as("a"), task);
   const faults = Array.from({ length: 1001 }, (_, i) => ({ item: `item ${i}`, reason: "bad" }));
   expect(await finishRun(as("a"), claim, { faults })).toBe(true);
   expect(await client.db.$count(runFault, eq(runFault.slot, claim.slot))).toBe(1000);
 });
 
-test("a run that failed says why", async () => {
+test("a failed run records the reason", async () => {
   const claim = await claimNow(as("a"), task);
   expect(await finishRun(as("a"), claim, { error: "no formula", faults: [] })).toBe(true);
   expect(await rows()).toMatchObject([{ state: "Failed", error: "no formula" }]);

@@ -13,7 +13,7 @@ const kept = 60_000;
 const old = 2500;
 const context = () => ({ db: client.db, databaseClock, config: { timezone: "UTC" } });
 
-/** Runs of a task that failed, each 30 s before the next one, and the last of them so long ago. */
+/** Inserts failed runs of a task, 30 s apart, the last of them this long ago. */
 const insertRuns = (task: string, count: number, ago: string) =>
   client.db.execute(sql`
     insert into run (task, slot, state, trigger, owner, started_at, finished_at, error)
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await client.db.execute(sql`vacuum analyze run`);
 });
 
-test("what is old goes, however much it is; the last of each task and all that is not old stay", async () => {
+test("cleaning up deletes any number of old runs, but the last of each task and recent ones stay", async () => {
   await cleanUp(context());
   const rows = await client.db
     .select({ task: run.task, count: sql<number>`count(*)::int` })
@@ -45,8 +45,8 @@ test("what is old goes, however much it is; the last of each task and all that i
   await client.db.execute(sql`vacuum analyze run`);
 });
 
-describe("does not read all that is kept:", () => {
-  /** Pages that each statement about runs looks at, from the beginning. */
+describe("reads only part of the runs:", () => {
+  /** How many pages each statement about runs reads. */
   const pagesOf = async (work: () => Promise<unknown>): Promise<number[]> => {
     const asked = noteAsked(client.db);
     await work();
@@ -63,12 +63,12 @@ describe("does not read all that is kept:", () => {
   };
 
   test.each([
-    ["to clean up", () => cleanUp(context())],
-    ["to say how the schedule stands", () => scheduleStatus(context())],
+    ["cleaning up", () => cleanUp(context())],
+    ["the schedule's status", () => scheduleStatus(context())],
   ])("%s", async (_, work) => {
     const pages = await pagesOf(work);
     expect(pages.length).toBeGreaterThan(0);
-    // All of it is some 800.
+    // All runs together take about 800 pages.
     expect(Math.max(...pages)).toBeLessThan(100);
   });
 });

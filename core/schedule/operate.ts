@@ -25,10 +25,10 @@ import { summaryTask, type TaskName } from "./tasks.ts";
 export type OperatorContext = Pick<ScheduleContext, "db" | "databaseClock" | "config"> & { clock: Clock };
 
 /**
- * Looks at the schedule, or changes it, from outside of a worker. Of the configuration only what it needs is read.
+ * Reads or changes the schedule from outside of a worker. It reads only the configuration that it needs.
  *
- * @throws ConfigurationError for a time zone that is none
- * @throws Conflict when the schema is not one that this release can work on
+ * @throws ConfigurationError for an invalid time zone
+ * @throws Conflict when this release cannot work with the schema
  * @throws Unavailable when PostgreSQL does not answer or refuses us
  */
 export async function operate<T>(
@@ -50,7 +50,10 @@ export async function operate<T>(
 
 type PauseContext = Pick<ScheduleContext, "db" | "databaseClock"> & { clock: Clock };
 
-/** From now on no slot of the task is claimed; a run that is under way goes on. @returns whether that is news */
+/**
+ * Pauses the task: no slot is claimed until it is resumed, but a run in progress continues. @returns false if it was
+ * paused already
+ */
 export async function pauseTask(
   { db, databaseClock, clock }: PauseContext,
   name: TaskName,
@@ -69,7 +72,7 @@ export async function pauseTask(
   });
 }
 
-/** From now on its slots are claimed again; those of the pause are not made up for. @returns whether that is news */
+/** Resumes the task. Slots during the pause are not made up for. @returns false if it was not paused */
 export async function resumeTask(
   { db, databaseClock, clock }: PauseContext,
   name: TaskName,
@@ -86,23 +89,23 @@ export async function resumeTask(
   });
 }
 
-/** Longer than a lease lasts: one that ends later was taken when the clock was ahead. */
+/** Longer than a lease: one that ends later was taken while the clock was ahead. */
 const longestLeaseSeconds = 60;
 /** Longer than a delivery ever waits for its next attempt. */
 const longestBackoffSeconds = 3600 + 60;
 
-/** What a database clock that was ahead, and is right again, has left for a time to come. */
+/** What a database clock that was ahead has left in the future. */
 export interface Ahead {
   now: Date;
-  /** Runs of slots to come. */
+  /** Runs of future slots. */
   runs: number;
   /** The last of these slots. */
   lastSlot: Date | null;
-  /** Whether there is anything else that waits for that time: a lease, a reminder, a delivery, a task's beginning. */
+  /** Whether anything else waits for that time: a lease, a reminder, a delivery, the start of a task. */
   waits: boolean;
 }
 
-/** Says what lies ahead of the database's time. */
+/** Reports what lies ahead of the database's time. */
 export async function readAhead({ db, databaseClock }: OperatorContext): Promise<Ahead> {
   const now = await databaseNow(db, databaseClock);
   const [slots] = await db
@@ -127,15 +130,15 @@ export async function readAhead({ db, databaseClock }: OperatorContext): Promise
 }
 
 /**
- * Ends the standstill after the database's clock was ahead: deletes the runs of slots to come, so that they run when they
- * are due, and has nothing wait for a time beyond now. What such a run did, it has done; the slot does it again when it
- * comes, and the daily summary of such a day is sent again, under other keys.
+ * Ends the standstill after the database's clock was ahead: deletes the runs of future slots, so that they run when
+ * they are due, and moves everything that waits for a later time to now. The effects of such a run stay, and the slot
+ * repeats them when it is due. The daily summary of such a day is sent again, with other keys.
  *
  * @returns how many runs were deleted
  */
 export async function rewind({ db, databaseClock, clock }: OperatorContext): Promise<number> {
   return db.transaction(async (tx) => {
-    // Nobody claims meanwhile.
+    // Prevents claims meanwhile.
     await tx
       .select({ name: scheduledTask.name })
       .from(scheduledTask)
@@ -164,7 +167,7 @@ export async function rewind({ db, databaseClock, clock }: OperatorContext): Pro
   });
 }
 
-/** Of a time that PostgreSQL has as `infinity` the schedule says what is wrong: that is no clock's doing. */
+/** The value `infinity` is excluded: no clock causes it, and the status reports it. */
 function isAhead(column: PgColumn, now: Date): SQL | undefined {
   return and(gt(column, now), sql`isfinite(${column})`);
 }
@@ -177,9 +180,9 @@ async function bringBack(tx: Transaction, table: PgTable, column: PgColumn, now:
 }
 
 /**
- * Frees the keys of summaries of slots to come (`<date>` becomes `<date>~<now>`): the next one of that date finds that
- * it has to take keys of its own, since who has got the first one would not take a second under its key. When they were
- * queued stays: by that they are found.
+ * Renames the keys of summaries of future slots (`<date>` becomes `<date>~<now>`). The next summary of that date then
+ * uses new keys, because a recipient of the first one would ignore a second with the same key. The time of queueing
+ * stays, because the summaries are found by it.
  */
 async function renameSummaries(tx: Transaction, now: Date): Promise<void> {
   const begins = `${keyOf(summaryTask)}/`;
@@ -192,7 +195,7 @@ async function renameSummaries(tx: Transaction, now: Date): Promise<void> {
     update ${delivery} set key = ahead.renamed from ahead where ${delivery.key} = ahead.key`);
 }
 
-/** Of durable work, what waits for a time that no backoff and no lease reaches. */
+/** Brings back durable work that waits for longer than any backoff or lease. */
 async function bringWorkBack(tx: Transaction, now: Date): Promise<void> {
   const beyond = after(now, longestBackoffSeconds);
   await tx.update(delivery).set({ dueAt: now, leaseUntil: null }).where(gt(delivery.dueAt, beyond));

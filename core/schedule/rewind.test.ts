@@ -48,7 +48,7 @@ beforeEach(async () => {
   expect(await runDue()).toEqual(periodic);
 });
 
-/** For a while the clock is a day ahead, and all that is due then is run; of the daily tasks, their slots are missed. */
+/** Moves the clock a day ahead for a while, and runs all that is due. The daily tasks miss their slots. */
 async function jump(): Promise<void> {
   clock.advance(day);
   expect(await runDue()).toEqual(periodic);
@@ -57,7 +57,7 @@ async function jump(): Promise<void> {
 }
 
 describe("after the database's clock was a day ahead", () => {
-  test("nothing runs until that time, and the status says so: the next slot is the one that will run", async () => {
+  test("nothing runs until that time, and the status shows the next slot that will run", async () => {
     await jump();
     for (const { name, timing } of scheduledTasks) {
       const { next } = await statusOf(name);
@@ -71,7 +71,7 @@ describe("after the database's clock was a day ahead", () => {
     expect(await runDue()).toEqual([]);
   });
 
-  test("rewinding has every task run again at its next slot, and each slot once", async () => {
+  test("after a rewind every task runs at its next slot, and each slot once", async () => {
     await jump();
     expect(await readAhead(as())).toMatchObject({ now: clock.now(), runs: 8, waits: false });
     expect(await rewind(as())).toBe(8);
@@ -80,7 +80,7 @@ describe("after the database's clock was a day ahead", () => {
     expect(laggards(await scheduleStatus(as()))).toEqual([]);
     expect(await readAhead(as())).toMatchObject({ runs: 0, lastSlot: null, waits: false });
     const ran: TaskName[] = [];
-    // Day by half hours.
+    // A day in half hours.
     for (let half = 0; half < 48; half += 1) {
       clock.advance(1800);
       ran.push(...(await runDue()));
@@ -100,7 +100,7 @@ describe("after the database's clock was a day ahead", () => {
     expect(await client.db.$count(auditLog)).toBe(1);
   });
 
-  test("a run whose worker died meanwhile holds up nothing, nor does one of before that was renewed then", async () => {
+  test("a rewind ends the leases of dead workers that last too long", async () => {
     const [sync, cost] = [findTask("term-sync")!, findTask("calculate-incident-cost")!];
     const before = await claimNow(as("dead"), cost);
     clock.advance(day);
@@ -127,7 +127,7 @@ describe("after the database's clock was a day ahead", () => {
     });
   });
 
-  test("a task that was first seen meanwhile, or resumed, is due from now on", async () => {
+  test("a task that was first seen or resumed meanwhile is due from now on", async () => {
     await client.db.delete(scheduledTask);
     await client.db.delete(run);
     clock.advance(day);
@@ -143,7 +143,7 @@ describe("after the database's clock was a day ahead", () => {
     expect(pausedAt!.getTime()).toBeLessThan(clock.now().getTime());
   });
 
-  test("without anything ahead it changes nothing", async () => {
+  test("a rewind changes nothing if nothing is ahead", async () => {
     const before = await client.db.select().from(run).orderBy(run.task, run.slot);
     expect(await readAhead(as())).toMatchObject({ runs: 0, waits: false });
     expect(await rewind(as())).toBe(0);
@@ -151,7 +151,7 @@ describe("after the database's clock was a day ahead", () => {
   });
 });
 
-test("durable work that would wait for that time is tried again now, and dead workers' attempts are found", async () => {
+test("durable work that waits for that time is retried now, and dead workers' attempts are found", async () => {
   await using outbox = await startOutbox();
   const { db, ids } = outbox;
   const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));

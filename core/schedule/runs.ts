@@ -5,38 +5,38 @@ import { Conflict } from "../../platform/errors.ts";
 import { type Claim, type ScheduleContext, sendPrepared } from "./claims.ts";
 import { behindNow } from "./database_clock.ts";
 
-/** An item that the run could do nothing about, and why. */
+/** An item that the run could not process, and why. */
 export interface Fault {
   item: string;
   reason: string;
 }
 
-/** Items by what became of them. */
+/** The number of items by outcome. */
 export interface TaskResult {
   done: number;
-  /** There was nothing to do about them. */
+  /** There was nothing to do. */
   skipped: number;
   failed: number;
 }
 
-/** How a run ended; `error` says, in words for people, why it failed. */
+/** How a run ended. `error` explains to people why it failed. */
 export interface Ending {
   result?: TaskResult;
   error?: string;
   faults: readonly Fault[];
 }
 
-/** A run that has ended and was not Missed: what the last such one could do nothing about is kept and told, always. */
+/** A run that has ended and was not Missed. The faults of the last one are always kept and shown. */
 export const hasEnded: SQL = inArray(run.state, ["Done", "Failed"]);
 
-/** Faults that are kept of one run; the result counts all of them. */
+/** How many faults of a run are kept. The result counts all of them. */
 const mostFaults = 1000;
 
 /**
- * Records how a run has ended. It waits for a transaction of the run that is still open, so that none of its effects
- * come after its end.
+ * Records how a run has ended. It waits for an open transaction of the run, so that none of its effects come after its
+ * end.
  *
- * @returns whether the run was still ours to be finished
+ * @returns whether the run was still ours
  */
 export async function finishRun(
   context: Pick<ScheduleContext, "db" | "databaseClock">,
@@ -52,8 +52,8 @@ export async function finishRun(
 }
 
 /**
- * Ends an attempt for a reason that passes: after `seconds` any worker makes the next one. What the attempt could do
- * nothing about is kept: some of it is looked at again only when it changes.
+ * Ends an attempt for a transient reason: after `seconds` any worker makes the next one. The attempt's faults are kept,
+ * because some items are processed again only when they change.
  *
  * @returns whether the run was still ours
  */
@@ -69,7 +69,7 @@ export async function putOff(
   });
 }
 
-/** In one statement: locking the row waits for what is still open, and whether it is ours is judged behind that. */
+/** One statement: locking the row waits for open transactions, and then checks that the run is still ours. */
 async function end(
   db: Database | Transaction,
   { databaseClock }: Pick<ScheduleContext, "databaseClock">,
@@ -96,7 +96,7 @@ async function end(
   return ended.length > 0;
 }
 
-/** The last reason that was found for an item counts, also of those of an attempt before. */
+/** Keeps the latest reason for each item, across all attempts. */
 async function keepFaults(tx: Transaction, { task, slot }: Claim, faults: readonly Fault[]): Promise<void> {
   const last = new Map(faults.map((fault) => [fault.item, { task, slot, ...fault }]));
   await tx
@@ -110,7 +110,9 @@ async function keepFaults(tx: Transaction, { task, slot }: Claim, faults: readon
 
 type Holder = Pick<ScheduleContext, "db" | "databaseClock" | "leaseSeconds">;
 
-/** The run while it is still the claim's: nobody has taken it over, and its lease, which only a Running one has, lasts. */
+/**
+ * Matches the run while the claim holds: nobody has taken it over, and its lease, which only a Running one has, lasts.
+ */
 export function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">, claim: Claim) {
   return and(
     eq(run.task, claim.task),
@@ -121,10 +123,10 @@ export function isHeld({ databaseClock }: Pick<ScheduleContext, "databaseClock">
   );
 }
 
-/** A run waits no longer for a row that somebody else holds: it goes on with others, and comes back to that one. */
+/** How long a run waits for a locked row before it continues with others and comes back to it later. */
 const lockSeconds = 5;
 
-/** @returns whether the run is still ours, for another lease */
+/** Extends the lease. @returns whether the run is still ours */
 export async function renewLease(context: Holder, claim: Claim): Promise<boolean> {
   const renewed = await context.db
     .update(run)
@@ -134,7 +136,7 @@ export async function renewLease(context: Holder, claim: Claim): Promise<boolean
   return renewed.length > 0;
 }
 
-/** One more attempt that has ended for a reason that passes: it does not count as the death of a worker. */
+/** Counts one more attempt that ended for a transient reason, which is not the death of a worker. */
 function retriesWith({ attempt }: Claim, reason: string): SQL {
   const count = sql`coalesce((${run.result} -> 'retries' ->> 'count')::int, 0) + 1`;
   const retries = sql`jsonb_build_object('count', ${count}, 'attempt', ${attempt}::int, 'reason', ${reason}::text)`;
@@ -142,7 +144,7 @@ function retriesWith({ attempt }: Claim, reason: string): SQL {
 }
 
 /**
- * Ends the lease so many seconds from now, so that any worker makes the next attempt then.
+ * Ends the lease in `seconds`, so that any worker can then make the next attempt.
  *
  * @returns whether the run was still ours
  */
@@ -160,7 +162,7 @@ export async function giveBack(
   return given.length > 0;
 }
 
-/** Notes that the worker of an attempt has lost its run but lives: the database was away for longer than a lease. */
+/** Records that an attempt's worker lost its run but is alive: the database was away for longer than a lease. */
 export async function excuseAttempt({ db }: Pick<Holder, "db">, claim: Claim): Promise<void> {
   const { task, slot, attempt } = claim;
   await db
@@ -170,9 +172,9 @@ export async function excuseAttempt({ db }: Pick<Holder, "db">, claim: Claim): P
 }
 
 /**
- * A transaction that only commits what a run does while the run is ours. It holds the row by a key share: renewing the
- * lease goes on beside it, taking the run over or finishing it does not. Should this process be frozen in the middle,
- * PostgreSQL ends the transaction after a lease, and nobody waits for it for ever.
+ * Runs a transaction that commits only while the run is ours. It holds the run's row with a key share lock, which
+ * allows renewing the lease but not taking the run over or finishing it. If this process freezes, PostgreSQL ends the
+ * transaction after the duration of a lease, so nobody waits for it forever.
  *
  * @throws Conflict, before `work` begins, when the run is no longer ours
  */
@@ -197,7 +199,7 @@ export async function whileHeld<T>(
   });
 }
 
-/** Said to a worker that was away for too long; what it has not committed counts for nothing. */
+/** The error for a worker that was away for too long. What it has not committed is lost. */
 export function runLost(): Conflict {
   return new Conflict("This worker lost the run: its lease expired, or the run has finished");
 }

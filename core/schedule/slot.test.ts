@@ -6,7 +6,7 @@ import type { Timing } from "./tasks.ts";
 
 const at = (text: string) => new Date(text);
 
-describe("every so many seconds, from the epoch", () => {
+describe("a period in seconds, counted from the epoch", () => {
   const timing = { every: 300 };
   test.each([
     ["2026-12-01T12:00:00.000Z", "2026-12-01T12:00:00.000Z", "2026-12-01T12:05:00.000Z"],
@@ -18,7 +18,7 @@ describe("every so many seconds, from the epoch", () => {
   });
 });
 
-describe("every day at a time, and the clocks", () => {
+describe("a time of day when the clocks", () => {
   /** The slots of three days around that one. */
   const around = (daily: string, zone: string, day: string) => {
     const slots: string[] = [];
@@ -31,7 +31,7 @@ describe("every day at a time, and the clocks", () => {
     return slots;
   };
 
-  test("go forward: what does not exist that day comes at the first instant behind the gap", () => {
+  test("go forward: a time in the gap becomes the first instant after it", () => {
     expect(around("02:30:00", "Europe/Berlin", "2026-03-29")).toEqual([
       "2026-03-28T01:30",
       "2026-03-29T01:00",
@@ -39,7 +39,7 @@ describe("every day at a time, and the clocks", () => {
     ]);
     // The very beginning of the gap.
     expect(around("02:00:00", "Europe/Berlin", "2026-03-29")[1]).toBe("2026-03-29T01:00");
-    // Half an hour only.
+    // Only half an hour.
     expect(around("02:15:00", "Australia/Lord_Howe", "2026-10-03")).toEqual([
       "2026-10-02T15:45",
       "2026-10-03T15:30",
@@ -47,7 +47,7 @@ describe("every day at a time, and the clocks", () => {
     ]);
   });
 
-  test("go back: what comes twice runs the first time", () => {
+  test("go back: a time that occurs twice is the first one", () => {
     expect(around("01:30:00", "America/New_York", "2026-11-01")).toEqual([
       "2026-10-31T05:30",
       "2026-11-01T05:30",
@@ -55,7 +55,7 @@ describe("every day at a time, and the clocks", () => {
     ]);
   });
 
-  test("leave a whole day out: its slot is the first instant of the next one, and the same as that of midnight", () => {
+  test("skip a day: its slot is the first instant of the next day", () => {
     expect(around("18:00:00", "Pacific/Apia", "2011-12-30")).toEqual([
       "2011-12-29T04:00",
       "2011-12-30T04:00",
@@ -82,7 +82,7 @@ const instant = fc
   .integer({ min: Date.UTC(2005, 0, 1), max: Date.UTC(2037, 0, 1) })
   .map((milliseconds) => new Date(milliseconds));
 
-test("previous and next surround every instant, and nothing is between them", () => {
+test("previous and next surround every instant, with no slot between them", () => {
   fc.assert(
     fc.property(timing, fc.constantFrom(...zones), instant, (rule, zone, now) => {
       const [previous, next] = [previousSlot(rule, zone, now), nextSlot(rule, zone, now)];
@@ -96,7 +96,7 @@ test("previous and next surround every instant, and nothing is between them", ()
   );
 });
 
-test("a walk over a year meets each local day once, at its time or behind a gap", () => {
+test("a year has one slot on each local day, at its time or after a gap", () => {
   fc.assert(
     fc.property(
       time,
@@ -120,7 +120,7 @@ test("a walk over a year meets each local day once, at its time or behind a gap"
   );
 });
 
-test("a clock that goes back and forth meets no slot that it would not have met", () => {
+test("a clock that goes back and forth finds no additional slots", () => {
   fc.assert(
     fc.property(
       timing,
@@ -135,7 +135,7 @@ test("a clock that goes back and forth meets no slot that it would not have met"
   );
 });
 
-test("slots are counted as they come", () => {
+test("slotsBetween counts the slots one by one", () => {
   fc.assert(
     fc.property(
       timing,
@@ -143,7 +143,7 @@ test("slots are counted as they come", () => {
       instant,
       fc.integer({ min: 0, max: 3 * 86_400_000 }),
       (rule, zone, from, length) => {
-        // Of the short ones a few, to walk through.
+        // For short periods only a few, because the test walks through them.
         const to = new Date(
           from.getTime() + ("every" in rule ? length % (20_000 * rule.every) : length * 10),
         );
@@ -156,7 +156,7 @@ test("slots are counted as they come", () => {
   );
 });
 
-test("time zones are those of IANA, by name", () => {
+test("a time zone is an IANA name", () => {
   for (const zone of [...zones, "Etc/GMT+5"]) expect(isTimeZone(zone)).toBe(true);
   for (const zone of ["", "+02:00", "Europe/Nowhere", "18:00", "Berlin"])
     expect(isTimeZone(zone)).toBe(false);

@@ -1,9 +1,8 @@
 import type { Timing } from "./tasks.ts";
 
-// Slots, as a pure function of the timing, the time zone and an instant. Leap seconds do not exist here, as nowhere in
-// POSIX time.
+// Slots as a pure function of the timing, the time zone and an instant. There are no leap seconds, as in POSIX time.
 
-/** The latest slot that is not behind `at`. */
+/** The latest slot at or before `at`. */
 export function previousSlot(timing: Timing, zone: string, at: Date): Date {
   if ("every" in timing) return aligned(timing.every, at);
   let date = localDate(zone, at).add({ days: 1 });
@@ -14,7 +13,7 @@ export function previousSlot(timing: Timing, zone: string, at: Date): Date {
   }
 }
 
-/** The first slot behind `at`. */
+/** The first slot after `at`. */
 export function nextSlot(timing: Timing, zone: string, at: Date): Date {
   if ("every" in timing) return new Date(aligned(timing.every, at).getTime() + timing.every * 1000);
   let date = localDate(zone, at).subtract({ days: 1 });
@@ -25,7 +24,7 @@ export function nextSlot(timing: Timing, zone: string, at: Date): Date {
   }
 }
 
-/** How many slots there are behind `from`, up to and with `to`; and the first of them. */
+/** How many slots there are after `from`, up to and including `to`, and the first of them. */
 export function slotsBetween(
   timing: Timing,
   zone: string,
@@ -53,35 +52,35 @@ function localDate(zone: string, at: Date): Temporal.PlainDate {
 }
 
 /**
- * The slot of one day. Where the clocks go back and the time comes twice, it is the first; where they go forward and it
- * does not come at all, the first instant behind the gap.
+ * The slot of one day. If the clocks go back and the time occurs twice, it is the first one. If they go forward and it
+ * does not occur, it is the first instant after the gap.
  */
 function dailySlot(time: string, zone: string, date: Temporal.PlainDate): Date {
   const wanted = date.toPlainDateTime(Temporal.PlainTime.from(time));
   const found = wanted.toZonedDateTime(zone, { disambiguation: "earlier" });
-  // In a gap, `earlier` is as long before it as the time is inside of it.
+  // In a gap, `earlier` is as far before the gap as the time is inside it.
   const gapEnd = found.toPlainDateTime().equals(wanted) ? undefined : found.getTimeZoneTransition("next");
   return new Date((gapEnd ?? found).epochMilliseconds);
 }
 
-/** How long after its slot a daily task is still run; what is older is recorded as missed. */
+/** How long after its slot a daily task still runs. Older slots are recorded as missed. */
 export const catchUpSeconds = 6 * 3600;
 
-/** What is to be done about the slots of a task that nobody has claimed. */
+/** What to do about the unclaimed slots of a task. */
 export interface Due {
-  /** The slot to be run; undefined when there is none for now. */
+  /** The slot to run. Undefined if there is none yet. */
   slot?: Date;
-  /** Slots before it that nobody ran, and the first of them: those are not made up for. */
+  /** Earlier slots that were not run, and the first of them. They are not made up for. */
   skipped?: { count: number; from: Date };
-  /** Daily slots that are too old to be run. */
+  /** Daily slots that are too old to run. */
   missed: Date[];
 }
 
 /**
- * Of a task that is due every so often, the latest slot runs and stands for those before it. Of a daily one, each slot
- * counts for itself: it runs if it is not older than six hours.
+ * For a periodic task, the latest slot runs and covers those before it. For a daily task, each slot counts: it runs if
+ * it is not older than six hours.
  *
- * `last` is the latest slot that was claimed or missed, or the time before which nothing is to be run.
+ * `last` is the latest slot that was claimed or missed, or the time before which nothing should run.
  */
 export function dueSlots(timing: Timing, zone: string, last: Date, now: Date): Due {
   const slot = previousSlot(timing, zone, now);

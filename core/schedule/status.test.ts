@@ -31,7 +31,7 @@ const claimed = async () => {
 };
 
 describe("a task is late", () => {
-  test("by the time that its slot has waited for a worker, and not while one is at work", async () => {
+  test("by how long its slot has waited for a worker, not while one is running it", async () => {
     expect(await ofSync()).toMatchObject({ state: "unknown", lagSeconds: 0, last: null, due: null });
     await claimDue(as(), sync);
     clock.advance(3590 - 1);
@@ -43,13 +43,13 @@ describe("a task is late", () => {
     expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 0, due: null });
   });
 
-  test("since the first slot that nobody ran", async () => {
+  test("since the first slot that was not run", async () => {
     await claimDue(as(), sync);
     clock.advance(2 * 3600);
     expect(await ofSync()).toMatchObject({ lagSeconds: 3610, due: new Date("2026-12-01T13:00:00Z") });
   });
 
-  test("since the lease of its worker ended", async () => {
+  test("since its worker's lease ended", async () => {
     await claimNow(as(), sync);
     clock.advance(40);
     expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 10 });
@@ -62,7 +62,7 @@ describe("a task is late", () => {
     expect(await ofSync()).toMatchObject({ state: "paused", lagSeconds: 0, due: null });
   });
 
-  test("nor is one whose worker died meanwhile: until it is resumed, nobody takes its run over", async () => {
+  test("after its worker died, only once it is resumed", async () => {
     await claimNow(as(), sync);
     await pauseTask({ ...as(), clock }, "term-sync");
     expect(await ofSync()).toMatchObject({ state: "running", lagSeconds: 0 });
@@ -75,7 +75,7 @@ describe("a task is late", () => {
   });
 });
 
-test("the schedule keeps up while a worker lives and nothing is over a minute late", async () => {
+test("the schedule keeps up while a worker lives and no task is over a minute late", async () => {
   const late = async () => laggards(await scheduleStatus(as()));
   expect(await late()).toEqual(["no worker was seen in the last 30 s"]);
   await beat(as(), here);
@@ -92,7 +92,7 @@ test("the schedule keeps up while a worker lives and nothing is over a minute la
   expect(await client.db.$count(worker)).toBe(0);
 });
 
-test("a task that was run for a time to come does not pass for one that keeps up", async () => {
+test("a task that ran for a future time does not count as keeping up", async () => {
   const laggardsNow = async () => laggards(await scheduleStatus(as()));
   await beat(as(), here);
   await claimDue(as(), sync);
@@ -117,7 +117,7 @@ test("failed and missed runs count for a day", async () => {
   expect((await ofSync()).failures).toBe(0);
 });
 
-test("items of which nothing could be made are told for a day, each as it was the last time; of the last run, always", async () => {
+test("each item's last fault is shown for a day, those of the last run always", async () => {
   const runs: Date[] = [];
   const ran = async (...items: string[]) => {
     const claim = await claimNow(as(), sync);
@@ -150,7 +150,7 @@ test.each([
   ["Running", "term-sync"],
   ["Missed", "incident-daily-summary"],
 ] as const)(
-  "of the last run that has ended they stay, and are told, also beside one that is %s",
+  "the faults of the last finished run are kept and shown, even if a later run is %s",
   async (state, name) => {
     const task = findTask(name)!;
     const text = (at: Date | null) => at?.toISOString().slice(8, 19) ?? "-";
@@ -166,12 +166,12 @@ test.each([
       clock.advance(days * 86_400);
       await claimDue(as(), task);
       await cleanUp(as());
-      expect(await explained()).toEqual(["Of the last run that has ended, that of 01T12:00:10:", "  x: y"]);
+      expect(await explained()).toEqual(["Faults of the last finished run, at 01T12:00:10:", "  x: y"]);
     }
   },
 );
 
-test("of a task of which no run has ever ended there are none, and what was missed goes after a month", async () => {
+test("a task without a finished run has no faults, and its missed runs are deleted after a month", async () => {
   const name = "incident-daily-summary" as const;
   for (const days of [0, 2, 31]) {
     clock.advance(days * 86_400);
@@ -202,13 +202,13 @@ test("explains what is due, and what the last run did", async () => {
   const lines = explain(await ofSync(), { now: clock.now(), faults, timezone: "UTC" }, text);
   expect(lines).toEqual([
     "term-sync at 15:00:12",
-    "Every 1:00:00 since the epoch; of slots that nobody ran, the latest one runs",
+    "Every 1:00:00 since the epoch; of missed slots, only the latest runs",
     "Nothing is due",
     "Last slot: 15:00:00, Done, 2.0 s",
     "  3 done, 1 skipped, 1 failed",
-    "  It stands for 2 before it that nobody ran, from 13:00:00",
+    "  Missed slots before it: 2, from 13:00:00",
     "  term 7: no text",
-    "Of other items, in the 24 h before:",
+    "Faults of other items in the 24 h before it:",
     "  11:00:00 term 8: no text",
     "Next slot: 16:00:00",
   ]);
@@ -216,23 +216,23 @@ test("explains what is due, and what the last run did", async () => {
   expect(explain(await ofSync(), ofLast, text)).toEqual(lines.toSpliced(7, 2));
 });
 
-test("explains that a run was put off, and why", async () => {
+test("explains that a run was postponed, and why", async () => {
   await claimDue(as(), sync);
   clock.advance(3600);
   await putOff(as(), await claimed(), { seconds: 8, reason: "PostgreSQL was away", faults: [] });
   const text = (at: Date | null) => at?.toISOString().slice(11, 19) ?? "-";
   const said = async () => explain(await ofSync(), { now: clock.now(), faults: [], timezone: "UTC" }, text);
-  const reason = "  Attempts that were put off: 1; the last because of: PostgreSQL was away";
+  const reason = "  Postponed attempts: 1; last reason: PostgreSQL was away";
   expect(await said()).toContain(reason);
-  expect(await said()).toContain("Put off: any worker tries it again at 13:00:18");
+  expect(await said()).toContain("Postponed: any worker retries it at 13:00:18");
   clock.advance(8);
   const again = await claimed();
-  expect((await said()).join()).toContain("Running: a worker holds it until 13:00:48");
+  expect((await said()).join()).toContain("Running: its worker's lease ends at 13:00:48");
   await finishRun(as(), again, { result: { done: 1, skipped: 0, failed: 0 }, faults: [] });
   expect(await said()).toContain(reason);
 });
 
-test("cleaning up keeps the runs of a month, and of each task the last slot and the last run that has ended", async () => {
+test("cleaning up keeps a month of runs, and each task's last slot and last finished run", async () => {
   await claimDue(as(), sync);
   await finishRun(as(), await claimNow(as(), sync), { faults: [] });
   clock.advance(3600);

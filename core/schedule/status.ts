@@ -10,15 +10,15 @@ import { findTask, scheduledTasks, type TaskName } from "./tasks.ts";
 
 type StatusContext = Pick<ScheduleContext, "db" | "databaseClock" | "config">;
 
-/** Lag that one worker after a crash of another may have: a lease, and then the run. */
+/** The lag that one worker may have after another crashes: a lease, and then the run. */
 const mostLagSeconds = 60;
 const failureDays = 1;
 const shownFaults = 20;
-/** These take a minute. */
+/** This many retries take a minute. */
 const manyRetries = 6;
-/** A day of the shortest task: failures before that are not looked for. */
+/** A day of the most frequent task. Earlier failures are not searched for. */
 const streakRuns = 2880;
-/** Of those that come again and again. */
+/** How many faults are read, since the same item may occur in many runs. */
 const readFaults = 10_000;
 
 export interface RunView {
@@ -35,7 +35,7 @@ export interface RunView {
 
 export interface TaskStatus {
   name: TaskName;
-  /** `unknown` until a worker has seen the task: nothing was ever due. */
+  /** `unknown` until a worker has seen the task, since nothing was due before. */
   state: "unknown" | "paused" | "waiting" | "running";
   since: Date | null;
   pausedAt: Date | null;
@@ -43,15 +43,15 @@ export interface TaskStatus {
   last: RunView | null;
   /** The slot of the last run that has ended and was not Missed. */
   lastEnded: Date | null;
-  /** The slot that is due and that nobody runs. */
+  /** The slot that is due and not running. */
   due: Date | null;
-  /** The next slot that will run; null while it is paused. Slots that were run ahead of their time do not run again. */
+  /** The next slot that will run; null while paused. Slots that were run ahead of their time do not run again. */
   next: Date | null;
-  /** How long something that is to be run has been waiting for a worker. */
+  /** How long due work has been waiting for a worker. */
   lagSeconds: number;
   /** Failed and missed runs of the last 24 h. */
   failures: number;
-  /** The runs and attempts that have failed after the last run that was Done, of the last 2880 runs. */
+  /** The runs and attempts that have failed since the last run that was Done, within the last 2880 runs. */
   failing: { since: Date; runs: number } | null;
 }
 
@@ -61,7 +61,7 @@ export interface ScheduleStatus {
   workers: { id: string; host: string; pid: number; startedAt: Date; seenAt: Date; alive: boolean }[];
 }
 
-/** How the schedule stands, by the database's time. */
+/** Reads the state of the schedule, by the database's time. */
 export async function scheduleStatus(context: StatusContext): Promise<ScheduleStatus> {
   const { db, databaseClock } = context;
   const now = await databaseNow(db, databaseClock);
@@ -73,10 +73,10 @@ export async function scheduleStatus(context: StatusContext): Promise<ScheduleSt
   return { now, tasks, workers: seen.map((row) => ({ ...row, alive: alive(row.seenAt) })) };
 }
 
-/** What is wrong with the schedule, in words; empty when it keeps up. */
+/** Describes what is wrong with the schedule. Empty when it keeps up. */
 export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   const late = tasks.filter(({ lagSeconds }) => lagSeconds > mostLagSeconds);
-  // Slots do not come back: until that time is there again, nothing of it is due, and so nothing is late.
+  // A slot runs only once: until that time comes, none of it is due, and so nothing is late.
   const isAhead = (time: Date | null) => time !== null && time > after(now, mostLagSeconds);
   const ahead = tasks.filter(({ last, since }) =>
     [last?.slot ?? null, last?.leaseUntil ?? null, since].some(isAhead),
@@ -93,20 +93,20 @@ export function laggards({ now, tasks, workers }: ScheduleStatus): string[] {
   ];
 }
 
-/** One failure of a short task passes with its next slot; that of a daily one stays for a day. */
+/** A short task's single failure is over at its next slot. A daily task's lasts a day. */
 function keepsFailing({ name, state, failing }: TaskStatus): boolean {
   if (!failing || state === "paused") return false;
   return failing.runs > 1 || "daily" in findTask(name)!.timing;
 }
 
-/** An item that a run could do nothing about: the last one of those that could not, by its slot. */
+/** An item that a run could not process, with the slot of the last such run. */
 export interface SeenFault extends Fault {
   slot: Date;
 }
 
 /**
- * What the last run that has ended could do nothing about, and the others of the 24 h before: some items are looked at
- * again only when they have changed. The newest, as far as they are shown, each once.
+ * Returns the faults of the last finished run, and those of other items in the 24 h before: some items are processed
+ * again only when they change. The newest first, each item once, up to a limit.
  */
 export async function recentFaults(
   { db }: Pick<StatusContext, "db">,
@@ -152,7 +152,8 @@ async function taskStatus(
       run,
       and(
         ofTask,
-        // As the index of these runs has it, and a time that PostgreSQL knows when it plans: it would guess a third of all.
+        // Literals that match the partial index, and a time that is known at planning: otherwise PostgreSQL would guess
+        // a third of all rows.
         sql`${run.state} in ('Failed', 'Missed')`,
         gt(run.finishedAt, new Date(now.getTime() - failureDays * 24 * 3_600_000)),
       ),
@@ -165,12 +166,12 @@ async function taskStatus(
     ? { slot: undefined, skipped: undefined }
     : dueSlots(task.timing, config.timezone, from, now);
   const due = running ? undefined : (skipped?.from ?? slot);
-  // While it is paused nobody takes over what a dead worker has left.
+  // While the task is paused, nobody takes over a dead worker's run.
   const leaseUntil = running?.leaseUntil ?? since;
   const isRunning = running && (!isPaused || leaseUntil > now);
   const leftSince = leaseUntil > since ? leaseUntil : since;
   const waitingSince = isPaused ? undefined : running ? leftSince : due;
-  // A lease that lasts longer than one does was taken when the database's clock was ahead: nobody takes that run over yet.
+  // A lease that is longer than usual was taken while the database's clock was ahead: nobody takes that run over yet.
   const heldUntil = running && leaseUntil > after(now, mostLagSeconds) ? leaseUntil : now;
   return {
     name: task.name,
@@ -194,7 +195,7 @@ function latest(...times: readonly Date[]): Date {
   return new Date(Math.max(...times.map((time) => time.getTime())));
 }
 
-/** The failed runs after the last one that was Done. */
+/** Returns the failed runs since the last one that was Done. */
 async function failureStreak(db: StatusContext["db"], name: TaskName): Promise<TaskStatus["failing"]> {
   const { task, slot, state, finishedAt } = run;
   const recent = db
@@ -219,7 +220,7 @@ async function failureStreak(db: StatusContext["db"], name: TaskName): Promise<T
   return streak?.since ? { since: streak.since, runs: streak.runs } : null;
 }
 
-/** A run that is put off again and again fails, too, and keeps the next one from beginning. */
+/** Counts a run that keeps being postponed: it fails, too, and blocks the next one. */
 function withRetries(
   streak: TaskStatus["failing"],
   running: Pick<RunView, "slot" | "result"> | undefined,
@@ -234,7 +235,7 @@ function view(row: typeof run.$inferSelect): RunView {
   return shown;
 }
 
-/** The status as programs read it: names in snake_case, instants as ISO texts. */
+/** The status for programs: names in snake_case, instants as ISO strings. */
 export function asJson({ now, tasks, workers }: ScheduleStatus) {
   return {
     now: now.toISOString(),

@@ -8,7 +8,7 @@ import { renewLease } from "./runs.ts";
 
 const client = useDatabase(3);
 
-test("a run whose lease was renewed since it was seen is not taken over", async () => {
+test("a run whose lease was renewed after it was read is not taken over", async () => {
   const { db } = client;
   const clock = new TestClock();
   const task = everySeconds("hourly", 3600);

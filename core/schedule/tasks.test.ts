@@ -16,11 +16,11 @@ test("a period is shown as days and hours:minutes:seconds", () => {
   expect(periodText({ daily: "18:00:00" })).toBe("1 day, 0:00:00");
 });
 
-test("the summary alone shows its time of day", () => {
+test("only the summary shows its time of day", () => {
   expect(scheduledTasks.filter(atTimeText).map(({ name }) => name)).toEqual(["incident-daily-summary"]);
 });
 
-test("a task is found by its very name", () => {
+test("a task is found only by its exact name", () => {
   expect(findTask("term-sync")?.name).toBe("term-sync");
   for (const name of ["Term-sync", "term", "", "constructor"]) expect(findTask(name)).toBeUndefined();
 });

@@ -1,20 +1,21 @@
-// Vocabulary. A scheduled task is one of the eight below. A slot is an instant at which one is due: a function of the
-// task and the time alone. A run is the execution of a slot; whoever inserts its row has claimed it. A lease is how
-// long a claim holds without being renewed; behind it, another worker may take the run over as its next attempt.
+// Vocabulary. A scheduled task is one of the eight below. A slot is an instant at which a task is due. It depends only
+// on the task and the time. A run is the execution of a slot. The worker that inserts its row has claimed it. A lease
+// is how long a claim is valid without being renewed. After that, another worker may take the run over as its next
+// attempt.
 
-/** When a task is due: every so many seconds since the epoch, or once a day at a time of SVC_TIMEZONE. */
+/** When a task is due: every so many seconds since the epoch, or once a day at a time in SVC_TIMEZONE. */
 export type Timing = { every: number } | { daily: string };
 
 export interface TaskDefinition {
   name: string;
   timing: Timing;
-  /** Whether the table of the schedule names the time of day. */
+  /** Whether the schedule's table shows the time of day. */
   showsTime: boolean;
-  /** After so many seconds a run is given up. */
+  /** After this many seconds a run is given up. */
   timeoutSeconds: number;
 }
 
-/** The schedule (spec 8.2), fixed: the names are the user's, in this order. */
+/** The fixed schedule (spec 8.2): its names and order are part of the user interface. */
 export const scheduledTasks = [
   { name: "incident-status-report-reminder", timing: { every: 3600 }, showsTime: false, timeoutSeconds: 600 },
   { name: "incident-daily-summary", timing: { daily: "18:00:00" }, showsTime: true, timeoutSeconds: 1800 },
@@ -36,7 +37,7 @@ export function findTask(name: string): (typeof scheduledTasks)[number] | undefi
 
 const daySeconds = 24 * 3600;
 
-/** As the table shows a period: `1:00:00`, `1 day, 0:00:00`. */
+/** Formats a period for the table: `1:00:00`, `1 day, 0:00:00`. */
 export function periodText(timing: Timing): string {
   const seconds = "every" in timing ? timing.every : daySeconds;
   const days = Math.floor(seconds / daySeconds);
@@ -46,7 +47,7 @@ export function periodText(timing: Timing): string {
   return days === 0 ? time : `${days} day${days === 1 ? "" : "s"}, ${time}`;
 }
 
-/** As the table shows the time of day; undefined where it shows none. */
+/** Formats the time of day for the table. Undefined for a task that does not show it. */
 export function atTimeText({ timing, showsTime }: TaskDefinition): string | undefined {
   return showsTime && "daily" in timing ? timing.daily : undefined;
 }

@@ -3,7 +3,7 @@ import { type ApplicationFields, applications } from "../catalog/application.ts"
 import { type ApplicationItem, applicationItem } from "../plugin/methods.ts";
 import type { Followed } from "./keep.ts";
 
-/** For application-sync: what a source says of an application, and what a person may say, are the same. */
+/** For application-sync: a source and a person write the same fields of an application. */
 export const followedApplications: Followed<ApplicationItem, ApplicationFields> = {
   table: application,
   schema: applicationItem,

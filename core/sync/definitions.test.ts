@@ -36,7 +36,7 @@ function apply(before: Definitions, difference: ReturnType<typeof definitionsDif
   };
 }
 
-test("terms mean what their source says, those that it does not list what they meant, and that is all there is to do", () => {
+test("listed terms get their source's definitions, others keep theirs, and a repetition does nothing", () => {
   fc.assert(
     fc.property(kept, items, (before, items) => {
       const after = apply(before, definitionsDifference(before, items));

@@ -7,13 +7,13 @@ import { type Unwritten, writeInParts } from "./savepoints.ts";
 
 type Item = Pick<TermItem, "externalId" | "definitions">;
 
-/** What a term means: ids in the source. */
+/** A definition of a term, by their ids in the source. */
 export interface Meaning {
   term: string;
   definition: string;
 }
 
-/** Our definitions of a source: their texts by their ids in it, and what they define. */
+/** Our definitions of a source: their texts by id, and what they define. */
 export interface Definitions {
   texts: ReadonlyMap<string, string>;
   meanings: readonly Meaning[];
@@ -27,8 +27,8 @@ export interface DefinitionsDifference {
 }
 
 /**
- * Holds our definitions against the terms that their source lists. Terms that it does not list keep what they mean, for
- * when they come back. Where two terms have another text for the same definition, the first counts.
+ * Compares our definitions with the terms that their source lists. Terms that it does not list keep theirs, in case
+ * they come back. If two terms have different texts for one definition, the first counts.
  */
 export function definitionsDifference(kept: Definitions, items: readonly Item[]): DefinitionsDifference {
   const key = ({ term, definition }: Meaning) => JSON.stringify([term, definition]);
@@ -53,8 +53,8 @@ export function definitionsDifference(kept: Definitions, items: readonly Item[])
 }
 
 /**
- * Gives the terms of a source, which are kept already, the definitions that it lists. Those that no term has any more are
- * deleted; what people have written about the same terms is left alone.
+ * Gives the existing terms of a source the definitions that it lists. Definitions that no term uses any more are
+ * deleted. What people have written about the same terms is left alone.
  */
 export async function keepDefinitions(
   tx: Transaction,
@@ -143,7 +143,7 @@ async function termIdsOf(tx: Transaction, source: string): Promise<Map<string, n
   return new Map(rows.map(({ id, externalId }) => [externalId ?? "", id]));
 }
 
-/** @returns ids of those that could not be deleted: the next list tries again */
+/** @returns the ids of those that could not be deleted, which the next sync retries */
 async function deleteUnused(tx: Transaction, source: string): Promise<Unwritten<string>> {
   const uses = tx
     .select({ one: sql`1` })

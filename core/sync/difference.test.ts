@@ -13,7 +13,7 @@ const kept = fc.uniqueArray(fc.record({ externalId: ids, gone: fc.boolean(), fie
   selector: (one) => one.externalId,
 });
 
-/** What the writing half does with a difference. */
+/** Applies a difference as the writing code does. */
 function apply(before: readonly Kept<Fields>[], { written, vanished }: Difference<Fields>): Kept<Fields>[] {
   const after = new Map(before.map((record) => [record.externalId, record]));
   for (const record of written) after.set(record.externalId, { ...record, gone: false });
@@ -27,8 +27,8 @@ const present = (records: readonly Kept<Fields>[]): Listed<Fields>[] =>
     .map(({ externalId, fields }) => ({ externalId, fields }))
     .sort((a, b) => a.externalId.localeCompare(b.externalId));
 
-describe("what we keep, with the difference, is the list", () => {
-  test("whatever it was before; nothing is forgotten, and a second time there is nothing to do", () => {
+describe("our records with the difference applied are the list", () => {
+  test("for any previous records; nothing is lost, and a repetition does nothing", () => {
     fc.assert(
       fc.property(kept, listed, (before, list) => {
         const after = apply(before, differenceOf(before, list));
@@ -41,7 +41,7 @@ describe("what we keep, with the difference, is the list", () => {
     );
   });
 
-  test("and writes no more than it has to", () => {
+  test("with no more writes than necessary", () => {
     fc.assert(
       fc.property(kept, listed, (before, list) => {
         const { written, vanished, same } = differenceOf(before, list);
@@ -54,7 +54,7 @@ describe("what we keep, with the difference, is the list", () => {
     );
   });
 
-  test("but for what nobody could read, which stays what it was", () => {
+  test("except for unreadable records, which stay unchanged", () => {
     fc.assert(
       fc.property(kept, listed, fc.uniqueArray(ids), (before, list, unread) => {
         const read = list.filter(({ externalId }) => !unread.includes(externalId));

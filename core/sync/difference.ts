@@ -1,4 +1,4 @@
-/** A record as we keep it from a source. `gone`: the source has it no more. */
+/** A record from a source as stored. `gone`: the source no longer has it. */
 export interface Kept<F> {
   externalId: string;
   gone: boolean;
@@ -11,19 +11,19 @@ export interface Listed<F> {
   fields: F;
 }
 
-/** What has to be done for our records to be those of the list. */
+/** The changes that make our records match the list. */
 export interface Difference<F> {
-  /** New, said otherwise than before, or back. */
+  /** New, changed or back again. */
   written: Listed<F>[];
-  /** Ids in the source that it lists no more. */
+  /** Ids in the source that it no longer lists. */
   vanished: string[];
-  /** Records of the list about which there is nothing to do. */
+  /** The number of listed records that are unchanged. */
   same: number;
 }
 
 /**
- * Holds what we keep of a source against its list, in which each id is once. Records of ids in `unread`, which the list
- * has but nobody can make sense of, stay what they are.
+ * Compares our records of a source with its list, in which ids are unique. Records with ids in `unread`, which are
+ * listed but unreadable, stay unchanged.
  */
 export function differenceOf<F extends object>(
   kept: readonly Kept<F>[],

@@ -17,21 +17,21 @@ import type { TaskNotice } from "./task_notice.ts";
 const { id, name, resourceType, resourceId, weblink, pluginSlug, taskCursor } = document;
 const columns = { id, name, resourceType, resourceId, weblink, taskCursor };
 
-/** A document of an incident that goes on, and how far its tasks are known. */
+/** A document of an open incident, and up to where its tasks are known. */
 export interface TaskPlace extends Pick<typeof document.$inferSelect, keyof typeof columns> {
   pluginSlug: string;
   incidentId: number;
 }
 
-/** The cursor that the plugin of our own texts would answer with. */
+/** The cursor that the plugin of our own texts would return. */
 const ownCursor = sql`coalesce(${documentContent.version}, 0)::text`;
 
-/** Of which plugins documents are: of this one, or of none of these. */
+/** Selects documents by plugin: of this one, or of none of these. */
 export type PluginFilter = { slug: string } | { noneOf: readonly string[] };
 
 /**
- * Documents of Active and Stable incidents whose tasks may have changed, in the order of their ids. Of a text that we
- * keep ourselves we know that, so an unchanged one is not among them.
+ * Returns documents of Active and Stable incidents whose tasks may have changed, in order of their ids. If the text is
+ * in our database, unchanged documents are left out.
  */
 export async function pageOfTaskPlaces(
   db: Pick<Database, "select">,
@@ -40,7 +40,7 @@ export async function pageOfTaskPlaces(
   limit: number,
 ): Promise<TaskPlace[]> {
   const changed = or(ne(pluginSlug, ownTextSlug), sql`${taskCursor} is distinct from ${ownCursor}`);
-  // An array, or PostgreSQL walks all documents, expecting soon to have met enough that changed.
+  // An array, or PostgreSQL walks all documents because it expects to find enough changed ones soon.
   const going = sql`array(select ${incident.id} from ${incident} where ${incident.status} in ('Active', 'Stable'))`;
   const rows = await db
     .select({ ...columns, pluginSlug, incidentId: document.incidentId })
@@ -66,11 +66,11 @@ export async function pageOfTaskPlaces(
 type OurTask = KnownTask & { id: number; incidentId: number; version: number; reminders: boolean };
 
 /**
- * Makes our tasks of a document those that were found in it, each with its line on the timeline, and notes how far they
- * are known.
+ * Makes our tasks of a document match those found in it, each with an event on the timeline, and records up to where
+ * they are known.
  *
- * @returns the incident's name, what there is to be told, and ids of tasks of ours that cannot be read; undefined when nothing was done, since the incident is over
- *   or somebody else has come further meanwhile
+ * @returns the incident's name, the notices to send, and the ids of our tasks that cannot be read; undefined if nothing
+ * was done, because the incident is over or another run has come further meanwhile
  */
 export async function keepTasks(
   tx: Transaction,
@@ -96,15 +96,15 @@ export async function keepTasks(
     .for("no key update");
   if (!held) return undefined;
   const known = await knownTasks(tx, place.id, found);
-  // A task of ours with such a time can be compared with nothing; the others go on.
+  // A task of ours with such a time cannot be compared. The others continue.
   const bad = new Set(
     known.filter(({ resolveBy }) => isEndless(resolveBy)).map(({ externalId }) => externalId),
   );
   const isGood = ({ externalId }: { externalId: string }) => !bad.has(externalId);
   const steps = taskSteps(known.filter(isGood), found.filter(isGood));
-  // All at once, so that two that make the same people do not wait for each other in a circle.
+  // All at once, so that two that create the same people cannot deadlock.
   const named = await individualsOf(tx, steps.flatMap(peopleIn), at);
-  // Whoever writes a document may name anybody in it.
+  // A document's author may name anyone in it.
   if (locked.visibility === "Open") await makeAsNew(tx, everybody, [...named.values()], at);
   const notices: TaskNotice[] = [];
   for (const step of steps) notices.push(await take(tx, place, held.resourceType, step, at));
@@ -124,7 +124,7 @@ async function knownTasks(
     .select({ ...taskColumns, deletedAt: task.deletedAt })
     .from(task)
     .where(and(eq(task.documentId, documentId), inArray(task.externalId, ids)))
-    // Nobody else changes them before we are done.
+    // So that nobody else changes them before we are done.
     .for("no key update", { of: task });
   return rows.map(({ deletedAt, owner, assignees, externalId, ...row }) => ({
     ...row,

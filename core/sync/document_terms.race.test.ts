@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 
-test("a term that is being deleted is passed over, and the others are linked", async () => {
+test("a term that is being deleted is skipped, and the others are linked", async () => {
   const { db, ids } = outbox;
   const { documentId } = ids;
   const stamps = { createdAt: at, updatedAt: at };

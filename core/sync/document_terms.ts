@@ -8,13 +8,13 @@ import { ownTextSlug, type TextPlace } from "../incident/document/texts.ts";
 /** What was found in the text of a document. */
 export interface Finding {
   documentId: number;
-  /** SHA-256 of the text; null when there is none any more. */
+  /** The SHA-256 of the text. Null if it no longer exists. */
   hash: Uint8Array | null;
   /** Ids, ascending. */
   termIds: number[];
 }
 
-/** Whether the terms of a document are those of this text and this vocabulary. */
+/** Whether the terms of a document are from this text and this vocabulary. */
 export function isRead(
   place: Pick<TextPlace, "termContentHash" | "termVocabulary">,
   hash: Uint8Array | null,
@@ -25,15 +25,15 @@ export function isRead(
   return read === null || hash === null ? read === hash : toHex(read) === toHex(hash);
 }
 
-/** Looks for terms in a text; null is a text that is gone, in which there are none. */
+/** Finds the terms in a text. Null is a deleted text, which has none. */
 export function findTerms(documentId: number, text: string | null, vocabulary: Vocabulary): Finding {
   if (text === null) return { documentId, hash: null, termIds: [] };
   return { documentId, hash: sha256(text), termIds: vocabulary.find(text) };
 }
 
 /**
- * Links documents to the terms that were found in them, and to no others; what people have given them stays. Documents
- * and terms that are gone by now are passed over.
+ * Links documents to exactly the terms that were found in them. Links made by people stay. Documents and terms that no
+ * longer exist are skipped.
  */
 export async function keepFindings(
   tx: Transaction,
@@ -57,7 +57,7 @@ export async function keepFindings(
     select found.document_id, found.term_id, 'Found' from found
     join there on there.id = found.term_id join ${document} on ${document.id} = found.document_id
     on conflict do nothing`);
-  // Of a text of our own, whoever writes it keeps its hash: this one may be older by now.
+  // A text in our database has its own hash, which may be newer than this one.
   await tx.execute(sql`
     update ${document} set term_content_hash = decode(read.hash, 'hex'), term_vocabulary = ${vocabulary},
       content_hash = case when plugin_slug = ${ownTextSlug}

@@ -6,27 +6,30 @@ import { differenceOf } from "./difference.ts";
 import type { ItemReader, Reading } from "./read.ts";
 import { type Unwritten, waitBriefly, writeInParts } from "./savepoints.ts";
 
-/** A table of records of which some come from sources. One that vanished there is a tombstone (`deletedAt`). */
+/**
+ * A table of records of which some come from sources. A record that has vanished from its source is a tombstone
+ * (`deletedAt`).
+ */
 export type SourceTable = PgTable &
   Record<"source" | "externalId" | "deletedAt" | "version" | "updatedAt", PgColumn>;
 
-/** What became of rows: how many were another than before, and ids of those that could not be written. */
+/** The outcome of a write: how many rows changed, and the ids of those that could not be written. */
 export interface Kept extends Unwritten<string> {
   done: number;
 }
 
-/** A kind of record that follows lists of sources. */
+/** A kind of record that follows the lists of sources. */
 export interface Followed<I, F extends object> extends ItemReader<I, F> {
   table: SourceTable;
-  /** Values that a source says of a new record, and a person afterwards. */
+  /** Values that come from the source when a record is new, and from people afterwards. */
   firstValues?(item: I): Record<string, unknown>;
-  /** Writes what belongs to the records in other tables. */
+  /** Writes the records' related rows. */
   keep?(tx: Transaction, source: string, reading: Reading<I, F>, at: Date): Promise<Kept>;
 }
 
 /**
- * Makes our records of a source those of its list. Only what is another than before is written. One that vanished keeps
- * its row, so that it is the same when it comes back.
+ * Makes our records of a source match its list. Only changes are written. A record that has vanished keeps its row, so
+ * that it is the same one when it comes back.
  */
 export async function keepRecords<I, F extends object>(
   tx: Transaction,
@@ -34,7 +37,7 @@ export async function keepRecords<I, F extends object>(
   { source, reading, at }: { source: string; reading: Reading<I, F>; at: Date },
 ): Promise<Kept & { skipped: number }> {
   const { table, firstValues, keep } = followed;
-  // One list at a time: of two, the later would be held against what the earlier has not written yet.
+  // One list at a time: otherwise a later list would be compared with what the earlier one has not written yet.
   await lockSource(tx, source);
   await waitBriefly(tx);
   const { records, unread, complete } = reading;
@@ -94,7 +97,7 @@ async function keptOf<F extends object>(
   return rows as unknown as { externalId: string; gone: boolean; fields: F }[];
 }
 
-/** In `on conflict do update`: the value that the row would have had. */
+/** In `on conflict do update`: the value that the inserted row would have had. */
 function excluded(table: PgTable, name: string): SQL {
   return sql`excluded.${sql.identifier(getTableColumns(table)[name]!.name)}`;
 }

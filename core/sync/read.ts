@@ -6,25 +6,27 @@ import { masked } from "../plugin/mask.ts";
 import type { Fault } from "../schedule/runs.ts";
 import type { Listed } from "./difference.ts";
 
-/** A list as far as sense can be made of it. */
+/** The readable part of a list. */
 export interface Reading<I, F> {
   records: (Listed<F> & { item: I })[];
-  /** Ids of items of which none could be made. */
+  /** The ids of unreadable items. */
   unread: ReadonlySet<string>;
-  /** Whether it is known of every item which record it is: otherwise what is missing may be there. */
+  /** Whether the id of every item is known: otherwise records that seem to be missing may be listed. */
   complete: boolean;
   faults: Fault[];
 }
 
-/** How items become records. */
+/** How to turn items into records. */
 export interface ItemReader<I, F> {
-  /** Of an item. */
+  /** The schema of an item. */
   schema: TSchema;
   /** @throws InvalidInput */
   parse(item: I): F;
 }
 
-/** Makes records of what a source lists. One bad item is its own fault; of several with one id, the first counts. */
+/**
+ * Reads the records in a source's list. An invalid item affects only itself. If several have one id, the first counts.
+ */
 export function readItems<I extends { externalId: string }, F>(
   { slug, secrets = [] }: { slug: string; secrets?: readonly string[] },
   items: readonly unknown[],

@@ -2,35 +2,35 @@ import { sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { errorCode, transience, withoutQuery } from "../../drizzle/database_error.ts";
 
-/** Rows of one statement: PostgreSQL takes 65,535 values at most. */
+/** How many rows a statement writes: PostgreSQL takes at most 65,535 values. */
 const batch = 2000;
 
-/** `rows`, in the order in which they stand, in parts that one statement can take. */
+/** Splits `rows`, in order, into parts that one statement can take. */
 export function* batchesOf<T>(rows: readonly T[]): Generator<T[]> {
   for (let at = 0; at < rows.length; at += batch) yield rows.slice(at, at + batch);
 }
 
-/** Rows that could not be written: PostgreSQL refuses them, or somebody else has them locked. */
+/** Rows that could not be written: PostgreSQL refuses them, or another transaction has locked them. */
 export interface Unwritten<T> {
   refused: T[];
   locked: T[];
 }
 
-/** A part waits so long for a row that somebody else holds. */
+/** How long a part waits for a locked row. */
 const lockWait = "100ms";
-/** Where more are locked than that, somebody holds the table. */
+/** With more locked rows than this, the table is probably locked. */
 const mostLocked = 100;
 
-/** For a transaction that writes in parts: from now on it waits for no lock for long. */
+/** For a transaction that writes in parts: limits its waits for locks from now on. */
 export async function waitBriefly(tx: Transaction): Promise<void> {
   await tx.execute(sql`select set_config('lock_timeout', ${lockWait}, true)`);
 }
 
 /**
- * Writes rows, many in a statement. Where that fails, each half is written by itself, so that the others are not lost with
- * a row that cannot be written.
+ * Writes rows, many in a statement. If that fails, each half is written separately, so that a row that cannot be
+ * written does not cost the others.
  *
- * @returns the rows that could not be
+ * @returns the rows that could not be written
  */
 export async function writeInParts<T>(
   tx: Transaction,

@@ -33,8 +33,8 @@ function apply(before: readonly KnownTask[], steps: ReturnType<typeof taskSteps<
   return [...after.values()];
 }
 
-describe("our tasks, with the steps, are those of the document", () => {
-  test("as it said last; a second time there is nothing to do, and of what it does not speak nothing is done", () => {
+describe("our tasks after the steps match the document", () => {
+  test("for its last entry of each task; a repetition does nothing, and other tasks stay unchanged", () => {
     fc.assert(
       fc.property(known, found, (before, found) => {
         const after = apply(before, taskSteps(before, found));
@@ -62,7 +62,7 @@ describe("a found task", () => {
   const read = (more: Partial<DocumentTask>, timezone = "UTC") =>
     readTask({ ...item, ...more }, { timezone });
 
-  test("names people by their canonical addresses, each once", () => {
+  test("names people by their canonical addresses, without duplicates", () => {
     const names = {
       creator: "Rita@example.com",
       owner: "Z@example.com",

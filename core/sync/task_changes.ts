@@ -7,7 +7,7 @@ import { sameContent } from "../incident/task/write.ts";
 import { readItem } from "../plugin/items.ts";
 import { type DocumentTask, documentTask } from "../plugin/methods.ts";
 
-/** A task as it stands in its document, with addresses in their canonical spelling, each once and sorted. */
+/** A task in its document. Addresses are canonical, unique and sorted. */
 export interface FoundTask {
   externalId: string;
   description: string;
@@ -17,7 +17,7 @@ export interface FoundTask {
   assignees: string[];
   /** Null: the document does not say. */
   resolveBy: Date | null;
-  /** It is gone from there. */
+  /** It is no longer in the document. */
   deleted: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface KnownTask extends TaskState {
   deleted: boolean;
 }
 
-/** What has to be done about a task. */
+/** What to do about a task. */
 export type TaskStep<K extends KnownTask> =
   | { kind: "create"; found: FoundTask }
   | { kind: "change" | "restore"; known: K; next: NextTask }
@@ -41,8 +41,8 @@ export type TaskStep<K extends KnownTask> =
 type NextTask = Pick<KnownTask, "description" | "owner" | "assignees" | "resolveBy" | "status">;
 
 /**
- * A task that a plugin has found. A day that it is due lasts until its end in the zone.
- * @throws InvalidInput when it cannot be kept
+ * Parses a task that a plugin has found. A due date lasts until the end of that day in the time zone.
+ * @throws InvalidInput when it cannot be stored
  */
 export function readTask(
   item: DocumentTask,
@@ -66,13 +66,13 @@ function dueTime(text: string, timezone: string): Date {
   if (text.includes("T")) return parseInstant("resolve_by", text);
   const day = parseInstant("resolve_by", `${text}T00:00:00Z`).toISOString().slice(0, 10);
   const next = Temporal.PlainDate.from(day).add({ days: 1 }).toZonedDateTime(timezone);
-  // West of Greenwich, the last day of 9999 ends after the last instant.
+  // West of Greenwich, the last day of 9999 ends after the last valid instant.
   return parseInstant("resolve_by", new Date(next.epochMilliseconds - 1).toISOString());
 }
 
 /**
- * What has to be done for our tasks to be those of the document. It may tell of some of them only; of several things that
- * it says of one task, the last counts. A day that it does not name stays what it is.
+ * Returns the changes that make our tasks match the document. `found` may be a part of its tasks. If a task occurs
+ * several times, the last one counts. A missing due date leaves ours unchanged.
  */
 export function taskSteps<K extends KnownTask>(
   known: readonly K[],
@@ -92,7 +92,7 @@ export function taskSteps<K extends KnownTask>(
   });
 }
 
-/** The tasks of an answer as far as sense can be made of them; `fault` is called for the others. */
+/** Returns the readable tasks of an answer. `fault` is called for the others. */
 export function readTasks(
   items: readonly unknown[],
   settings: { domain?: string; timezone: string },

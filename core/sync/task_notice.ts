@@ -5,11 +5,11 @@ import type { TaskStatus } from "../incident/task/status.ts";
 import { taskLine, taskSaid } from "../incident/task/write.ts";
 import type { Outgoing } from "../outbox/deliver.ts";
 
-/** Something that happened to a task in its document. */
+/** A change of a task in its document. */
 export interface TaskNotice {
   kind: keyof typeof taskSaid;
   taskId: number;
-  /** The task's with it: what tells one notice of a task from the next. */
+  /** The task's version after it, which distinguishes its notices. */
   version: number;
   description: string;
   status: TaskStatus;
@@ -26,7 +26,7 @@ interface About extends Pick<Config, "publicUrl" | "timezone"> {
   document: { name: string; weblink: string | null };
 }
 
-/** What everyone who talks about the incident is told of it, once. */
+/** The message about it to everyone in the incident's conversations, sent once. */
 export function outgoingOf(
   { kind, taskId, version, status, ...task }: TaskNotice,
   { incidentId, incident, document, publicUrl, timezone }: About,
@@ -36,7 +36,7 @@ export function outgoingOf(
   const lines = [
     literally(taskLine(task.description)),
     ...(people.length > 0 ? [`For: ${people.map(literally).join(", ")}`] : []),
-    // A document may bring a task that is done already.
+    // A document may contain a task that is already done.
     ...(isNew
       ? [status === "Open" ? `Due: ${minuteText(task.resolveBy, timezone)}` : `It is ${status}`]
       : []),

@@ -19,7 +19,7 @@ export const followedTerms: Followed<TermItem, { text: string }> = {
       throw new InvalidInput("definitions", "Two definitions have the same id");
     return { text: parseName("text", text) };
   },
-  // Whether a word makes noise here is not for its source to say, once there is somebody who can.
+  // Each installation decides which words are too common, not the source, once the term exists.
   firstValues: ({ discoverable = true }) => ({ discoverable }),
   keep: async (tx, source, { records }, at) =>
     keepDefinitions(tx, { source, items: records.map(({ item }) => item), at }),

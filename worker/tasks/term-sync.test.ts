@@ -221,7 +221,7 @@ describe("with one bad item in a list, the others are stored and the bad one is 
   });
 
   test.each<[string, unknown, string]>([
-    ["no object", "hunter2", "It is no item: Expected object"],
+    ["no object", "hunter2", "Invalid item: Expected object"],
     ["no id", { text: "b", definitions: [] }, "externalId: Expected required property"],
     ["what its source cannot read", { unreadable: "line 7" }, "line 7"],
   ])("%s: its id is unknown, so no record counts as gone", async (_, bad, reason) => {

@@ -240,7 +240,7 @@ test("pause, explain, resume", async () => {
   // Else a slot may come just now.
   await sql`update scheduled_task set since = now() + interval '1 hour'`;
   const lines = (await answers("explain")).split("\n");
-  expect(lines[1]).toBe("Every 0:05:00 since the epoch; of slots that nobody ran, the latest one runs");
+  expect(lines[1]).toBe("Every 0:05:00 since the epoch; of missed slots, only the latest runs");
   expect(lines[2]).toBe("Nothing is due");
   expect(lines.at(-2)).toMatch(/^Next slot: 20\d\d-\d\d-\d\dT\d\d:\d[05]:00Z$/);
 });

@@ -102,7 +102,7 @@ test("all faults at once, after the table", async () => {
   const { code, stdout, stderr } = await config({ SVC_SSO: "saml", SVC_RATE_POLL: "many" });
   expect(code).toBe(1);
   expect(stderr).toBe(
-    'svc: SVC_RATE_POLL: "many" is not a whole number of at least 1\nsvc: SVC_SSO: "saml" is none of oidc, proxy\n',
+    'svc: SVC_RATE_POLL: "many" is not a whole number of at least 1\nsvc: SVC_SSO: "saml" is not one of oidc, proxy\n',
   );
   expect(rowOf(stdout, "SVC_SSO")).toEqual(["saml"]);
 });
@@ -119,7 +119,7 @@ test("a reader that takes its time gets all of it", () => {
     cwd: directory,
     env: { PATH: process.env.PATH, SVC_OIDC_SCOPE: scope, SVC_SSO: "saml" },
   });
-  expect(stderr.toString()).toContain('SVC_SSO: \\"saml\\" is none of oidc, proxy');
+  expect(stderr.toString()).toContain('SVC_SSO: \\"saml\\" is not one of oidc, proxy');
   expect(JSON.parse(stdout.toString())).toContainEqual({
     ...{ key: "SVC_OIDC_SCOPE", value: scope, source: "environment" },
   });

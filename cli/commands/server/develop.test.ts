@@ -165,7 +165,7 @@ test("a configuration that is not valid is shown, too, at the first start", asyn
   writeFileSync(join(tree, ".env"), "SVC_SSO=saml\n");
   await using server = await develop();
   const { text } = await server.answers("The server ended");
-  expect(text).toContain("SVC_SSO: &quot;saml&quot; is none of oidc, proxy");
+  expect(text).toContain("SVC_SSO: &quot;saml&quot; is not one of oidc, proxy");
   writeFileSync(join(tree, ".env"), "");
   await server.answers("configured");
 }, 60_000);

@@ -37,5 +37,5 @@ test("each row is a route of the application that serves, and tells the truth ab
 
 test("an invalid configuration is reported", async () => {
   const { code, stderr } = await svc(["server", "routes"], { SVC_SSO: "saml" });
-  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: SVC_SSO: "saml" is none of oidc, proxy\n' });
+  expect({ code, stderr }).toEqual({ code: 1, stderr: 'svc: SVC_SSO: "saml" is not one of oidc, proxy\n' });
 });

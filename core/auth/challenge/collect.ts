@@ -8,7 +8,7 @@ import type { Keys } from "../token/keys.ts";
 import type { PollOutcome } from "./poll.ts";
 import type { Challenge } from "./state.ts";
 
-/** How long the holder of the verifier may collect again, in case the answer was lost on its way. */
+/** How long the verifier's holder may collect again, in case the answer was lost. */
 const collectAgainSeconds = 10;
 
 interface CollectContext extends Context {
@@ -16,18 +16,18 @@ interface CollectContext extends Context {
 }
 
 /**
- * Issues the one token of an approved challenge. Of any number of polls one changes the row; a legacy client that
- * comes second is told `unknown`, a bound one to ask again: its first connection may be the one that broke.
+ * Issues the single token of an approved challenge. However many polls there are, one changes the row. A later poll of
+ * a legacy client gets `unknown`. A bound client is asked to retry, because its first connection may have broken.
  */
 export async function collect(
   { db, clock, config, keys, telemetry }: CollectContext,
   found: Challenge,
   address: string,
 ): Promise<PollOutcome> {
-  // Before the row changes: a key that cannot be had must not cost the challenge.
+  // Before the row changes: a missing key must not use up the challenge.
   const key = await keys.signing();
   const now = clock.now();
-  // Whole seconds, as in the token itself, so that signing again gives the same claims.
+  // Whole seconds, as in the token, so that signing again gives the same claims.
   const issuedAt = new Date(Math.floor(now.getTime() / 1000) * 1000);
   const claims: TokenClaims = {
     jti: crypto.randomUUID(),
@@ -69,7 +69,7 @@ export async function collect(
   return found.codeChallenge === null ? { status: "unknown" } : { status: "pending", retryAfter: 1 };
 }
 
-/** The same token again, for a bound client within seconds of the first time. */
+/** Returns the same token again to a bound client, within seconds of the first time. */
 export async function collectAgain(
   { db, clock, config, keys }: CollectContext,
   found: Challenge,

@@ -9,19 +9,19 @@ import type { KnownChallenges, OpenChallenges } from "./limits.ts";
 import { openedChannel } from "./watch.ts";
 
 export interface NewChallenge {
-  /** T itself: leaves this process in the answer and is kept nowhere. */
+  /** T itself: returned to the client and not stored. */
   token: string;
   userCode: string;
   bound: boolean;
 }
 
 /**
- * Opens a challenge for a user name, known or not: the answer never tells which (spec 4.1, generator).
+ * Opens a challenge for a user name, known or not: the answer does not reveal which (spec 4.1, generator).
  *
- * @param request.codeChallenge base64url SHA-256 of the client's verifier; none for a legacy client
- * @param request.address of the client; `request.client` is what it calls itself
- * @throws InvalidInput for a user name or a code challenge that cannot be
- * @throws Forbidden when legacy clients are not let in
+ * @param request.codeChallenge base64url SHA-256 of the client's verifier. None for a legacy client
+ * @param request.address the client's address; `request.client` is the client's name for itself
+ * @throws InvalidInput for an invalid user name or code challenge
+ * @throws Forbidden when legacy clients are not allowed
  * @throws TooManyRequests when too many are open
  */
 export async function createChallenge(
@@ -62,7 +62,7 @@ export async function createChallenge(
     throw new TooManyRequests(retryAfter, `Too many sign-in requests are open: try again in ${retryAfter} s`);
   }
   const key = toHex(row.tokenHash);
-  // Before the answer is sent, so that the first poll finds it known here.
+  // Before the answer is sent, so that this process recognises the first poll.
   context.known.add(key);
   await Promise.all([
     db.insert(challenge).values(row),
@@ -83,7 +83,7 @@ function checkedCodeChallenge(codeChallenge?: string, method?: string): string |
   return codeChallenge;
 }
 
-/** What a client calls itself is shown to the user: one short line without control or direction characters. */
+/** The client's name for itself is shown to the user: one short line without control or direction characters. */
 function printable(client: string): string {
   return client.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, "").slice(0, 120) || "unknown";
 }

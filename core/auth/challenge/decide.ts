@@ -14,8 +14,8 @@ import type { ChallengeWatch } from "./watch.ts";
  * Approves or denies a challenge for the user of the session that opened it. Only the first decision counts.
  *
  * @throws NotFound when this session did not open such a challenge, or may not from this address
- * @throws Forbidden when somebody else is signed in than the challenge is for
- * @throws Conflict when it is over: decided already, or its lifetime ended
+ * @throws Forbidden when the challenge is for another user
+ * @throws Conflict when it is over: already decided or expired
  */
 export async function decideChallenge(
   context: Context & { watch: ChallengeWatch },
@@ -60,7 +60,7 @@ export async function decideChallenge(
     return decided;
   });
   telemetry?.challenge(decision === "approve" ? "approved" : "denied");
-  // Others hear of it from the database in a moment; this process must not say `pending` even once more.
+  // Other processes hear of it from the database in a moment. This one must not answer `pending` again.
   context.watch.hear(toHex(decided.tokenHash));
   return decided;
 }

@@ -5,15 +5,15 @@ import type { Clock } from "../../../platform/clock.ts";
 import { RateLimit } from "../../../platform/rate_limit.ts";
 import type { Context } from "../../context.ts";
 
-/** One user name's share of what its address may do: one in so many. */
+/** One user name's share of its address's limit: one in this many. */
 const userShare = 5;
-/** What one person at two terminals, or a script over a handful of servers, asks for at once. */
+/** What one person needs at once, at two terminals or with a script for a handful of servers. */
 const smallestBurst = 5;
 
 /**
- * How often sign-in requests may be started: so often from one address, and for one user name only a share of that, so
- * that one person cannot use up what a whole office has. A name alone opens no bucket of its own: each of them takes
- * from its address, too.
+ * Limits how often sign-in requests may be started: per address, and per user name only a share of that, so that one
+ * person cannot use up a whole office's limit. A name alone opens no bucket: each attempt also counts against its
+ * address.
  */
 export class GenerationLimit {
   readonly #addresses: RateLimit;
@@ -27,24 +27,24 @@ export class GenerationLimit {
 
   /**
    * Takes one attempt of this address and user.
-   * @param user canonical, or "" for what is no user name
-   * @returns 0 when it was free, else the whole seconds until the next one is
+   * @param user canonical, or "" for an invalid user name
+   * @returns 0 if it is allowed, else the whole seconds until the next one is
    */
   take(scope: string, user: string, now: Date): number {
     const address = this.#addresses.bucket(scope, now);
     const wait = this.#addresses.wait(address, now);
-    // Asked first: an address without attempts opens no bucket for a name that it makes up.
+    // Checked first: an address without attempts left opens no bucket for an invented name.
     if (wait > 0) return wait;
     const retryAfter = this.#users.take(`${scope} ${user}`, now);
     return retryAfter || this.#addresses.takeFrom(address, now);
   }
 }
 
-/** How many sign-in requests may be open at once; beyond it none is opened until some are decided or over. */
+/** How many sign-in requests may be open at once. At the limit, none is opened until some are decided or expire. */
 export interface OpenLimits {
   inTotal: number;
   ofAddress: number;
-  /** Of one user name at one address. */
+  /** For one user name at one address. */
   ofUser: number;
 }
 
@@ -54,8 +54,8 @@ const recountMilliseconds = 1000;
 const retrySeconds = 10;
 
 /**
- * Knows how many sign-in requests are open: counted in the database at most once a second, and on from there by what this
- * process opens. Several processes may together exceed a limit by what they open within that second.
+ * Knows how many sign-in requests are open. It counts them in the database at most once a second, and adds those that
+ * this process opens. Several processes may together exceed a limit by what they open within that second.
  */
 export class OpenChallenges {
   #counts = new Map<string, number>();
@@ -65,7 +65,7 @@ export class OpenChallenges {
 
   constructor(private readonly limits: OpenLimits = defaultLimits) {}
 
-  /** Counts one more, unless that would be too many. @returns 0, or the seconds after which to try again */
+  /** Counts one more, unless that would be too many. @returns 0, or the seconds to wait */
   async add(context: Context, request: { userName: string; address: string }): Promise<number> {
     if (Math.abs(context.clock.now().getTime() - this.#countedAt) >= recountMilliseconds) {
       this.#counting ??= this.#count(context).finally(() => {
@@ -114,11 +114,11 @@ export class OpenChallenges {
 }
 
 /**
- * The challenges that were opened lately, by the hash of their token, hex: the polls of these are told from polls of
- * made-up tokens without asking the database. Not complete: a process that has just started knows none.
+ * The recently opened challenges, by the hex hash of their token: their polls can be told from those of invented tokens
+ * without asking the database. Incomplete: a process that has just started knows none.
  */
 export class KnownChallenges {
-  /** Until when, in milliseconds; in the order of becoming known. */
+  /** When each one ends, in milliseconds, in the order in which they became known. */
   readonly #until = new Map<string, number>();
 
   constructor(

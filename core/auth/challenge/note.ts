@@ -6,8 +6,8 @@ import type { Context } from "../../context.ts";
 import type { Challenge } from "./state.ts";
 
 /**
- * Writes into the audit log how a challenge began, as soon as somebody who is signed in decides it. Until then it is
- * anybody's doing, and counted only.
+ * Records in the audit log how a challenge began, once a signed-in user decides it. Until then anyone may have caused
+ * it, and it is only counted.
  */
 export async function auditBeginning(tx: Transaction, of: Challenge): Promise<void> {
   const by = { actor: "client", subject: of.id };
@@ -20,8 +20,8 @@ export async function auditBeginning(tx: Transaction, of: Challenge): Promise<vo
 }
 
 /**
- * Somebody has T but not the verifier: noted once a challenge, however often they try. It is an event of its own once
- * the challenge is decided (now or by `auditBeginning`), and counted until then.
+ * Records that somebody has T but not the verifier, once per challenge. It is a separate event if the challenge is
+ * decided (now or later, by `auditBeginning`), and only counted until then.
  */
 export async function noteWrongVerifier(
   { db, clock, telemetry, counts }: Context,
@@ -53,7 +53,7 @@ export async function noteWrongVerifier(
   telemetry?.challenge("wrong_verifier");
 }
 
-/** Somebody else than the challenge is for would decide it: worth one event a person, however often they try. */
+/** Records that the wrong user tried to decide the challenge, once per user. */
 export async function noteWrongUser(
   { db, clock, telemetry }: Context,
   { id: subject, userName, requestAddress }: Challenge,
@@ -61,7 +61,7 @@ export async function noteWrongUser(
 ): Promise<void> {
   const action = "challenge.wrong_user";
   const noted = await db.transaction(async (tx) => {
-    // One at a time: two that look at once would both find nothing.
+    // One at a time: two concurrent checks would both find nothing.
     await tx
       .select({ id: challenge.id })
       .from(challenge)

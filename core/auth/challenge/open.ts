@@ -7,11 +7,11 @@ import type { Context } from "../../context.ts";
 import { createSession, findSession, type Session } from "../session/session.ts";
 import { type Challenge, stateOf } from "./state.ts";
 
-/** A challenge in the hands of the browser session that opened it. */
+/** A challenge and the browser session that opened it. */
 export interface OpenedChallenge {
   challenge: Challenge;
   session: Session;
-  /** The session's id when this visit started it; it goes into the cookie and nowhere else. */
+  /** The session's id if this visit started it. It is used only for the cookie. */
   newSessionId?: string;
 }
 
@@ -22,10 +22,10 @@ export interface Visitor {
 }
 
 /**
- * A browser's first visit with T: the challenge is from then on this browser session's, and no other one's.
+ * A browser's first visit with T: it binds the challenge to this browser session.
  *
- * @returns undefined, whatever the reason: T that never was, is over, was opened by another browser, or belongs to a
- *   legacy client at another address
+ * @returns undefined for any reason: T does not exist, is over, was opened by another browser, or belongs to a legacy
+ * client at another address
  */
 export async function openChallenge(
   context: Context,
@@ -56,7 +56,7 @@ export async function openChallenge(
         ),
       )
       .returning();
-    // Another browser was first: with the binding goes the session that was made for it.
+    // Another browser was first: this also rolls back the session created for the binding.
     if (!opened) tx.rollback();
     return { challenge: opened!, session, newSessionId };
   });
@@ -67,8 +67,8 @@ export async function openChallenge(
 }
 
 /**
- * The challenge that this session opened, in whatever state it is by now.
- * @returns undefined when it is another session's, or this address may not see it
+ * Returns the challenge that this session opened, in its current state.
+ * @returns undefined when it belongs to another session, or this address may not see it
  */
 export async function findOpened(
   { db, config }: Context,
@@ -82,8 +82,9 @@ export async function findOpened(
 }
 
 /**
- * A legacy client's challenge is decided where it was asked for: without a verifier nothing else tells the user's own
- * terminal from a stranger's (login.md, SVC_CHALLENGE_LEGACY). A bound client's browser may be elsewhere (SSH).
+ * A legacy client's challenge may only be decided at the address where it began: without a verifier, nothing else
+ * distinguishes the user's own terminal from a stranger's (login.md, SVC_CHALLENGE_LEGACY). A bound client's browser
+ * may be elsewhere (SSH).
  */
 function mayVisit(config: Config, found: Challenge, address: string): boolean {
   if (found.codeChallenge !== null || config.challengeLegacy === "allow") return true;

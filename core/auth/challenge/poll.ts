@@ -15,27 +15,27 @@ import type { ChallengeWatch, PendingFacts } from "./watch.ts";
 export interface PollContext extends Context {
   watch: ChallengeWatch;
   keys: Keys;
-  /** A bucket for each challenge, and one more for those who poll it without its verifier. */
+  /** A bucket for each challenge, and another for those who poll it without its verifier. */
   limit: RateLimit;
-  /** Where each address's polls of challenges that exist are counted. */
+  /** Counts each address's polls of existing challenges. */
   addressLimit: RateLimit;
   known: KnownChallenges;
 }
 
 export interface PollRequest {
-  /** T as it came in. */
+  /** T as received. */
   token: string;
   verifier?: string;
   address: string;
   addressBucket: Bucket;
-  /** The request as it came in: what the next one like it is recognised by. */
+  /** The request as received, by which a repeated one is recognised. */
   seen: SeenPoll;
-  /** Seconds for which the answer may be held back while nothing happens; heeded for bound clients only. */
+  /** Seconds for which the answer may be delayed while nothing happens. Only for bound clients. */
   wait?: number;
   signal?: AbortSignal;
 }
 
-/** A poll of which nothing was taken apart yet. */
+/** A poll before it is parsed. */
 export interface SeenPoll {
   url: string;
   authorization: string | null;
@@ -46,18 +46,18 @@ export type PollOutcome =
   | { status: "success"; jwt: string; expiresAt: Date; user: string }
   | { status: "unknown" | "expired" | "denied" };
 
-/** An answer, and the challenge for as long as it is worth waiting for. */
+/** An answer, and the challenge as long as waiting for it is useful. */
 interface Look {
   outcome: PollOutcome;
   waiting?: PendingFacts;
 }
 
 /**
- * Answers a poll from this process's memory: the bulk of all polls, one every other second of each waiting terminal.
- * It counts against the challenge's limit like any other. `facts` are what `watch.recall` knows by the poll's URL;
- * only a legacy client's `address` is asked for.
+ * Answers a poll from this process's memory. These are most polls, one every other second from each waiting terminal.
+ * It counts against the challenge's limit like any other. `facts` are what `watch.recall` returns for the poll's URL.
+ * `address` is needed only for a legacy client.
  *
- * @returns undefined when memory cannot tell: then `pollChallenge` answers
+ * @returns undefined if memory is not sufficient: then `pollChallenge` answers
  */
 export function pollFromMemory(
   context: PollContext,
@@ -75,7 +75,7 @@ export function pollFromMemory(
   return counted(context, facts.bucket, now);
 }
 
-/** Answers one poll from the database (spec 4.1, poller; the table in login.md), after a wait if one is asked for. */
+/** Answers a poll from the database (spec 4.1, poller; the table in login.md), after a wait if requested. */
 export async function pollChallenge(context: PollContext, request: PollRequest): Promise<PollOutcome> {
   const { clock, watch } = context;
   if (!looksLikeSecret(request.token)) return { status: "unknown" };
@@ -89,7 +89,7 @@ export async function pollChallenge(context: PollContext, request: PollRequest):
   const until = performance.now() + Math.min(request.wait * 1000, lifetimeLeft);
   const key = sha256Hex(request.token);
   for (;;) {
-    // Listen first, then look: a decision in between is seen by one of the two.
+    // Listen first, then look, so that a decision in between is not missed.
     const news = watch.next(key, until - performance.now(), request.signal);
     try {
       const again = await lookInTime();
@@ -112,7 +112,7 @@ function counted(
   return retryAfter > 0 ? { status: "pending", retryAfter } : { status: "pending" };
 }
 
-/** Against the challenge first: polls that it refuses take nothing from its address. */
+/** The challenge's limit first: polls that it refuses do not count against the address. */
 function countedTwice(
   context: PollContext,
   bucket: Bucket,
@@ -137,7 +137,7 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   if (!admits(found, scope, request)) {
     if (found.codeChallenge === null) return { outcome: { status: "unknown" } };
     await noteWrongVerifier(context, found, request.address);
-    // Not the challenge's own bucket: whoever knows T could use up what its client may poll.
+    // Not the challenge's bucket: anyone who knows T could use up its client's polls.
     return { outcome: counted(context, context.limit.bucket(`wrong:${found.id}`), clock.now()) };
   }
   const state = stateOf(found, clock.now());
@@ -170,13 +170,13 @@ async function look(context: PollContext, request: PollRequest): Promise<Look> {
   }
 }
 
-/** The address scope that the client of a challenge must poll from; null where any will do. */
+/** The address scope from which a challenge's client must poll. Null for any. */
 function scopeToPollFrom(found: Challenge, legacy: "allow" | "same_ip" | "deny"): string | null {
   const anywhere = found.codeChallenge !== null || legacy === "allow";
   return anywhere ? null : addressScope(found.requestAddress);
 }
 
-/** Whether the request has what the challenge asks for: a bound client its verifier, a legacy one its address. */
+/** Whether the request has what the challenge requires: a bound client's verifier, or a legacy client's address. */
 function admits(
   { codeChallenge }: Challenge,
   scope: string | null,

@@ -27,8 +27,8 @@ afterAll(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-describe("what is remembered", () => {
-  test("was not read before a message that has come meanwhile", async () => {
+describe("a remembered challenge", () => {
+  test("was not read before a message that has arrived meanwhile", async () => {
     const { sequence } = watch;
     const heard = watch.next("decided", 10_000).happened;
     const sql = openSql(database.url, { max: 1 });
@@ -48,7 +48,7 @@ describe("what is remembered", () => {
     expect([watch.recall(longest), watch.recall(longer)]).toEqual([facts, undefined]);
   });
 
-  test("are at most 200,000 challenges: the one that was remembered first makes room", async () => {
+  test("is one of at most 200,000: the oldest one makes room", async () => {
     const full = new ChallengeWatch(database.url, log);
     await full.start();
     const remember = (i: number) => full.remember(`url ${i}`, `key ${i}`, facts, full.sequence);
@@ -63,7 +63,7 @@ describe("what is remembered", () => {
 });
 
 describe("a wait", () => {
-  test("ends at once when its challenge is heard of, and no other one's does", async () => {
+  test("ends at once when its challenge is announced, and no other does", async () => {
     const [mine, other] = [watch.next("mine", 10_000), watch.next("other", 10_000)];
     watch.hear("mine");
     expect(await mine.happened).toBe("news");
@@ -71,7 +71,7 @@ describe("a wait", () => {
     expect(await other.happened).toBe("timeout");
   });
 
-  test("ends when its client is gone, at once when it was gone before", async () => {
+  test("ends when its client is gone, or at once if it was gone before", async () => {
     const client = new AbortController();
     const wait = watch.next("key", 10_000, client.signal);
     client.abort();
@@ -79,7 +79,7 @@ describe("a wait", () => {
     expect(await watch.next("key", 10_000, client.signal).happened).toBe("gone");
   });
 
-  test("ends after a second, to look again, while nobody listens", async () => {
+  test("ends after a second without a listening connection, to look again", async () => {
     const deaf = new ChallengeWatch(database.url, log);
     expect(await deaf.next("key", 2000).happened).toBe("news");
   });

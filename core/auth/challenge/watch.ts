@@ -4,19 +4,19 @@ import { Unavailable } from "../../../platform/errors.ts";
 import type { Log } from "../../../platform/log.ts";
 import type { Bucket } from "../../../platform/rate_limit.ts";
 
-/** What a process may remember of a pending challenge; small, for there may be very many. */
+/** What a process remembers of a pending challenge. Small, because there may be very many. */
 export interface PendingFacts {
-  /** Whether the client has to prove itself by a verifier; if not, it is a legacy one. */
+  /** Whether the client must prove itself with a verifier. If not, it is a legacy client. */
   bound: boolean;
-  /** The address scope that a legacy client must poll from; null where any will do. */
+  /** The address scope from which a legacy client must poll. Null for any. */
   scope: string | null;
-  /** Milliseconds, as the clock has them. */
+  /** Milliseconds, as in the clock. */
   expiresAt: number;
-  /** The header that brought the right verifier: from then on a comparison does instead of a hash. */
+  /** The header with the right verifier: later polls are compared with it instead of hashing. */
   authorization: string | null;
-  /** Where its polls are counted. */
+  /** Counts its polls. */
   bucket: Bucket;
-  /** Where the polls of the address are counted from which it was looked up. */
+  /** Counts the polls of the address from which it was looked up. */
   addressBucket: Bucket;
 }
 
@@ -28,27 +28,27 @@ interface Waiter {
 }
 
 const channel = "svc_challenge";
-/** Names each challenge that was opened, as `channel` names those that were decided. */
+/** Announces each opened challenge, as `channel` announces each decided one. */
 export const openedChannel = "svc_challenge_opened";
 const heartbeatSeconds = 5;
 const heartbeatPatienceSeconds = 3;
 const recheckSeconds = 1;
 const rememberedAtMost = 200_000;
-/** Far more than ours: a client chooses it, by the Host header. */
+/** Far longer than ours: the client chooses it with the Host header. */
 const longestUrl = 300;
 const waitersOfOneChallenge = 2;
 
 /**
- * Hears of decided challenges from PostgreSQL (NOTIFY), whichever process took the decision.
+ * Hears of decided challenges from PostgreSQL (NOTIFY), whichever process decided them.
  *
- * It lets a process remember `pending` and hold a poll back. Both lean on the connection that listens: when that is
- * lost, everything remembered is forgotten, nothing new is remembered, and held polls look for themselves once a
- * second until it is back. A heartbeat finds a connection that died without a word.
+ * It lets a process remember `pending` and delay a poll. Both depend on the listening connection: when that is lost,
+ * everything remembered is forgotten, nothing new is remembered, and delayed polls look for themselves once a second
+ * until it is back. A heartbeat detects a connection that died silently.
  */
 export class ChallengeWatch {
-  /** By the URL of its polls, just as they come in: T need not be cut out of it. */
+  /** By the exact URL of its polls, so that T need not be parsed. */
   readonly #remembered = new Map<string, PendingFacts>();
-  /** That URL by what is heard: the hash of T, hex. */
+  /** The URL by what is announced: the hex hash of T. */
   readonly #urls = new Map<string, string>();
   readonly #waiters = new Map<string, Set<Waiter>>();
   #listening = false;
@@ -66,8 +66,8 @@ export class ChallengeWatch {
   ) {}
 
   /**
-   * Connects, and connects again for as long as it is not stopped. @returns once it listens or has failed once
-   * @throws Unavailable when the address is a pooler's, by which nothing is heard
+   * Connects, and reconnects until it is stopped. @returns once it listens or has failed once
+   * @throws Unavailable when the address is a pooler's, which delivers no notifications
    */
   start(): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -84,7 +84,7 @@ export class ChallengeWatch {
     await this.#running;
   }
 
-  /** Counts what was heard; what was read before a message came must not be remembered after it. */
+  /** Counts the messages: what was read before a message must not be remembered after it. */
   get sequence(): number {
     return this.#sequence;
   }
@@ -95,7 +95,7 @@ export class ChallengeWatch {
 
   /**
    * Remembers a challenge that was pending in a read that began at `sequence`, under the URL by which it is polled (the
-   * last one, should a client vary it); `key` is the hash of its token, hex.
+   * last one, if a client varies it). `key` is the hex hash of its token.
    */
   remember(url: string, key: string, facts: PendingFacts, sequence: number): void {
     if (!this.#listening || sequence !== this.#sequence || url.length > longestUrl) return;
@@ -113,8 +113,9 @@ export class ChallengeWatch {
   }
 
   /**
-   * Waits for news of one challenge, named by the hash of its token: `news` (look again), `timeout`, or `gone` when `signal` says that nobody waits
-   * for the answer any more. A third wait for one challenge ends the oldest: its client has come back.
+   * Waits for news of a challenge, identified by the hash of its token. Ends with `news` (look again), `timeout`, or
+   * `gone` when `signal` says that the client no longer waits. A third wait for one challenge ends the oldest, whose
+   * client has come back.
    */
   next(
     key: string,
@@ -147,7 +148,7 @@ export class ChallengeWatch {
     return { happened: promise, cancel: () => waiter.end("timeout") };
   }
 
-  /** A challenge was decided: forgets it, and ends the waits for it. */
+  /** Handles a decided challenge: forgets it, and ends the waits for it. */
   hear(key: string): void {
     this.#sequence += 1;
     this.forget(key);
@@ -161,7 +162,7 @@ export class ChallengeWatch {
     this.#urls.clear();
   }
 
-  /** Everybody looks again: what was decided while nobody listened was announced to nobody. */
+  /** Ends all waits: decisions made while nobody listened were not announced. */
   #wakeAll(): void {
     for (const waiters of [...this.#waiters.values()]) for (const waiter of [...waiters]) waiter.end("news");
   }
@@ -189,13 +190,16 @@ export class ChallengeWatch {
     }
   }
 
-  /** One connection's life. postgres.js's own listen() would reconnect silently: we must know when we are deaf. */
+  /**
+   * The life of one connection. postgres.js's own listen() would reconnect silently, but we must know when we miss
+   * messages.
+   */
   async #listen(ready: () => void): Promise<void> {
     const closed = Promise.withResolvers<never>();
     closed.promise.catch(() => {});
     const options = {
       max: 1,
-      // So that an operator, and a test, can tell this connection from those of the pool.
+      // So that operators and tests can tell this connection from those of the pool.
       connection: { application_name: "svc listen" },
       idle_timeout: undefined,
       max_lifetime: null,

@@ -10,10 +10,10 @@ import type { Context, Identity } from "../../context.ts";
 export type Session = typeof session.$inferSelect;
 export type SignedInSession = Session & { userName: string };
 
-/** Long enough to find one's password; a session that nobody signed in to is worth no more. */
+/** Long enough to find one's password. A session without a user is worth no more. */
 const anonymousSeconds = 3600;
 
-/** A session for a browser that nobody is signed in to yet. `id` goes into the cookie; its hash is what is stored. */
+/** Creates a session for a browser without a user. `id` goes into the cookie. Only its hash is stored. */
 export async function createSession({ db, clock }: Context): Promise<{ session: Session; id: string }> {
   const id = newSecret();
   const now = clock.now();
@@ -38,8 +38,8 @@ export function isSignedIn(session: Session): session is SignedInSession {
 }
 
 /**
- * Signs a person in to a session under a new id, so that an id that was planted before opens nothing (session
- * fixation). What the session had opened stays its own: the tables that refer to it follow the id.
+ * Signs a person in to a session under a new id, so that a planted id is useless (session fixation). What the session
+ * had opened stays with it: the tables that refer to it follow the id.
  *
  * @returns the new id, for the cookie
  * @throws Unauthenticated when the session has ended meanwhile
@@ -69,7 +69,7 @@ export async function signInSession(
   return id;
 }
 
-/** Forgets who is signed in, and keeps what the browser has opened for the next person. */
+/** Forgets the user, and keeps what the browser has opened for the next person. */
 export async function signOutSession(
   { db, clock }: Context,
   request: { session: SignedInSession; address: string },
@@ -87,7 +87,10 @@ export async function signOutSession(
   });
 }
 
-/** The token that a form of ours carries: only who knows the session id can make it, and it fits one form only. */
+/**
+ * The token of one of our forms. Only somebody who knows the session id can compute it, and it is valid for one form
+ * only.
+ */
 export function csrfToken(sessionId: string, form: string): string {
   return createHmac("sha256", sessionId).update(`csrf ${form}`).digest("base64url");
 }

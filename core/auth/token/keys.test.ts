@@ -14,12 +14,12 @@ const whoami = async (server: TestServer, token: string) =>
 const kids = async (server: TestServer) => (await server.keys.jwks()).keys.map(({ kid }) => kid as string);
 
 describe("rotation", () => {
-  test("the next key is public for a day before it signs; the last token of the old one stays good", async () => {
+  test("the next key is published a day before it signs, and the old key's last token stays valid", async () => {
     await using server = await startTestServer({ keyRotation: 10 });
     const [first] = await kids(server);
     server.clock.advance(9 * day - 1);
     expect(await kids(server)).toEqual([first!]);
-    // Each process looks once a minute.
+    // Each process checks once a minute.
     server.clock.advance(61);
     expect(await kids(server)).toHaveLength(2);
     expect((await server.keys.signing()).kid).toBe(first!);
@@ -34,7 +34,7 @@ describe("rotation", () => {
     expect(await kids(server)).not.toContain(first!);
   });
 
-  test("a process that has not looked for a while takes a token by the new key", async () => {
+  test("a process with an old key set accepts a token signed by the new key", async () => {
     await using one = await startTestServer({ keyRotation: 2 });
     await using two = await one.another();
     await two.keys.jwks();
@@ -44,7 +44,7 @@ describe("rotation", () => {
     expect(await whoami(two, await signInToken(one))).toBe(200);
   });
 
-  test("a process that meets a key it does not know looks again, but not more often than every 5 s", async () => {
+  test("a process looks up an unknown key again, but at most every 5 s", async () => {
     await using one = await startTestServer();
     await using other = await one.another({ tokenAlgorithm: "Ed25519" });
     await one.keys.jwks();
@@ -56,7 +56,7 @@ describe("rotation", () => {
     expect(await whoami(one, token)).toBe(200);
   });
 
-  test("a key that has an end keeps it when the next one is made", async () => {
+  test("a key keeps its end time when the next one is created", async () => {
     await using server = await startTestServer({ keyRotation: 2 });
     const [first] = await kids(server);
     const endOf = async (kid: string) =>
@@ -71,7 +71,7 @@ describe("rotation", () => {
     expect(await endOf(first!)).toEqual(end);
   });
 
-  test("ten processes that start together make one key", async () => {
+  test("ten processes that start together create one key", async () => {
     await using server = await startTestServer();
     await server.db.delete(signingKey);
     const context = { db: server.db, clock: server.clock, config: server.config, log: {} as never };
@@ -80,7 +80,7 @@ describe("rotation", () => {
     expect(await server.db.$count(signingKey)).toBe(1);
   });
 
-  test("another algorithm takes over at once, and the old keys verify on", async () => {
+  test("another algorithm takes over at once, and the old keys still verify", async () => {
     await using before = await startTestServer();
     const token = await signInToken(before);
     await using after = await before.another({ tokenAlgorithm: "Ed25519" });
@@ -89,7 +89,7 @@ describe("rotation", () => {
     expect(await whoami(after, await signInToken(after))).toBe(200);
   });
 
-  test("is planned by the keys' own times", () => {
+  test("is planned by the times of the keys", () => {
     const policy = { algorithm: "ES256" as const, rotationDays: 30, tokenLifetime: 3600 };
     const at = (days: number) => new Date(days * day * 1000);
     const key = (kid: string, active: number) => ({
@@ -102,9 +102,9 @@ describe("rotation", () => {
     expect(planRotation([key("a", 0)], policy, at(28.9))).toEqual({ signing: "a" });
     expect(planRotation([key("a", 0)], policy, at(29)).create?.activeAt).toEqual(at(30));
     expect(planRotation([key("a", 0), key("b", 30)], policy, at(29.5))).toEqual({ signing: "a" });
-    // Another process's clock is ahead: its key is used, not doubled.
+    // Another process's clock is ahead: its key is used, not duplicated.
     expect(planRotation([key("a", 0.001)], policy, at(0))).toEqual({ signing: "a" });
-    // A key that ends before the tokens it would sign does not sign them.
+    // A key does not sign tokens that would outlive it.
     const ending = { ...key("a", 0), expiresAt: at(1) };
     expect(planRotation([ending], policy, at(0.9))).toEqual({ signing: "a" });
     expect(planRotation([ending], policy, at(0.97)).create?.activeAt).toEqual(at(0.97));
@@ -112,8 +112,8 @@ describe("rotation", () => {
   });
 });
 
-describe("where keys are kept", () => {
-  test("in the database encrypted: another SVC_KEY_SECRET does not open them, and says so", async () => {
+describe("key storage", () => {
+  test("in the database, encrypted: the error names SVC_KEY_SECRET if it is the wrong one", async () => {
     await using server = await startTestServer();
     await server.keys.signing();
     const config = { ...server.config, keySecret: "another-secret-of-more-than-thirty-two-characters" };
@@ -121,7 +121,7 @@ describe("where keys are kept", () => {
     expect(keys.signing()).rejects.toThrow("SVC_KEY_SECRET");
   });
 
-  test("a row whose ciphertext was put under another key's name does not open", async () => {
+  test("a ciphertext moved to another key's row does not decrypt", async () => {
     await using server = await startTestServer();
     await server.keys.signing();
     await server.db.update(signingKey).set({ kid: "swapped" });
@@ -129,7 +129,7 @@ describe("where keys are kept", () => {
     expect(keys.signing()).rejects.toThrow("swapped");
   });
 
-  test("in files: the first signs, all verify, and the database has none", async () => {
+  test("in files: the first one signs, all verify, and the database has none", async () => {
     const directory = await mkdtemp(join(tmpdir(), "svc-keys-"));
     const files = await Promise.all(
       (["ES256", "Ed25519"] as const).map(async (algorithm) => {
@@ -150,7 +150,7 @@ describe("where keys are kept", () => {
     await rm(directory, { recursive: true });
   });
 
-  test("files that are missing or no such key are named; neither secret nor files is a fault", async () => {
+  test("errors name missing and invalid files; a secret or files are required", async () => {
     await using server = await startTestServer();
     const keysOf = (config: object) =>
       new Keys({ ...server, config: { ...server.config, ...config }, log: {} as never });

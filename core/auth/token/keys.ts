@@ -29,7 +29,7 @@ export interface VerificationKey {
   publicJwk: JWK;
 }
 
-/** What one process knows of the keys, and when it looked. */
+/** What a process knows of the keys, and when it read them. */
 interface Loaded {
   at: number;
   signing: SigningKey;
@@ -38,13 +38,13 @@ interface Loaded {
 
 const freshSeconds = 60;
 const unknownKeySeconds = 5;
-/** Serialises the making of a first or next key over all processes. */
+/** Serialises the creation of a first or next key across all processes. */
 const rotationLock = 7_798_564;
 
 /**
- * The keys that sign access tokens: in the database, encrypted with SVC_KEY_SECRET and replaced every
- * SVC_KEY_ROTATION days, or given as files (SVC_TOKEN_KEY_FILES). Each process looks again once a minute, and when it
- * meets a key it does not know.
+ * The keys that sign access tokens. They are in the database, encrypted with SVC_KEY_SECRET and replaced every
+ * SVC_KEY_ROTATION days, or given as files (SVC_TOKEN_KEY_FILES). Each process reads them again once a minute, and when
+ * it encounters an unknown key.
  */
 export class Keys {
   #loaded: Loaded | undefined;
@@ -59,19 +59,19 @@ export class Keys {
     }
   }
 
-  /** The key that signs now. */
+  /** The current signing key. */
   async signing(): Promise<SigningKey> {
     return (await this.#fresh(freshSeconds)).signing;
   }
 
-  /** The key of that id; undefined when there is none (any more). */
+  /** The key with that id. Undefined if there is none, or no longer. */
   async verification(kid: string): Promise<VerificationKey | undefined> {
     const known = (await this.#fresh(freshSeconds)).verification.get(kid);
-    // Another process may have rotated a moment ago; a stream of made-up ids must not become a stream of queries.
+    // Another process may have just rotated. A stream of invented ids must not become a stream of queries.
     return known ?? (await this.#fresh(unknownKeySeconds)).verification.get(kid);
   }
 
-  /** RFC 7517: every key that may have signed a token which is still good, and the one that will sign next. */
+  /** RFC 7517: every key that may have signed a valid token, and the one that will sign next. */
   async jwks(): Promise<{ keys: JWK[] }> {
     const { verification } = await this.#fresh(freshSeconds);
     return { keys: [...verification.values()].map((key) => key.publicJwk) };
@@ -119,7 +119,8 @@ export class Keys {
       rows = await db.transaction(async (tx) => {
         await tx.execute(sql`select pg_advisory_xact_lock(${rotationLock})`);
         const locked = await tx.select().from(signingKey).where(good);
-        // The time after the wait for the lock: an earlier one would take a key just made for one of tomorrow.
+        // The time after waiting for the lock: with an earlier one, a key that was just created would look like a
+        // future one.
         const made = clock.now();
         const { create } = planRotation(locked, policy, made);
         if (create) {
@@ -165,7 +166,7 @@ async function readKeyFile(file: string) {
       const privateKey = await importPKCS8(pem, algorithm, { extractable: true });
       return { algorithm, privateKey, publicJwk: await publicPart(privateKey, algorithm) };
     } catch {
-      // not of this kind: the next one, or the error below
+      // Another algorithm: try the next one, or fail below.
     }
   }
   throw new ConfigurationError([
@@ -182,7 +183,7 @@ async function newKey(algorithm: Algorithm, secret: string) {
 
 async function publicPart(privateKey: CryptoKey, algorithm: Algorithm): Promise<JWK> {
   const { d: _private, key_ops: _ops, ext: _ext, ...jwk } = await exportJWK(privateKey);
-  // RFC 7638: the id follows from the key, so two processes cannot give one key two ids.
+  // RFC 7638: the id is derived from the key, so two processes cannot give one key two ids.
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: algorithm, use: "sig" };
 }
 

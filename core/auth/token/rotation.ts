@@ -10,14 +10,14 @@ interface KeyTimes {
 }
 
 const daySeconds = 24 * 3600;
-/** Clocks differ, and a verifier may keep our JWKS for a while. */
+/** Allows for clock differences, and for verifiers that cache our JWKS. */
 const overlapSeconds = 3600;
 
 /**
- * Which key signs now, and whether the next one must be made.
+ * Plans which key signs now, and whether to create the next one.
  *
  * A key is published a day before it signs, so that verifiers have it by then, and verifies until the last token that
- * it can have signed is over. The very first key (or the first of another algorithm) signs at once.
+ * it can have signed has expired. The very first key (or the first of another algorithm) signs at once.
  *
  * @param keys those that still verify
  */
@@ -29,10 +29,10 @@ export function planRotation(
   const lastToken = after(now, policy.tokenLifetime);
   const ours = keys
     .filter(({ algorithm }) => algorithm === policy.algorithm)
-    // A key that ends before a token it signs now would take that token with it.
+    // A token must not outlive the key that signs it.
     .filter(({ expiresAt }) => expiresAt === null || expiresAt >= lastToken)
     .sort((a, b) => b.activeAt.getTime() - a.activeAt.getTime());
-  // None active: another process's clock is ahead of ours. Its key will do; a second one would end it.
+  // None is active: another process's clock is ahead. Use its key, because a second one would end it.
   const signing = ours.find((key) => key.activeAt <= now) ?? ours.at(-1);
   const newest = ours[0];
   const due = newest && after(newest.activeAt, (policy.rotationDays - 1) * daySeconds) <= now;

@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import { signInToken, startTestServer } from "../../../tests/support/http/server.ts";
 
-test("a key verifies by its own algorithm only, whatever the token's header says", async () => {
+test("a key verifies only its own algorithm, whatever the token's header says", async () => {
   await using server = await startTestServer();
   const authorization = `Bearer ${await signInToken(server)}`;
   const key = await server.keys.verification((await server.keys.signing()).kid);

@@ -9,10 +9,10 @@ import { tokenAudience, tokenType } from "./issue.ts";
 import type { Keys } from "./keys.ts";
 
 /**
- * Who holds this access token. It must be ours in every respect: key, algorithm, type, issuer, audience, times; and
- * neither revoked nor unknown to the database, which is asked each time.
+ * Returns the holder of this access token. It must be ours in every respect: key, algorithm, type, issuer, audience,
+ * times. The database, which is asked each time, must know it and not have it revoked.
  *
- * @throws Unauthenticated with one of two sentences: over, or not good
+ * @throws Unauthenticated with one of two sentences: expired, or not valid
  */
 export async function verifyToken(context: Context & { keys: Keys }, jwt: string): Promise<Actor> {
   const { db, clock, config, keys } = context;
@@ -20,7 +20,7 @@ export async function verifyToken(context: Context & { keys: Keys }, jwt: string
     jwt,
     async ({ kid, alg }) => {
       const key = kid ? await keys.verification(kid) : undefined;
-      // A key serves its own algorithm only (RFC 8725, 3.1).
+      // A key may only be used with its own algorithm (RFC 8725, 3.1).
       if (!key || key.algorithm !== alg) throw new errors.JWKSNoMatchingKey();
       return key.publicKey;
     },
@@ -66,7 +66,7 @@ function notGood(cause?: unknown): Unauthenticated {
   return new Unauthenticated("The access token is not valid: svc login", { cause });
 }
 
-/** Ends the token that the actor came with. Again is no error. */
+/** Ends the actor's token. Repeating it is not an error. */
 export async function revokeToken({ db, clock }: Context, actor: Actor, address: string): Promise<void> {
   const at = clock.now();
   await db.transaction(async (tx) => {

@@ -1,7 +1,7 @@
 import { InvalidInput } from "../../../platform/errors.ts";
 import { canonicalUserName } from "./name.ts";
 
-/** The canonical name of a person, or address of a list, that a field or parameter holds. @throws InvalidInput naming that field */
+/** Returns the canonical name of the person or list in a field or parameter. @throws InvalidInput naming that field */
 export function parseUserName(field: string, name: string, domain: string | undefined): string {
   try {
     return canonicalUserName(name, domain);

@@ -88,8 +88,8 @@ describe("canonicalUserName", () => {
     );
   });
 
-  test("no two names that are both ASCII-free and ASCII meet", () => {
-    // Whatever canonical form is plain ASCII came from plain ASCII.
+  test("a non-ASCII name never becomes an ASCII name", () => {
+    // A canonical form in plain ASCII came from plain ASCII.
     fc.assert(
       fc.property(fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }), (name) => {
         let result: string;

@@ -4,12 +4,12 @@ import { individual } from "../../../drizzle/schema/index.ts";
 import { mayKnow, type Reader } from "../../incident/visibility/visibility.ts";
 import { nameByAddress } from "./person.ts";
 
-/** A reader who may read Open incidents only. */
+/** A reader who may read only Open incidents. */
 export const everybody: Reader = { user: "", admin: false };
 
 /**
- * Makes those of the individuals of whom `reader` may not know as if they were new, before they are named where `reader`
- * reads: their name, and since when they are there, tell that somebody knows them.
+ * Makes individuals of whom `reader` may not know look new, before they are shown to `reader`: otherwise their name and
+ * creation time would reveal that somebody knows them.
  */
 export async function makeAsNew(
   tx: Transaction,

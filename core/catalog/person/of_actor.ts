@@ -5,8 +5,8 @@ import type { Identity } from "../../context.ts";
 import { nameByAddress } from "./person.ts";
 
 /**
- * The id of the individual that a user is, who becomes one with the first thing they do. Without a name, they are called by
- * their address. They are not listed: what they have a part in decides who may know of them.
+ * Returns the id of a user's individual, which is created by the user's first action. Without a name, it gets one from
+ * the address. It is unlisted: those who may know of it depend on what it is involved in.
  */
 export async function individualOf(
   db: Database | Transaction,
@@ -18,7 +18,7 @@ export async function individualOf(
       .select({ id: individual.id })
       .from(individual)
       .where(eq(individual.email, user))
-      // Not gone before they are named.
+      // So that it is not deleted before it is referenced.
       .for("key share");
   const [found] = await known();
   if (found) return found.id;
@@ -28,6 +28,6 @@ export async function individualOf(
     .values(values)
     .onConflictDoNothing({ target: individual.email })
     .returning({ id: individual.id });
-  // Somebody else was as fast: theirs is committed, or we would still wait for it.
+  // Another transaction was faster: it has committed, or we would still wait for it.
   return made?.id ?? (await known())[0]!.id;
 }

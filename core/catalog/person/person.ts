@@ -1,9 +1,9 @@
 import { individual } from "../../../drizzle/schema/index.ts";
 
-/** An individual as they are shown wherever they have a part in something. */
+/** An individual as shown wherever they are involved in something. */
 export type Person = Pick<typeof individual.$inferSelect, "id" | "name" | "email">;
 
-/** Their name until somebody says otherwise: the first part of their address. */
+/** The default name: the first part of the address. */
 export function nameByAddress(email: string): string {
   return email.slice(0, email.lastIndexOf("@"));
 }

@@ -25,7 +25,7 @@ test("the n-th turn is the n-th member's, from its first millisecond to its last
   );
 });
 
-test("before the first turn it is nobody's", () => {
+test("before the first turn nobody is on call", () => {
   fc.assert(
     fc.property(rotation, fc.integer({ min: 1, max: 1e12 }), (turns, before) => {
       expect(onCall(turns, later(turns.startsAt, -before))).toBeUndefined();
@@ -33,7 +33,7 @@ test("before the first turn it is nobody's", () => {
   );
 });
 
-test("every member has the same share of a whole round, which comes again unchanged", () => {
+test("every member has the same share of a round, and rounds repeat unchanged", () => {
   fc.assert(
     fc.property(rotation, turn, ({ members, ...rest }, first) => {
       const turns = { ...rest, members };
@@ -58,6 +58,6 @@ describe("for example", () => {
     ["2026-11-23T09:00:00.000Z", 0],
   ])("at %s it is %p", (at, position) => expect(onCall(week, new Date(at))).toBe(position));
 
-  test("nobody in it, nobody on call", () =>
+  test("an empty rotation has nobody on call", () =>
     expect(onCall({ ...week, members: 0 }, startsAt)).toBeUndefined());
 });

@@ -1,16 +1,16 @@
-/** Turns that follow one another without end: from `startsAt` on each member in turn for `shiftHours`. */
+/** Turns without end: from `startsAt` on, each member in turn for `shiftHours`. */
 export interface Turns {
   startsAt: Date;
   shiftHours: number;
-  /** How many places there are. */
+  /** The number of places. */
   members: number;
 }
 
 const hour = 3_600_000;
 
 /**
- * The place, from 0, whose turn it is at `at`; undefined before the first turn and when nobody is in it. A turn holds
- * its first instant and not its last. Hours are of elapsed time: a clock that is put forward shortens no shift.
+ * Returns the place, from 0, whose turn it is at `at`. Undefined before the first turn and for an empty rotation. A
+ * turn includes its first instant and not its last. Hours are elapsed time: a clock change does not affect a shift.
  */
 export function onCall({ startsAt, shiftHours, members }: Turns, at: Date): number | undefined {
   const elapsed = at.getTime() - startsAt.getTime();

@@ -11,11 +11,11 @@ export const rosterSlug = "roster";
 export interface Rotation {
   startsAt: Date;
   shiftHours: number;
-  /** Ids of individuals, in the order of their turns. One person may have several. */
+  /** Ids of individuals, in the order of their turns. A person may occur several times. */
   members: number[];
 }
 
-/** What PostgreSQL makes of one, whose JSON knows no instant. */
+/** The JSON from PostgreSQL, which has no instants. */
 type RotationJson = Omit<Rotation, "startsAt"> & { startsAt: string };
 
 /** A column of a SELECT: the rotation of the service with this id. */
@@ -27,7 +27,7 @@ export function rotationColumn(serviceId: PgColumn): SQL<Rotation | null> {
       'shiftHours', ${rotation.shiftHours},
       'members', array(${members}))
     from ${rotation} where ${rotation.serviceId} = ${serviceId}`;
-  // One deeper, where drizzle leaves the columns' tables alone.
+  // Nested, because drizzle would otherwise drop the columns' table names.
   return sql<Rotation | null>`${sql`(${found})`}`.mapWith((json: RotationJson) => ({
     ...json,
     startsAt: readInstant(json.startsAt),
@@ -35,8 +35,8 @@ export function rotationColumn(serviceId: PgColumn): SQL<Rotation | null> {
 }
 
 /**
- * Replaces the rotation of a service; null takes it away.
- * @throws InvalidInput naming `rotation.members` when one of them is not there
+ * Replaces the rotation of a service. Null removes it.
+ * @throws InvalidInput for `rotation.members` when one of them does not exist
  */
 export async function setRotation(
   tx: Transaction,

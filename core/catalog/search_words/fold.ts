@@ -1,6 +1,6 @@
 /**
- * The text as terms are compared: compatible spellings are one (NFKC), upper and lower case, and a run of white space
- * and hyphens is one space. By way of upper case, since `ß` and `SS`, or `ς` and `Σ`, meet only there.
+ * Folds a text for comparison with terms: compatible spellings (NFKC), case, and runs of white space and hyphens are
+ * unified. It converts to upper case first, since `ß` and `SS`, or `ς` and `Σ`, are equal only there.
  */
 export function foldText(text: string): string {
   const folded = text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ").normalize("NFKC");
@@ -11,7 +11,7 @@ export function foldText(text: string): string {
     .trim();
 }
 
-/** What a character is to the words of a text. `apart`: of a script that is written without space between words. */
+/** How a character affects the words of a text. `apart`: from a script without spaces between words. */
 const kinds = ["none", "letter", "katakana", "apart"] as const;
 type Kind = (typeof kinds)[number];
 const mark = /^\p{M}$/u;
@@ -19,13 +19,13 @@ const ofWords = /^[\p{L}\p{M}\p{N}]$/u;
 const katakana = /^\p{Script_Extensions=Katakana}$/u;
 const apart =
   /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]$/u;
-/** Of each UTF-16 unit, its kind counted from 1; 0 nobody has asked for yet. */
+/** The kind of each UTF-16 unit, counted from 1. 0 if not determined yet. */
 const known = new Uint8Array(0x1_0000);
 
 /**
- * Whether the word goes on directly before or after a place of the text where a term begins or ends: with a letter, mark or
- * number. Where a script leaves no space between words, each of its letters may be a word (Unicode, UAX #29, 4.1), but
- * runs of Katakana are one.
+ * Whether a word continues directly before or after a place where a term begins or ends: with a letter, mark or number.
+ * In a script without spaces between words, each letter may be a word (Unicode, UAX #29, 4.1), but a run of Katakana is
+ * one word.
  */
 export function hasWordBeside(text: string, at: number, side: "before" | "after"): boolean {
   const [outside, inside] = side === "before" ? [at - 1, at] : [at, at - 1];
@@ -52,7 +52,7 @@ function kindOf(character: string): Kind {
   return apart.test(character) ? "apart" : "letter";
 }
 
-/** The character of which this UTF-16 unit is a part. */
+/** The character that contains this UTF-16 unit. */
 function characterAt(text: string, index: number): string {
   const unit = text.charCodeAt(index);
   const isSecond = unit >= 0xdc00 && unit < 0xe000;

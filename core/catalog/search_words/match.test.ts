@@ -15,7 +15,7 @@ test("terms inside longer terms are found, too", () => {
   expect(found(terms, text)).toEqual(terms);
 });
 
-test("ids are ascending and each once, also of terms that are spelt alike", () => {
+test("ids are ascending and unique, even for terms with the same spelling", () => {
   const terms = [
     { id: 9, text: "Leak" },
     { id: 2, text: "LEAK" },
@@ -45,7 +45,7 @@ describe("is found", () => {
     ["Iğdır", "ığdır"],
     ["𐐀", "𐐨"],
     ["leak", "leakage leak"],
-    // Without space between words.
+    // Without spaces between words.
     ["障害", "大規模障害が発生"],
     ["障害", "サーバー障害2件"],
     ["データ漏洩", "個人データ漏洩について"],
@@ -79,7 +79,7 @@ describe("is not found", () => {
   ])("%p in %p", (term, text) => expect(found([term], text)).toEqual([]));
 });
 
-test("as a plain search term by term would have it", () => {
+test("finds the same as a plain search for each term", () => {
   const piece = fc.constantFrom(
     "a",
     "b",
@@ -122,10 +122,10 @@ function plainly(terms: string[], text: string): number[] {
   });
 }
 
-/** Far from linear, and as far from quadratic. */
+/** Far above linear growth, and far below quadratic. */
 const linear = 24;
 
-test("more terms make a text no slower to read, and are put together in proportion", () => {
+test("more terms do not slow down reading, and building takes proportionally longer", () => {
   const words = Array.from({ length: 2000 }, (_, i) => `w${i.toString(36)}x`);
   const terms = (count: number) =>
     Array.from({ length: count }, (_, i) => ({
@@ -138,12 +138,12 @@ test("more terms make a text no slower to read, and are put together in proporti
   const [few, many] = [buildVocabulary(terms(250)), buildVocabulary(terms(10_000))];
   expect(texts.flatMap((text) => many.find(text))).not.toEqual([]);
   const reading = ({ find }: Vocabulary) => effort(() => texts.map(find));
-  // Each term by itself would take forty times as long.
+  // Searching for each term separately would take forty times as long.
   expect(reading(many) / reading(few)).toBeLessThan(10);
   expect(growth((count) => buildVocabulary(terms(count)), 1250)).toBeLessThan(linear);
 });
 
-test("a text that is made to be slow is not", () => {
+test("a text designed to be slow is not slow", () => {
   const terms = Array.from({ length: 250 }, (_, i) => ({ id: i, text: "a ".repeat(i + 1) }));
   const vocabulary = buildVocabulary(terms);
   expect(vocabulary.find("a ".repeat(10_000))).toHaveLength(250);
@@ -152,7 +152,7 @@ test("a text that is made to be slow is not", () => {
   expect(growth((size) => vocabulary.find("a".repeat(size)), 100_000)).toBeLessThan(linear);
 });
 
-test("putting many together lets others in between, and comes to the same", async () => {
+test("building many terms in steps lets other work run, with the same result", async () => {
   const terms = Array.from({ length: 3000 }, (_, i) => ({ id: i + 1, text: `term ${i} of many` }));
   let others = 0;
   let built = false;

@@ -6,19 +6,19 @@ interface Term {
   text: string;
 }
 
-/** Terms that are looked for together: built once, asked for each text. */
+/** Terms to search for together: built once, used for each text. */
 export interface Vocabulary {
-  /** The ids of the terms that stand in the text, ascending and each once. */
+  /** The ids of the terms in the text, ascending and unique. */
   find(text: string): number[];
 }
 
 /**
- * Puts terms together so that one pass over a text finds them all (Aho and Corasick, "Efficient string matching", CACM
- * 18/6, 1975), also those that stand in others.
+ * Builds a vocabulary that finds all terms in one pass over a text (Aho and Corasick, "Efficient string matching", CACM
+ * 18/6, 1975), including terms inside others.
  *
- * A term is found however it is written (case, width, composed or not; a run of space and hyphens is one space), where
- * neither a letter nor a mark nor a number is directly before or behind it. So `leak` is not in `leakage`, and `C++` is
- * in `(C++)`. In Chinese, Japanese or Thai, which leave no space between words, it is found wherever it stands.
+ * A term is found in any spelling (case, width, composed or not; a run of space and hyphens is one space), unless a
+ * letter, mark or number is directly before or after it. So `leak` is not in `leakage`, and `C++` is in `(C++)`. In
+ * Chinese, Japanese or Thai, which have no spaces between words, it is found anywhere.
  */
 export function buildVocabulary(terms: readonly Term[]): Vocabulary {
   const building = steps(terms);
@@ -28,7 +28,7 @@ export function buildVocabulary(terms: readonly Term[]): Vocabulary {
   }
 }
 
-/** The same, in pieces: a hundred thousand terms take seconds, in which this process would do nothing else. */
+/** The same, in steps: a hundred thousand terms take seconds, which would block this process. */
 export async function buildVocabularyBeside(terms: readonly Term[]): Promise<Vocabulary> {
   const building = steps(terms);
   for (;;) {
@@ -38,16 +38,16 @@ export async function buildVocabularyBeside(terms: readonly Term[]): Promise<Voc
   }
 }
 
-/** Terms or nodes that are looked at in one piece. */
+/** How many terms or nodes a step processes. */
 const pieceOf = { terms: 500, nodes: 20_000 };
 
 function* steps(terms: readonly Term[]): Generator<void, Vocabulary, void> {
   const trie = yield* plant(terms);
   const { size, edges } = trie;
-  /** The node of the longest proper end of a node's text, and the nearest such node where a term ends (0: none). */
+  /** The node of the longest proper suffix of a node's text, and the nearest such node where a term ends (0: none). */
   const shorter = new Int32Array(size);
   const shorterEnd = new Int32Array(size);
-  // In order of depth: what is shorter is known before.
+  // In order of depth, so that shorter ones are known before.
   const nodes = byDepth(trie);
   for (const [i, node] of nodes.entries()) {
     if (i % pieceOf.nodes === 0) yield;
@@ -89,7 +89,7 @@ function* steps(terms: readonly Term[]): Generator<void, Vocabulary, void> {
 }
 
 interface Trie {
-  /** Nodes, of which 0 is the root. */
+  /** The number of nodes. Node 0 is the root. */
   size: number;
   edges: Edges;
   parents: readonly number[];
@@ -121,15 +121,15 @@ function* plant(terms: readonly Term[]): Generator<void, Trie, void> {
       }
       node = next;
     }
-    // Nothing is left of a term that is only hyphens.
+    // A term of hyphens only is empty after folding.
     if (node !== 0) ends.set(node, [...(ends.get(node) ?? []), id]);
   }
   return { size: parents.length, edges, parents, units, depths, ends };
 }
 
-/** All nodes but the root, the shallow ones first. */
+/** All nodes except the root, shallow ones first. */
 function byDepth({ size, depths }: Trie): Int32Array {
-  // Counted instead of compared: millions of nodes have a few hundred depths.
+  // A counting sort: millions of nodes have a few hundred depths.
   const first = [0];
   for (let node = 1; node < size; node += 1) first[depths[node]!] = (first[depths[node]!] ?? 0) + 1;
   let behind = 0;
@@ -142,7 +142,7 @@ function byDepth({ size, depths }: Trie): Int32Array {
   return nodes;
 }
 
-/** From a node by a UTF-16 unit to the next: a hash table in typed arrays, several times as fast as a Map of keys. */
+/** Maps a node and a UTF-16 unit to the next node: a hash table in typed arrays, several times as fast as a Map. */
 class Edges {
   private nodes = new Int32Array(1024).fill(-1);
   private units = new Uint16Array(1024);
@@ -160,7 +160,7 @@ class Edges {
     this.count += 1;
   }
 
-  /** Where the edge is, or the free place where it would be. */
+  /** Returns where the edge is, or the free place for it. */
   private placeOf(node: number, unit: number): number {
     const mask = this.nodes.length - 1;
     let place = Math.imul(Math.imul(node, 0x9e3779b1) ^ unit, 0x85ebca6b) >>> 7;

@@ -4,10 +4,10 @@ import { term } from "../../../drizzle/schema/index.ts";
 import { sha256Hex } from "../../../platform/secret.ts";
 import { buildVocabulary, type Vocabulary } from "./match.ts";
 
-/** Counted up when the same terms are found in other places than before: then all texts are to be read again. */
+/** Incremented when the same terms match at other places than before: all texts are then searched again. */
 const rules = 2;
 
-/** The terms that are looked for now, put together; `name` is another for other terms, and the same for the same. */
+/** Returns the current terms as a vocabulary. `name` identifies the set of terms. */
 export async function readVocabulary(
   db: Pick<Database, "select">,
 ): Promise<{ name: string; vocabulary: Vocabulary }> {

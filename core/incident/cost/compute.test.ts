@@ -39,13 +39,13 @@ const snapshots = (id: number) =>
   client.db.select().from(incidentCost).where(eq(incidentCost.incidentId, id)).orderBy(incidentCost.id);
 const commander: RoleInterval = { person: 1, role: "commander", assumedAt: start, renouncedAt: null };
 
-/** To the millisecond, or so roughly that roles begin and end together. */
+/** To the millisecond, or so coarse that roles begin and end together. */
 const time = (min: number, max: number) =>
   fc.oneof(
     fc.integer({ min: min * 3_600_000, max: max * 3_600_000 }),
     fc.integer({ min, max: 6 }).map((hours) => hours * 3_600_000),
   );
-/** Over several days; a commander may not be open twice, so roles of one kind may not. */
+/** Over several days. There may be only one open commander, so roles of one kind are not open twice. */
 const role = fc
   .tuple(
     fc.integer({ min: 1, max: 3 }),
@@ -75,7 +75,7 @@ const numbers = fc.record({
   }),
 });
 
-test("agrees with the pure function, whatever the roles and the formula", async () => {
+test("agrees with the pure function for any roles and formula", async () => {
   let version = 100;
   await fc.assert(
     fc.asyncProperty(fc.array(cases, { minLength: 1, maxLength: 12 }), numbers, async (all, formula) => {
@@ -99,7 +99,7 @@ test("agrees with the pure function, whatever the roles and the formula", async 
         expect({ cost, seconds, reviewHours, rate }).toEqual(expected);
         expect((await row(id)).cost).toBe(expected.cost);
       }
-      // All at once is the same as one by one: nothing is another than before.
+      // All at once gives the same result as one by one: nothing changes.
       expect(await compute(ids)).toBe(0);
     }),
     { numRuns: effort(15) },
@@ -110,15 +110,23 @@ test("agrees with the pure function, whatever the roles and the formula", async 
     await client.db.delete(costFormula).where(eq(costFormula.version, version));
 });
 
-describe("agrees with it where things meet:", () => {
+describe("agrees with the pure function at boundaries:", () => {
   const h = 3_600_000;
   const had = (name: RoleInterval["role"], from: number, to: number): RoleInterval => ({
     ...{ person: 1, role: name, assumedAt: at(from * h), renouncedAt: at(to * h) },
   });
   test.each([
-    ["a day to the second", [had("commander", 0, 24)], 24 * 3600],
-    ["the longer of two that begin together", [had("participant", 0, 10), had("reporter", 0, 30)], 7 * 3600],
-    ["the first of two that count the same", [had("participant", 2, 9), had("reporter", 0, 5)], 4.5 * 3600],
+    ["exactly one day", [had("commander", 0, 24)], 24 * 3600],
+    [
+      "the longer of two roles that begin together",
+      [had("participant", 0, 10), had("reporter", 0, 30)],
+      7 * 3600,
+    ],
+    [
+      "the first of two roles with equal weight",
+      [had("participant", 2, 9), had("reporter", 0, 5)],
+      4.5 * 3600,
+    ],
   ])("%s", async (_, roles, seconds) => {
     const id = await insertCase(client.db, kinds, { stableAt: null, roles });
     await compute([id]);
@@ -127,7 +135,7 @@ describe("agrees with it where things meet:", () => {
     expect((await snapshots(id))[0]?.seconds).toBe(seconds);
   });
 
-  test("every time in a role counts, of hundreds", async () => {
+  test("every period in a role counts, of hundreds", async () => {
     const turns = Array.from({ length: 300 }, (_, i) => had("commander", i / 10, i / 10 + 0.05));
     const roles = [had("participant", 0, 10), ...turns];
     const id = await insertCase(client.db, kinds, { stableAt: null, roles });
@@ -138,7 +146,7 @@ describe("agrees with it where things meet:", () => {
     expect((await snapshots(id))[0]?.seconds).toBe(seconds);
   });
 
-  test("one person who joins and leaves all day is as much work for each time, however many there were", async () => {
+  test("the work per period of one person's roles does not grow with their number", async () => {
     const rowsOf = async (turns: number) => {
       const roles = Array.from({ length: turns }, (_, i) => [
         had("commander", i / 100, i / 100 + 0.006),
@@ -156,7 +164,7 @@ describe("agrees with it where things meet:", () => {
     expect((await rowsOf(400)) / (await rowsOf(100))).toBeLessThan(6);
   });
 
-  test("who left and came back is one person to the review", async () => {
+  test("a person who left and came back counts once in the review", async () => {
     const id = await insertCase(client.db, kinds, { stableAt: at(h), roles: [had("commander", 0, 1)] });
     await client.db
       .update(participant)
@@ -171,7 +179,7 @@ describe("agrees with it where things meet:", () => {
 });
 
 describe("an incident", () => {
-  test("is due while it is Active, and once behind each change", async () => {
+  test("is due while Active, and once more after each change", async () => {
     const active = await insertCase(client.db, kinds, { stableAt: null, roles: [commander] });
     const stable = await insertCase(client.db, kinds, { stableAt: at(7_200_000), roles: [commander] });
     const due = () => costDue(client.db, active - 1, 10);
@@ -183,7 +191,7 @@ describe("an incident", () => {
     expect((await row(stable)).cost).toBe(1096);
   });
 
-  test("that somebody changes is not waited for, and is told of", async () => {
+  test("that is locked is skipped and reported", async () => {
     const id = await insertCase(client.db, kinds, { stableAt: at(7_200_000), roles: [commander] });
     const { promise: changed, resolve: change } = Promise.withResolvers<void>();
     const { promise: held, resolve: hold } = Promise.withResolvers<void>();
@@ -201,7 +209,7 @@ describe("an incident", () => {
     expect(await lock()).toEqual({ ids: [id], locked: [] });
   });
 
-  test("keeps a snapshot when its cost is another one, with what it came from; its version stays", async () => {
+  test("keeps a snapshot with its inputs when its cost changes, and keeps its version", async () => {
     const id = await insertCase(client.db, kinds, { stableAt: null, roles: [commander] });
     expect(await compute([id], at(7_200_000))).toBe(1);
     expect(await compute([id], at(7_200_000))).toBe(0);
@@ -217,7 +225,7 @@ describe("an incident", () => {
   });
 });
 
-test("without a formula it says what to do", async () => {
+test("without a formula the error says what to do", async () => {
   await using empty = await createTestDatabase();
   const { db, close } = openDatabase(empty.url, 1);
   const asked = db.transaction((tx) => formulaInForce(tx));

@@ -11,7 +11,7 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import { SvcError } from "../../../platform/errors.ts";
 
-/** The version of the formula in force: the highest. @throws SvcError when there is none, or none that can be computed */
+/** The version of the formula in force: the highest. @throws SvcError if there is none, or it cannot be computed */
 export async function formulaInForce(db: Pick<Database, "select">): Promise<number> {
   const { version, dailyHours, reviewHours, reviewHoursPerParticipant } = costFormula;
   const [newest] = await db
@@ -25,7 +25,7 @@ export async function formulaInForce(db: Pick<Database, "select">): Promise<numb
     .select({ multiplier })
     .from(costFormulaRole)
     .where(eq(formulaVersion, newest.version));
-  // PostgreSQL has NaN above all numbers, so no constraint of ours refuses it.
+  // PostgreSQL sorts NaN above all numbers, so no constraint of ours refuses it.
   if (![...Object.values(newest), ...roles.map((role) => role.multiplier)].every(Number.isFinite)) {
     const what = `Cost formula ${newest.version} has a number that is NaN or infinite`;
     throw new SvcError("configuration", `${what}: add a version without it`);
@@ -34,7 +34,7 @@ export async function formulaInForce(db: Pick<Database, "select">): Promise<numb
 }
 
 /**
- * Incidents whose cost is to be computed, in the order of their ids: those that are Active, and those that have changed
+ * Returns the incidents whose cost must be computed, in order of their ids: Active ones, and those that have changed
  * since.
  */
 export async function costDue(
@@ -45,14 +45,14 @@ export async function costDue(
   const rows = await db
     .select({ id: incident.id })
     .from(incident)
-    // As the index has it.
+    // Written like the partial index.
     .where(and(gt(incident.id, afterId), sql`(status = 'Active' or costed_basis <> cost_basis)`))
     .orderBy(asc(incident.id))
     .limit(limit);
   return rows.map(({ id }) => id);
 }
 
-/** Locks incidents, as far as nobody else has: those are not waited for, so that nobody waits for us. */
+/** Locks the incidents that nobody else has locked. It does not wait for the others, so that nobody waits for us. */
 export async function lockForCost(
   tx: Transaction,
   ids: readonly number[],
@@ -70,7 +70,7 @@ export async function lockForCost(
   return { ids: [...ours], locked: there.map(({ id }) => id).filter((id) => !ours.has(id)) };
 }
 
-/** Those of the incidents that have a time of which no length can be computed. */
+/** Returns those incidents with a time whose duration cannot be computed. */
 export async function endlessIncidents(
   tx: Transaction,
   ids: readonly number[],
@@ -86,10 +86,10 @@ export async function endlessIncidents(
 }
 
 /**
- * Computes the cost of incidents that the transaction holds, as `costOf` does, and keeps each that is another than
- * before. It is a statement of its own behind the locking one, so that it sees what was committed up to then.
+ * Computes the cost of incidents that the transaction has locked, like `costOf`, and stores each one that changed. It
+ * is a separate statement after the locking one, so that it sees what was committed up to then.
  *
- * @returns how many were another
+ * @returns how many changed
  */
 export async function computeCosts(
   tx: Transaction,

@@ -16,13 +16,13 @@ const role = (
   to: number | null = null,
 ): RoleInterval => ({ person, role: name, assumedAt: at(from), renouncedAt: to === null ? null : at(to) });
 
-/** Active after so many hours, and Stable after so many. */
+/** The cost while Active after this many hours, and when Stable after this many. */
 const costs = (roles: RoleInterval[], hours: number, participants = roles.length) => [
   costOf({ roles, participants, stableAt: null, now: at(hours) }, formula).cost,
   costOf({ roles, participants, stableAt: at(hours), now: at(hours + 1000) }, formula).cost,
 ];
 
-describe("the vectors: without and with review", () => {
+describe("reference values without and with review", () => {
   test("one commander, 2 h", () => expect(costs([role(1, "commander")], 2)).toEqual([626, 1096]));
   test("commander, reporter and two participants, 2 h each", () => {
     const roles = [role(1, "commander"), role(2, "reporter"), role(3, "participant"), role(4, "participant")];
@@ -38,37 +38,37 @@ describe("a role counts", () => {
 
   test.each([
     ["until it was renounced", [role(1, "commander", 1, 3)], 2 * h],
-    ["nothing before it begins", [role(1, "commander", 3, 3)], 0],
-    ["nothing when it was renounced before it was assumed", [role(1, "commander", 3, 2)], 0],
-    ["nothing as an observer", [role(1, "observer")], 0],
+    ["not before it begins", [role(1, "commander", 3, 3)], 0],
+    ["not if it was renounced before it was assumed", [role(1, "commander", 3, 2)], 0],
+    ["not as an observer", [role(1, "observer")], 0],
     [
-      "once for one person, as the role that counts most",
+      "once per person, as the role with the highest weight",
       [role(1, "reporter"), role(1, "commander", 2, 4)],
       6 * h,
     ],
     ["for each person", [role(1, "reporter"), role(2, "reporter")], 10 * h],
-    ["once where two count the same", [role(1, "reporter"), role(1, "participant", 5)], 5 * h],
+    ["once if two have equal weight", [role(1, "reporter"), role(1, "participant", 5)], 5 * h],
   ] as [string, RoleInterval[], number][])("%s", (_, roles, expected) =>
     expect(seconds(roles)).toBe(expected),
   );
 
-  test("to the time when the incident was stable, and not beyond", () => {
+  test("until the incident was stable, and not beyond", () => {
     expect(seconds([role(1, "commander", 0, 20)], 10, true)).toBe(10 * h);
     expect(seconds([role(1, "commander", 11)], 10, true)).toBe(0);
   });
 
-  test("each hour up to a day, and 8 of each day beyond", () => {
+  test("each hour of the first day, and then 8 hours per day", () => {
     expect([24, 24.001, 25, 47.5, 48, 49].map((hours) => seconds([role(1, "commander")], hours) / h)).toEqual(
       [24, 9, 9, 32, 16, 17],
     );
   });
 });
 
-test("without people it costs nothing, but for its review", () => {
+test("without people only the review costs anything", () => {
   expect(costs([], 5)).toEqual([0, 313]);
 });
 
-test("parts of a unit are rounded up once, at the end", () => {
+test("fractions are rounded up once, at the end", () => {
   const exact = { ...formula, yearlyCost: 3600, yearlyHours: 1 };
   const second = role(1, "commander", 0, 1 / 3600);
   expect(costOf({ roles: [second], participants: 1, stableAt: null, now: at(1) }, exact).cost).toBe(1);
@@ -86,14 +86,14 @@ const interval = fc
   .map(([person, name, from, length]) => role(person, name, from, length === null ? null : from + length));
 const roles = fc.array(interval, { maxLength: 8 });
 
-test("whoever else is in it, a person never costs more than all of their roles one by one", () => {
+test("a person never costs more than the sum of their roles, regardless of others", () => {
   fc.assert(
     fc.property(roles, (all) => {
       const active = (some: RoleInterval[]) =>
         costOf({ roles: some, participants: 0, stableAt: null, now: at(50) }, formula).seconds;
       const people = [1, 2, 3].map((person) => active(all.filter((one) => one.person === person)));
       expect(active(all)).toBe(people.reduce((a, b) => a + b, 0));
-      // Up to a day, before anybody sleeps.
+      // Up to a day, before nights are deducted.
       const short = all.map((one) => ({ ...one, renouncedAt: at(24), assumedAt: one.assumedAt }));
       const each = short.reduce((sum, one) => sum + active([one]), 0);
       expect(active(short)).toBeLessThanOrEqual(each);
@@ -101,7 +101,7 @@ test("whoever else is in it, a person never costs more than all of their roles o
   );
 });
 
-test("the order of the roles says nothing", () => {
+test("the order of the roles does not matter", () => {
   fc.assert(
     fc.property(roles, (all) => {
       const cost = (some: RoleInterval[]) =>

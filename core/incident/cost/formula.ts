@@ -1,8 +1,8 @@
 import type { participantRoles } from "../../../drizzle/schema/index.ts";
 
-// The cost of an incident, as a pure function. The worker computes it in SQL, for thousands at a time (compute.ts); this
-// is what that has to agree with. Everything is whole numbers, of milliseconds and of millionths: a cost is rounded up,
-// so the last bit of a float would be a unit of currency.
+// The cost of an incident as a pure function. The worker computes it in SQL for thousands of incidents at a time
+// (compute.ts), which must agree with this. All numbers are integers, of milliseconds and of millionths: a cost is
+// rounded up, so the last bit of a float would be a unit of currency.
 
 type Role = (typeof participantRoles)[number];
 
@@ -12,11 +12,11 @@ export interface Formula {
   dailyHours: number;
   reviewHours: number;
   reviewHoursPerParticipant: number;
-  /** The share of an hour that an hour in the role counts; nothing for a role that is not named. */
+  /** The weight of an hour in each role. A role without one does not count. */
   multipliers: Partial<Record<Role, number>>;
 }
 
-/** A role that somebody had in an incident, or has. */
+/** A period in which somebody has or had a role in an incident. */
 export interface RoleInterval {
   person: number;
   role: Role;
@@ -25,20 +25,20 @@ export interface RoleInterval {
 }
 
 export interface CostInput {
-  /** When it became stable; null while it is Active. */
+  /** When it became stable. Null while it is Active. */
   stableAt: Date | null;
   now: Date;
   roles: readonly RoleInterval[];
-  /** People who took part, each once. */
+  /** The number of people who took part, each counted once. */
   participants: number;
 }
 
 export interface Cost {
   cost: number;
-  /** Seconds of work, weighted. */
+  /** Weighted seconds of work. */
   seconds: number;
   reviewHours: number;
-  /** Of an hour. */
+  /** The price of an hour. */
   rate: number;
 }
 
@@ -47,8 +47,9 @@ const day = 24 * hour;
 const million = 1_000_000;
 
 /**
- * Of roles that one person has at the same time, the one with the highest multiplier counts; of equal ones, the first.
- * What a role counts is the time in it that is left: over 24 h, d days and r hours are ceil(d * dailyHours + r) hours.
+ * If a person has several roles at the same time, the one with the highest multiplier counts. With equal multipliers,
+ * the first one counts. A role counts for the rest of the time in it. Above 24 h, d days and r hours are ceil(d *
+ * dailyHours + r) hours.
  */
 export function costOf(input: CostInput, formula: Formula): Cost {
   const { stableAt, participants } = input;
@@ -72,7 +73,7 @@ interface Weighed {
   multiplier: bigint;
 }
 
-/** The time in each role, without that in which the same person had one that counts more. */
+/** The time in each role, without the time in which the same person had a role with a higher multiplier. */
 function weighed({ roles, stableAt, now }: CostInput, { multipliers }: Formula): Weighed[] {
   const end = stableAt ?? now;
   const spans = roles
@@ -88,7 +89,7 @@ function weighed({ roles, stableAt, now }: CostInput, { multipliers }: Formula):
   });
 }
 
-/** How long a span is, without what others cover of it. */
+/** The length of a span without the parts that others cover. */
 function lengthWithout(span: Span, others: readonly Span[]): number {
   let [left, reached] = [0, span.from];
   for (const { from, to } of [...others].sort((a, b) => a.from - b.from)) {
@@ -99,7 +100,7 @@ function lengthWithout(span: Span, others: readonly Span[]): number {
   return left + span.to - reached;
 }
 
-/** Who is in it for more than a day works so many hours of each whole one. */
+/** A person who takes part for more than a day works only some hours of each full day. */
 function secondsOf({ milliseconds, multiplier }: Weighed, dailyHours: number): bigint {
   const counted =
     milliseconds > day ? hoursOfDays(milliseconds, dailyHours) * BigInt(hour) : BigInt(milliseconds);
@@ -119,7 +120,7 @@ function millionths(number: number): bigint {
   return BigInt(Math.round(number * million));
 }
 
-/** Of numbers that are not negative. */
+/** For numbers that are not negative. */
 function dividedUp(number: bigint, by: bigint): bigint {
   return (number + by - 1n) / by;
 }

@@ -28,7 +28,7 @@ const one = async () => (await outbox.all())[0]!;
 const context = () => outbox.context(pluginsOf(channel));
 const attempt = (claim: DeliveryClaim, signal?: AbortSignal) => attemptDelivery(context(), claim, signal);
 
-/** Enqueues one, and claims it. */
+/** Enqueues a delivery, and claims it. */
 async function queued(more: Partial<Outgoing> = {}): Promise<DeliveryClaim> {
   const { incidentId, alice } = outbox.ids;
   const key = { task: "t", what: "w", whom: crypto.randomUUID() };
@@ -65,7 +65,7 @@ test("to everyone in the conversation", async () => {
   });
 });
 
-test("one that fails is tried again, later each time, until it is dead", async () => {
+test("a failing delivery is retried with increasing delays until it is dead", async () => {
   channel.answer({ direct: failing });
   let claim = await queued();
   const waited: number[] = [];
@@ -90,7 +90,7 @@ test("one that fails is tried again, later each time, until it is dead", async (
   expect(outbox.logged.join("")).not.toContain("hunter2");
 });
 
-test("one that is refused for good is dead at once, with the reason, and can be sent again", async () => {
+test("a permanently refused delivery is dead at once with the reason, and can be sent again", async () => {
   channel.answer({
     direct: () => {
       throw new Refused("1 of 1 mails were not sent (550)");
@@ -106,7 +106,7 @@ test("one that is refused for good is dead at once, with the reason, and can be 
   expect(await attempt((await outbox.claim())[0]!)).toBe("done");
 });
 
-test("a plugin that hangs, or is no longer enabled, has failed", async () => {
+test("a plugin that hangs or is no longer enabled fails the attempt", async () => {
   channel.answer({ direct: () => new Promise(() => {}) });
   const claim = await queued();
   expect(await attempt(claim)).toBe("again");
@@ -116,7 +116,7 @@ test("a plugin that hangs, or is no longer enabled, has failed", async () => {
   expect((await one()).error).toBe("channel is no longer enabled");
 });
 
-test("when the worker stops, it is due at once, and no attempt is counted", async () => {
+test("when the worker stops, the delivery is due at once and no attempt is counted", async () => {
   const stop = new AbortController();
   const stopped = () => {
     stop.abort();
@@ -128,7 +128,7 @@ test("when the worker stops, it is due at once, and no attempt is counted", asyn
   expect(await one()).toMatchObject({ state: "Queued", leaseUntil: null, dueAt: at, attempts: 0 });
 });
 
-test("two that try the same claim note one outcome", async () => {
+test("two attempts at the same claim record one outcome", async () => {
   const both = Promise.withResolvers<void>();
   channel.answer({
     direct: async () => {
@@ -142,7 +142,7 @@ test("two that try the same claim note one outcome", async () => {
   expect(await one()).toMatchObject({ attempts: 1 });
 });
 
-test("what is interrupted each time is dead, and says that nobody knows", async () => {
+test("a delivery that was interrupted each time is dead with an unknown outcome", async () => {
   let claim = await queued();
   for (let died = 1; died < mostAttempts; died += 1) {
     expect(await outbox.claim()).toEqual([]);
@@ -154,18 +154,18 @@ test("what is interrupted each time is dead, and says that nobody knows", async 
   const [last] = await outbox.claim();
   expect(await attempt(claim)).toBe("stale");
   expect(await attempt(last!)).toBe("dead");
-  expect((await one()).error).toBe("It was interrupted each time: nobody can say whether it was done");
+  expect((await one()).error).toBe("It was interrupted each time: it is not known whether it was done");
   expect(channel.calls).toHaveLength(0);
 });
 
-describe("is not sent, but dead,", () => {
+describe("a delivery is not sent but dead", () => {
   const dies = async (claim: DeliveryClaim) => {
     expect(await attempt(claim)).toBe("dead");
     expect(channel.calls).toHaveLength(0);
     return (await one()).error;
   };
 
-  test("when the incident has become Restricted and the person takes no part", async () => {
+  test("when the incident is now Restricted and the person does not take part", async () => {
     const [carol] = await outbox.db
       .insert(individual)
       .values({ name: "carol", email: "carol@example.com", createdAt: at, updatedAt: at })
@@ -179,11 +179,11 @@ describe("is not sent, but dead,", () => {
     await outbox.db.update(incident).set({ visibility: "Open" });
   });
 
-  test("when one of several incidents that it tells of has become Restricted", async () => {
+  test("when one of several incidents that it mentions is now Restricted", async () => {
     const second = await insertSecond(outbox);
     const claim = await queued({ about: [outbox.ids.incidentId, second] });
     await outbox.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, second));
-    expect(await dies(claim)).toBe("An incident that it tells of has become Restricted");
+    expect(await dies(claim)).toBe("An incident that it mentions has become Restricted");
   });
 
   test("when its conversation is archived", async () => {
@@ -194,7 +194,7 @@ describe("is not sent, but dead,", () => {
   });
 });
 
-test("goes with its incident, and its claim then does nothing", async () => {
+test("a delivery is deleted with its incident, and its claim then does nothing", async () => {
   const incidentId = await insertSecond(outbox);
   const claim = await queued({ incidentId });
   await outbox.db.delete(participant).where(eq(participant.incidentId, incidentId));

@@ -15,14 +15,14 @@ export type AttemptContext = Omit<PluginContext, "db"> & { db: Database };
 type Found = NonNullable<Awaited<ReturnType<typeof find>>>;
 
 /**
- * What an attempt came to; `split`: each recipient has a delivery now; `stale`: the delivery is another worker's by now,
- * and nothing was noted.
+ * The outcome of an attempt. `split`: each recipient has a delivery now. `stale`: the delivery belongs to another
+ * worker now, and nothing was recorded.
  */
 export type Attempt = "done" | "split" | "again" | "dead" | "given back" | "stale";
 
 /**
- * Tries a delivery, and notes what came of it. To the outside it happens at least once: should the worker die between
- * the plugin's answer and our note, it is tried again, under the same key.
+ * Attempts a delivery and records the outcome. It is sent at least once: if the worker dies between the plugin's answer
+ * and the record, the delivery is retried with the same key.
  */
 export async function attemptDelivery(
   context: AttemptContext,
@@ -51,7 +51,7 @@ export async function attemptDelivery(
         await giveBackWork(db, deliveries, claim, clock.now(), seconds);
         return "given back";
       },
-      onFault: (err) => log.error({ err, delivery: key }, "a delivery failed by a fault of ours"),
+      onFault: (err) => log.error({ err, delivery: key }, "a delivery failed because of an internal error"),
     },
   ).catch((error: unknown) => {
     if (error instanceof LeaseLost) return "stale";
@@ -59,7 +59,10 @@ export async function attemptDelivery(
   });
 }
 
-/** Whom it is for, and where it goes. @throws LeaseLost before anything is sent, when it is no longer ours */
+/**
+ * Reads the recipient and the conversation. @throws LeaseLost before anything is sent, if the delivery is no longer
+ * ours
+ */
 async function find({ db }: AttemptContext, row: DeliveryClaim) {
   const [found] = await db
     .select({
@@ -91,7 +94,7 @@ async function isToCome({ db, plugins }: AttemptContext, { row }: Found): Promis
   return coming.get(row.incidentId)?.includes(row.pluginSlug) ?? false;
 }
 
-/** Why it must not be sent any more, by what the incidents are now. */
+/** Why it must no longer be sent, given the current state of the incidents. */
 async function whyNot(
   context: AttemptContext,
   { row, place }: { row: DeliveryClaim; place: NonNullable<Found["place"]> },
@@ -99,7 +102,7 @@ async function whyNot(
   const { incidentId, individualId, about } = row;
   if (place.archivedAt !== null) return "The conversation of its incident is archived";
   if (about.some((id) => id !== incidentId) && (await hasRestricted(context, about)))
-    return "An incident that it tells of has become Restricted";
+    return "An incident that it mentions has become Restricted";
   if (individualId !== null && !(await mayBeTold(context, incidentId, individualId)))
     return "Its incident is Restricted, and this person takes no part in it";
   return undefined;
@@ -111,8 +114,8 @@ async function hasRestricted({ db }: AttemptContext, ids: readonly number[]): Pr
 }
 
 /**
- * @returns whom its plugin would send to one by one, and undefined when it was sent
- * @throws Unavailable, and Refused where it would be the same each time
+ * @returns the recipients to whom its plugin sends separately, or undefined if it was sent
+ * @throws Unavailable, or Refused if a retry would fail as well
  */
 async function send(
   context: AttemptContext,
@@ -123,11 +126,11 @@ async function send(
   const { incidentId, individualId, pluginSlug, recipient, key, subject, text } = row;
   if (!place) {
     if (await isToCome(context, found)) throw new Unavailable("Its conversation is not open yet");
-    throw new Refused("Its incident has no conversation by this plugin");
+    throw new Refused("Its incident has no conversation of this plugin");
   }
   const wrong = await whyNot(context, { row, place });
   if (wrong) throw new Refused(wrong);
-  // What is for one person is not read by those who are still in it.
+  // Those still in the conversation cannot read a message to one person.
   if (restriction && individualId === null) {
     const isForGood = restriction.state === "Failed" && restriction.dueAt === null;
     throw new (isForGood ? Refused : Unavailable)(
@@ -137,7 +140,7 @@ async function send(
   const plugin = context.plugins.find("conversation", pluginSlug);
   if (!plugin) throw new Unavailable(notChosen(pluginSlug).detail);
   const isSplitting = plugin.methods.recipients !== undefined;
-  // It would take no notice of the recipient.
+  // Otherwise the plugin would ignore the recipient.
   if (recipient !== null && !isSplitting)
     throw new Unavailable(`${pluginSlug} no longer sends to one recipient`);
   const incident = await incidentFacts(context, incidentId);

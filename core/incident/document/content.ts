@@ -13,19 +13,19 @@ import { noSuchDocument } from "./document.ts";
 import { getDocument } from "./get.ts";
 import { type Keepable, startText } from "./start_text.ts";
 
-/** Characters of a document's text. */
+/** Maximum characters of a document's text. */
 export const longestContent = 1_000_000;
 
-/** A document's text. `version` is its plugin's word for this state of it; null when the plugin has none. */
+/** A document's text. `version` is its plugin's identifier of this state, or null if the plugin has none. */
 export interface DocumentText {
   text: string;
   version: string | null;
 }
 
 /**
- * The text of a document, from the plugin that has it.
+ * Reads the text of a document from the plugin that stores it.
  *
- * @throws NotFound also when the actor may not read it, or its plugin has the text no more
+ * @throws NotFound also when the actor may not read it, or its plugin no longer has the text
  * @throws Conflict when it has no text
  * @throws Unavailable when the plugin fails or is not in use
  */
@@ -38,12 +38,12 @@ export async function getContent(context: PluginContext, actor: Actor, id: numbe
 }
 
 /**
- * Replaces the text of a document through its plugin. One without a text gets it with the first document plugin:
- * `version` is null then, as it is where a plugin counts no versions.
+ * Replaces the text of a document through its plugin. A document without a text gets it in the first document plugin.
+ * `version` is then null, as it is for a plugin without versions.
  *
  * @throws InvalidInput
  * @throws NotFound as getContent
- * @throws Conflict when the text is no longer at `version`, or no plugin keeps documents
+ * @throws Conflict when the text is no longer at `version`, or no document plugin is enabled
  * @throws Unavailable as getContent
  */
 export async function putContent(
@@ -57,7 +57,7 @@ export async function putContent(
   const before =
     found.resourceId === null ? await startText(context, actor, found, version) : { found, version };
   const { plugin, facts } = keeperOf(context, before.found);
-  // A plugin replaces without asking when it is told no version.
+  // A plugin replaces the text unconditionally if it gets no version.
   if (before.version === null) await expectVersion(plugin, facts, null);
   const updated = await callPlugin(plugin, "update", {
     ...{ document: facts, text },
@@ -71,7 +71,7 @@ export async function putContent(
   return { text, version: updated.value.version ?? null };
 }
 
-/** The plugin that has the document's text, and what it knows the document by. */
+/** Returns the plugin that stores the document's text, and the facts by which it knows the document. */
 function keeperOf({ plugins }: PluginContext, found: Keepable) {
   if (found.pluginSlug === null) throw new Conflict("This document has no text");
   const facts = documentFacts(found);
@@ -81,11 +81,11 @@ function keeperOf({ plugins }: PluginContext, found: Keepable) {
   return { plugin, facts };
 }
 
-/** Said of a document whose plugin gave no answer in time when its incident was reported (flow/make_documents.ts). */
+/** For a document whose plugin did not answer in time when its incident was reported (flow/make_documents.ts). */
 const stillMade =
   "The text of this document is yet to be made: POST /incidents/{incident_id}/retry tries again, PUT writes another";
 
-/** @throws Conflict when the text is at another version; NotFound when it is gone */
+/** @throws Conflict when the text has another version; NotFound when it is gone */
 async function expectVersion(
   plugin: ActivePlugin<"document">,
   facts: DocumentFacts,

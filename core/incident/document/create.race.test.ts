@@ -16,7 +16,7 @@ afterAll(() => flow[Symbol.asyncDispose]());
 
 const member = { ...rita, user: "carol@example.com" };
 
-test("an incident becomes Restricted before or behind a document that a stranger adds, never in between", async () => {
+test("an incident never becomes Restricted while a non-participant adds a document", async () => {
   const { db, clock, typeId: incidentTypeId, priorityId: incidentPriorityId } = flow;
   const plugins = pluginsOf();
   const incidentId = await flow.report(plugins);
@@ -32,7 +32,7 @@ test("an incident becomes Restricted before or behind a document that a stranger
   const text = { title: "Disk full", description: "" };
   const [added, hidden] = await inTheWay<unknown>(
     db,
-    // Terms are looked at behind the incident.
+    // Terms are locked after the incident.
     (tx) => tx.select().from(term).where(eq(term.id, outage!.id)).for("update"),
     () => createDocument(flow.context(plugins), member, { ...written, ...kept, termIds }),
     () =>
@@ -46,7 +46,7 @@ test("an incident becomes Restricted before or behind a document that a stranger
   expect(rows.map(({ kind }) => kind)).toEqual(["incident.reported", "document.created", "incident.updated"]);
 });
 
-test("who is taken out of a Restricted incident while they add a document to it is told that there is none", async () => {
+test("somebody removed from a Restricted incident while adding a document gets not found", async () => {
   const { db, clock } = flow;
   const plugins = pluginsOf();
   const incidentId = await flow.report(plugins, { visibility: "Restricted" });

@@ -11,19 +11,20 @@ import { getDocument } from "./get.ts";
 
 export interface NewDocument extends DocumentFields {
   incidentId: number | null;
-  /** Where its text is: with this plugin under this id. Both or neither. */
+  /** Where its text is: in this plugin, under this id. Both or neither. */
   pluginSlug: string | null;
   resourceId: string | null;
 }
 
 /**
- * Keeps a document; one of an incident stands on its timeline.
+ * Creates a document, and records it on the timeline of its incident.
  *
- * Only admins say where a text is: else a member could have a document of their own show the text of a Restricted one.
+ * Only admins may choose where a text is stored: otherwise a member could create a document that shows the text of a
+ * Restricted one.
  *
  * @throws Forbidden when a member names a plugin
- * @throws InvalidInput also for an incident that the actor may not read, as for one that is not there, and for a type, a
- *   priority or a term that is not there
+ * @throws InvalidInput also for an incident that does not exist or that the actor may not read, and for a type, a
+ * priority or a term that does not exist
  * @throws Conflict when another document has this text
  */
 export async function createDocument(context: Context, actor: Actor, wanted: NewDocument): Promise<Document> {
@@ -34,7 +35,7 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
   const values = { ...parseDocument(wanted), ...resource, incidentId };
   const at = clock.now();
   return db.transaction(async (tx) => {
-    // Neither gone nor Restricted before we are done.
+    // So that it is neither deleted nor Restricted before we are done.
     if (incidentId !== null) await lockNamedIncident(tx, actor, incidentId);
     const [created] = await tx
       .insert(document)
@@ -57,7 +58,7 @@ function parseResource({ pluginSlug, resourceId }: NewDocument) {
   if (pluginSlug === null && resourceId === null) return undefined;
   if (pluginSlug === null || resourceId === null)
     throw new InvalidInput("resource_id", "Give plugin_slug and resource_id together, or neither");
-  // Also of a plugin that is not there yet; but the index over both takes no two long texts.
+  // The plugin may not exist yet, but the index over both columns cannot hold two long texts.
   if (pluginSlug.length > longestSlug || !slugPattern.test(pluginSlug))
     throw new InvalidInput("plugin_slug", "The field plugin_slug is not a valid plugin slug");
   return {

@@ -14,7 +14,7 @@ import { type ReasonLinks, type Reasons, reasonColumns } from "../../catalog/rea
 const { id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId } =
   getTableColumns(document);
 
-/** For which incidents a document is proposed. Its terms are those that a person gave it, not those found in its text. */
+/** The incidents for which a document is proposed. These terms were given by a person, not found in its text. */
 export const documentLinks: ReasonLinks = {
   incidentTypeIds: {
     table: documentIncidentType,
@@ -34,7 +34,7 @@ export const documentLinks: ReasonLinks = {
   },
 };
 
-/** What is shown of a document: neither its search vector nor what the worker notes about it. */
+/** The visible columns of a document: neither its search vector nor the worker's notes. */
 export const documentColumns = {
   ...{ id, name, description, resourceType, pluginSlug, resourceId, weblink, incidentId },
   version: document.version,
@@ -46,8 +46,8 @@ export const documentColumns = {
 export type Document = SelectResultFields<typeof documentColumns>;
 
 /**
- * What a PUT replaces. Where a document belongs and where its text is are settled when it is made. Links that are not
- * given stay what they are.
+ * What a PUT replaces. A document's incident and the place of its text are fixed when it is created. Omitted links stay
+ * unchanged.
  */
 export interface DocumentFields extends Partial<Reasons> {
   name: string;
@@ -56,7 +56,7 @@ export interface DocumentFields extends Partial<Reasons> {
   weblink: string | null;
 }
 
-/** @throws InvalidInput naming the field as the API calls it */
+/** @throws InvalidInput with the API's name of the field */
 export function parseDocument(fields: DocumentFields): Omit<DocumentFields, keyof Reasons> {
   return {
     name: parseName("name", fields.name),
@@ -66,7 +66,7 @@ export function parseDocument(fields: DocumentFields): Omit<DocumentFields, keyo
   };
 }
 
-/** For what is not there and for what the actor may not read, alike. */
+/** The same error for documents that do not exist and those that the actor may not read. */
 export function noSuchDocument(): NotFound {
   return new NotFound("There is no such document");
 }

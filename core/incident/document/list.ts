@@ -20,7 +20,7 @@ const documents: List<"id" | "name"> = {
   defaultSort: "-id",
 };
 
-/** One page of the documents that the actor may read, the newest first. @throws InvalidInput */
+/** Returns a page of the documents that the actor may read, newest first. @throws InvalidInput */
 export async function listDocuments(
   { db }: Context,
   actor: Actor,

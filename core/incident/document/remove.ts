@@ -9,12 +9,12 @@ import { recordEvent } from "../timeline/event.ts";
 import { noSuchDocument } from "./document.ts";
 
 /**
- * Deletes a document with its text, and the tombstones of its tasks, which nobody sees and nobody else could take away.
- * Only admins delete.
+ * Deletes a document with its text and the tombstones of its tasks, which are invisible and would otherwise stay. Only
+ * admins may delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict saying what refers to it
+ * @throws Conflict naming what refers to it
  */
 export async function removeDocument(
   { db, clock }: Context,

@@ -20,12 +20,12 @@ export type Keepable = Pick<
 >;
 
 /**
- * Makes a document one of the first document plugin. Two that do it at once make the same text there, and then one of
- * them is late with its version. A text that a step has yet to make (flow/make_documents.ts) is made by its key, so that
- * the two of them make one; it is also how a document gets a text whose step is tried no more.
+ * Creates a document's text in the first document plugin. Two concurrent calls create the same text, and the later one
+ * then fails with its version. A text that a step has yet to create (flow/make_documents.ts) is created with the step's
+ * key, so that both create one text. It is also how a document gets a text if its step is no longer retried.
  *
- * @throws NotFound when it was deleted meanwhile, or the actor may not read it any more
- * @throws Conflict when it has one by now, or no plugin keeps documents
+ * @throws NotFound when it was deleted meanwhile, or the actor may no longer read it
+ * @throws Conflict when it has a text by now, or no document plugin is enabled
  * @throws Unavailable when the plugin fails
  */
 export async function startText(
@@ -42,7 +42,7 @@ export async function startText(
   const isAwaited = found.pluginSlug !== null && incidentId !== null;
   const key = isAwaited ? keyOfText({ incident: { id: incidentId } }, resourceType) : `document:${id}:text`;
   const outcome = await callPlugin(plugin, "create", wanted, { key });
-  // A plugin may well fail at the text of a document that was deleted meanwhile.
+  // A plugin may fail because the document was deleted meanwhile.
   if (!outcome.ok) await getDocument(context, actor, id);
   const made = answerOf(outcome);
   const at = context.clock.now();

@@ -2,12 +2,12 @@ import { and, asc, eq, gt, inArray, isNotNull, ne, or, sql } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import { document, documentContent } from "../../../drizzle/schema/index.ts";
 
-/** The document plugin whose texts are in our database (`document_content`), where they are read without asking it. */
+/** The document plugin whose texts are in our database (`document_content`), where they can be read directly. */
 export const ownTextSlug = "markdown";
 
 type Reader = Pick<Database, "select">;
 
-/** Where a document's text is, and of which text its terms are. */
+/** Where a document's text is, and from which text its terms were found. */
 export interface TextPlace extends Pick<
   typeof document.$inferSelect,
   "id" | "name" | "resourceType" | "resourceId" | "weblink" | "termContentHash" | "termVocabulary"
@@ -16,8 +16,8 @@ export interface TextPlace extends Pick<
 }
 
 /**
- * Documents whose text has to be looked at for these terms, in the order of their ids. Of a text that we keep ourselves we
- * know what it is, so one in which they were looked for already is not among them.
+ * Returns documents whose text must be searched for these terms, in order of their ids. If the text is in our database,
+ * documents that were already searched for them are left out.
  */
 export async function pageOfTexts(
   db: Reader,
@@ -46,7 +46,7 @@ export async function pageOfTexts(
   return rows.flatMap(({ pluginSlug, ...row }) => (pluginSlug === null ? [] : [{ ...row, pluginSlug }]));
 }
 
-/** The texts of documents that we keep ourselves, by the documents' ids. */
+/** The texts in our database, by the documents' ids. */
 export async function ownTexts(db: Reader, ids: readonly number[]): Promise<Map<number, string>> {
   if (ids.length === 0) return new Map();
   const rows = await db

@@ -9,7 +9,7 @@ import { type Document, type DocumentFields, documentLinks, parseDocument } from
 import { getDocument } from "./get.ts";
 
 /**
- * Replaces what is written of a document. Who may read it may change it.
+ * Replaces the fields of a document. Anyone who may read it may change it.
  *
  * @throws InvalidInput
  * @throws NotFound also when the actor may not read it
@@ -35,7 +35,7 @@ export async function updateDocument(
       throw new Conflict(`Somebody changed this document: it is at version ${now.version} now`);
     }
     const lost = await setReasons(tx, documentLinks, id, change);
-    // A term that is given no longer may still stand in the text: the worker reads it again.
+    // A removed term may still occur in the text: make the worker read it again.
     if (lost.has("termIds"))
       await tx.update(document).set({ termContentHash: null }).where(eq(document.id, id));
     if (updated.incidentId !== null) {

@@ -20,7 +20,7 @@ const events: List<"at"> = {
 };
 
 /**
- * One page of an incident's timeline, the newest first.
+ * Returns a page of an incident's timeline, newest first.
  *
  * @throws NotFound when the actor may not read the incident
  * @throws InvalidInput
@@ -54,17 +54,17 @@ export async function listEvents(
 const { id, incidentId } = document;
 
 /**
- * Whether a line proposes a document that is no longer shown. Older lines also name documents of other incidents, which may
- * have become Restricted since. They look like deleted ones, so that a reader cannot tell that they exist.
+ * Whether a line proposes a document that must no longer be shown. Older lines also name documents of other incidents,
+ * which may be Restricted now. They look like deleted ones, so that a reader cannot tell that they exist.
  */
 const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
   select from ${document} where ${id} = (${event.data}->>'document_id')::bigint
     and (${incidentId} is null or ${incidentId} = ${event.incidentId}))`;
 
-/** Columns of an event as it is shown, whenever it was written. The timeline itself is never rewritten. */
+/** The visible columns of an event, whenever it was written. The timeline itself is never rewritten. */
 export const eventColumns = {
   ...getTableColumns(event),
-  // One deeper, where drizzle leaves the columns' tables alone.
+  // Nested, because drizzle would otherwise drop the columns' table names.
   description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: one that is gone'
     else ${event.description} end`}`,
   data: sql`${sql`case when ${proposesHidden} then ${event.data} - 'document_id' else ${event.data} end`}`.mapWith(

@@ -7,7 +7,7 @@ import { announceNote } from "../message/announce.ts";
 import type { Event } from "./list.ts";
 
 /**
- * Puts what somebody has to say on an incident's timeline. Who may read it may do it.
+ * Adds somebody's note to an incident's timeline. Anyone who may read the incident may add one.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident

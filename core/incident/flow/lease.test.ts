@@ -14,7 +14,7 @@ afterAll(() => flow[Symbol.asyncDispose]());
 const plugins = pluginsOf();
 const step = "reported:commander";
 
-test("of many at once, one claims a step", async () => {
+test("one of many concurrent processes claims a step", async () => {
   const processes = [1, 2, 3, 4].map(() => flow.another(plugins));
   for (let i = 0; i < 5; i += 1) {
     const id = await flow.report(plugins);
@@ -23,7 +23,7 @@ test("of many at once, one claims a step", async () => {
   }
 });
 
-test("what somebody is just writing is not waited for", async () => {
+test("a step that is being written is skipped", async () => {
   const id = await flow.report(plugins);
   const other = flow.another(plugins);
   await flow.db.transaction(async (tx) => {
@@ -33,9 +33,9 @@ test("what somebody is just writing is not waited for", async () => {
   expect(await claimDue(other, id)).toHaveLength(1);
 });
 
-test("what goes on beside each other under one claim writes in turn and does not lose it", async () => {
+test("concurrent writes under one claim take turns and keep the lease", async () => {
   const id = await flow.report(plugins);
-  // Each lease is another one, as with a clock that does not stand still.
+  // Each lease differs, as with a real clock.
   const now = () => {
     flow.clock.advance(6);
     return flow.clock.now();
@@ -51,7 +51,7 @@ test("what goes on beside each other under one claim writes in turn and does not
   expect([leaseUntil, dueAt]).toEqual([claim!.leaseUntil, claim!.leaseUntil]);
 });
 
-test("a longer lease forgets nothing: what was set due meanwhile is due afterwards", async () => {
+test("a step made due during an attempt is due after it, even if its lease was extended", async () => {
   const context = flow.context(plugins);
   const ends = [
     (claim: Claim) => finish(context, claim, "words"),
@@ -70,7 +70,7 @@ test("a longer lease forgets nothing: what was set due meanwhile is due afterwar
   }
 });
 
-test("who has lost a step can do nothing of it any more", async () => {
+test("a process that has lost a step can no longer change it", async () => {
   const context = flow.context(plugins);
   const id = await flow.report(plugins);
   const [lost] = await claimDue(context, id);
@@ -94,7 +94,7 @@ test("who has lost a step can do nothing of it any more", async () => {
   expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 2, error: null, dueAt: null });
 });
 
-test("a group is not brought up to date while it is made, nor made while it is brought up to date", async () => {
+test("a group is never created and updated at the same time", async () => {
   const id = await flow.report(plugins);
   const context = flow.context(plugins);
   const [make, follow] = ["reported:group:list", "joined:group:list"];
@@ -111,7 +111,7 @@ test("a group is not brought up to date while it is made, nor made while it is b
   expect(await claimed()).toEqual([]);
   await finish(context, following!, undefined);
   expect((await claimed()).map((one) => one.step)).toEqual([make]);
-  // Its process has died: it is made first, by whoever comes.
+  // Its process has died: the next process creates it first.
   await flow.again(id, follow);
   flow.clock.advance(3600);
   expect((await claimed()).map((one) => one.step)).toEqual([make]);

@@ -20,12 +20,12 @@ import {
 import { lockIncident } from "../incident/lock.ts";
 import { recordEvent, type TimelineEvent } from "../timeline/event.ts";
 
-// Steps as a kind of durable work. What a step writes, it writes with its incident locked.
+// Steps as a kind of durable work. A step writes with its incident locked.
 
 const kind: WorkKind<StepClaim> = {
   table: flowStep,
   isRow: ({ incidentId, step }) => and(eq(flowStep.incidentId, incidentId), eq(flowStep.step, step)),
-  // One that is dead stays Failed: anybody who may read the incident may ask for it.
+  // A dead step stays Failed: anyone who may read the incident may retry it.
   states: { waiting: "Pending", running: "Running", failed: "Failed", done: "Done" },
 };
 
@@ -39,14 +39,14 @@ export interface Claim extends StepClaim {
 }
 
 /**
- * Ends with what is being written under the claims that were taken together. They have one: each holds their incident
- * while it writes, and who waits for that in PostgreSQL waits with a connection that others need.
+ * Resolves after the pending writes of the claims that were taken together. They share one turn, because each locks the
+ * incident while it writes, and waiting for that in PostgreSQL would occupy a connection that others need.
  */
 interface Turn {
   last: Promise<unknown>;
 }
 
-/** Due, of any incident: as the index of what is due has it. */
+/** Due steps of any incident, written like the index. */
 export function isStepDue(at: Date): SQL | undefined {
   return and(ne(flowStep.state, "Done"), isDue(flowStep, at));
 }
@@ -54,27 +54,28 @@ export function isStepDue(at: Date): SQL | undefined {
 const other = alias(flowStep, "other");
 
 /**
- * What makes a group and what keeps it up to date never run beside each other: an addition that is under way would end
- * behind the removal of who has left meanwhile, and nobody would take them out again. Making goes first.
+ * Keeps the step that creates a group and the one that updates it from running at the same time. Otherwise an addition
+ * in progress could finish after the removal of people who have left meanwhile, and nobody would remove them again. The
+ * creation comes first.
  */
 function notBesideItsOther(at: Date): SQL {
   const { step } = flowStep;
   const its = sql`case
     when ${step} like 'joined:%' then 'reported:' || substr(${step}, ${"joined:".length + 1})
     when ${step} like 'reported:%' then 'joined:' || substr(${step}, ${"reported:".length + 1}) end`;
-  // Whatever has a lease is running, and what is finished is done.
+  // A step with a lease is running, and a finished one is done.
   const running = gt(other.leaseUntil, at);
   const first = and(sql`${step} like 'joined:%'`, isNull(other.finishedAt), lte(other.dueAt, at));
   return sql`not exists (select from ${flowStep} as "other"
     where ${other.incidentId} = ${flowStep.incidentId} and ${other.step} = ${its} and ${or(running, first)})`;
 }
 
-/** Of an incident, far more than there are. */
+/** The limit per incident, far more than there are. */
 const mostSteps = 1000;
 
 /**
- * Claims all steps of the incident that are due. It does not say `isStepDue`: a state that is not Done would have
- * PostgreSQL walk all such steps of all incidents, which it believes to be none.
+ * Claims all due steps of the incident. It does not use `isStepDue`: with its condition on the state, PostgreSQL would
+ * walk the unfinished steps of all incidents, because it expects none.
  */
 export async function claimDue(context: Context, incidentId: number): Promise<Claim[]> {
   const among = and(eq(flowStep.incidentId, incidentId), notBesideItsOther(context.clock.now()));
@@ -87,7 +88,9 @@ export async function claimDue(context: Context, incidentId: number): Promise<Cl
   return claims.map((claim) => ({ ...claim, turn }));
 }
 
-/** What is done beside each other in a step writes one after the other: a longer lease is another one to `isOurs`. */
+/**
+ * Runs the writes of concurrent parts of a step one after the other, because `isOurs` fails once the lease is extended.
+ */
 async function inTurn<T>({ turn }: Claim, work: () => Promise<T>): Promise<T> {
   const mine = turn.last.then(work);
   turn.last = mine.catch(() => {});
@@ -100,7 +103,7 @@ export async function renew(context: Context, claim: Claim): Promise<void> {
 }
 
 /**
- * Writes what a step has found out, with its incident locked, if the step is still ours.
+ * Writes a step's findings with its incident locked, if the step is still ours.
  * @throws LeaseLost
  */
 export async function writeAs<T>(
@@ -114,7 +117,7 @@ export async function writeAs<T>(
   });
 }
 
-/** One transaction at a time. @throws LeaseLost when the incident is gone */
+/** Runs one transaction at a time. @throws LeaseLost when the incident is gone */
 async function withIncident<T>(
   { db }: Context,
   claim: Claim,
@@ -122,7 +125,7 @@ async function withIncident<T>(
 ): Promise<T> {
   return await inTurn(claim, () =>
     db.transaction(async (tx) => {
-      // The incident first, as does everybody who changes something of it and then plans steps.
+      // The incident first, like everyone who changes something of it and then plans steps.
       await lockIncident(tx, "worker", claim.incidentId).catch((error: unknown) => {
         throw error instanceof NotFound ? new LeaseLost() : error;
       });
@@ -131,7 +134,7 @@ async function withIncident<T>(
   );
 }
 
-/** Ends a step that has done its work; `done` says on the timeline what that was. @throws LeaseLost */
+/** Ends a step that is done. `done` describes the work on the timeline. @throws LeaseLost */
 export async function finish(context: Context, claim: Claim, done: string | undefined): Promise<void> {
   const at = context.clock.now();
   await withIncident(context, claim, async (tx) => {
@@ -140,7 +143,7 @@ export async function finish(context: Context, claim: Claim, done: string | unde
   });
 }
 
-/** Ends a step that could not do its work; the same reason as the last time is not told again. @throws LeaseLost */
+/** Ends a step that failed. The timeline does not repeat the previous reason. @throws LeaseLost */
 export async function fail(context: Context, claim: Claim, failure: Failure): Promise<void> {
   const at = context.clock.now();
   await withIncident(context, claim, async (tx) => {
@@ -158,12 +161,12 @@ async function recordEventOf(
   await recordEvent(tx, { ...told, incidentId, actor: "system", source: sourceOf(step), data: { step } });
 }
 
-/** As though it had not been begun: it is due in so many seconds. @throws LeaseLost */
+/** As if it had not begun: it is due in this many seconds. @throws LeaseLost */
 export async function giveBack({ db, clock }: Context, claim: Claim, seconds: number): Promise<void> {
   await giveBackWork(db, kind, claim, clock.now(), seconds);
 }
 
-/** The slug of the plugin that a step is about, if it is about one. */
+/** The slug of the step's plugin, or core. */
 function sourceOf(step: string): string {
   return step.split(":")[2] ?? "core";
 }

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => flow[Symbol.asyncDispose]());
 
-test("two who plan the same steps in another order do not wait in a circle", async () => {
+test("planning the same steps in different orders does not deadlock", async () => {
   const { db, clock } = flow;
   const incidentId = await flow.report(pluginsOf());
   const [first, middle, last] = ["joined:group:a", "joined:group:b", "joined:group:c"] as const;

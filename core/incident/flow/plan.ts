@@ -10,12 +10,12 @@ export interface Planned {
   plugins: Plugins;
 }
 
-/** Writes down what follows from a report, in its transaction. `runFlow` does it. */
+/** Plans the steps that follow a report, in its transaction. `runFlow` runs them. */
 export async function planFlow(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<void> {
   await planSteps(tx, { incidentId, at }, stepsOfReport(plugins));
 }
 
-/** A type of plugin that is off has no step: choosing one later changes nothing of incidents that are there. */
+/** Only selected plugin types have steps: selecting a plugin later does not affect existing incidents. */
 function stepsOfReport(plugins: Plugins): string[] {
   const chosen = (type: Parameters<Plugins["ofType"]>[0]) => plugins.ofType(type).length > 0;
   return [
@@ -28,8 +28,8 @@ function stepsOfReport(plugins: Plugins): string[] {
 }
 
 /**
- * Sets steps due, also such as were done before. One that is running goes on and is due again afterwards: it may have
- * read what is changed now. Its last error stays, so that the same one is not told twice.
+ * Makes steps due, including those that were done. A running step continues and is due again afterwards, because it may
+ * have read what has changed now. Its last error stays, so that the timeline does not repeat it.
  */
 export async function planSteps(
   tx: Transaction,
@@ -40,7 +40,7 @@ export async function planSteps(
   const running = sql`${flowStep.state} = 'Running'`;
   await tx
     .insert(flowStep)
-    // In one order, so that two who plan the same steps wait for one another and never in a circle.
+    // In a fixed order, so that two that plan the same steps cannot deadlock.
     .values(steps.toSorted().map((step) => ({ incidentId, step, dueAt: at })))
     .onConflictDoUpdate({
       target: [flowStep.incidentId, flowStep.step],
@@ -54,7 +54,7 @@ export async function planSteps(
 }
 
 /**
- * Writes down, in the transaction of who joined or left, that conversations and groups of the incident are to follow.
+ * Plans the update of the incident's conversations and groups, in the transaction in which somebody joins or leaves.
  * The caller holds `lockIncident`.
  *
  * `except` are steps that have yet to read who takes part.
@@ -69,7 +69,7 @@ export async function planJoined(
     ...plugins.ofType("participant_group").map(({ slug }) => `reported:group:${slug}`),
   ].filter((step) => !except.has(step));
   if (reported.length === 0) return;
-  // A plugin that was chosen later has made nothing for this incident.
+  // A plugin that was selected later has created nothing for this incident.
   const there = await tx
     .select({ step: flowStep.step })
     .from(flowStep)
@@ -78,21 +78,21 @@ export async function planJoined(
   await planSteps(tx, { incidentId, at }, steps);
 }
 
-/** Writes down, in the transaction that closes an incident, that its conversations are to be archived. */
+/** Plans archiving the conversations, in the transaction that closes an incident. */
 export async function planClosed(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<void> {
   const steps = plugins.ofType("conversation").map(({ slug }) => `closed:conversation:${slug}`);
   await planSteps(tx, { incidentId, at }, steps);
 }
 
 /**
- * Writes down, in the transaction that reopens an incident, that its archived conversations are to be opened again. In its
- * own channel people can go on talking from then on.
+ * Plans reopening the archived conversations, in the transaction that reopens an incident. Its own channel is open at
+ * once.
  *
  * @returns whether there is anything to do
  */
 export async function planReopened(tx: Transaction, { incidentId, at, plugins }: Planned): Promise<boolean> {
   const { pluginSlug, archivedAt } = conversation;
-  // An attempt to archive it began and has not finished: it may be archived already.
+  // An attempt to archive it has begun and not finished: it may already be archived.
   const perhaps = sql`exists (select from ${flowStep} where ${flowStep.incidentId} = ${conversation.incidentId}
     and ${flowStep.step} = 'closed:conversation:' || ${pluginSlug}
     and ${isNull(flowStep.finishedAt)} and ${flowStep.attempts} > 0)`;
@@ -107,7 +107,7 @@ export async function planReopened(tx: Transaction, { incidentId, at, plugins }:
     .update(conversation)
     .set({ archivedAt: null })
     .where(these([channelSlug]));
-  // It counts as archived until it is open for certain.
+  // It counts as archived until it is certain to be open.
   const knowing = others.filter((slug) => plugins.find("conversation", slug)?.methods.reopen !== undefined);
   await tx
     .update(conversation)
@@ -123,8 +123,8 @@ export async function planReopened(tx: Transaction, { incidentId, at, plugins }:
 }
 
 /**
- * Writes down, in the transaction that makes an Open incident Restricted, that its conversations are to be restricted, also
- * those that are archived. Its own channel is read by those who may read the incident.
+ * Plans restricting the conversations, including archived ones, in the transaction that makes an Open incident
+ * Restricted. Its own channel follows the incident's permissions.
  *
  * @returns whether there is anything to do
  */

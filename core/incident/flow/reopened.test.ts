@@ -30,17 +30,17 @@ const run = () => runFlow(flow.context(plugins), id);
 const row = async () => (await flow.db.select().from(incident).where(eq(incident.id, id)))[0]!;
 const place = async () =>
   (await flow.db.select().from(conversation).where(eq(conversation.incidentId, id)))[0]!;
-/** As through the API. @returns whether something follows */
+/** As through the API. @returns whether steps follow */
 async function become(status: "Active" | "Stable" | "Closed"): Promise<boolean> {
   const { follows } = await updateIncident(flow.context(plugins), rita, { ...(await row()), status });
-  // It is archived when everybody has been told of its closing.
+  // It is archived once everybody has been told that it was closed.
   await endDeliveries(flow.db, flow.clock.now());
   return follows;
 }
 const methodsOf = (fake: { calls: readonly { method: string }[] }) => fake.calls.map(({ method }) => method);
 beforeEach(() => void flow.clock.advance(60));
 
-test("a conversation is open again with its incident, each time, for who takes part by then", async () => {
+test("a conversation is reopened with its incident each time, for the current participants", async () => {
   using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
   await report(fake);
   for (let time = 0; time < 2; time += 1) {
@@ -56,7 +56,7 @@ test("a conversation is open again with its incident, each time, for who takes p
     ...["create", "add", "send"],
     ...["archive", "reopen", "add", "archive", "reopen", "add"],
   ]);
-  // A plugin does a thing once for each key.
+  // A plugin performs an operation once for each key.
   const keys = [...fake.to("archive"), ...fake.to("reopen"), ...fake.to("add")].map(({ key }) => key);
   expect(new Set(keys).size).toBe(7);
   expect(
@@ -67,7 +67,7 @@ test("a conversation is open again with its incident, each time, for who takes p
   ).toEqual(["rita@example.com"]);
 });
 
-test("an incident's own channel is open at once, and nobody is asked", async () => {
+test("an incident's own channel is open at once, without a plugin call", async () => {
   using fake = fakeReopening({ ...made, archive: nothing }, { slug: "channel" });
   await report(fake);
   await become("Closed");
@@ -77,7 +77,7 @@ test("an incident's own channel is open at once, and nobody is asked", async () 
   expect((await place()).archivedAt).toBeNull();
 });
 
-test("one that was not archived is left alone", async () => {
+test("a conversation that was not archived is left alone", async () => {
   using fake = fakeReopening(made);
   await report(fake);
   await become("Stable");
@@ -86,7 +86,7 @@ test("one that was not archived is left alone", async () => {
   expect(methodsOf(fake)).toEqual(["create", "add", "send"]);
 });
 
-test("one of a plugin that cannot reopen it stays archived, and the timeline says so", async () => {
+test("a conversation stays archived if its plugin cannot reopen it, and the timeline says so", async () => {
   using fake = fakeConversation({ ...made, archive: nothing });
   await report(fake);
   await become("Closed");
@@ -100,7 +100,7 @@ test("one of a plugin that cannot reopen it stays archived, and the timeline say
   );
 });
 
-test("one of a plugin that is no longer enabled stays as it is", async () => {
+test("a conversation of a plugin that is no longer enabled stays as it is", async () => {
   using fake = fakeReopening({ ...made, archive: nothing });
   await report(fake);
   await become("Closed");
@@ -110,7 +110,7 @@ test("one of a plugin that is no longer enabled stays as it is", async () => {
   expect(Object.keys(await flow.states(id))).not.toContain(step);
 });
 
-test("a plugin that fails is tried again; meanwhile it stays archived", async () => {
+test("a failing plugin is retried, and the conversation stays archived meanwhile", async () => {
   using fake = fakeReopening({ ...made, archive: nothing });
   fake.answer({ reopen: [() => Promise.reject(new Error("hunter2")), nothing] });
   await report(fake);
@@ -125,7 +125,7 @@ test("a plugin that fails is tried again; meanwhile it stays archived", async ()
   expect(new Set(fake.to("reopen").map(({ key }) => key)).size).toBe(1);
 });
 
-test("who could not be added at first is added at the next attempt", async () => {
+test("a person who could not be added is added at the next attempt", async () => {
   using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
   await report(fake);
   await become("Closed");
@@ -142,7 +142,7 @@ test("who could not be added at first is added at the next attempt", async () =>
   expect(await flow.step(id, following)).toMatchObject({ state: "Done" });
 });
 
-test("one that was archived without our having heard of it is opened again all the same", async () => {
+test("a conversation is reopened even if its archiving was never confirmed", async () => {
   using fake = fakeReopening({ ...made, reopen: nothing });
   fake.answer({ archive: [() => Promise.reject(new Error("hunter2"))] });
   await report(fake);
@@ -153,13 +153,13 @@ test("one that was archived without our having heard of it is opened again all t
   await run();
   expect(methodsOf(fake).slice(3)).toEqual(["archive", "reopen", "add"]);
   expect((await place()).archivedAt).toBeNull();
-  // And nobody archives it behind that.
+  // And it is not archived afterwards.
   flow.clock.advance(30);
   await run();
   expect(fake.to("archive")).toHaveLength(1);
 });
 
-test("whose incident turns while the plugin is asked follows it", async () => {
+test("a conversation follows an incident whose status changes during the plugin call", async () => {
   const turning = (status: "Active" | "Closed") => async () => void (await become(status));
   using fake = fakeReopening(made);
   await report(fake);
@@ -169,7 +169,7 @@ test("whose incident turns while the plugin is asked follows it", async () => {
   });
   await become("Closed");
   await run();
-  // Archived, reopened while it was; closed while it was reopened, and archived; and so on, until it is as its incident is.
+  // It is archived, reopened meanwhile, closed while being reopened, and so on, until it matches its incident.
   expect((await place()).archivedAt === null).toBe((await row()).status === "Active");
   expect(
     methodsOf(fake)
@@ -178,7 +178,7 @@ test("whose incident turns while the plugin is asked follows it", async () => {
   ).toEqual([...["archive", "reopen", "archive"]]);
 });
 
-test("one whose incident was closed again before anybody came to it stays archived", async () => {
+test("a conversation stays archived if its incident is closed again before it is reopened", async () => {
   using fake = fakeReopening({ ...made, archive: nothing });
   await report(fake);
   await become("Closed");
@@ -190,7 +190,7 @@ test("one whose incident was closed again before anybody came to it stays archiv
   expect((await place()).archivedAt).not.toBeNull();
 });
 
-test("who has left is not added again", async () => {
+test("a person who has left is not added again", async () => {
   using fake = fakeReopening({ ...made, archive: nothing, reopen: nothing });
   await report(fake);
   await become("Closed");

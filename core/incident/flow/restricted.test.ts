@@ -10,7 +10,7 @@ import { updateIncident } from "../lifecycle/update.ts";
 import { writeReport } from "../report/write.ts";
 import { runFlow } from "../steps/run.ts";
 
-// An incident that was Open, and so may be its conversations, becomes Restricted.
+// An Open incident, whose conversations may be public, becomes Restricted.
 
 let flow: FlowTest;
 beforeAll(async () => {
@@ -36,7 +36,7 @@ async function report(fake: Fake<"conversation">, visibility: "Open" | "Restrict
   return { id, context, run, become, deliveries };
 }
 
-test("its conversations are restricted to those who take part, each time under another key", async () => {
+test("its conversations are restricted to the participants, each time with a new key", async () => {
   using fake = fakeChat({ ...made, restrict: nothing });
   const { run, become } = await report(fake);
   for (let time = 0; time < 2; time += 1) {
@@ -54,7 +54,7 @@ test("its conversations are restricted to those who take part, each time under a
   expect(new Set(calls.map(({ key }) => key)).size).toBe(2);
 });
 
-test("a plugin that fails is asked again, with the same key; until then nothing is sent there", async () => {
+test("a failing plugin is retried with the same key, and nothing is sent there until it succeeds", async () => {
   using fake = fakeChat(made);
   fake.answer({ restrict: [() => Promise.reject(new Error("hunter2")), nothing] });
   const { id, context, run, become } = await report(fake);
@@ -72,7 +72,7 @@ test("a plugin that fails is asked again, with the same key; until then nothing 
   expect(fake.to("send").at(-1)!.message.subject).toEndWith(": Restricted");
 });
 
-test("to the conversation of a plugin that cannot restrict it nothing more is sent, and the timeline says so", async () => {
+test("nothing more is sent to a plugin that cannot restrict, and the timeline says so", async () => {
   using fake = fakeConversation(made);
   const { id, context, run, become, deliveries } = await report(fake);
   const before = fake.to("send").length;
@@ -91,7 +91,7 @@ test("to the conversation of a plugin that cannot restrict it nothing more is se
   expect(fake.to("send").length).toBe(before + 1);
 });
 
-test("one that is restricted from the start is left to the plugin that makes it", async () => {
+test("a conversation that was Restricted from the start is left to the plugin that creates it", async () => {
   using fake = fakeChat(made);
   const { id, become } = await report(fake, "Restricted");
   await become("Restricted");
@@ -99,7 +99,7 @@ test("one that is restricted from the start is left to the plugin that makes it"
   expect(fake.to("create")[0]!.incident.visibility).toBe("Restricted");
 });
 
-test("one that is just being made when the incident becomes Restricted is restricted, and welcomes nobody before", async () => {
+test("a conversation created meanwhile is restricted before anybody is welcomed", async () => {
   const created = Promise.withResolvers<{ externalId: string }>();
   using fake = fakeChat({ ...made, create: () => created.promise, restrict: nothing });
   const context = flow.context(pluginsOf(fake));

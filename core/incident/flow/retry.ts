@@ -11,8 +11,8 @@ import { lockIncident } from "../incident/lock.ts";
 import { planSteps } from "./plan.ts";
 
 /**
- * Sets the failed steps of an incident due now, or the one that is named: that one also when it is done. Whoever may
- * read the incident may ask; `runFlow` does it.
+ * Makes the failed steps of an incident due now, or the named step, even if it is done. Anyone who may read the
+ * incident may ask for this. `runFlow` runs them.
  *
  * @throws InvalidInput
  * @throws NotFound also when the actor may not read the incident, and when it has no such step
@@ -38,11 +38,11 @@ export async function retryFlow(
 }
 
 /**
- * For an operator: gives a dead delivery, or a step that has failed, its attempts again, and makes it due now. `key` is as
- * `listWork` tells it.
+ * For operators: resets the attempts of a dead delivery or a failed step, and makes it due now. `key` is the one in
+ * `listWork`.
  *
  * @throws NotFound
- * @throws Conflict when it is being tried anyway, or is done
+ * @throws Conflict when it is being retried anyway, or is done
  */
 export async function retryWork(
   context: Pick<Context, "clock"> & { db: Database },

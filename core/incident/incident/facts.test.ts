@@ -17,7 +17,7 @@ afterAll(() => flow[Symbol.asyncDispose]());
 
 const plugins = pluginsOf();
 
-test("a term that is written while the terms are read, and gone again, is not told for ever", async () => {
+test("a term that is added while the terms are read, and then deleted, does not stay in the facts", async () => {
   const context = flow.context(plugins);
   const { db, clock } = flow;
   const id = await flow.report(plugins, { title: "The passphrase of the vault" });
@@ -45,7 +45,7 @@ test("a term that is written while the terms are read, and gone again, is not to
   expect((await incidentFacts(context, id))!.terms).toEqual([]);
 });
 
-test("plugins are told of an incident whoever may read it, with who reported it and who commands", async () => {
+test("plugins get the facts of any incident, with its reporter and commander", async () => {
   const context = flow.context(plugins);
   const id = await flow.report(plugins, { visibility: "Restricted" });
   const rita = { id: expect.any(Number), name: "rita", email: "rita@example.com" };
@@ -71,7 +71,7 @@ test("plugins are told of an incident whoever may read it, with who reported it 
   expect(await incidentFacts(context, 999_999)).toBeUndefined();
 });
 
-test("terms of title and description, as they are written now", async () => {
+test("terms of title and description are found by their current text", async () => {
   const { db, clock } = flow;
   const context = flow.context(plugins);
   const id = await flow.report(plugins);
@@ -81,7 +81,7 @@ test("terms of title and description, as they are written now", async () => {
     const [row] = await db.insert(term).values(values).returning();
     return row!.id;
   };
-  // All at one instant: a clock that stands still must not hide a change.
+  // All at one instant: a stopped clock must not hide a change.
   const dataLoss = await add("Data-Loss");
   expect(await found()).toEqual(["Data-Loss"]);
   const disk = await add("disk");
@@ -110,13 +110,13 @@ test("terms of title and description, as they are written now", async () => {
   expect(await found()).toEqual(["full"]);
 });
 
-describe("the steps of a flow, which ask at once", () => {
+describe("the concurrent steps of a flow", () => {
   const at = () => ({ createdAt: flow.clock.now(), updatedAt: flow.clock.now() });
   type Ask = (...asked: unknown[]) => { values(): Promise<unknown> };
 
   /**
-   * Has `read` answer for the terms while five ask, when each of them knows that it needs them. They ask at once, or each
-   * behind a term that was written since the last one has.
+   * Makes `read` return the terms while five ask, once each of them knows that it needs them. They ask at once, or each
+   * after a term that was written since the previous one asked.
    */
   async function reading(
     id: number,
@@ -135,7 +135,7 @@ describe("the steps of a flow, which ask at once", () => {
       const counted = async () => {
         const rows = await values();
         knowing += 1;
-        // A turn later, they have made of it what they will.
+        // One turn later, they have processed the rows.
         if (knowing === 5) setImmediate(resolve);
         return rows;
       };
@@ -154,7 +154,7 @@ describe("the steps of a flow, which ask at once", () => {
     });
   }
 
-  test("have the terms read and put together once", async () => {
+  test("read the terms and build the vocabulary once", async () => {
     const id = await flow.report(plugins, { title: "The lighthouse" });
     await flow.db.insert(term).values({ text: "lighthouse", ...at() });
     let reads = 0;
@@ -169,7 +169,7 @@ describe("the steps of a flow, which ask at once", () => {
   });
 
   const words = ["first", "second", "third", "fourth", "fifth"];
-  test("have one reading under way, and one behind it, however many terms are written meanwhile", async () => {
+  test("share one reading and at most one more after it, however many terms are added", async () => {
     const id = await flow.report(plugins, { title: `The ${words.join(" ")}` });
     let [reads, now, most] = [0, 0, 0];
     const read = async (values: () => Promise<unknown>) => {
@@ -186,7 +186,7 @@ describe("the steps of a flow, which ask at once", () => {
     expect([reads, most]).toEqual([2, 1]);
   });
 
-  test("who waited for a reading that failed has one begun", async () => {
+  test("start a new reading after waiting for one that failed", async () => {
     const id = await flow.report(plugins, { title: "The old mill" });
     let reads = 0;
     const read = (values: () => Promise<unknown>) => {
@@ -198,7 +198,7 @@ describe("the steps of a flow, which ask at once", () => {
     expect(reads).toBe(2);
   });
 
-  test("have them read again when that failed", async () => {
+  test("read the terms again after a failure", async () => {
     const id = await flow.report(plugins, { title: "The windmill" });
     await flow.db.insert(term).values({ text: "windmill", ...at() });
     const failed = await reading(id, () => Promise.reject(new Error("gone")));
@@ -207,7 +207,7 @@ describe("the steps of a flow, which ask at once", () => {
   });
 });
 
-test("another database has another vocabulary", async () => {
+test("each database has a separate vocabulary", async () => {
   await using other = await startFlowTest();
   const values = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
   const found: unknown[] = [];
@@ -224,7 +224,7 @@ test("another database has another vocabulary", async () => {
   expect(found).toEqual([[{ id: 1000, text: "full" }], []]);
 });
 
-test("a document without a resource id is none that a plugin knows", () => {
+test("a document without a resource id has no facts for a plugin", () => {
   const row = { id: 1, name: "n", resourceType: "incident", resourceId: null, weblink: null };
   expect(documentFacts(row)).toBeUndefined();
   const weblink = "https://docs.example.com/1";

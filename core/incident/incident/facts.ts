@@ -13,10 +13,10 @@ import type { Context } from "../../context.ts";
 import type { DocumentFacts, IncidentFacts } from "../../plugin/facts.ts";
 import { commanderNow, reporterOf } from "./holder.ts";
 
-/** Columns of an individual, as plugins are told of a person. */
+/** The columns of an individual that plugins get. */
 export const personFacts = { id: individual.id, name: individual.name, email: individual.email };
 
-/** What plugins are told of an incident, whoever may read it; undefined when it is gone. */
+/** Returns the facts of an incident for plugins, without checking permissions. Undefined if it is gone. */
 export async function incidentFacts(
   { db, config }: Pick<Context, "db" | "config">,
   incidentId: number,
@@ -34,7 +34,7 @@ export async function incidentFacts(
   };
 }
 
-/** As its plugin knows it; undefined for one whose text is with no plugin. */
+/** Returns the facts of a document for its plugin. Undefined if no plugin stores its text. */
 export function documentFacts(
   row: Pick<typeof document.$inferSelect, "id" | "name" | "resourceType" | "resourceId" | "weblink">,
 ): DocumentFacts | undefined {
@@ -44,12 +44,12 @@ export function documentFacts(
 }
 
 const isWanted = and(eq(term.discoverable, true), isNull(term.deletedAt));
-/** Each change counts a version up, ids are never used again: other terms have another mark. */
+/** Each change increments a version and ids are never reused, so different terms have different marks. */
 const termsMark = sql<string>`(
   select concat_ws(' ', count(*), sum(${term.id}), sum(${term.version}), max(${term.updatedAt}))
   from ${term} where ${isWanted})`;
 
-/** One statement, for each step of a flow asks. */
+/** A single statement, because each step of a flow needs it. */
 const factsQuery = preparedQuery((db) =>
   db
     .select({
@@ -66,22 +66,22 @@ const factsQuery = preparedQuery((db) =>
     .prepare("incident_facts"),
 );
 
-/** The terms that are looked for, put together. */
+/** The wanted terms and their vocabulary. */
 interface Terms {
   vocabulary: Vocabulary;
   texts: ReadonlyMap<number, string>;
 }
 
 interface Known {
-  /** Of the table as it was read; until then, as whoever had it read has seen it. */
+  /** The mark of the table as it was read. Until then, the mark that the caller saw. */
   mark: string;
   terms: Promise<Terms>;
   isUnderWay: boolean;
 }
 
 /**
- * Putting them together takes longer than asking them: kept for each database until a term is written, changed or gone.
- * Kept before they are there, for the steps of a flow ask at the same time.
+ * Building a vocabulary takes longer than reading the mark, so it is kept for each database until a term is added,
+ * changed or deleted. The promise is kept, because the steps of a flow ask at the same time.
  */
 const vocabularies = new WeakMap<Context["db"], Known>();
 
@@ -94,12 +94,12 @@ async function termsIn(
   return vocabulary.find(text).map((id) => ({ id, text: texts.get(id)! }));
 }
 
-/** One reading at a time: terms that are written one after the other would each have one more begun. */
+/** One reading at a time: otherwise terms that are added one after the other would each start one. */
 async function termsAt(db: Context["db"], mark: string): Promise<Terms> {
   const before = vocabularies.get(db);
   if (before?.isUnderWay && before.mark !== mark) await before.terms.catch(() => {});
   const now = vocabularies.get(db);
-  // What has been begun since then knows of all that the mark does.
+  // A reading that has begun since then knows everything that the mark covers.
   if (now && (now !== before || now.mark === mark)) return now.terms;
   return readAnew(db, mark);
 }
@@ -111,7 +111,7 @@ function readAnew(db: Context["db"], mark: string): Promise<Terms> {
         known.mark = seen;
       });
     } catch (error) {
-      // Whoever asks next tries again.
+      // The next caller tries again.
       vocabularies.delete(db);
       throw error;
     } finally {
@@ -124,7 +124,7 @@ function readAnew(db: Context["db"], mark: string): Promise<Terms> {
 }
 
 async function readTerms(db: Context["db"], tellMark: (mark: string) => void): Promise<Terms> {
-  // With its own mark: what was written since the first one was read is among them.
+  // Uses the mark of this read: it covers what was written since the first mark was read.
   const terms = await db.select({ id: term.id, text: term.text, mark: termsMark }).from(term).where(isWanted);
   if (terms[0]) tellMark(terms[0].mark);
   const texts = new Map(terms.map((one) => [one.id, one.text]));

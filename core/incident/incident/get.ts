@@ -20,7 +20,7 @@ import { keptForReaders, mayReadIncident, mayReadOf } from "../visibility/visibi
 import { commanderNow, reporterOf } from "./holder.ts";
 import { type Incident, incidentColumns } from "./incident.ts";
 
-/** One of the things that follow from the incident: `core/incident/flow`. */
+/** A step that follows from the incident: `core/incident/flow`. */
 export interface Step extends Pick<typeof flowStep.$inferSelect, "step" | "state" | "attempts" | "error"> {
   dueAt: Date | null;
   finishedAt: Date | null;
@@ -38,9 +38,9 @@ interface Proposed {
 }
 
 export interface IncidentDetail extends Incident {
-  /** Who reported it, also when they have left. */
+  /** Who reported it, even if they have left. */
   reporter: Person | null;
-  /** Who commands now. */
+  /** The current commander. */
   commander: Person | null;
   steps: Step[];
   conversations: Conversation[];
@@ -48,7 +48,7 @@ export interface IncidentDetail extends Incident {
     typeof participantGroup.$inferSelect,
     "pluginSlug" | "name" | "email" | "weblink"
   >[];
-  /** Recommendations, of documents only those that the actor may read. */
+  /** Recommendations. Documents only if the actor may read them. */
   documents: ({ documentId: number; name: string; weblink: string | null } & Proposed)[];
   individuals: ({ individualId: number; name: string; email: string } & Proposed)[];
   teams: ({ teamId: number; name: string } & Proposed)[];
@@ -61,7 +61,7 @@ export async function getIncident({ db }: Context, actor: Actor, id: number): Pr
   return found;
 }
 
-/** A list of objects, made by one sub-select that gives them as JSON. */
+/** A list of objects as JSON, from one sub-select. */
 const listOf = <T>(object: SQL, orderBy: SQL, rest: SQL) =>
   sql<T>`(select coalesce(json_agg(json_build_object(${object}) order by ${orderBy}), '[]') ${rest})`;
 
@@ -76,7 +76,7 @@ function proposed<T>(object: SQL, from: SQL): SQL<T> {
 type AsJson<T, Instant extends keyof T> = Omit<T, Instant> & Record<Instant, string | null>;
 const dateOf = (instant: string | null) => (instant === null ? null : readInstant(instant));
 
-/** What shows nothing of other incidents, whoever reads it. */
+/** Parts that show nothing of other incidents, so any reader may see them. */
 const parts = {
   steps: listOf(
     sql`'step', ${flowStep.step}, 'state', ${flowStep.state}, 'attempts', ${flowStep.attempts},
@@ -110,7 +110,7 @@ const parts = {
   ),
 };
 
-/** One statement, so that its parts are of one moment and the one condition covers all of them. */
+/** One statement, so that all parts are from the same moment and one condition covers them. */
 const incidentQuery = keptForReaders((db, reader) =>
   db
     .select({

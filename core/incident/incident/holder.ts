@@ -2,15 +2,15 @@ import { type SQL, sql } from "drizzle-orm";
 import { incident, individual, participant, participantRole } from "../../../drizzle/schema/index.ts";
 import type { Person } from "../../catalog/person/person.ts";
 
-/** Who reported an incident, also when they have left. A column of a SELECT from `incident`, as the next one. */
+/** Who reported an incident, even if they have left. Like the next one, a column of a SELECT from `incident`. */
 export const reporterOf = holderOf(sql`${participantRole.role} = 'reporter'`);
 
-/** Who commands now. */
+/** The current commander. */
 export const commanderNow = holderOf(
   sql`${participantRole.role} = 'commander' and ${participantRole.renouncedAt} is null`,
 );
 
-/** Whoever assumed such a role first. */
+/** The first person who assumed such a role. */
 function holderOf(role: SQL): SQL<Person | null> {
   return sql`(
     select json_build_object('id', ${individual.id}, 'name', ${individual.name}, 'email', ${individual.email})

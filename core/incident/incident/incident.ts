@@ -14,7 +14,7 @@ const { id, name, title, description, status, visibility, incidentTypeId, incide
   getTableColumns(incident);
 const { reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt } = getTableColumns(incident);
 
-/** What a list shows of an incident, joined with its type and priority. */
+/** The columns of an incident in a list, joined with its type and priority. */
 export const incidentColumns = {
   ...{ id, name, title, description, status, visibility, incidentTypeId, incidentPriorityId, resolution },
   ...{ reportedAt, stableAt, closedAt, cost, version, createdAt, updatedAt },
@@ -28,13 +28,13 @@ export type Incident = Pick<
   Exclude<keyof typeof incidentColumns, "incidentTypeName" | "incidentPriorityName">
 > & { incidentTypeName: string; incidentPriorityName: string };
 
-/** What the reporter says, and everybody may say better later. */
+/** What the reporter writes, and anyone may edit later. */
 export interface IncidentText {
   title: string;
   description: string;
 }
 
-/** @throws InvalidInput naming the field as the API calls it */
+/** @throws InvalidInput with the API's name of the field */
 export function parseIncident({ title, description }: IncidentText): IncidentText {
   return {
     title: parseName("title", title),
@@ -42,7 +42,7 @@ export function parseIncident({ title, description }: IncidentText): IncidentTex
   };
 }
 
-/** Undefined for what is not there and for what the reader may not read. */
+/** Undefined if it does not exist or the reader may not read it. */
 export async function findIncident(
   db: Database | Transaction,
   reader: Reader,
@@ -58,7 +58,7 @@ export async function findIncident(
 }
 
 /**
- * What an incident of this type starts with. Type and priority stay until the transaction ends.
+ * Returns the initial values of an incident of this type. Locks type and priority until the transaction ends.
  *
  * @throws InvalidInput when there is no such type or priority
  */

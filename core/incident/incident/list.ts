@@ -19,10 +19,10 @@ export interface IncidentQuery extends ListQuery {
   visibility?: Visibility;
   incidentTypeId?: number;
   incidentPriorityId?: number;
-  /** Who commands now, and who takes part now: e-mail addresses. */
+  /** The current commander and a current participant: e-mail addresses. */
   commander?: string;
   participant?: string;
-  /** Reported then or later; reported before then. */
+  /** Reported at that time or later; reported before that time. */
   reportedAfter?: Date;
   reportedBefore?: Date;
 }
@@ -38,7 +38,7 @@ const incidents: List<"reported_at" | "id"> = {
   defaultSort: "-reported_at",
 };
 
-/** One page of the incidents that the actor may read, the newest first. @throws InvalidInput */
+/** Returns a page of the incidents that the actor may read, newest first. @throws InvalidInput */
 export async function listIncidents(
   { db, config }: Context,
   actor: Actor,
@@ -70,7 +70,7 @@ export async function listIncidents(
             incidentPriorityId === undefined
               ? undefined
               : eq(incident.incidentPriorityId, incidentPriorityId),
-            // Already so by mayReadIncident; said once more, PostgreSQL begins with the few that are theirs.
+            // Implied by mayReadIncident. Repeated here, it makes PostgreSQL start with the actor's few incidents.
             visibility === "Restricted" && !actor.admin ? hasParticipant(actor.user) : undefined,
             commander === undefined ? undefined : isCommandedBy(commander),
             takesPart === undefined ? undefined : hasParticipant(takesPart),
@@ -84,7 +84,7 @@ export async function listIncidents(
   return page.finish(await page.run(db, actor, select));
 }
 
-/** Their active participations, from the person on: `participant_individual_idx`. */
+/** Their active participations, starting from the person: `participant_individual_idx`. */
 function hasParticipant(email: string, more?: SQL): SQL {
   return sql`${incident.id} in (
     select ${participant.incidentId} from ${participant}

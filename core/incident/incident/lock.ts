@@ -7,8 +7,8 @@ import { noSuchIncident } from "../visibility/see.ts";
 import { mayReadIncident, type Reader } from "../visibility/visibility.ts";
 
 /**
- * Keeps an incident as it is until the transaction ends: whoever changes something that belongs to it takes this first,
- * so that two of them go one after the other. `by` is the reader who must be allowed to see it; `"worker"` sees all.
+ * Locks an incident until the transaction ends. Whoever changes something that belongs to it takes this lock first, so
+ * that such changes are serialised. `by` is the reader who must be allowed to see it. `"worker"` sees all.
  *
  * @throws NotFound
  */
@@ -25,7 +25,7 @@ export async function lockIncident(
     .where(and(eq(incident.id, id), visible))
     .for("no key update", { of: incident });
   if (!locked) throw noSuchIncident();
-  // Whoever had it before us may have taken the reader out, which only a statement that begins now sees.
+  // The previous holder of the lock may have removed the reader, which only a new statement sees.
   if (by !== "worker" && !by.admin && locked.visibility === "Restricted") {
     const [still] = await tx
       .select({ id: incident.id })
@@ -37,7 +37,7 @@ export async function lockIncident(
 }
 
 /**
- * The same for an incident that the body of a request names.
+ * The same for an incident that is named in a request's body.
  *
  * @throws InvalidInput
  */
@@ -53,8 +53,8 @@ export async function lockNamedIncident(
 }
 
 /**
- * For who deletes a record: takes its incident, if it has one, before the record itself. Whoever deletes the incident goes
- * the same way, and they never wait in a circle.
+ * Locks the incident of a record, if it has one, before the record is deleted. Deleting the incident uses the same
+ * order, so that they cannot deadlock.
  */
 export async function lockIncidentOf(
   tx: Transaction,
@@ -69,7 +69,7 @@ export async function lockIncidentOf(
     .for("no key update", { of: incident });
 }
 
-/** Notes in the transaction of a change that the incident's cost is to be computed anew (`incident.cost_basis`). */
+/** Marks the incident's cost for recomputation (`incident.cost_basis`), in the transaction of a change. */
 export async function costChanged(tx: Transaction, id: number): Promise<void> {
   await tx
     .update(incident)

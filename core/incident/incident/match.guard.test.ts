@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => its[Symbol.asyncDispose]());
 
-test("a document with more reasons than an answer may give is proposed with the first of them", async () => {
+test("a document with too many reasons is proposed with the first of them", async () => {
   const { db, clock } = its.context;
   const at = clock.now();
   const stamps = { createdAt: at, updatedAt: at };
@@ -50,7 +50,7 @@ test("a document with more reasons than an answer may give is proposed with the 
   expect(matched).toEqual({ ok: true, value: [{ document: { id }, reasons }] });
 });
 
-/** Documents that are linked to it, of no incident unless told. */
+/** Creates linked documents, by default without an incident. */
 const crowd = (count: number, link: PgTable, to: number, incidentId: number | null = null) =>
   its.context.db.execute(sql`with made as (
       insert into ${document} (name, resource_type, incident_id, created_at, updated_at)
@@ -58,7 +58,7 @@ const crowd = (count: number, link: PgTable, to: number, incidentId: number | nu
       returning id)
     insert into ${link} select id, ${to}::bigint from made`);
 
-test("documents that are not proposed are not read, however many have the same link", async () => {
+test("documents that cannot be proposed are not read, however many share a link", async () => {
   const { db } = its.context;
   const { incidentId, incidentTypeId } = ids;
   await crowd(20_000, documentIncidentType, incidentTypeId, incidentId);
@@ -71,11 +71,11 @@ test("documents that are not proposed are not read, however many have the same l
   expect(await rowsRead(db, asked[0]!)).toBeLessThan(5000);
 });
 
-test("of links that thousands have, the oldest are looked at; one that few have brings its record among them", async () => {
+test("for links of thousands the oldest are read, and a rare link adds its record", async () => {
   const { db, clock } = its.context;
   const { incidentTypeId, incidentPriorityId } = ids;
   const facts = { ...(await its.factsOf(ids.incidentId)), terms: [] };
-  // insertIncident's own is linked to everything.
+  // insertIncident's document is linked to everything.
   await db.delete(documentIncidentType);
   await crowd(10_001, documentIncidentType, incidentTypeId);
   await crowd(10_001, documentIncidentPriority, incidentPriorityId);
@@ -97,7 +97,7 @@ test("of links that thousands have, the oldest are looked at; one that few have 
   ]);
 });
 
-test("the more terms an incident has, the fewer of each are compared", async () => {
+test("the more terms an incident has, the fewer records of each are compared", async () => {
   const { db, clock } = its.context;
   const facts = await its.factsOf(ids.incidentId);
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };

@@ -4,7 +4,7 @@ import type { RecommendationReason } from "../../../drizzle/schema/recommendatio
 import type { Context } from "../../context.ts";
 import type { IncidentFacts } from "../../plugin/facts.ts";
 
-/** A table that links records to types, priorities or terms: its column of the record, and that of what it is linked to. */
+/** A table that links records to types, priorities or terms: the columns of the record and of what it is linked to. */
 interface Link {
   owner: PgColumn;
   to: PgColumn;
@@ -21,17 +21,20 @@ export interface Match {
   reasons: RecommendationReason[];
 }
 
-/** What a plugin may answer of reasons (core/plugin/methods.ts). */
+/** The maximum number of reasons in a plugin's answer (core/plugin/methods.ts). */
 const mostReasons = 50;
 
-/** Links that are compared, shared evenly by what the incident has: a link of more records tells none of them apart. */
+/**
+ * The number of links to compare, shared evenly by what the incident has. A link with more records does not distinguish
+ * them.
+ */
 const mostLinks = 20_000;
 
 /**
- * The records that are linked to the incident's type, its priority or terms of it, those with most reasons first, then
- * the oldest; at most `limit` of those that `where` takes, a condition on `owner`. However many it takes, the oldest of each
- * link are compared: a record is passed over when each of its links has thousands that are older. Those that it does not
- * take are no part of these: there may be more of them than of the others, and all of them older.
+ * Returns the records that are linked to the incident's type, priority or terms, those with the most reasons first,
+ * then the oldest. Returns at most `limit` records that match `where`, a condition on `owner`. The oldest records of
+ * each link are compared: a record is skipped if each of its links has thousands of older ones. Records that do not
+ * match `where` do not count, since there may be more of them, and all of them older.
  */
 export async function matchIncident(
   { db }: Context,
@@ -60,8 +63,8 @@ export async function matchIncident(
       ),
       sql` union all `,
     );
-  // What `where` takes may be few of many that are linked, or many of few: said of each link, PostgreSQL begins with the
-  // fewer. And why the best are proposed is read of those alone.
+  // The records that match `where` may be a few of many linked ones or the reverse: with the condition on each link,
+  // PostgreSQL starts with the smaller set. The reasons are read only for the best.
   const rows = await db.execute<{
     owner: string;
     kind: "incident_type" | "incident_priority" | "term";

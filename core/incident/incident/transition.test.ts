@@ -9,7 +9,7 @@ const stable = "incident.stable";
 const closed = "incident.closed";
 const reopened = "incident.reopened";
 
-// What each step leads to: nothing, no step at all, or these times and lines of the timeline.
+// The outcome of each transition: no change, a refusal, or these times and timeline lines.
 const expected: Record<
   `${IncidentStatus} ${IncidentStatus}`,
   "stays" | "refused" | Omit<Transition, "status">

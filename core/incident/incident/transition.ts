@@ -8,15 +8,16 @@ export interface Transition {
   status: IncidentStatus;
   stableAt: Date | null;
   closedAt: Date | null;
-  /** What the timeline tells of it, in this order. */
+  /** The timeline's events, in this order. */
   kinds: readonly EventKind[];
 }
 
 /**
- * Active → Stable → Closed, and from both back to Active. Whoever closes an Active incident says that it is stable as
- * well. Undefined when the status stays; an incident that stays Stable keeps its time.
+ * Returns the effect of a status change: Active → Stable → Closed, and from both back to Active. Closing an Active
+ * incident also marks it as stable. Undefined if the status does not change: an incident that stays Stable keeps its
+ * time.
  *
- * @throws Conflict for Closed → Stable: an incident that is not over is Active first
+ * @throws Conflict for Closed → Stable: make it Active first
  */
 export function transition(
   from: IncidentStatus,

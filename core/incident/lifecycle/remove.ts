@@ -7,11 +7,11 @@ import type { Actor, Context } from "../../context.ts";
 import { noSuchIncident } from "../visibility/see.ts";
 
 /**
- * Deletes an incident with its participants and its timeline; documents and tasks stand in the way. Only admins delete.
+ * Deletes an incident with its participants and its timeline, unless it has documents or tasks. Only admins may delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict saying what refers to it
+ * @throws Conflict naming what refers to it
  */
 export async function removeIncident(
   { db, clock }: Context,
@@ -28,7 +28,7 @@ export async function removeIncident(
     if (!removed) throw noSuchIncident();
     await audit(tx, {
       ...{ at, actor: actor.user, action: "incident.deleted", address, subject: String(id) },
-      // Its timeline is gone: this alone still says which one it was.
+      // The timeline is gone, so only this still identifies the incident.
       data: { name: removed.name },
     });
   });

@@ -16,15 +16,15 @@ import { recordEvent } from "../timeline/event.ts";
 export interface NewIncident extends IncidentText {
   incidentTypeId: number;
   incidentPriorityId: number;
-  /** The type's when it is left out. */
+  /** The type's by default. */
   visibility?: Visibility;
 }
 
 /**
- * Opens an incident, with whoever reports it as its first participant. What follows from it (who else, documents,
- * conversation) is planned in the same transaction and done afterwards: `core/incident/flow`.
+ * Opens an incident with its reporter as the first participant. What follows (participants, documents, conversation) is
+ * planned in the same transaction and done afterwards: `core/incident/flow`.
  *
- * @throws InvalidInput also for a type or priority that is not there
+ * @throws InvalidInput also for a type or priority that does not exist
  */
 export async function reportIncident(
   { db, clock, plugins }: PluginContext,

@@ -30,13 +30,13 @@ export interface IncidentFields extends IncidentText {
 }
 
 /**
- * Replaces what is written of an incident; another status is a transition. Who may read it may change it, but not so
- * that they can no longer read it.
+ * Replaces the fields of an incident. A changed status is a transition. Anyone who may read it may change it, but not
+ * so that they can no longer read it.
  *
- * @returns it, and whether something follows from its new status or visibility, which `runFlow` does
- * @throws InvalidInput also for a type or priority that is not there
+ * @returns the incident, and whether steps follow from its new status or visibility, which `runFlow` runs
+ * @throws InvalidInput also for a type or priority that does not exist
  * @throws NotFound also when the actor may not read it
- * @throws Conflict when it is no longer at `version`, or its status does not lead to the new one
+ * @throws Conflict when it is no longer at `version`, or the transition is not allowed
  */
 export async function updateIncident(
   context: PluginContext,
@@ -57,12 +57,12 @@ export async function updateIncident(
     const [updated] = await tx
       .update(incident)
       .set({ ...fields, ...changesOf(step), version: version + 1, updatedAt: at })
-      // The version also says which status this is a transition from.
+      // The version also determines the status from which this is a transition.
       .where(and(eq(incident.id, id), eq(incident.version, version), mayReadIncident(actor)))
       .returning({ id: incident.id });
     if (!updated) throw changedSince(await findIncident(tx, actor, id));
     const after = await findIncident(tx, actor, id);
-    // Read after the UPDATE, which keeps everybody from leaving until we are done.
+    // Read after the UPDATE, which keeps everyone from leaving until we are done.
     if (!after) throw before.visibility === "Restricted" ? noSuchIncident() : takePartFirst();
     await recordFieldChanges(tx, actor, before, after);
     for (const kind of step?.kinds ?? []) await recordStatusChange(tx, actor, before, { at, kind });
@@ -71,7 +71,7 @@ export async function updateIncident(
     const turns = step?.status === "Active" ? await planReopened(tx, planned) : step?.status === "Closed";
     const closesUp = before.visibility === "Open" && after.visibility === "Restricted";
     const restricts = closesUp && (await planRestricted(tx, planned));
-    // Where it was archived, it is announced when it is open again.
+    // An archived conversation gets the announcement once it is open again.
     await announceChange(tx, context, { before, after, user: actor.user });
     return { incident: after, follows: turns || restricts };
   });
@@ -93,14 +93,14 @@ function changesOf(step: Transition | undefined) {
   return { status, stableAt, closedAt, costBasis: sql`${incident.costBasis} + 1` };
 }
 
-/** The fields as the API calls them. */
+/** The API's names of the fields. */
 const names = {
   ...{ title: "title", description: "description", resolution: "resolution", visibility: "visibility" },
   ...{ incidentTypeId: "incident_type_id", incidentPriorityId: "incident_priority_id" },
 } as const;
 type Field = keyof typeof names;
 
-/** Of what people write, the timeline says that it changed; of the rest also how. */
+/** For free text the timeline only says that it changed. For other fields it also says how. */
 const written: ReadonlySet<Field> = new Set<Field>(["title", "description", "resolution"]);
 
 async function recordFieldChanges(tx: Transaction, actor: Actor, before: Incident, after: Incident) {
@@ -130,7 +130,7 @@ async function recordStatusChange(
   { at, kind }: { at: Date; kind: EventKind },
 ) {
   const description = `${name} ${words[kind]}`;
-  // The record forgets when it was stable and closed before; the timeline does not.
+  // The row loses the earlier times of Stable and Closed, so the timeline keeps them.
   const data = kind === "incident.reopened" ? { stable_at: stableAt, closed_at: closedAt } : {};
   await recordEvent(tx, { incidentId, at, actor: actor.user, kind, description, data });
 }

@@ -63,7 +63,7 @@ const put = async (change: Partial<Awaited<ReturnType<typeof row>>>) =>
   updateIncident(context(), rita, { ...(await row()), ...change });
 const invite = (email: string) =>
   inviteParticipant(context(), rita, { incidentId: id, email, roles: ["participant"] });
-/** What waits: by which plugin, to whom, and its words. */
+/** The waiting deliveries: plugin, recipient and text. */
 async function waiting() {
   const rows = await flow.db
     .select()
@@ -77,7 +77,7 @@ async function waiting() {
     text,
   }));
 }
-/** The lines of the channel that svc wrote. */
+/** The lines that svc wrote into the channel. */
 async function inChannel() {
   const rows = await flow.db
     .select({ text: conversationMessage.text, authorId: conversationMessage.authorId })
@@ -87,16 +87,16 @@ async function inChannel() {
     .orderBy(conversationMessage.id);
   return rows.filter(({ authorId }) => authorId === null).map(({ text }) => text);
 }
-/** Tries what waits for this plugin. */
+/** Attempts what is waiting for this plugin. */
 async function attemptOf(slug: string) {
   return await attemptAll({ ...context(), db: flow.db }, eq(delivery.pluginSlug, slug));
 }
 const weblink = () => `https://svc.example.com/incidents/${id}`;
-/** The same by each of the two others. */
+/** The same message through each of the two others. */
 const byBoth = (message: { subject: string; text: string }, individualId: number | null = null) =>
   ["chat", "mail"].map((pluginSlug) => ({ pluginSlug, individualId, ...message }));
 
-test("a message goes to every conversation but the channel in which it was written", async () => {
+test("a message goes to every conversation except the channel in which it was written", async () => {
   await say(context(), rita, { incidentId: id, text: "It is `disk` *3*\nagain" });
   const message = { subject: `${name}: message from rita`, text: "It is \\`disk\\` \\*3\\*\nagain" };
   expect(await waiting()).toEqual(byBoth(message));
@@ -105,14 +105,14 @@ test("a message goes to every conversation but the channel in which it was writt
   expect(chat.to("send").at(-1)).toMatchObject({ message, conversation: { incident: { id } } });
 });
 
-test("a message that came from a plugin is not sent back to it, and is known to have come from there", async () => {
+test("a message from a plugin is stored with its origin, and not sent back", async () => {
   const { id: said } = await say(context(), rita, { incidentId: id, text: "From there", origin: "chat" });
   expect((await waiting()).map(({ pluginSlug }) => pluginSlug)).toEqual(["mail"]);
   const [kept] = await flow.db.select().from(conversationMessage).where(eq(conversationMessage.id, said));
   expect(kept).toMatchObject({ origin: "chat", text: "From there" });
 });
 
-test("a direct message goes to its recipient alone", async () => {
+test("a direct message goes only to its recipient", async () => {
   const { individual } = await invite("una@example.com");
   await endDeliveries(flow.db, flow.clock.now());
   await flow.db.delete(delivery);
@@ -134,7 +134,7 @@ test("a direct message of a Restricted incident does not reach somebody who has 
   expect(await attemptAll(context())).toEqual(["dead", "dead"]);
 });
 
-test("a status report goes to every conversation, and says what was filled in", async () => {
+test("a status report goes to every conversation with the fields that were filled in", async () => {
   await writeReport(context(), rita, { incidentId: id, conditions: "Full", actions: "", needs: "Disks" });
   const message = {
     subject: `${name}: status report from rita`,
@@ -190,7 +190,7 @@ describe("a change of", () => {
     expect(await inChannel()).toEqual([`${message.subject}\n\n${message.text}`]);
   });
 
-  test("visibility to Restricted does not go where others can read on", async () => {
+  test("visibility to Restricted is not announced where others can still read", async () => {
     using plain = fakeConversation({ ...made, send: nothing, archive: nothing }, { slug: "plain" });
     using four = pluginsOf(channel, chat, mail, plain);
     id = await flow.report(four);
@@ -201,13 +201,13 @@ describe("a change of", () => {
     expect((await waiting()).map(({ pluginSlug }) => pluginSlug)).toEqual(["chat", "mail"]);
   });
 
-  test("title and description is no news", async () => {
+  test("title and description is not announced", async () => {
     await put({ title: "Disk full again", description: "" });
     expect(await waiting()).toEqual([]);
     expect(await inChannel()).toEqual([]);
   });
 
-  test("commander goes to every conversation, and says from whom", async () => {
+  test("commander goes to every conversation, naming the previous one", async () => {
     const { id: participantId } = await invite("una@example.com");
     await assumeRole(context(), rita, { incidentId: id, participantId, role: "commander" });
     const message = {
@@ -217,14 +217,14 @@ describe("a change of", () => {
     expect(await waiting()).toEqual(byBoth(message));
   });
 
-  test("another role is no news", async () => {
+  test("another role is not announced", async () => {
     const { id: participantId } = await invite("una@example.com");
     await assumeRole(context(), rita, { incidentId: id, participantId, role: "scribe" });
     expect(await waiting()).toEqual([]);
   });
 });
 
-test("a reopened incident is announced where its conversation is opened again, and not before", async () => {
+test("a reopened incident is announced once its conversation is open again", async () => {
   await put({ status: "Closed" });
   await endDeliveries(flow.db, flow.clock.now());
   await runFlow(context(plugins), id);
@@ -236,7 +236,7 @@ test("a reopened incident is announced where its conversation is opened again, a
   expect(await waiting()).toEqual(byBoth({ subject: `${name}: Active`, text }));
 });
 
-test("what is said before a conversation is open is delivered when it is", async () => {
+test("a message before a conversation is open is delivered once it is", async () => {
   chat.answer({
     create: () => {
       throw new Error();
@@ -259,7 +259,7 @@ test("what is said before a conversation is open is delivered when it is", async
   expect(chat.to("send").map(({ message }) => message.text)).toContain("Hello");
 });
 
-test("where no conversation is opened any more, nothing waits for it", async () => {
+test("a conversation that can no longer be opened gets no more deliveries", async () => {
   const refused = () => {
     throw Object.assign(new Error(), { detail: "no room", permanent: true });
   };
@@ -284,7 +284,7 @@ test("a conversation is archived after what was said in it has been delivered", 
   expect(chat.calls.map(({ method }) => method).slice(-3)).toEqual(["send", "send", "archive"]);
 });
 
-test("who writes where nothing is delivered waits for no delivery", async () => {
+test("without another conversation, writing touches no delivery", async () => {
   using alone = pluginsOf(channel);
   const statements = noteStatements(flow.db);
   await say(context(alone), rita, { incidentId: id, text: "Hello" });
@@ -295,7 +295,7 @@ test("who writes where nothing is delivered waits for no delivery", async () => 
   expect(await inChannel()).toHaveLength(2);
 });
 
-test("what is not committed is sent to nobody", async () => {
+test("an uncommitted message is not sent", async () => {
   const failing = flow.db.transaction(async (tx) => {
     await say({ ...context(), db: tx }, rita, { incidentId: id, text: "Never mind" });
     throw new Error("rolled back");

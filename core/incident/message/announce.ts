@@ -19,14 +19,14 @@ import {
   saidMessage,
 } from "./messages.ts";
 
-// What is said and decided in an incident goes to each of its conversations that is open or has yet to be opened, in the
-// transaction that writes it: into its own channel at once, and to the others as deliveries. Who of them may read it is
-// decided when it is delivered.
+// What is said and decided in an incident goes to each conversation that is open or yet to be opened, in the
+// transaction that writes it: into its own channel at once, and to the others as deliveries. Who may read it is checked
+// on delivery.
 
 export type AnnounceContext = Pick<PluginContext, "clock" | "config" | "plugins">;
 type Subject = Pick<Incident, "id" | "name" | "title">;
 
-/** A message that somebody has written: to all, or to `recipient` alone. It is not sent to `origin`, where they wrote it. */
+/** Announces a person's message, to all or only to `recipient`. It is not sent to `origin`, where it was written. */
 export async function announceSaid(
   tx: Transaction,
   context: AnnounceContext,
@@ -43,7 +43,7 @@ export async function announceSaid(
   });
 }
 
-/** What somebody has put on the timeline. */
+/** Announces a note on the timeline. */
 export async function announceNote(
   tx: Transaction,
   context: AnnounceContext,
@@ -68,7 +68,7 @@ export async function announceReport(
   });
 }
 
-/** What a change of an incident means to those who talk about it: its status, priority and visibility. */
+/** Announces a change of an incident's status, priority or visibility. */
 export async function announceChange(
   tx: Transaction,
   context: AnnounceContext,
@@ -81,14 +81,14 @@ export async function announceChange(
   const isRestricted = before.visibility === "Open" && after.visibility === "Restricted";
   const remaining = context.plugins.ofType("conversation").filter(({ methods }) => !methods.restrict);
   await send(tx, context, after, {
-    // Their conversations stay readable to others, so this would be dead at once.
+    // Non-participants can still read these conversations, so these deliveries would be dead at once.
     except: isRestricted ? remaining.map(({ slug }) => slug).filter((slug) => slug !== channelSlug) : [],
     key: { task: "incident-change", what: `incident-${after.id}-version-${after.version}` },
     message: changeMessage(aboutOf(context, after), { before, after, who }),
   });
 }
 
-/** That somebody else commands, by the id of the role that they have now. */
+/** Announces a new commander, identified by the id of their role. */
 export async function announceCommand(
   tx: Transaction,
   context: AnnounceContext,
@@ -101,7 +101,7 @@ export async function announceCommand(
   });
 }
 
-/** For a conversation that is opened again, which was archived when its incident was reopened for the `time`-th time. */
+/** Announces in a reopened conversation that its incident was reopened, for the `time`-th time. */
 export async function announceReopened(
   tx: Transaction,
   context: AnnounceContext,
@@ -123,7 +123,7 @@ export async function announceReopened(
   ]);
 }
 
-/** Whether it is talked about anywhere. */
+/** Whether there is any conversation plugin. */
 function isHeard(plugins: Plugins): boolean {
   return plugins.ofType("conversation").length > 0;
 }
@@ -151,7 +151,7 @@ async function send(
   await deliver(tx, context, [{ key: { task, what, whom }, ...to, message }]);
 }
 
-/** Into the incident's own channel, which is in our database: it needs no delivery. */
+/** Writes into the incident's own channel, which is in our database and needs no delivery. */
 async function writeInChannel(
   tx: Transaction,
   { clock }: AnnounceContext,

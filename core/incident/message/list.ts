@@ -14,8 +14,8 @@ const messages: List<"at"> = {
 };
 
 /**
- * One page of what was said in an incident's own channel, the newest first. What was said to one person is shown to
- * them and to its author alone, also among admins.
+ * Returns a page of the messages in an incident's own channel, newest first. A direct message is visible only to its
+ * recipient and its author, even among admins.
  *
  * @throws NotFound when the actor may not read the incident
  * @throws InvalidInput
@@ -28,7 +28,7 @@ export async function listMessages(
   const { incidentId } = query;
   await seeIncident(context, actor, incidentId);
   const page = startPage(messages, query, { incidentId });
-  // One value, so that PostgreSQL walks the index of the channel's messages in the order of the list.
+  // A single value, so that PostgreSQL walks the index of the channel's messages in the order of the list.
   const channel = context.db
     .select({ id: conversation.id })
     .from(conversation)

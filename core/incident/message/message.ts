@@ -7,14 +7,14 @@ export interface Message {
   at: Date;
   /** Null: the service itself. */
   author: Person | null;
-  /** Null: it is for everyone. */
+  /** Null: for everyone. */
   recipient: Person | null;
   text: string;
 }
 
 export const recipient = alias(individual, "recipient");
 
-/** Of `conversationMessage` with its author and its recipient, which may be missing. */
+/** From `conversationMessage` with its author and its recipient, which may be missing. */
 export const messageColumns = {
   id: conversationMessage.id,
   at: conversationMessage.at,

@@ -10,7 +10,7 @@ export interface About {
   weblink: string;
 }
 
-/** What people write stands in messages as they wrote it. */
+/** Messages contain people's text literally. */
 export function saidMessage(
   { name }: Pick<About, "name">,
   { author, text, isDirect }: { author: string; text: string; isDirect: boolean },
@@ -35,14 +35,14 @@ export function reportMessage(
   ]);
 }
 
-/** What people put on the timeline stands in messages as they wrote it. */
+/** Messages contain people's notes literally. */
 export function noteMessage(about: About, { author, text }: { author: string; text: string }): Message {
   return messageOf(about, `${about.name}: note from ${author}`, [literally(text)]);
 }
 
 type Changed = Pick<Incident, "status" | "visibility" | "incidentPriorityName" | "resolution">;
 
-/** What somebody has changed: at least one of status, priority and visibility. */
+/** Announces a change of at least one of status, priority and visibility. */
 export function changeMessage(
   about: About,
   { before, after, who }: { before: Changed; after: Changed; who: string },

@@ -13,12 +13,12 @@ import { announceSaid } from "./announce.ts";
 import type { Message } from "./message.ts";
 
 /**
- * Says something in an incident's own channel: to everyone or, with `recipientId`, to one individual who takes part.
- * Who may read the incident may do it. `origin` is the conversation plugin from which they say it, where it was not here.
+ * Writes into an incident's own channel: to everyone or, with `recipientId`, to one participant. Anyone who may read
+ * the incident may do so. `origin` is the conversation plugin from which the message comes, if any.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident
- * @throws Conflict when it has no such channel, or one that is archived
+ * @throws Conflict when it has no such channel, or an archived one
  */
 export async function say(
   context: PluginContext,
@@ -45,7 +45,7 @@ export async function say(
   });
 }
 
-/** With the incident locked, as does who archives it or reopens it. */
+/** The incident must be locked, as it is while the channel is archived or reopened. */
 async function openChannel(tx: Transaction, incidentId: number): Promise<number> {
   const [channel] = await tx
     .select({ id: conversation.id, archivedAt: conversation.archivedAt })

@@ -11,12 +11,12 @@ import {
 import type { Context } from "../../context.ts";
 import { mayBeToldOf } from "../visibility/visibility.ts";
 
-/** The plugin whose groups are kept here. */
+/** The plugin whose groups are stored here. */
 export const mailingListSlug = "mailing-list";
 
 /**
- * Whom mail to an incident goes to: those who take part now, and the teams of its mailing list, as `individual-17` and
- * `team-3`. Of several with one address it is one of them.
+ * Returns the recipients of mail to an incident: its current participants, and the teams of its mailing list, as
+ * `individual-17` and `team-3`. If several have the same address, only one of them is included.
  */
 export async function recipientsOf({ db }: Context, incidentId: number): Promise<string[]> {
   const told = toldOf(db, incidentId);
@@ -27,7 +27,7 @@ export async function recipientsOf({ db }: Context, incidentId: number): Promise
   return rows.map(({ recipient }) => recipient);
 }
 
-/** Where mail to this recipient goes; undefined when it is one of them no longer. */
+/** Returns the mail address of this recipient, or undefined if it is no longer one. */
 export async function addressOf(
   { db }: Context,
   incidentId: number,
@@ -38,7 +38,7 @@ export async function addressOf(
   return row?.email;
 }
 
-/** A team's address reaches people who take no part, so what is Restricted does not go there. */
+/** A team's address may reach non-participants, so Restricted content is not sent there. */
 function toldOf(db: Context["db"], incidentId: number) {
   return union(
     db
@@ -69,7 +69,7 @@ function toldOf(db: Context["db"], incidentId: number) {
   ).as("told");
 }
 
-/** Whether what is said of an incident may go to this person alone: of a Restricted one, to who takes part. */
+/** Whether a message about an incident may go to this person. If it is Restricted, only to a participant. */
 export async function mayBeTold({ db }: Context, incidentId: number, individualId: number): Promise<boolean> {
   return (await db.$count(incident, and(eq(incident.id, incidentId), mayBeToldOf(individualId)))) > 0;
 }

@@ -18,16 +18,16 @@ import {
 export interface Assumption extends Change {
   participantId: number;
   role: ParticipantRole;
-  /** Command is taken over from this participant, whom the asker has seen command, and from nobody else. */
+  /** Command is taken over only from this participant, whom the caller has seen in command. */
   replaces?: number;
 }
 
 /**
- * Gives a role to a participant, and says whether they did not have it yet. There is one commander: whoever was it
+ * Gives a role to a participant, and returns whether they did not have it yet. There is one commander: the previous one
  * hands over in the same transaction. The caller holds `lockIncident`.
  *
  * @throws NotFound when this is no participant of the incident
- * @throws Conflict when they have left, or when `replaces` does not command
+ * @throws Conflict when they have left, or when `replaces` is not the commander
  */
 export async function assume(tx: Transaction, wanted: Assumption): Promise<boolean> {
   const { incidentId, participantId, role, at, actor, source } = wanted;
@@ -52,7 +52,7 @@ export async function assume(tx: Transaction, wanted: Assumption): Promise<boole
   return true;
 }
 
-/** Ends the command of another participant, and says whose it was. @throws Conflict */
+/** Ends the command of another participant, and returns who it was. @throws Conflict */
 async function endCommand(tx: Transaction, { incidentId, participantId, replaces, at }: Assumption) {
   const commander = await commanderOf(tx, incidentId);
   if (replaces !== undefined && commander?.id !== replaces)
@@ -72,9 +72,9 @@ async function endCommand(tx: Transaction, { incidentId, participantId, replaces
 }
 
 /**
- * Who may read an incident may give its participants roles.
+ * Anyone who may read an incident may give its participants roles.
  *
- * @throws InvalidInput when `replaces` stands beside another role than the commander's
+ * @throws InvalidInput when `replaces` is given for a role other than commander
  * @throws NotFound also for an incident that the actor may not read
  * @throws Conflict also when they have the role
  */

@@ -7,8 +7,8 @@ import { participantOf } from "./get.ts";
 import type { Change, Participant } from "./participant.ts";
 
 /**
- * Runs `work` while nobody else changes the incident, and shows the participant whose id it returns as they are then:
- * also to somebody who has just taken themselves out of a Restricted one.
+ * Runs `work` with the incident locked, and returns the participant whose id it returns, even to somebody who has just
+ * left a Restricted incident.
  *
  * @throws NotFound when the actor may not read the incident
  */

@@ -13,7 +13,7 @@ export async function getParticipant(
   return participantOf(db, incidentId, participantId, mayReadOf(actor, participant.incidentId));
 }
 
-/** `where` is what the reader may see; without it, they have been let in before. @throws NotFound */
+/** `where` is the reader's permission. Without it, the permission was checked before. @throws NotFound */
 export async function participantOf(
   db: Context["db"],
   incidentId: number,

@@ -15,19 +15,19 @@ import type { Participant, ParticipantRole } from "./participant.ts";
 
 export interface Invitation {
   incidentId: number;
-  /** One of the two. */
+  /** Either this or `email`. */
   individualId?: number;
-  /** Whoever is called by it; one whom nobody knows becomes an individual. */
+  /** An unknown address becomes an individual. */
   email?: string;
   roles: readonly ParticipantRole[];
 }
 
 /**
- * Makes somebody take part in an incident, or gives further roles to who does. Who may read it may do it.
+ * Makes somebody participate in an incident, or gives a participant more roles. Anyone who may read it may do so.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident
- * @throws Conflict when they take part with all these roles
+ * @throws Conflict when they already participate with all these roles
  */
 export async function inviteParticipant(
   context: PluginContext,
@@ -46,7 +46,7 @@ export async function inviteParticipant(
   });
 }
 
-/** How the invited is found. @throws InvalidInput */
+/** Returns how to find the invited person. @throws InvalidInput */
 function finderOf(
   { config }: PluginContext,
   actor: Actor,
@@ -59,7 +59,7 @@ function finderOf(
   const user = parseUserName("email", email, config.domain);
   return async (tx: Transaction, at: Date) => {
     const id = await individualOf(tx, { user }, at);
-    // Somebody whom the actor may not know of comes in as if they were new.
+    // A person whom the actor may not know of is handled as if they were new.
     await makeAsNew(tx, actor, [id], at);
     return id;
   };
@@ -70,7 +70,7 @@ async function known(tx: Transaction, actor: Actor, id: number): Promise<number>
     .select({ id: individual.id })
     .from(individual)
     .where(and(eq(individual.id, id), mayKnow(actor)))
-    // Not gone before we are done.
+    // So that it is not deleted before we are done.
     .for("key share");
   if (!found) throw new InvalidInput("individual_id", "There is no such individual");
   return found.id;

@@ -13,15 +13,15 @@ export interface Joining extends Change {
 
 export interface Joined {
   participantId: number;
-  /** They did not take part before. */
+  /** They did not participate before. */
   joined: boolean;
-  /** Those of the roles that they did not have. */
+  /** The roles that they did not have. */
   assumed: ParticipantRole[];
 }
 
 /**
- * Makes an individual take part with these roles; who does already gets those that they do not have. The individual
- * exists, and the caller holds `lockIncident`.
+ * Makes an individual participate with these roles. An existing participant gets the missing ones. The individual must
+ * exist, and the caller holds `lockIncident`.
  */
 export async function join(tx: Transaction, wanted: Joining): Promise<Joined> {
   const { incidentId, individualId, roles, at, actor, source, announce } = wanted;

@@ -21,10 +21,10 @@ export interface Leaving extends Change {
 }
 
 /**
- * Ends a participation with all its roles. Who commands hands over first. The caller holds `lockIncident`.
+ * Ends a participation with all its roles. A commander must hand over first. The caller holds `lockIncident`.
  *
  * @throws NotFound when this is no participant of the incident
- * @throws Conflict when they have left already, or command
+ * @throws Conflict when they have left already, or are the commander
  */
 export async function leave(tx: Transaction, wanted: Leaving): Promise<void> {
   const { incidentId, participantId, at, actor, source } = wanted;
@@ -45,8 +45,8 @@ export async function leave(tx: Transaction, wanted: Leaving): Promise<void> {
 }
 
 /**
- * Takes a participant out of an incident: themselves or, from an Open one, whoever reads it. From a Restricted one only
- * its commander and admins take others out, since that takes the sight of it from them.
+ * Removes a participant from an incident: themselves or, in an Open one, anyone who may read it. In a Restricted one,
+ * only its commander and admins may remove others, because they then can no longer read it.
  *
  * @throws NotFound also for an incident that the actor may not read
  * @throws Forbidden

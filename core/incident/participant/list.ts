@@ -7,7 +7,7 @@ import { type Participant, participantColumns } from "./participant.ts";
 
 export interface ParticipantQuery extends ListQuery {
   incidentId: number;
-  /** Those who take part, or those who have left; both unless told. */
+  /** True for current participants, false for former ones. Both by default. */
   active?: boolean;
 }
 
@@ -19,7 +19,7 @@ const participants: List<"id"> = {
 };
 
 /**
- * One page of an incident's participants, in the order in which they joined.
+ * Returns a page of an incident's participants, in the order in which they joined.
  *
  * @throws NotFound when the actor may not read the incident
  * @throws InvalidInput

@@ -42,7 +42,7 @@ const actor: Actor = {
   ...{ tokenId: "", expiresAt: clock.now() },
 };
 
-/** One of the participations so far, by its number, and somebody by theirs. */
+/** A participation or a person, by number. */
 type Step =
   | { does: "join"; who: number; roles: ParticipantRole[] }
   | { does: "assume" | "renounce"; which: number; role: ParticipantRole }
@@ -58,12 +58,12 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ does: fc.constantFrom("leave" as const, "leave" as const, "remove" as const), which }),
 );
 
-/** What ought to be there. */
+/** The expected state. */
 interface Participation {
   who: number;
   active: boolean;
   removed: boolean;
-  /** Open ones. */
+  /** Only open ones. */
   roles: Set<ParticipantRole>;
 }
 
@@ -75,7 +75,7 @@ class Model {
     return this.all.find(({ roles }) => roles.has("commander"));
   }
 
-  /** Whether the step is possible; if so, it is done. */
+  /** Runs the step if it is possible. @returns whether it was */
   does(step: Step): boolean {
     if (step.does === "join") return this.join(step.who, step.roles);
     const one = this.all[step.which]!;
@@ -125,7 +125,7 @@ class Model {
   }
 }
 
-/** Does the step to the incident. @returns the participant's id, or undefined when it is refused as a Conflict */
+/** Runs the step on the incident. @returns the participant's id, or undefined when it is refused as a Conflict */
 async function attempt(incidentId: number, step: Step, known: number[]): Promise<number | undefined> {
   try {
     if (step.does === "join") {
@@ -148,7 +148,7 @@ async function attempt(incidentId: number, step: Step, known: number[]): Promise
   }
 }
 
-test("whatever people join, leave, assume and renounce, tables and timeline are those of the model", async () => {
+test("joining, leaving, assuming and renouncing match the model in tables and timeline", async () => {
   const { db } = client;
   let reached = 0;
   await fc.assert(
@@ -159,7 +159,7 @@ test("whatever people join, leave, assume and renounce, tables and timeline are 
       let hadCommander = false;
       for (const wanted of steps) {
         const step = within(wanted, known.length);
-        // What is no longer there is 404, which other tests see.
+        // Removed ones are a 404, which other tests cover.
         if (!step || ("which" in step && model.all[step.which]!.removed)) continue;
         clock.advance(60);
         const basis = await costBasisOf(db, incidentId);
@@ -185,7 +185,7 @@ test("whatever people join, leave, assume and renounce, tables and timeline are 
             removed ? [] : [{ id: known[i]!, who, active, roles: [...roles].sort() }],
           ),
         );
-        // Whoever it is: an incident that has had a commander keeps one.
+        // An incident that has had a commander always has one.
         hadCommander ||= model.commander !== undefined;
         expect(model.commander !== undefined).toBe(hadCommander);
       }
@@ -193,11 +193,11 @@ test("whatever people join, leave, assume and renounce, tables and timeline are 
     }),
     { numRuns: effort(25) },
   );
-  // About 235, give or take 20: what was possible is not rare.
+  // About 235, give or take 20: possible steps are common.
   expect(reached).toBeGreaterThan(100);
 });
 
-/** The step with numbers of participations that there are. */
+/** Maps the step to existing participations. */
 function within(step: Step, count: number): Step | undefined {
   if (step.does === "join") return step;
   if (count === 0) return undefined;

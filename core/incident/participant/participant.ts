@@ -13,7 +13,7 @@ import { literal } from "../../list/newest.ts";
 
 export type ParticipantRole = (typeof participantRoles)[number];
 
-/** What each change of participants says of itself. */
+/** The facts of each change of participants. */
 export interface Change {
   incidentId: number;
   at: Date;
@@ -21,7 +21,7 @@ export interface Change {
   actor: string;
   /** As in `TimelineEvent`. */
   source?: string;
-  /** Tells those who talk about the incident that somebody else commands. */
+  /** Announces a new commander in the incident's conversations. */
   announce?(command: { roleId: number; name: string; from: string | undefined }): Promise<void>;
 }
 
@@ -37,11 +37,14 @@ export interface Participant {
   individual: Person;
   joinedAt: Date;
   leftAt: Date | null;
-  /** At most `shownRoles`: those that they have, then the last that they had; in the order in which they assumed them. */
+  /** At most `shownRoles`: the current ones, then the latest former ones, in the order in which they were assumed. */
   roles: HeldRole[];
 }
 
-/** More than there are roles to have at once. One may be assumed and renounced all day; the timeline tells of each time. */
+/**
+ * More than the roles that one person can have at once. A role may be assumed and renounced all day: the timeline has
+ * every time.
+ */
 export const shownRoles = 20;
 
 type RoleRow = { id: number; role: ParticipantRole; assumed_at: string; renounced_at: string | null };
@@ -58,7 +61,7 @@ const roles: SQL<HeldRole[]> = sql`(
   })),
 );
 
-/** Of `participant` joined with its `individual`. */
+/** From `participant` joined with its `individual`. */
 export const participantColumns = {
   id: participant.id,
   individual: personColumns,
@@ -76,7 +79,7 @@ export function handOverFirst(): Conflict {
   return new Conflict("Hand over command first");
 }
 
-/** Somebody who takes part; `id` is the participant's. */
+/** A current participant. `id` is the participant's. */
 type Active = Person;
 
 const active = { ...personColumns, id: participant.id };
@@ -93,7 +96,7 @@ export async function activeParticipant(tx: Transaction, incidentId: number, id:
   return found;
 }
 
-/** Who commands the incident, if anybody does. */
+/** The commander of the incident, if any. */
 export async function commanderOf(tx: Transaction, incidentId: number): Promise<Active | undefined> {
   const [commander] = await tx
     .select(active)

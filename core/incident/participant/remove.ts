@@ -9,13 +9,13 @@ import { recordEvent } from "../timeline/event.ts";
 import { participantOf } from "./get.ts";
 
 /**
- * Deletes a participation that was a mistake, as if it had never been; the timeline keeps that it was. They leave first,
- * and groups and conversations follow first: a plugin is asked to remove those who are known to have left.
- * Only admins delete.
+ * Deletes a mistaken participation as if it had never existed. Only the timeline keeps it. They must leave first, and
+ * groups and conversations must have been updated: a plugin removes only those known to have left. Only admins may
+ * delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound
- * @throws Conflict while they take part, or while a group or conversation has yet to follow
+ * @throws Conflict while they participate, or while a group or conversation has yet to be updated
  */
 export async function removeParticipant(
   { db, clock, plugins }: PluginContext,

@@ -22,11 +22,11 @@ export interface Renunciation extends Change {
 }
 
 /**
- * Ends a role of a participant. Command only ends by being taken over: an incident that has a commander keeps one.
- * The caller holds `lockIncident`.
+ * Ends a role of a participant. Command only ends by being taken over: an incident that has a commander keeps one. The
+ * caller holds `lockIncident`.
  *
  * @throws NotFound when this is no participant of the incident
- * @throws Conflict when they have left, do not have the role, or command
+ * @throws Conflict when they have left, do not have the role, or are the commander
  */
 export async function renounce(tx: Transaction, wanted: Renunciation): Promise<void> {
   const { incidentId, participantId, role, at, actor, source } = wanted;
@@ -53,7 +53,7 @@ export async function renounce(tx: Transaction, wanted: Renunciation): Promise<v
 }
 
 /**
- * Who may read an incident may end a role in it.
+ * Anyone who may read an incident may end a role in it.
  *
  * @throws NotFound also for an incident that the actor may not read
  * @throws Conflict

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 
-test("no report is asked for of an incident that is becoming Stable", async () => {
+test("sends no reminder for an incident that is becoming Stable", async () => {
   const { db, clock, ids } = outbox;
   const context = outbox.context(pluginsOf(fakeConversation({}, { slug: "channel" })));
   clock.advance(5 * 3600);
@@ -30,7 +30,7 @@ test("no report is asked for of an incident that is becoming Stable", async () =
   expect(await db.transaction((tx) => remind(tx, context, [ids.incidentId]))).toMatchObject({ done: 1 });
 });
 
-test("none is asked for of an incident for which one is just being written", async () => {
+test("sends no reminder for an incident whose report is being written", async () => {
   const { db, clock, ids } = outbox;
   const context = outbox.context(pluginsOf(fakeConversation({}, { slug: "channel" })));
   clock.advance(24 * 3600);
@@ -47,7 +47,7 @@ test("none is asked for of an incident for which one is just being written", asy
   expect(reminded).toMatchObject({ status: "fulfilled", value: { done: 0, faults: [] } });
 });
 
-test("nor of one that is reopened while another is waited for: it is not locked, and the next run has it", async () => {
+test("an incident reopened while another is locked is left to the next run", async () => {
   const { db, clock, ids } = outbox;
   const context = outbox.context(pluginsOf(fakeConversation({}, { slug: "channel" })));
   const second = await insertSecond(outbox, { status: "Stable", stableAt: at });

@@ -22,7 +22,7 @@ import { recordEvent } from "../timeline/event.ts";
 
 const task = "incident-status-report-reminder" satisfies TaskName;
 
-/** Ids of Active incidents behind `last`. */
+/** The ids of Active incidents after `last`. */
 export async function activeIncidents(
   db: Pick<Database, "select">,
   last: number,
@@ -37,7 +37,7 @@ export async function activeIncidents(
   return rows.map(({ id }) => id);
 }
 
-/** Enqueues the reminders that are due of these incidents, and notes them: one that is noted is never sent again. */
+/** Enqueues the due reminders of these incidents and records them: a recorded one is never sent again. */
 export async function remind(
   tx: Transaction,
   context: Pick<PluginContext, "clock" | "plugins" | "config">,
@@ -97,8 +97,9 @@ export async function remind(
 }
 
 /**
- * Locked, so that none of them becomes Stable beside its reminder; and those read by a statement behind that, which
- * sees the report that was just being written. One that is reopened between the two is not locked: the next run has it.
+ * Locks the incidents, so that none becomes Stable during its reminder, and then reads them in a separate statement,
+ * which sees a report that was just being written. One that is reopened in between is not locked, and is left to the
+ * next run.
  */
 async function readDue(tx: Transaction, ids: readonly number[]) {
   const active = and(inArray(incident.id, [...ids]), eq(incident.status, "Active"));
@@ -140,7 +141,7 @@ async function readDue(tx: Transaction, ids: readonly number[]) {
     .orderBy(asc(incident.id));
 }
 
-/** Who writes the reports of each incident: its commander, else a liaison; nobody where it has neither. */
+/** Returns who writes each incident's reports: its commander, or else a liaison, if there is one. */
 async function responsible(tx: Transaction, ids: readonly number[]): Promise<Map<number, Person>> {
   const { role, incidentId, renouncedAt } = participantRole;
   const rows = await tx
@@ -156,21 +157,21 @@ async function responsible(tx: Transaction, ids: readonly number[]): Promise<Map
         isNull(participant.leftAt),
       ),
     )
-    // The last of each incident is kept: its commander, or the liaison of the longest standing.
+    // The last row of each incident wins: its commander, or the longest-serving liaison.
     .orderBy(sql`${role} desc`, sql`${participantRole.id} desc`);
   return new Map(rows.map((row) => [row.incidentId, row.person]));
 }
 
-/** The last reminder that was sent since the last report, or without one, since the incident was reported. */
+/** The last reminder since the last report, or since the incident was reported if there is no report. */
 export interface Reminded {
   k: number;
   at: Date;
 }
 
 /**
- * Which reminder is due: the k-th, k · N hours behind the anchor; 0 for none. Those between the last that was sent and
- * this one are not made up for. Where the N hours have become others since the last, its time tells and not its number:
- * what it stood for is not due once more, and what comes next counts on from it, since no number is used twice.
+ * Returns which reminder is due: the k-th is due k · N hours after the anchor, 0 means none. Reminders between the last
+ * one sent and this one are not made up for. If N has changed since the last one, its time counts and not its number:
+ * the time that it covered is not due again, and later ones are numbered on from it, because no number is used twice.
  */
 export function dueReminder(anchor: Date, hours: number, now: Date, last?: Reminded): number {
   const period = hours * 3_600_000;
@@ -182,12 +183,12 @@ export function dueReminder(anchor: Date, hours: number, now: Date, last?: Remin
 export interface ReportDue {
   incident: { id: number; name: string; title: string };
   priority: string;
-  /** When the last report was written or, without one, when the incident was reported. */
+  /** When the last report was written, or the incident was reported if there is none. */
   anchor: Date;
   hasReport: boolean;
 }
 
-/** Asks for a status report, and says how to write one. */
+/** Asks for a status report, and explains how to write one. */
 export function reminderMessage(
   { incident: { id, name, title }, priority, anchor, hasReport }: ReportDue,
   { now, publicUrl }: { now: Date; publicUrl: string },

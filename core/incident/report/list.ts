@@ -13,7 +13,7 @@ const reports: List<"created_at"> = {
 };
 
 /**
- * One page of an incident's status reports, the newest first.
+ * Returns a page of an incident's status reports, newest first.
  *
  * @throws NotFound when the actor may not read the incident
  * @throws InvalidInput

@@ -12,7 +12,7 @@ export interface Report {
   createdAt: Date;
 }
 
-/** Of `statusReport` joined with its author. */
+/** From `statusReport` joined with its author. */
 export const reportColumns = {
   id: statusReport.id,
   incidentId: statusReport.incidentId,

@@ -10,7 +10,7 @@ import { getReport } from "./get.ts";
 import type { Report } from "./report.ts";
 
 /**
- * Says how an incident stands. Who may read it may do it.
+ * Writes a status report of an incident. Anyone who may read it may do so.
  *
  * @throws InvalidInput
  * @throws NotFound when the actor may not read the incident

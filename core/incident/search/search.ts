@@ -8,9 +8,9 @@ import { type Searched, type SearchedType, searched, searchedTypes } from "./sea
 
 const defaultLimit = 20;
 export const mostFound = 50;
-/** Matches of each type that are ranked, the newest: twice as many as are shown at most. */
+/** How many of the newest matches of each type are ranked: twice the maximum that is shown. */
 export const rankedOfType = 100;
-/** Characters of a title, and of a text in which the words are looked for once more, to show them. */
+/** Maximum characters of a title, and of a text that is searched for an excerpt. */
 const titleLength = 200;
 const excerptedLength = 5000;
 
@@ -18,25 +18,25 @@ export interface Found {
   type: SearchedType;
   id: number;
   title: string;
-  /** A few words around those that were looked for. */
+  /** A few words around the matches. */
   excerpt: string;
   incident_id: number | null;
-  /** 0 to 1; higher is better. */
+  /** 0 to 1. Higher is better. */
   rank: number;
 }
 
 export interface SearchQuery {
   q: string;
-  /** Names of types with commas between; all of them unless given. */
+  /** Type names separated by commas. All types by default. */
   type?: string;
   limit?: number;
 }
 
 /**
- * The best matches among the newest of each type, best first. It ends there: whoever wants more of a type pages through
- * its list, with the same words.
+ * Returns the best of the newest matches of each type, best first. There are no further pages: each type's list has
+ * them, with the same words.
  *
- * @throws InvalidInput naming `q`, `type` or `limit`
+ * @throws InvalidInput for `q`, `type` or `limit`
  */
 export async function searchAll({ db }: Context, actor: Actor, query: SearchQuery): Promise<Found[]> {
   const { limit = defaultLimit } = query;
@@ -44,7 +44,7 @@ export async function searchAll({ db }: Context, actor: Actor, query: SearchQuer
     throw new InvalidInput("limit", `The limit must be a number from 1 to ${mostFound}`);
   const q = parseWords(query.q);
   const types = query.type === undefined ? searchedTypes : [...new Set(query.type.split(","))].map(parseType);
-  // To plan ten searches in one takes longer than they do. The plan is kept of what most people ask.
+  // Planning ten searches in one takes longer than running them, so the plan of the most common query is kept.
   return query.type === undefined && limit === defaultLimit
     ? await everything(db, actor).execute({ q, reader: actor.user })
     : await selectBest(db, { types, q, reader: actor, limit });
@@ -65,7 +65,8 @@ const everything = keptForReaders((db, reader) =>
 
 function selectBest(db: Context["db"], search: Search) {
   const best = search.types.map((type) => bestOf(type, searched[type], search));
-  // ts_headline reads the whole text, so it is left for what is shown. No marks around the words: the rest is not escaped.
+  // ts_headline reads the whole text, so it runs only on what is shown. The words are not marked, since the rest is not
+  // escaped.
   return db
     .select({
       ...{ type: sql<SearchedType>`type`, id: sql<number>`id::float8`, rank: sql<number>`rank` },
@@ -89,7 +90,7 @@ function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search):
     ranked: rankedOfType,
     short: !of.large,
   });
-  // Title and text are read of the best and not of all that are ranked.
+  // Title and text are read only for the best matches, not for all ranked ones.
   return sql`(
     select ${literalText(type)} as type, ${id} as id, ${title} as title, ${text} as text, ${incidentId} as incident_id, rank
     from (
@@ -98,7 +99,7 @@ function bestOf(type: SearchedType, of: Searched, { q, reader, limit }: Search):
     cross join lateral (select * from ${table} where ${id} = ranked.found offset 0) as ${table})`;
 }
 
-/** Of our own making: PostgreSQL cannot tell of which type a parameter of a union is. */
+/** A literal, because PostgreSQL cannot infer the type of a parameter in a union. The value is ours. */
 const literalText = (type: SearchedType) => sql.raw(`'${type}'::text`);
 
 function parseType(name: string): SearchedType {

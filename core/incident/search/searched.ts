@@ -21,17 +21,17 @@ import {
   type Reader,
 } from "../visibility/visibility.ts";
 
-/** Records of one table, as a search over everything finds them. Which words are theirs, drizzle/triggers says. */
+/** The records of one table in a search over everything. drizzle/triggers defines which words they match. */
 export interface Searched {
   id: PgColumn;
   search: PgColumn;
   title: SQL;
-  /** Of which an excerpt is shown. */
+  /** The source of the excerpt. */
   text: SQL;
   incidentId?: PgColumn;
-  /** There are as many as there is work, and not as many as there are people. */
+  /** The number of records grows with the work, not with the people. */
   large?: boolean;
-  /** Those that the reader may find. Whatever shows something of an incident has its condition here. */
+  /** Those that the reader may find. Anything that shows part of an incident has its condition here. */
   found(by: Reader | AnyReader): SQL | undefined;
 }
 

@@ -6,7 +6,7 @@ import type { IncidentFacts } from "../../plugin/facts.ts";
 import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../plugin/methods.ts";
 import { type Claim, renew } from "../flow/lease.ts";
 
-/** What the work of a step is handed. */
+/** The input of a step's work. */
 export interface StepRun {
   context: PluginContext;
   claim: Claim;
@@ -14,20 +14,19 @@ export interface StepRun {
   incident: IncidentFacts;
   /** Aborts when the program stops. */
   signal: AbortSignal;
-  /** Waits until these steps have ended, where they run beside this one. */
+  /** Waits for these steps to end, if they run concurrently with this one. */
   behind(...steps: string[]): Promise<void>;
-  /** Steps beside this one that wait for it, and then read who takes part. */
+  /** Concurrent steps that wait for this one before they read who takes part. */
   waiting: ReadonlySet<string>;
 }
 
 /**
- * The work of a step. It says for the timeline what was done, if anything was.
- * @throws Unavailable in words for people, Refused where trying again is of no use, Postponed; whatever else it throws is a
- * fault of ours
+ * The work of a step. Returns what was done for the timeline, if anything.
+ * @throws Unavailable in words for people, Refused when a retry is useless, Postponed; any other error is a bug of ours
  */
 export type StepWork = (run: StepRun) => Promise<string | undefined>;
 
-/** The same for each attempt at a thing of this incident, so that a plugin does it once. */
+/** The same key for each attempt at one operation of this incident, so that a plugin performs it once. */
 export function keyFor(
   { incident }: { incident: Pick<IncidentFacts, "id"> },
   what: string,
@@ -37,7 +36,7 @@ export function keyFor(
   return `incident-${incident.id}-${what}${rest}`;
 }
 
-/** @throws Unavailable when the plugin fails, Refused when it says that it would each time */
+/** @throws Unavailable when the plugin fails, Refused when it says that it would fail every time */
 export async function ask<T extends PluginType, M extends MethodName<T>>(
   run: StepRun,
   plugin: ActivePlugin<T>,
@@ -49,7 +48,7 @@ export async function ask<T extends PluginType, M extends MethodName<T>>(
   return answerOf(outcome!);
 }
 
-/** Asks several plugins the same at once. A failure is told to the log and is the caller's to judge. */
+/** Calls the same method of several plugins concurrently. Failures are logged, and the caller decides about them. */
 export async function askEach<T extends PluginType, M extends MethodName<T>>(
   run: StepRun,
   plugins: readonly ActivePlugin<T>[],
@@ -73,13 +72,13 @@ export async function askEach<T extends PluginType, M extends MethodName<T>>(
   return outcomes;
 }
 
-/** @throws Unavailable with the plugin's failure, Refused where that is for good */
+/** @throws Unavailable with the plugin's failure, Refused if it is permanent */
 export function answerOf<V>(outcome: Outcome<V>): V {
   if (outcome.ok) return outcome.value;
   throw outcome.permanent ? new Refused(outcome.detail) : new Unavailable(outcome.detail);
 }
 
-/** For a step that keeps what went well, and so is tried again. @throws Unavailable with what did not */
+/** For a step that keeps partial results and is retried. @throws Unavailable with the failures */
 export function throwFailures(failures: readonly string[]): void {
   if (failures.length > 0) throw new Unavailable(failures.join("; "));
 }

@@ -69,7 +69,7 @@ async function reported(plugins: Plugins, type: string | undefined, more = {}): 
 const step = "reported:commander";
 const resolve = () => [];
 
-test("without a service, or for a priority that says so, the reporter commands and nobody is called", async () => {
+test("the reporter commands, without a plugin call, if there is no service or the priority says so", async () => {
   using fake = fakeParticipant({ resolve });
   const plugins = pluginsOf(fake);
   const without = await reported(plugins, undefined);
@@ -86,7 +86,7 @@ test("without a service, or for a priority that says so, the reporter commands a
   }
 });
 
-test("who is on call commands, and it is kept why", async () => {
+test("the person on call commands, and the reason is kept", async () => {
   using fake = fakeParticipant({ resolve, onCall: () => ({ email: "Olga@example.com", name: "Olga" }) });
   const id = await reported(pluginsOf(fake), "known");
   expect(await commanders(id)).toEqual(["olga@example.com"]);
@@ -129,7 +129,7 @@ const failures: [string, string, Script<"participant">["onCall"], string][] = [
     "gone is not chosen, so nobody knows who is on call at of another",
   ],
 ];
-test.each(failures)("%s: the reporter stands in, and the step has failed", async (_, type, onCall, error) => {
+test.each(failures)("%s: the reporter stands in, and the step fails", async (_, type, onCall, error) => {
   using fake = fakeParticipant({ resolve, onCall }, { timeoutMilliseconds: 30 });
   const id = await reported(pluginsOf(fake), type);
   expect(await commanders(id)).toEqual(["rita@example.com"]);
@@ -140,9 +140,9 @@ const never = () => {
   throw new Refused("the rota is closed");
 };
 test.each([
-  ["there is nobody at first", () => null],
-  ["the plugin says that it would fail each time", never],
-])("who is on call later takes over from the reporter who stood in: %s", async (_, first) => {
+  ["nobody is on call at first", () => null],
+  ["the plugin says that it would fail every time", never],
+])("the person on call takes over later from a reporter who stood in: %s", async (_, first) => {
   using fake = fakeParticipant({ resolve, onCall: [first, () => person] });
   const plugins = pluginsOf(fake);
   const id = await reported(plugins, "known");
@@ -152,7 +152,7 @@ test.each([
   expect(await flow.step(id, step)).toMatchObject({ state: "Done", error: null });
 });
 
-/** A person says who commands: Wilma, and then perhaps the reporter again. */
+/** A person takes command: Wilma, and then perhaps the reporter again. */
 async function takeCommand(id: number, email: string) {
   await flow.db.transaction(async (tx) => {
     await lockIncident(tx, "worker", id);
@@ -167,7 +167,7 @@ async function takeCommand(id: number, email: string) {
 }
 
 test.each(["wilma@example.com", "rita@example.com"])(
-  "a commander whom a person chose stays: %s",
+  "a commander chosen by a person stays: %s",
   async (email) => {
     using fake = fakeParticipant({ resolve, onCall: [() => null] });
     const plugins = pluginsOf(fake);
@@ -176,7 +176,7 @@ test.each(["wilma@example.com", "rita@example.com"])(
     flow.clock.advance(30);
     await runFlow(flow.context(plugins), id);
     expect(await commanders(id)).toEqual([email]);
-    // Nobody is called for nothing.
+    // The plugin is not called in vain.
     expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
   },
 );
@@ -184,7 +184,7 @@ test.each(["wilma@example.com", "rita@example.com"])(
 test.each([
   ["and it names somebody", () => person],
   ["and it names nobody", () => null],
-])("also when the person chose while the plugin was asked, %s", async (_, onCall) => {
+])("also if the person chose during the plugin call, %s", async (_, onCall) => {
   using fake = fakeParticipant({ resolve });
   const plugins = pluginsOf(fake);
   const id = await flow.report(plugins, { incidentTypeId: types.known });
@@ -193,14 +193,14 @@ test.each([
   expect(await commanders(id)).toEqual(["wilma@example.com"]);
 });
 
-test("also when the person was faster than the step, and the reporter was to command", async () => {
+test("also if the person was faster than the step that would make the reporter commander", async () => {
   const id = await flow.report(pluginsOf());
   await takeCommand(id, "wilma@example.com");
   await runFlow(flow.context(pluginsOf()), id);
   expect(await commanders(id)).toEqual(["wilma@example.com"]);
 });
 
-test("who was on call goes on when the step runs again in another shift", async () => {
+test("the commander stays when the step runs again in another shift", async () => {
   using fake = fakeParticipant({ resolve, onCall: [() => person] });
   const plugins = pluginsOf(fake);
   const id = await reported(plugins, "known");

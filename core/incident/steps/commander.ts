@@ -22,9 +22,9 @@ import { parsePerson } from "./people.ts";
 import { recommend } from "./recommend.ts";
 
 /**
- * Gives an incident its commander: who is on call where its type says, or the reporter. When it cannot be told who is
- * on call, the reporter stands in and the step has failed: as long as no person has had a say in who commands, it hands
- * over to whoever is on call when it runs again.
+ * Gives an incident its commander: the person on call if its type says so, or the reporter. If the person on call
+ * cannot be determined, the reporter stands in and the step fails: unless a person decides who commands, the next
+ * attempt hands over to the person on call.
  */
 export async function findCommander(run: StepRun): Promise<string> {
   await run.behind("reported:participants");
@@ -45,7 +45,7 @@ export async function findCommander(run: StepRun): Promise<string> {
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
     await write((tx) => reporterCommands(tx, run));
-    // Also where the plugin says that it would fail each time: somebody else is on call by then.
+    // Even if the plugin says that it would fail every time: somebody else is on call by then.
     if (!(error instanceof InvalidInput)) throw new Unavailable(error.detail, { cause: error });
     throw new Unavailable(`${where.pluginSlug} named somebody without a valid name or address`);
   }
@@ -53,7 +53,7 @@ export async function findCommander(run: StepRun): Promise<string> {
 
 type Service = Pick<typeof service.$inferSelect, "id" | "name" | "pluginSlug" | "externalId">;
 
-/** What somebody is on call for for the incident; undefined when its reporter commands. */
+/** Returns the service whose on-call person commands. Undefined if the reporter commands. */
 async function onCallService({ context, incident: { id } }: StepRun): Promise<Service | undefined> {
   const { name, pluginSlug, externalId } = service;
   const [found] = await context.db
@@ -68,7 +68,7 @@ async function onCallService({ context, incident: { id } }: StepRun): Promise<Se
   return found;
 }
 
-/** @throws Unavailable when it cannot be told who is on call, or nobody is */
+/** @throws Unavailable when the person on call cannot be determined, or there is none */
 async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Service) {
   const { plugins, clock } = run.context;
   if (pluginSlug === null) throw new Unavailable(`No plugin knows who is on call at ${name}`);
@@ -76,14 +76,14 @@ async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Ser
   if (!plugin)
     throw new Unavailable(`${pluginSlug} is not chosen, so nobody knows who is on call at ${name}`);
   const facts = { id, name, ...(externalId !== null && { externalId }) };
-  // Not the same at each attempt: who is on call changes.
+  // Different for each attempt, because the person on call changes.
   const at = clock.now().toISOString();
   const person = await ask(run, plugin, "onCall", { service: facts, at }, keyFor(run, "on-call", id, at));
   if (person === null) throw new Unavailable(`Nobody is on call at ${name}, according to ${pluginSlug}`);
   return person;
 }
 
-/** Somebody commands who did not just stand in. */
+/** Whether there is a commander who is not just standing in. */
 async function isSettled(tx: Transaction, incidentId: number): Promise<boolean> {
   if ((await commanderOf(tx, incidentId)) === undefined) return false;
   const [last] = await tx
@@ -108,7 +108,7 @@ async function onCallCommands(
   person: { email: string; name?: string },
 ): Promise<void> {
   const incidentId = run.incident.id;
-  // A person may have taken command while the plugin was asked.
+  // A person may have taken command during the plugin call.
   if (pluginSlug === null || (await isSettled(tx, incidentId))) return;
   const at = run.context.clock.now();
   const individualId = await individualOf(tx, parsePerson(person), at);
@@ -117,7 +117,7 @@ async function onCallCommands(
   await command(tx, run, individualId, pluginSlug);
 }
 
-/** Unless somebody commands already. */
+/** Makes the reporter commander, unless there is one already. */
 async function reporterCommands(tx: Transaction, run: StepRun): Promise<void> {
   const incidentId = run.incident.id;
   if ((await commanderOf(tx, incidentId)) !== undefined) return;
@@ -136,7 +136,7 @@ async function command(tx: Transaction, run: StepRun, individualId: number, sour
   const { context, incident: facts, waiting } = run;
   const change: Change = {
     ...{ incidentId: facts.id, at: context.clock.now(), actor: "system", source },
-    // Who commands first, the welcome says.
+    // The welcome message names the first commander.
     announce: async (command) => {
       if (command.from !== undefined) await announceCommand(tx, context, facts, command);
     },

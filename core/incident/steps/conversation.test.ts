@@ -47,7 +47,7 @@ async function reported(plugins: Plugins): Promise<number> {
   return id;
 }
 
-/** Somebody joins, or leaves, as through the API. */
+/** Somebody joins or leaves, as through the API. */
 async function change(plugins: Plugins, incidentId: number, email: string, what: "joins" | "leaves") {
   const at = flow.clock.now();
   const values = { name: email, email, createdAt: at, updatedAt: at };
@@ -78,7 +78,7 @@ describe("a conversation", () => {
   const step = "reported:conversation:fake-conversation";
   const rowsOf = (id: number) => flow.db.select().from(conversation).where(eq(conversation.incidentId, id));
 
-  test("is made, everybody is added, and it is said what it is about: each once", async () => {
+  test("is created, gets its people and a welcome, once each", async () => {
     using fake = fakeConversation({
       create: () => ({ externalId: "C1", weblink: "https://chat.example.com/C1" }),
       ...{ add: nothing, send: nothing },
@@ -104,7 +104,7 @@ describe("a conversation", () => {
   test.each([
     ["add", 2],
     ["send", 3],
-  ] as const)("when it fails to %s, the next attempt goes on, with the same keys", async (method, calls) => {
+  ] as const)("when it fails to %s, the next attempt continues with the same keys", async (method, calls) => {
     using fake = fakeConversation({ create: [() => ({})], add: nothing, send: nothing });
     fake.answer({ [method]: [() => Promise.reject(new Error("hunter2")), nothing] });
     const plugins = pluginsOf(fake);
@@ -122,7 +122,7 @@ describe("a conversation", () => {
     expect(await rowsOf(id)).toHaveLength(1);
   });
 
-  test("of a plugin that sends to each by itself: the welcome waits in the outbox, once", async () => {
+  test("of a plugin with recipients gets its welcome from the outbox, once", async () => {
     using mail = fakeMailing({ create: () => ({}), add: nothing }, { slug: "mail" });
     using channel = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
     const plugins = pluginsOf(channel, mail);
@@ -140,7 +140,7 @@ describe("a conversation", () => {
     ]);
   });
 
-  test("that is refused for good is tried again when a person asks for it, and not before", async () => {
+  test("that is refused permanently is retried only when a person asks for it", async () => {
     using fake = fakeConversation({ create: () => Promise.reject(new Refused("no such team")) });
     const plugins = pluginsOf(fake);
     const id = await reported(plugins);
@@ -155,7 +155,7 @@ describe("a conversation", () => {
     expect(await flow.told(id, "step.failed")).toEqual([`step.failed fake-conversation: ${error}`]);
   });
 
-  test("that is another incident's is refused", async () => {
+  test("that belongs to another incident is refused", async () => {
     using fake = fakeConversation({ create: () => ({ externalId: "C2" }), add: nothing, send: nothing });
     const first = await reported(pluginsOf(fake));
     const second = await reported(pluginsOf(fake));
@@ -165,7 +165,7 @@ describe("a conversation", () => {
     });
   });
 
-  test("whose plugin is no longer chosen fails, and says so", async () => {
+  test("whose plugin is no longer enabled fails with that reason", async () => {
     using fake = fakeConversation({ create: hanging }, { timeoutMilliseconds: 30 });
     const id = await reported(pluginsOf(fake));
     flow.clock.advance(30);
@@ -176,7 +176,7 @@ describe("a conversation", () => {
     });
   });
 
-  test("gets who joins later, until it is archived with the incident", async () => {
+  test("gets people who join later, until it is archived with the incident", async () => {
     using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing, archive: nothing });
     const plugins = pluginsOf(fake);
     const id = await reported(plugins);
@@ -192,7 +192,7 @@ describe("a conversation", () => {
     expect([fake.to("add").length, fake.to("archive").length]).toEqual([2, 1]);
   });
 
-  test("follows who leaves and comes back, each under a key of its own", async () => {
+  test("follows people who leave and come back, with a new key each time", async () => {
     using fake = fakeChat({ create: () => ({}), add: nothing, remove: nothing, send: nothing });
     const plugins = pluginsOf(fake);
     const id = await reported(plugins);
@@ -206,7 +206,7 @@ describe("a conversation", () => {
     expect([keys.length, new Set(keys).size]).toEqual([2, 2]);
   });
 
-  test("that is archived loses who leaves all the same", async () => {
+  test("that is archived still loses people who leave", async () => {
     using fake = fakeChat({
       create: () => ({}),
       add: nothing,
@@ -223,7 +223,7 @@ describe("a conversation", () => {
     expect(emails(fake.to("remove")[0]!.people)).toEqual(["una@example.com"]);
   });
 
-  test("whose plugin fails to remove somebody is asked again, with the same key", async () => {
+  test("whose plugin fails to remove somebody is retried with the same key", async () => {
     using fake = fakeChat({ create: () => ({}), add: nothing, send: nothing });
     fake.answer({ remove: [() => Promise.reject(new Error("hunter2")), nothing] });
     const plugins = pluginsOf(fake);
@@ -239,7 +239,7 @@ describe("a conversation", () => {
     expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
   });
 
-  test("whose plugin cannot remove anybody: the timeline says so", async () => {
+  test("whose plugin cannot remove people says so on the timeline", async () => {
     using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
     const plugins = pluginsOf(fake);
     const id = await reported(plugins);
@@ -249,7 +249,7 @@ describe("a conversation", () => {
     );
   });
 
-  test("that is made when the incident is closed already is archived all the same", async () => {
+  test("that is created after the incident was closed is still archived", async () => {
     const create = async () => {
       await close(plugins, id);
       await runFlow(flow.context(plugins), id);
@@ -263,7 +263,7 @@ describe("a conversation", () => {
     expect(await rowsOf(id)).toMatchObject([{ archivedAt: flow.clock.now() }]);
   });
 
-  test("that is archived before anybody was welcomed to it is left alone", async () => {
+  test("that is archived before its welcome is left alone", async () => {
     using fake = fakeConversation({ create: () => ({}), add: nothing, archive: nothing });
     fake.answer({ send: [() => Promise.reject(new Error("hunter2"))] });
     const plugins = pluginsOf(fake);
@@ -276,7 +276,7 @@ describe("a conversation", () => {
     expect(await flow.step(id, step)).toMatchObject({ state: "Done", attempts: 2 });
   });
 
-  test("is not archived when the incident was reopened meanwhile", async () => {
+  test("is not archived if the incident was reopened meanwhile", async () => {
     using fake = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
     const plugins = pluginsOf(fake);
     const id = await reported(plugins);
@@ -288,7 +288,7 @@ describe("a conversation", () => {
     expect(await flow.states(id)).toMatchObject({ "closed:conversation:fake-conversation": "Done" });
   });
 
-  test("with a plugin that was chosen later has no step, and nobody is added to it", async () => {
+  test("of a plugin that was selected later has no step, and nobody is added", async () => {
     const id = await reported(pluginsOf());
     using fake = fakeConversation();
     await change(pluginsOf(fake), id, "una@example.com", "joins");
@@ -300,7 +300,7 @@ describe("a group", () => {
   const rowsOf = (id: number) =>
     flow.db.select().from(participantGroup).where(eq(participantGroup.incidentId, id));
 
-  test("is made, of who takes part and the teams that were proposed", async () => {
+  test("is created with the participants and the proposed teams", async () => {
     using people = fakeParticipant({ resolve: () => [{ team: { id: teamId }, reasons: [] }] });
     using fake = fakeParticipantGroup({
       create: ({ name }) => ({ email: `${name}@example.com` }),
@@ -318,7 +318,7 @@ describe("a group", () => {
     expect(await flow.told(id, "group.created")).toHaveLength(1);
   });
 
-  test("follows who joins, leaves and comes back, each under a key of its own", async () => {
+  test("follows people who join, leave and come back, with a new key each time", async () => {
     using fake = fakeParticipantGroup({
       create: () => ({ externalId: "G1" }),
       add: nothing,
@@ -333,7 +333,7 @@ describe("a group", () => {
     expect(fake.to("remove")).toHaveLength(1);
     const added = fake.to("add");
     expect(added.map(({ people }) => emails(people).length)).toEqual([1, 2, 1, 2]);
-    // The same people as before, and yet another thing to do.
+    // The same people as before, but a new operation.
     expect(added[3]!.key).not.toBe(added[1]!.key);
   });
 });

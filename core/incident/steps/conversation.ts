@@ -22,8 +22,8 @@ import { type People, peopleOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 
 /**
- * Opens the conversation of an incident with this plugin, adds who takes part, and says what it is about; nothing of that
- * in one that was archived since an earlier attempt.
+ * Opens the conversation of an incident with this plugin, adds the participants and sends the welcome. If it was
+ * archived since an earlier attempt, it adds and sends nothing.
  */
 export async function openConversation(run: StepRun, slug: string): Promise<string> {
   const plugin = chosen(run, "conversation", slug);
@@ -31,7 +31,7 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
     const made = await ask(run, plugin, "create", { incident: run.incident }, keyFor(run, "conversation"));
     await writeAs(run.context, run.claim, (tx) => keep(tx, run, slug, made)).catch(takenByAnother(slug));
   }
-  // They are told who commands, and nobody is added twice.
+  // So that the welcome names the commander, and nobody is added twice.
   await run.behind("reported:participants", "reported:commander");
   const facts = await incidentFacts(run.context, run.incident.id);
   const row = await find(run, slug);
@@ -45,8 +45,8 @@ export async function openConversation(run: StepRun, slug: string): Promise<stri
 }
 
 /**
- * A plugin that sends to each recipient by itself leaves that to the outbox, which knows who has it already: a step that is
- * tried again begins anew.
+ * If a plugin sends to each recipient separately, the outbox does it, because it knows who got the welcome already: a
+ * retried step starts from the beginning.
  */
 async function welcome(
   run: StepRun,
@@ -65,10 +65,10 @@ async function welcome(
   );
 }
 
-/** Adds those who have joined since, and removes those who have left: these also from one that is archived. */
+/** Adds people who have joined since, and removes those who have left, even from an archived conversation. */
 export async function joinConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
-  // Where none was made, whoever makes it adds everybody.
+  // If there is none, the step that creates it adds everybody.
   if (!row) return undefined;
   const plugin = chosen(run, "conversation", slug);
   const facts = resourceFacts(run.incident, row);
@@ -83,7 +83,7 @@ export async function joinConversation(run: StepRun, slug: string): Promise<stri
   return "Conversation follows who takes part";
 }
 
-/** Closes it to everybody but those who take part, unless the incident is Open again. @throws Refused if it cannot be */
+/** Restricts it to the participants, unless the incident is Open again. @throws Refused if that is impossible */
 export async function restrictConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || run.incident.visibility === "Open") return undefined;
@@ -98,7 +98,7 @@ export async function restrictConversation(run: StepRun, slug: string): Promise<
   return "Conversation restricted";
 }
 
-/** Archives it, unless the incident was reopened meanwhile; if it is while the plugin is asked, it is opened again. */
+/** Archives it, unless the incident was reopened. If that happens during the plugin call, it is opened again. */
 export async function archiveConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || row.archivedAt !== null || run.incident.status !== "Closed") return undefined;
@@ -107,7 +107,7 @@ export async function archiveConversation(run: StepRun, slug: string): Promise<s
   return "Conversation archived";
 }
 
-/** What was said before the incident was closed is still to be read in it. @throws Postponed */
+/** Messages from before the closing must still be delivered. @throws Postponed */
 async function unlessMoreIsSaid({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
   const waits = and(
     ...[eq(delivery.incidentId, id), eq(delivery.pluginSlug, slug), eq(delivery.state, "Queued")],
@@ -115,21 +115,24 @@ async function unlessMoreIsSaid({ context: { db }, incident: { id } }: StepRun, 
   if (slug !== channelSlug && (await db.$count(delivery, waits)) > 0) throw new Postponed();
 }
 
-/** Opens it again for who takes part now, unless the incident was closed again; if it is meanwhile, it is archived again. */
+/**
+ * Reopens it for the current participants, unless the incident was closed again. If that happens meanwhile, it is
+ * archived again.
+ */
 export async function reopenConversation(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
   if (!row || run.incident.status === "Closed") return undefined;
   const plugin = chosen(run, "conversation", slug);
   if (plugin.methods.reopen === undefined)
     return `Conversation stays archived: ${slug} does not know how to reopen it`;
-  // It is open already where an earlier attempt came no farther.
+  // It is already open if an earlier attempt got this far.
   if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
   return "Conversation reopened";
 }
 
 type Row = NonNullable<Awaited<ReturnType<typeof find>>>;
 
-/** Has it archived or opened again, and notes that; each time it is another thing. */
+/** Archives or reopens it, and records that. Each time it is a new operation. */
 async function turn(
   run: StepRun,
   slug: string,
@@ -149,7 +152,8 @@ async function turn(
     const isClosed = now?.status === "Closed";
     const steps = [
       ...(isClosed === (archivedAt !== null) ? [] : [isClosed ? "closed" : "reopened"]),
-      // By the step that also removes: an addition of its own could end after the removal of somebody who left meanwhile.
+      // Done by the step that also removes: a separate addition could finish after the removal of somebody who left
+      // meanwhile.
       ...(archivedAt === null ? ["joined"] : []),
     ].map((on) => `${on}:conversation:${slug}`);
     await planSteps(tx, { incidentId: row.incidentId, at: context.clock.now() }, steps);
@@ -163,18 +167,18 @@ const reopened = eq(event.kind, "incident.reopened" satisfies EventKind);
 const restricted = sql`${eq(event.kind, "incident.updated" satisfies EventKind)}
   and ${event.data} -> 'visibility' ->> 'to' = 'Restricted'`;
 
-/** How often the timeline tells of this. */
+/** How many such events the timeline has. */
 async function timesTold(db: Context["db"], { incident: { id } }: StepRun, what: SQL): Promise<number> {
   return await db.$count(event, and(eq(event.incidentId, id), what));
 }
 
-/** As part of a key: none before the first time, and then how often. */
+/** As part of a key: empty before the first time, and then the count. */
 async function timesReopened(run: StepRun): Promise<number[]> {
   const times = await timesTold(run.context.db, run, reopened);
   return times === 0 ? [] : [times];
 }
 
-/** @throws Unavailable while others than those who take part may read it */
+/** @throws Unavailable while non-participants may read it */
 async function unlessToRestrict({ context: { db }, incident: { id } }: StepRun, slug: string): Promise<void> {
   const open = and(
     eq(flowStep.incidentId, id),
@@ -195,7 +199,7 @@ async function find({ context, incident: { id } }: StepRun, slug: string) {
   return row;
 }
 
-/** With the incident locked. Who closed it before there was a conversation has found none to archive. */
+/** The incident must be locked. A closing before there was a conversation found none to archive. */
 async function keep(
   tx: Transaction,
   { context, incident: { id: incidentId, visibility: asked } }: StepRun,
@@ -241,12 +245,12 @@ async function addEverybody(
   { active: people, participations }: People,
 ): Promise<void> {
   if (people.length === 0) return;
-  // The same people are added anew each time that the conversation was opened again.
+  // The same people are added again each time that the conversation was reopened.
   const which = [...participations.active, ...(await timesReopened(run)).map((times) => `reopened ${times}`)];
   await ask(run, plugin, "add", { conversation: facts, people }, keyFor(run, "conversation-add", ...which));
 }
 
-/** The first that is said in a conversation. */
+/** The first message in a conversation. */
 export function welcomeMessage(facts: IncidentFacts): Message {
   const { name, title, type, priority, weblink, reporter, commander } = facts;
   const lines = [

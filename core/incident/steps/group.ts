@@ -11,7 +11,7 @@ import { ask, keyFor, type StepRun } from "./ask.ts";
 import { peopleOf, teamsOf } from "./people.ts";
 import { chosen, resourceFacts, takenByAnother } from "./resource.ts";
 
-/** Makes the group of an incident with this plugin, of who takes part and the teams that were proposed. */
+/** Creates the group of an incident with this plugin, with the participants and the proposed teams. */
 export async function makeGroup(run: StepRun, slug: string): Promise<string> {
   const plugin = chosen(run, "participant_group", slug);
   if (!(await find(run, slug))) {
@@ -29,10 +29,10 @@ export async function makeGroup(run: StepRun, slug: string): Promise<string> {
   return `Group made: ${row.email ?? row.name}`;
 }
 
-/** Adds who has joined since, and takes out who has left. */
+/** Adds people who have joined since, and removes those who have left. */
 export async function joinGroup(run: StepRun, slug: string): Promise<string | undefined> {
   const row = await find(run, slug);
-  // Where none was made, whoever makes it adds everybody.
+  // If there is none, the step that creates it adds everybody.
   if (!row) return undefined;
   const plugin = chosen(run, "participant_group", slug);
   const group = resourceFacts(run.incident, row);

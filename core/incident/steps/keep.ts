@@ -4,15 +4,15 @@ import type { MethodAnswer, MethodInput, MethodName, PluginType } from "../../pl
 import { writeAs } from "../flow/lease.ts";
 import { askEach, type StepRun } from "./ask.ts";
 
-/** What was made of an answer. */
+/** What was kept of an answer. */
 interface Kept {
-  /** What makes no sense in it, in words for people. */
+  /** What is invalid in it, in words for people. */
   faults: readonly string[];
 }
 
 /**
- * Asks several plugins the same at once. What one of them says is kept whatever becomes of the others, and of an answer
- * that makes no sense in part, the rest.
+ * Calls the same method of several plugins concurrently. Each plugin's answer is kept regardless of the others, and of
+ * a partly invalid answer the valid rest.
  *
  * @returns what was kept, and what went wrong in words for people
  */

@@ -39,7 +39,7 @@ const step = "reported:documents";
 const made = (incidentId: number) =>
   flow.db.select().from(document).where(eq(document.incidentId, incidentId)).orderBy(document.id);
 
-/** Keeps each text under our id, and each once. */
+/** Stores each text under our id, each once. */
 function storing() {
   return fakeDocument({ create: ({ document: { id } }) => ({ resourceId: `text-${id}` }) });
 }
@@ -51,7 +51,7 @@ async function reported(fake: Fake<"document">, type?: string): Promise<number> 
   return id;
 }
 
-test("without a template, an incident has a document of its own", async () => {
+test("without a template, an incident gets one document", async () => {
   using fake = storing();
   const id = await reported(fake);
   const [row, ...others] = await made(id);
@@ -69,7 +69,7 @@ test("without a template, an incident has a document of its own", async () => {
   ]);
 });
 
-test("each template makes a document, whose text knows the incident and who commands", async () => {
+test("each template creates a document with the facts of the incident and its commander", async () => {
   using fake = storing();
   const id = await reported(fake, "both");
   expect(await made(id)).toMatchObject([
@@ -87,7 +87,7 @@ test("each template makes a document, whose text knows the incident and who comm
   });
 });
 
-test("when it runs again, what it has made is found again", async () => {
+test("a repeated run finds the documents that it has created", async () => {
   using fake = storing();
   const id = await reported(fake, "both");
   const before = await made(id);
@@ -100,22 +100,25 @@ test("when it runs again, what it has made is found again", async () => {
 test.each([
   ["throws", () => Promise.reject(new Error("hunter2"))],
   ["answers nonsense", () => ({ resourceId: 7 }) as never],
-] as const)("a plugin that %s leaves no document without text; the others are made", async (_, answer) => {
-  using fake = fakeDocument({ create: [answer, () => ({ resourceId: crypto.randomUUID() })] });
-  const id = await reported(fake, "both");
-  expect(await made(id)).toMatchObject([{ resourceType: "review", resourceId: expect.any(String) }]);
-  expect(await flow.step(id, step)).toMatchObject({ state: "Failed" });
-  expect(await flow.told(id, "document.created")).toHaveLength(1);
-  fake.answer({ create: [() => ({ resourceId: crypto.randomUUID() })] });
-  flow.clock.advance(30);
-  await runFlow(flow.context(pluginsOf(fake)), id);
-  expect(await made(id)).toHaveLength(2);
-  expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
-  const keys = fake.to("create").map(({ key }) => key);
-  expect([keys[0], new Set(keys).size]).toEqual([keys[2]!, 2]);
-});
+] as const)(
+  "a plugin that %s leaves no document without text, and the others are created",
+  async (_, answer) => {
+    using fake = fakeDocument({ create: [answer, () => ({ resourceId: crypto.randomUUID() })] });
+    const id = await reported(fake, "both");
+    expect(await made(id)).toMatchObject([{ resourceType: "review", resourceId: expect.any(String) }]);
+    expect(await flow.step(id, step)).toMatchObject({ state: "Failed" });
+    expect(await flow.told(id, "document.created")).toHaveLength(1);
+    fake.answer({ create: [() => ({ resourceId: crypto.randomUUID() })] });
+    flow.clock.advance(30);
+    await runFlow(flow.context(pluginsOf(fake)), id);
+    expect(await made(id)).toHaveLength(2);
+    expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
+    const keys = fake.to("create").map(({ key }) => key);
+    expect([keys[0], new Set(keys).size]).toEqual([keys[2]!, 2]);
+  },
+);
 
-test("a plugin that hangs may have done it: its record waits, and the next attempt is for the same one", async () => {
+test("after a timeout the record stays, and the next attempt is for the same one", async () => {
   using fake = fakeDocument({ create: () => new Promise(() => {}) }, { timeoutMilliseconds: 30 });
   const id = await reported(fake);
   const [waiting] = await made(id);
@@ -131,7 +134,7 @@ test("a plugin that hangs may have done it: its record waits, and the next attem
   expect([second!.key, second!.document]).toEqual([first!.key, first!.document]);
 });
 
-test("a record that an admin deletes while the plugin is asked is no document, and none is told of", async () => {
+test("a record deleted during the plugin call is not a document, and is not announced", async () => {
   using fake = fakeDocument({
     create: async ({ document: { id } }) => {
       await flow.db.delete(document).where(eq(document.id, id));
@@ -146,7 +149,7 @@ test("a record that an admin deletes while the plugin is asked is no document, a
   ]);
 });
 
-test("a text that is another document's is refused", async () => {
+test("a text that belongs to another document is refused", async () => {
   using fake = fakeDocument({ create: () => ({ resourceId: "T1" }) });
   const id = await reported(fake);
   expect(await flow.step(id, step)).toMatchObject({
@@ -156,7 +159,7 @@ test("a text that is another document's is refused", async () => {
 });
 
 test.each(["elsewhere", "a link"])(
-  "a template whose text is %s: said, and the rest is made",
+  "a template whose text is %s is reported, and the rest is created",
   async (type) => {
     using fake = storing();
     const id = await reported(fake, type);
@@ -170,7 +173,7 @@ test.each(["elsewhere", "a link"])(
   },
 );
 
-test("of several plugins the first one makes documents; what waits for one that is gone is the first one's", async () => {
+test("the first plugin creates documents, even those waiting for a plugin that is gone", async () => {
   using fake = fakeDocument({ create: () => new Promise(() => {}) }, { timeoutMilliseconds: 30 });
   const id = await reported(fake);
   using first = fakeDocument(

@@ -13,7 +13,7 @@ import { recordEvent } from "../timeline/event.ts";
 import { askEach, keyFor, type StepRun } from "./ask.ts";
 import { isTaken } from "./resource.ts";
 
-/** A document that the incident is to have. */
+/** A document that the incident should have. */
 interface Wanted {
   resourceType: string;
   template?: Pick<
@@ -25,8 +25,8 @@ interface Wanted {
 type Row = { id: number; name: string; resourceId: string | null };
 
 /**
- * Makes the documents that an incident of its type has, with the first document plugin: one for each template, and the
- * incident's own in any case. Says how many it has made, and what went wrong.
+ * Creates the documents of an incident of its type with the first document plugin: one for each template, and always
+ * the incident's own. Returns how many it created, and what went wrong.
  */
 export async function makeDocuments(run: StepRun): Promise<{ made: number; failures: string[] }> {
   const { context, incident: before } = run;
@@ -34,7 +34,7 @@ export async function makeDocuments(run: StepRun): Promise<{ made: number; failu
   const [plugin] = context.plugins.ofType("document");
   let made = 0;
   if (!plugin) return { made, failures };
-  // Its text names the commander.
+  // The text names the commander.
   await run.behind("reported:participants", "reported:commander");
   const facts = await incidentFacts(context, before.id);
   if (!facts) throw new LeaseLost();
@@ -67,7 +67,7 @@ async function wantedOf({ context, incident: { id: incidentId } }: StepRun): Pro
   return own ? templates : [{ resourceType: "incident" }, ...templates];
 }
 
-/** Whether it has made one. @throws Unavailable */
+/** @returns whether it has created one @throws Unavailable */
 async function make(
   run: StepRun,
   plugin: ActivePlugin<"document">,
@@ -100,8 +100,8 @@ async function make(
 }
 
 /**
- * Our record of the document, made before its text, which may be kept under our id. Without a resource id it waits for
- * the plugin; no document that a person adds looks like that.
+ * Our record of the document. It is created before the text, which may be stored under our id. Without a resource id it
+ * is waiting for the plugin. No document that a person adds looks like that.
  */
 async function rowFor(
   tx: Transaction,
@@ -135,9 +135,9 @@ async function rowFor(
 }
 
 /**
- * Notes where the text is. When the plugin has refused, the record goes, since there is no text to it; when it may have
- * done it all the same (no answer in time), the record stays for the next attempt, which has the same key. Says whether
- * there is a document by now: an admin may have deleted the record while the plugin was asked.
+ * Records where the text is. If the plugin has refused, the record is deleted, since it has no text. If the plugin may
+ * have created the text anyway (no answer in time), the record stays for the next attempt, which has the same key.
+ * Returns whether there is a document now: an admin may have deleted the record during the plugin call.
  */
 async function settle(
   tx: Transaction,
@@ -169,12 +169,12 @@ async function discard(tx: Transaction, { id }: Row): Promise<void> {
   await tx.delete(document).where(and(eq(document.id, id), isNull(document.resourceId)));
 }
 
-/** The same for whoever has a text of an incident made. */
+/** The key is the same, whichever caller creates a text of an incident. */
 export function keyOfText(of: Parameters<typeof keyFor>[0], resourceType: string): string {
   return keyFor(of, "document", resourceType);
 }
 
-/** What `{{name}}` in a template stands for. */
+/** The values of `{{name}}` in a template. */
 function variablesOf(facts: IncidentFacts): Record<string, string> {
   const { name, title, description, type, priority, commander, reporter, weblink, reportedAt } = facts;
   return {

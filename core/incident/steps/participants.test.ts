@@ -57,7 +57,7 @@ const reasonsIn = async (incidentId: number) => {
   }));
 };
 
-test("who is proposed takes part, known or not, and why is kept; a team is told on the timeline", async () => {
+test("proposed people participate, and the reasons are kept; a proposed team is on the timeline", async () => {
   using fake = fakeParticipant({
     resolve: () => [
       { individual: { id: ada }, reasons: because("knows disks") },
@@ -69,7 +69,7 @@ test("who is proposed takes part, known or not, and why is kept; a team is told 
   const plugins = pluginsOf(fake);
   const id = await flow.report(plugins);
   await runFlow(flow.context(plugins), id);
-  // Whoever takes part already stays what they are.
+  // Existing participants keep their roles.
   expect(await rolesIn(id)).toEqual([
     ...["rita@example.com reporter", "rita@example.com commander"],
     ...["ada@example.com participant", "bob@example.com participant"],
@@ -94,7 +94,7 @@ test("who is proposed takes part, known or not, and why is kept; a team is told 
   ]);
 });
 
-test("of several plugins, what the others said is kept when one fails; again, with the same key, it is said once", async () => {
+test("if one plugin fails, the others' proposals are kept; a retry with the same key adds nothing", async () => {
   using good = fakeParticipant(
     { resolve: () => [{ individual: { id: ada }, reasons: because("x") }] },
     { slug: "good" },
@@ -145,7 +145,7 @@ const nonsense = [
     "an individual without a valid name or address",
   ],
 ] as const;
-test.each(nonsense)("%s is the plugin's failure; the rest is kept", async (_, one, what) => {
+test.each(nonsense)("%s fails the plugin's step, and the rest is kept", async (_, one, what) => {
   using fake = fakeParticipant({
     resolve: () => [one, { individual: { id: ada }, reasons: because("x") }] as never,
   });
@@ -161,7 +161,7 @@ test.each(nonsense)("%s is the plugin's failure; the rest is kept", async (_, on
 test.each([
   ["an individual", individual, (id: number) => ({ individual: { id } })],
   ["a team", team, (id: number) => ({ team: { id } })],
-] as const)("%s that an admin is just deleting is not there", async (what, table, proposal) => {
+] as const)("%s that an admin is deleting counts as missing", async (what, table, proposal) => {
   const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
   const values = { name: what, email: "gone@example.com", ...stamps };
   const [gone] = await flow.db.insert(table).values(values).returning();
@@ -180,7 +180,7 @@ test.each([
   });
 });
 
-test("people whom two answers name in other spellings become individuals in one order", async () => {
+test("people named with different spellings in two answers are created in one order", async () => {
   const names = ["Zoe@example.com", "emil@example.com"];
   using fake = fakeParticipant({
     resolve: () => names.map((email) => ({ individual: { email }, reasons: because("x") })),
@@ -189,7 +189,7 @@ test("people whom two answers name in other spellings become individuals in one 
   const id = await flow.report(plugins);
   const at = flow.clock.now();
   let run: Promise<void> | undefined;
-  // What the other answer does, half of it before this one.
+  // The other answer's work, half of it before this one.
   await flow.db.transaction(async (tx) => {
     await individualOf(tx, { user: "emil@example.com" }, at);
     run = runFlow(flow.context(plugins), id);
@@ -200,7 +200,7 @@ test("people whom two answers name in other spellings become individuals in one 
   expect(await flow.step(id, step)).toMatchObject({ state: "Done", error: null });
 });
 
-test("what is no answer is a failure that the incident survives", async () => {
+test("an invalid answer is a failure that the incident survives", async () => {
   using fake = fakeParticipant({ resolve: () => "hunter2" as never });
   const plugins = pluginsOf(fake);
   const id = await flow.report(plugins);
@@ -214,7 +214,7 @@ test("what is no answer is a failure that the incident survives", async () => {
   expect(await flow.states(id)).toMatchObject({ "reported:commander": "Done" });
 });
 
-test("who has left is not brought back by a step that runs again", async () => {
+test("a person who has left is not brought back when the step runs again", async () => {
   using fake = fakeParticipant({ resolve: () => [{ individual: { id: ada }, reasons: because("x") }] });
   const plugins = pluginsOf(fake);
   const context = flow.context(plugins);
@@ -233,7 +233,7 @@ test("who has left is not brought back by a step that runs again", async () => {
   expect(await flow.db.select().from(participant).where(ofAda)).toHaveLength(1);
 });
 
-test("who joins by it is added to the conversation: once when that waits, later when it was there", async () => {
+test("proposed people are added to the conversation once, even if it exists already", async () => {
   using people = fakeParticipant({
     resolve: [
       () => [{ individual: { id: ada }, reasons: [] }],

@@ -21,7 +21,7 @@ interface Proposed {
   faults: string[];
 }
 
-/** Asks every participant plugin who is to take part. */
+/** Asks every participant plugin who should participate. */
 export async function proposeParticipants(run: StepRun): Promise<string> {
   const { context, incident } = run;
   const plugins = context.plugins.ofType("participant");
@@ -68,7 +68,7 @@ async function keepProposals(
   return { people: people.size, teams: teams.length, faults: [...faults] };
 }
 
-/** The individuals that are proposed, with why. Who is not there, or has no address, is a fault. */
+/** Returns the proposed individuals with the reasons. One that does not exist or has no valid address is a fault. */
 async function individualsOf(
   tx: Transaction,
   proposals: readonly Proposal[],
@@ -95,7 +95,7 @@ async function individualsOf(
       return [];
     }
   });
-  // In one order: two who make the same individuals wait for one another and never in a circle.
+  // In a fixed order, so that two that create the same individuals cannot deadlock.
   for (const { reasons, ...person } of named.sort((a, b) => (a.user < b.user ? -1 : 1))) {
     add(await individualOf(tx, person, at), reasons);
   }
@@ -113,7 +113,7 @@ async function teamsOf(tx: Transaction, proposals: readonly Proposal[], faults: 
   });
 }
 
-/** Names by id, of what is there and stays there until the transaction ends. */
+/** Returns names by id for the rows that exist, which stay until the transaction ends. */
 async function rowsThere(
   tx: Transaction,
   table: typeof individual | typeof team,
@@ -129,7 +129,7 @@ async function rowsThere(
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-/** Who has left is not brought back by a step that runs again, and who takes part stays what they are. */
+/** Does not bring back a person who has left, or change the roles of a participant. */
 async function joinOnce(
   tx: Transaction,
   { incidentId, individualId, at, source }: Omit<Joining, "roles" | "actor">,

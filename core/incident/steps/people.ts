@@ -6,16 +6,16 @@ import { canonicalUserName } from "../../auth/user/name.ts";
 import type { PersonFacts, TeamFacts } from "../../plugin/facts.ts";
 import { personFacts } from "../incident/facts.ts";
 
-/** Who takes part in an incident, or did. */
+/** The current and former participants of an incident. */
 export interface People {
   active: PersonFacts[];
-  /** Those who are not back. */
+  /** Those who have left and not come back. */
   left: PersonFacts[];
-  /** Ids of the participations behind the two lists: another one for somebody who comes back. */
+  /** The ids of their participations. Somebody who comes back has a new one. */
   participations: { active: number[]; left: number[] };
 }
 
-/** Read with the incident locked: who joins afterwards finds the step that reads running. */
+/** Read with the incident locked: somebody who joins later finds the reading step running. */
 export async function peopleOf(tx: Transaction, incidentId: number): Promise<People> {
   const rows = await tx
     .select({ participation: participant.id, leftAt: participant.leftAt, person: personFacts })
@@ -34,7 +34,7 @@ export async function peopleOf(tx: Transaction, incidentId: number): Promise<Peo
   };
 }
 
-/** The teams that were proposed for an incident. */
+/** The proposed teams of an incident. */
 export async function teamsOf(tx: Transaction, incidentId: number): Promise<TeamFacts[]> {
   const rows = await tx
     .selectDistinct({ id: team.id, name: team.name, email: team.email })
@@ -46,8 +46,8 @@ export async function teamsOf(tx: Transaction, incidentId: number): Promise<Team
 }
 
 /**
- * Somebody whom a plugin names by their address, as `individualOf` takes them.
- * @throws InvalidInput for an address or a name that is none
+ * Parses a person whom a plugin names by address, for `individualOf`.
+ * @throws InvalidInput for an invalid address or name
  */
 export function parsePerson(person: { email: string; name?: string }): { user: string; name?: string } {
   const user = canonicalUserName(person.email);

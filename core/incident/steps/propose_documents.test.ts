@@ -37,7 +37,7 @@ const proposedIn = async (incidentId: number) => {
   return rows;
 };
 
-test("documents of ours are proposed, with why; once more replaces that and is not told again", async () => {
+test("our documents are proposed with reasons; a repetition replaces these silently", async () => {
   using fake = fakeDocumentResolver({
     resolve: [
       () => [{ document: { id: runbook }, reasons }],
@@ -58,7 +58,7 @@ test("documents of ours are proposed, with why; once more replaces that and is n
   expect(await flow.told(id, "document.proposed")).toHaveLength(1);
 });
 
-test("a link becomes a document of ours, and is that one the next time, also of several incidents at once", async () => {
+test("a link becomes one document of ours, even for concurrent incidents", async () => {
   const link = { name: "Wiki", weblink: "https://wiki.example.com/a b" };
   const { promise: all, resolve: answer } = Promise.withResolvers<void>();
   using fake = fakeDocumentResolver({
@@ -83,7 +83,7 @@ test("a link becomes a document of ours, and is that one the next time, also of 
   for (const id of ids) expect(await proposedIn(id)).toMatchObject([{ id: made[0]!.id }]);
 });
 
-test("several incidents whose answers name the same new links in other orders do not wait in a circle", async () => {
+test("answers with the same new links in different orders do not deadlock", async () => {
   const { promise: all, resolve: answer } = Promise.withResolvers<void>();
   const pages = Array.from({ length: 30 }, (_, page) => ({
     name: `Page ${page}`,
@@ -108,7 +108,7 @@ test("several incidents whose answers name the same new links in other orders do
   expect(await flow.db.$count(document, like(document.name, "Page %"))).toBe(30);
 });
 
-test("a document of a Restricted incident is proposed for no other one, and a link to it is one of its own", async () => {
+test("a Restricted incident's document is not proposed elsewhere, and its link gets a new document", async () => {
   const hidden = await flow.report(pluginsOf(), { visibility: "Restricted" });
   const open = await flow.report(pluginsOf());
   const weblink = "https://wiki.example.com/secret";
@@ -132,7 +132,7 @@ test("a document of a Restricted incident is proposed for no other one, and a li
   expect(JSON.stringify(await flow.told(id, "document.proposed"))).not.toContain("Secret");
 });
 
-test("a document of another incident is not named on the timeline, which would tell of it once that is Restricted", async () => {
+test("a document of another incident is not named on the timeline, since that may become Restricted", async () => {
   const other = await flow.report(pluginsOf());
   const weblink = "https://wiki.example.com/autopsy";
   const ofOther = await newDocument({ name: "Autopsy", weblink, incidentId: other });
@@ -164,7 +164,7 @@ test("a document of another incident is not named on the timeline, which would t
   ]);
 });
 
-test("what a link helps in a Restricted incident is for its people alone", async () => {
+test("a link proposed in a Restricted incident is visible only to its participants", async () => {
   const weblink = "https://wiki.example.com/breach";
   using fake = fakeDocumentResolver({ resolve: () => [{ document: { name: "Breach", weblink }, reasons }] });
   const plugins = pluginsOf(fake);
@@ -176,20 +176,20 @@ test("what a link helps in a Restricted incident is for its people alone", async
   expect(await proposedIn(id)).toHaveLength(1);
   const [newest] = await flow.db.select().from(document).orderBy(desc(document.id)).limit(1);
   expect(newest?.name).toBe("Breach");
-  // As soon as everybody may know, the next incident has the same document.
+  // Once everybody may know of it, the next incident uses the same document.
   await flow.db.update(incident).set({ visibility: "Open" }).where(eq(incident.id, id));
   const next = await flow.report(plugins);
   await runFlow(flow.context(plugins), next);
   expect(await proposedIn(next)).toMatchObject([{ id: newest!.id }]);
 });
 
-test("a document that an admin is just deleting is not there", async () => {
+test("a document that an admin is deleting counts as missing", async () => {
   const gone = await newDocument({ name: "Gone" });
   using fake = fakeDocumentResolver({ resolve: [() => [], () => [{ document: { id: gone }, reasons }]] });
   const plugins = pluginsOf(fake);
   const id = await flow.report(plugins);
   await runFlow(flow.context(plugins), id);
-  // Alone: no other step of it waits meanwhile.
+  // Alone, so that no other step waits meanwhile.
   await flow.again(id, step);
   let run: Promise<void> | undefined;
   await flow.db.transaction(async (tx) => {
@@ -204,7 +204,7 @@ test("a document that an admin is just deleting is not there", async () => {
 });
 
 const faults: [string, object, string][] = [
-  ["an id that is not there", { id: 999_999 }, "proposed a document that is not there"],
+  ["an unknown id", { id: 999_999 }, "proposed a document that is not there"],
   [
     "a link with a password",
     { name: "x", weblink: "https://a:b@example.com/" },
@@ -216,7 +216,7 @@ const faults: [string, object, string][] = [
     "proposed a document without a valid name or link",
   ],
 ];
-test.each(faults)("%s is the plugin's failure; the rest is kept", async (_, one, fault) => {
+test.each(faults)("%s fails the plugin's step, and the rest is kept", async (_, one, fault) => {
   using fake = fakeDocumentResolver({
     resolve: () =>
       [

@@ -14,7 +14,7 @@ type Proposal = MethodAnswer<"document-resolver", "resolve">[number];
 const columns = { id: document.id, name: document.name, incidentId: document.incidentId };
 type Found = Pick<typeof document.$inferSelect, keyof typeof columns>;
 
-/** Asks every resolver which documents help; says how many do, and what went wrong. */
+/** Asks every resolver which documents help. Returns how many do, and what went wrong. */
 export async function proposeDocuments(run: StepRun): Promise<{ proposed: number; failures: string[] }> {
   const { context, incident: facts } = run;
   const plugins = context.plugins.ofType("document-resolver");
@@ -56,7 +56,7 @@ async function keepProposals(
   return { proposed: documents.size, faults: [...faults] };
 }
 
-/** Without those whose name or link is none. */
+/** Drops those with an invalid name or link. */
 function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Proposal[] {
   return proposals.flatMap(({ document: one, reasons }): Proposal[] => {
     if ("id" in one) return [{ document: one, reasons }];
@@ -72,8 +72,8 @@ function parseProposals(proposals: readonly Proposal[], faults: Set<string>): Pr
 }
 
 /**
- * One at a time: nothing else keeps two from making the document of the same link. All links first and in one order, so
- * that two answers wait for one another and never in a circle.
+ * Locks the links, because nothing else keeps two transactions from creating documents for the same link. All links are
+ * locked first and in a fixed order, so that two answers cannot deadlock.
  */
 async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promise<void> {
   const links = proposals.flatMap(({ document: one }) => ("id" in one ? [] : [one.weblink]));
@@ -82,18 +82,18 @@ async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promi
 }
 
 /**
- * A document on the timeline. One of another incident is not named there: what the timeline says stays, and that incident
- * may become Restricted. Its id tells nothing to who may not read it.
+ * The timeline's words for a document. A document of another incident is not named: the timeline is never rewritten,
+ * and that incident may become Restricted. Its id reveals nothing to those who may not read it.
  */
 function wordsFor({ incident }: StepRun, { name, incidentId }: Found): string {
   return incidentId === null || incidentId === incident.id ? name : "one of another incident";
 }
 
-/** What people of this incident may be shown: no document of another incident that is Restricted. */
+/** What this incident's people may see: no document of another incident that is Restricted. */
 const isFree = ({ incident: { id } }: StepRun) =>
   or(isNull(document.incidentId), eq(document.incidentId, id), eq(incident.visibility, "Open"));
 
-/** Undefined for one that is not for this incident's people, and for one that is not there, which is a fault. */
+/** Undefined for a document that this incident's people may not see, or that does not exist, which is a fault. */
 async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<string>) {
   const [found] = await tx
     .select({ ...columns, free: sql<boolean>`${isFree(run)}` })
@@ -105,7 +105,7 @@ async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<strin
   return found?.free ? found : undefined;
 }
 
-/** The document with this link, which is locked, made if there is none. */
+/** The document with this link, created if there is none. The link must be locked. */
 async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: string; weblink: string }) {
   const [found] = await tx
     .select(columns)
@@ -122,7 +122,7 @@ async function byLink(tx: Transaction, run: StepRun, { name, weblink }: { name: 
     .insert(document)
     .values({
       ...{ name, weblink, resourceType: "reference", createdAt: at, updatedAt: at },
-      // Which pages help is itself something that not everybody may know.
+      // Which pages help may itself be confidential.
       incidentId: visibility === "Restricted" ? id : null,
     })
     .returning(columns);

@@ -17,7 +17,7 @@ const targets = {
   team: recommendation.teamId,
 };
 
-/** Keeps why something is proposed, in place of what was said before; says whether it is proposed for the first time. */
+/** Stores the reasons of a proposal, replacing earlier ones. Returns whether it is a new proposal. */
 export async function recommend(
   tx: Transaction,
   kind: keyof typeof targets,

@@ -13,7 +13,7 @@ export function resourceFacts(
   return { incident, ...(externalId !== null && { externalId }), ...(weblink !== null && { weblink }) };
 }
 
-/** The plugin that keeps it. @throws Unavailable when it is no longer chosen */
+/** Returns the plugin of a resource. @throws Unavailable when it is no longer enabled */
 export function chosen<T extends PluginType>(
   { context }: Pick<StepRun, "context">,
   type: T,
@@ -28,12 +28,12 @@ export function notChosen(slug: string): SvcError {
   return new Unavailable(`${slug} is no longer enabled`);
 }
 
-/** Whether PostgreSQL has refused a second row of what is there once. */
+/** Whether PostgreSQL has refused a duplicate. */
 export function isTaken(error: unknown): boolean {
   return errorCode((error as { cause?: unknown }).cause) === "23505";
 }
 
-/** For a `catch`: what the plugin calls it is what it has called another incident's. */
+/** For a `catch`: the plugin returned an id that it has given to another incident's resource. */
 export function takenByAnother(slug: string): (error: unknown) => never {
   return (error) => {
     if (!isTaken(error)) throw error;

@@ -16,7 +16,7 @@ afterAll(() => flow[Symbol.asyncDispose]());
 const nothing = () => {};
 const step = "reported:conversation:fake-conversation";
 
-test("a step that waits for two others, each as long as a plugin may take, stays with its process", async () => {
+test("a step keeps its lease while it waits for two others that take the maximum time", async () => {
   const { db, clock } = flow;
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
   const [desk] = await db

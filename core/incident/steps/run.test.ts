@@ -24,7 +24,7 @@ const hanging = () => new Promise<never>(() => {});
 const step = "reported:conversation:fake-conversation";
 const talking = { create: () => ({}), add: nothing, send: nothing };
 
-/** A plugin that has been called and does not answer yet. */
+/** A plugin method that was called and does not answer yet. */
 function held<T>() {
   const called = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<T>();
@@ -38,8 +38,8 @@ function held<T>() {
   };
 }
 
-describe("two processes at once", () => {
-  test("call each plugin once, and do each step once", async () => {
+describe("concurrent processes", () => {
+  test("call each plugin once, and run each step once", async () => {
     using people = fakeParticipant({
       resolve: () => [{ individual: { email: "ada@example.com" }, reasons: [] }],
     });
@@ -62,7 +62,7 @@ describe("two processes at once", () => {
     expect([chat.to("send").length, group.to("create").length]).toEqual([5, 5]);
   });
 
-  test("one takes a step over when the lease of the other has ended, and the other can no longer write", async () => {
+  test("take a step over when its lease ends, and the first process can no longer write", async () => {
     const slow = held<{ externalId: string }>();
     using dead = fakeConversation({ create: slow.method });
     const working = held<{ externalId: string }>();
@@ -86,12 +86,12 @@ describe("two processes at once", () => {
     const rows = await flow.db.select().from(conversation).where(eq(conversation.incidentId, id));
     expect(rows).toMatchObject([{ externalId: "alive" }]);
     expect(await flow.told(id, "step.failed")).toEqual([]);
-    // The same thing to do, so whoever is asked twice does it once.
+    // The same operation, so a plugin that is called twice performs it once.
     expect(alive.to("create")[0]!.key).toBe(dead.to("create")[0]!.key);
   });
 });
 
-test("a crash between a plugin's answer and our note of it: again with the same key, and nothing twice", async () => {
+test("after a crash between the plugin's answer and our record, a retry repeats nothing", async () => {
   const made = new Map<string, string>();
   const create = ({ key }: { key: string }) => {
     if (!made.has(key)) made.set(key, crypto.randomUUID());
@@ -102,7 +102,7 @@ test("a crash between a plugin's answer and our note of it: again with the same 
   const id = await flow.report(plugins);
   const context = flow.context(plugins);
   await runFlow(context, id);
-  // As a crash leaves it: the plugin has done it all, and we know of nothing but the claim.
+  // The state after a crash: the plugin has done everything, and we know only of the claim.
   await flow.db.delete(conversation).where(eq(conversation.incidentId, id));
   const leaseUntil = flow.clock.now();
   await flow.db
@@ -118,7 +118,7 @@ test("a crash between a plugin's answer and our note of it: again with the same 
 });
 
 describe("a plugin that hangs", () => {
-  test("keeps neither the incident's other steps waiting nor other incidents", async () => {
+  test("delays neither the incident's other steps nor other incidents", async () => {
     const release = held<void>();
     using chat = fakeConversation({
       create: () => release.method().then(() => ({})),
@@ -145,7 +145,7 @@ describe("a plugin that hangs", () => {
     expect(await flow.states(stuck)).toMatchObject({ [step]: "Done" });
   });
 
-  test("fails when its time is up, and is told once for the same reason", async () => {
+  test("fails when its time is up, and the same reason is recorded once", async () => {
     using chat = fakeConversation({ create: hanging }, { timeoutMilliseconds: 20 });
     const plugins = pluginsOf(chat);
     const context = flow.context(plugins);
@@ -163,7 +163,7 @@ describe("a plugin that hangs", () => {
     expect(await flow.step(id, step)).toMatchObject({ state: "Failed", attempts: 10, dueAt: null });
     const reason = "fake-conversation did not answer within 0.02 s";
     expect(await flow.told(id, "step.failed")).toEqual([`step.failed fake-conversation: ${reason}`]);
-    // Also when a person asked for it.
+    // Even if a person asked for it.
     await flow.again(id, step);
     await runFlow(context, id);
     expect(await flow.told(id, "step.failed")).toHaveLength(1);
@@ -181,7 +181,7 @@ describe("a plugin that hangs", () => {
     ]);
   });
 
-  test("is not waited for longer than the answer may wait, and goes on by itself", async () => {
+  test("delays a request only briefly, and continues in the background", async () => {
     const slow = held<object>();
     using chat = fakeConversation({ ...talking, create: slow.method });
     const plugins = pluginsOf(chat);
@@ -196,7 +196,7 @@ describe("a plugin that hangs", () => {
   });
 });
 
-test("beside requests, those of sixteen incidents run at once, and the next when one of them has ended", async () => {
+test("in the background, steps of sixteen incidents run at once, and others wait", async () => {
   const slow = held<object>();
   using chat = fakeConversation({ ...talking, create: slow.method });
   const plugins = pluginsOf(chat);
@@ -212,7 +212,7 @@ test("beside requests, those of sixteen incidents run at once, and the next when
   await background.stop();
 });
 
-test("a stop ends calls, gives steps back as though they had not begun, and is quick", async () => {
+test("stopping cancels calls and gives steps back as if they had not begun", async () => {
   const stuck = held<never>();
   using chat = fakeConversation({ create: stuck.method }, { timeoutMilliseconds: 60_000 });
   const plugins = pluginsOf(chat);
@@ -227,12 +227,12 @@ test("a stop ends calls, gives steps back as though they had not begun, and is q
   expect(given).toMatchObject({ state: "Pending", attempts: 0, leaseUntil: null });
   expect(given.dueAt).toEqual(flow.clock.now());
   expect(await flow.told(id, "step.failed")).toEqual([]);
-  // Nothing more is begun.
+  // Nothing else is started.
   await runDueFlows(context);
   expect(chat.calls).toHaveLength(1);
 });
 
-test("what is set due while it runs runs once more", async () => {
+test("a step that is made due while it runs runs once more", async () => {
   const slow = held<object>();
   using chat = fakeConversation({ create: slow.method, add: nothing, send: nothing });
   const plugins = pluginsOf(chat);
@@ -240,7 +240,7 @@ test("what is set due while it runs runs once more", async () => {
   const run = runFlow(flow.context(plugins), id);
   await slow.called;
   await flow.again(id, step);
-  // It is due, and yet nobody else's.
+  // It is due, but still ours.
   await runFlow(flow.another(plugins), id);
   expect(await flow.states(id)).toMatchObject({ [step]: "Running" });
   slow.answer({});
@@ -249,7 +249,7 @@ test("what is set due while it runs runs once more", async () => {
   expect([chat.to("create").length, chat.to("send").length]).toEqual([1, 2]);
 });
 
-test("an incident that is deleted meanwhile takes its steps along, and nobody minds", async () => {
+test("deleting an incident deletes its running steps without an error", async () => {
   const slow = held<object>();
   using chat = fakeConversation({ create: slow.method });
   const plugins = pluginsOf(chat);
@@ -264,7 +264,7 @@ test("an incident that is deleted meanwhile takes its steps along, and nobody mi
   expect(await flow.db.$count(event, eq(event.incidentId, id))).toBe(0);
 });
 
-test("a step that this release does not know fails and keeps nothing waiting", async () => {
+test("a step that this release does not know fails, and blocks nothing", async () => {
   const id = await flow.report(pluginsOf());
   await flow.again(id, "reported:fireworks");
   await runFlow(flow.context(pluginsOf()), id);
@@ -273,7 +273,7 @@ test("a step that this release does not know fails and keeps nothing waiting", a
   });
 });
 
-test("a fault of ours is not shown, and goes to the log", async () => {
+test("an internal error is logged, and not shown", async () => {
   using chat = fakeConversation({ create: () => ({ externalId: "fault" }) });
   const plugins = pluginsOf(chat);
   const id = await flow.report(plugins);
@@ -282,12 +282,12 @@ test("a fault of ours is not shown, and goes to the log", async () => {
   await flow.db.execute("alter table conversation drop constraint never");
   expect(await flow.step(id, step)).toMatchObject({
     state: "Failed",
-    error: "svc itself failed: its log says more",
+    error: "Internal error: see svc's log",
   });
   expect(flow.logged.join()).toContain("a step failed by a fault of ours");
 });
 
-test("a database that is away is no error of the caller", async () => {
+test("the caller gets no error if the database is away", async () => {
   const context = flow.another(pluginsOf());
   const id = await flow.report(pluginsOf());
   await (context.db as unknown as { $client: { end(): Promise<void> } }).$client.end();

@@ -20,22 +20,22 @@ import { proposeParticipants } from "./participants.ts";
 import { proposeDocuments } from "./propose_documents.ts";
 
 export interface FlowOptions {
-  /** Aborts when the program stops: plugins are no longer waited for, and steps given back. */
+  /** Aborts when the program stops: plugin calls are cancelled, and steps given back. */
   signal?: AbortSignal;
 }
 
-/** How many incidents `runDueFlows` works on at once, so that plugins which hang for some keep no others waiting. */
+/** How many incidents `runDueFlows` works on at once, so that a hanging plugin does not delay the others. */
 const incidentsAtOnce = 16;
 const incidentsPerRun = 200;
 
-/** Runs what is due of an incident, all steps beside each other. It throws nothing: a step that fails says so itself. */
+/** Runs all due steps of an incident concurrently. It never throws: a failing step records its failure. */
 export async function runFlow(
   context: PluginContext,
   incidentId: number,
   { signal = context.background?.signal ?? new AbortController().signal }: FlowOptions = {},
 ): Promise<void> {
   try {
-    // Again, since a step may set others due.
+    // Repeats, since a step may make others due.
     for (;;) {
       if (signal.aborted) return;
       const claims = await claimDue(context, incidentId);
@@ -49,7 +49,7 @@ export async function runFlow(
 
 async function runClaims(context: PluginContext, claims: Claim[], signal: AbortSignal): Promise<void> {
   const ended = new Map(claims.map(({ step }) => [step, Promise.withResolvers<void>()]));
-  // Of one incident, and all begin now.
+  // They belong to one incident and begin now, so they share its facts.
   const facts = incidentFacts(context, claims[0]!.incidentId);
   await Promise.all(
     claims.map(async (claim) => {
@@ -65,7 +65,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
       try {
         await runStep(context, claim, { signal, behind, waiting, facts });
       } catch (err) {
-        // Its lease ends by itself, and somebody takes it over.
+        // The lease expires, and another process takes the step over.
         if (!(err instanceof LeaseLost)) {
           context.log.error({ err, incident_id: incidentId, step }, "a step could not be ended");
         }
@@ -76,7 +76,7 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
   );
 }
 
-/** @throws LeaseLost; and what the database says when it cannot be noted how the step ended */
+/** @throws LeaseLost, or the database's error if the outcome cannot be recorded */
 async function runStep(
   context: PluginContext,
   claim: Claim,
@@ -102,7 +102,7 @@ async function runStep(
   });
 }
 
-/** Runs it beside what the caller does, and comes back when it is done or after that time. */
+/** Runs it in the background, and returns when it is done or after this time. */
 export async function runFlowWithin(
   context: PluginContext,
   incidentId: number,
@@ -117,8 +117,8 @@ export async function runFlowWithin(
 }
 
 /**
- * Runs what is due of all incidents: what was to be tried again, and what a process that died has left. Runs that
- * overlap share the work, and throw nothing.
+ * Runs the due steps of all incidents: retries, and what a dead process has left. Concurrent runs share the work. It
+ * never throws.
  */
 export async function runDueFlows(context: PluginContext, options: FlowOptions = {}): Promise<void> {
   const { db, clock, log } = context;
@@ -153,16 +153,16 @@ const works: Readonly<Record<string, (run: StepRun, slug: string) => Promise<str
   "restricted:conversation": restrictConversation,
 };
 
-/** What a step does, by its name: what it follows from, what it does, and with which plugin where there are several. */
+/** Returns the work of a step by its name: the cause, the work, and the plugin if there may be several. */
 export function workOf(step: string): StepWork {
   const [on, what, slug = ""] = step.split(":");
   const work = works[`${on}:${what}`];
-  // Of a later release, which has been taken back.
+  // The step is from a later release that was rolled back.
   if (!work) return () => Promise.reject(new Unavailable("This release of svc does not know this step"));
   return (run) => work(run, slug);
 }
 
-/** Proposes documents that are there and makes those that the incident is to have. Neither waits for the other. */
+/** Proposes existing documents and creates the incident's own, concurrently. */
 export async function bringDocuments(run: StepRun): Promise<string> {
   const [{ proposed, ...first }, { made, ...second }] = await Promise.all([
     proposeDocuments(run),

@@ -14,7 +14,7 @@ import { claimDue, renew, writeAs } from "../flow/lease.ts";
 import { incidentFacts } from "../incident/facts.ts";
 import { runFlow } from "./run.ts";
 
-// What a report costs the database, which is asked for it by everybody at once when something burns.
+// The cost of a report for the database, when everybody reports at once.
 
 let flow: FlowTest;
 beforeAll(async () => {
@@ -24,7 +24,7 @@ afterAll(() => flow[Symbol.asyncDispose]());
 
 const nothing = () => {};
 
-test("what follows from a report is a bounded number of statements", async () => {
+test("a report's steps take a bounded number of statements", async () => {
   using people = fakeParticipant({ resolve: () => [] });
   using documents = fakeDocument({ create: ({ document: { id } }) => ({ resourceId: `r${id}` }) });
   using chat = fakeConversation({ create: () => ({}), add: nothing, send: nothing });
@@ -38,7 +38,7 @@ test("what follows from a report is a bounded number of statements", async () =>
   expect(statements.length).toBeLessThan(78);
 });
 
-test("what plugins are told of an incident is one statement", async () => {
+test("an incident's facts for plugins take one statement", async () => {
   const plugins = pluginsOf();
   const id = await flow.report(plugins);
   await incidentFacts(flow.context(plugins), id);
@@ -47,7 +47,7 @@ test("what plugins are told of an incident is one statement", async () => {
   expect(statements).toHaveLength(1);
 });
 
-test("steps of other incidents are not read, even where PostgreSQL believes that all are done", async () => {
+test("steps of other incidents are not read, even if PostgreSQL expects all to be done", async () => {
   const plugins = pluginsOf();
   await flow.report(plugins);
   await flow.db.execute(sql`delete from flow_step`);
@@ -89,7 +89,7 @@ test("steps of one incident wait for each other without a connection", async () 
       ...others.map((claim) => writeAs(context, claim, () => Promise.resolve())),
     ];
     await entered.promise;
-    // All that were to come before it would have their connections by now.
+    // Every waiting write would have its connection by now.
     for (let nth = 0; nth < 3; nth += 1) await client.db.execute(sql`select 1`);
     held.resolve();
     await Promise.all(writes);
@@ -99,7 +99,7 @@ test("steps of one incident wait for each other without a connection", async () 
   }
 });
 
-test("a lease that is as good as new is not written again", async () => {
+test("an almost new lease is not renewed", async () => {
   const plugins = pluginsOf();
   const context = flow.context(plugins);
   const id = await flow.report(plugins);

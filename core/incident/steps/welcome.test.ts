@@ -8,7 +8,7 @@ const facts: IncidentFacts = {
   ...{ reportedAt: "2026-11-20T12:00:00.000Z", weblink: "https://svc.example.com/incidents/1" },
 };
 
-test("it says what it is about, who commands, and where to read on", () => {
+test("the welcome shows the incident, its commander and a link", () => {
   const rita = { id: 1, name: "Rita", email: "rita@example.com" };
   const olga = { id: 2, name: "Olga", email: "olga@example.com" };
   expect(welcomeMessage({ ...facts, reporter: rita, commander: olga })).toEqual({
@@ -18,7 +18,7 @@ test("it says what it is about, who commands, and where to read on", () => {
   expect(welcomeMessage(facts).text).toContain("Nobody commands yet");
 });
 
-test("a name is no Markdown", () => {
+test("a name is not interpreted as Markdown", () => {
   const name = "[Eve](https://evil.example) *`<b>|~_\\";
   const { text } = welcomeMessage({ ...facts, commander: { id: 1, name, email: "eve@example.com" } });
   expect(text).toContain("Commander: \\[Eve\\](https://evil.example) \\*\\`\\<b\\>\\|\\~\\_\\\\\n");

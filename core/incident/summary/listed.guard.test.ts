@@ -15,7 +15,7 @@ const commander = async () => {
   return listed!.commander;
 };
 
-test("a summary names who commands now, and nobody where nobody does any more", async () => {
+test("a summary names the current commander, or nobody", async () => {
   const { db, ids } = outbox;
   expect(await commander()).toBe("alice");
   await db

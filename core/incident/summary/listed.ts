@@ -12,7 +12,7 @@ import {
 import type { Fault } from "../../schedule/runs.ts";
 import type { Window } from "./window.ts";
 
-/** An incident as a summary tells of it. */
+/** An incident in a summary. */
 export interface Listed {
   id: number;
   name: string;
@@ -24,14 +24,14 @@ export interface Listed {
   lastReportAt: Date | null;
 }
 
-/** What a summary tells of: what is Active, and what became Stable or Closed in its window. */
+/** The incidents of a summary: Active ones, and those that became Stable or Closed in its window. */
 function isListed({ since, until }: Window): SQL | undefined {
   const within = (column: typeof incident.stableAt | typeof incident.closedAt) =>
     and(gt(column, since), lte(column, until));
   return or(eq(incident.status, "Active"), within(incident.stableAt), within(incident.closedAt));
 }
 
-/** The first `limit` of the incidents that are listed and `which`: what goes on and is urgent comes first. */
+/** Returns the first `limit` listed incidents that match `which`: active and urgent ones first. */
 export async function readListed(
   db: Pick<Database, "select">,
   window: Window,
@@ -66,7 +66,7 @@ export async function readListed(
     .limit(limit);
 }
 
-/** How many incidents are listed and `which`: those that go on, and the others. */
+/** Counts the listed incidents that match `which`: active ones, and others. */
 export async function countListed(
   db: Pick<Database, "select">,
   window: Window,
@@ -81,7 +81,7 @@ export async function countListed(
   return { active: of(true), ended: of(false) };
 }
 
-/** Ids behind `last` of people who take part in an incident that is listed. */
+/** The ids after `last` of people who participate in a listed incident. */
 export async function audience(
   db: Pick<Database, "selectDistinct">,
   window: Window,
@@ -99,7 +99,7 @@ export async function audience(
   return rows.map(({ id }) => id);
 }
 
-/** In which of the incidents that are listed these people take part now. */
+/** In which of the listed incidents these people currently participate. */
 export async function participations(
   db: Pick<Database, "select">,
   window: Window,
@@ -116,7 +116,7 @@ export async function participations(
     .orderBy(sql`${incident.status} <> 'Active'`, desc(incident.reportedAt), asc(incident.id));
 }
 
-/** Incidents of which it cannot be told whether they belong into a summary, or since when they have been Active. */
+/** Incidents with a time that does not show whether they belong in a summary, or for how long they have been Active. */
 export async function endlessIncidents(db: Pick<Database, "select">): Promise<Fault[]> {
   const { status, reportedAt, stableAt, closedAt } = incident;
   const rows = await db

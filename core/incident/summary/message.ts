@@ -6,22 +6,22 @@ import type { Listed } from "./listed.ts";
 import type { Window } from "./window.ts";
 
 export interface Summary {
-  /** Those that are spelt out, what is Active first. */
+  /** Those that are shown, Active ones first. */
   incidents: readonly Listed[];
-  /** How many there are, also beyond those. */
+  /** How many there are, including those not shown. */
   active: number;
   ended: number;
 }
 
 export interface Words {
-  /** The slot's, in the time zone of the schedule. */
+  /** The slot's date, in the schedule's time zone. */
   date: string;
   window: Window;
   timezone: string;
   publicUrl: string;
 }
 
-/** The day in one message. */
+/** The summary of a day in one message. */
 export function summaryMessage({ incidents, active, ended }: Summary, words: Words): Message {
   const { date, publicUrl } = words;
   const now = words.window.until;
@@ -43,7 +43,7 @@ export function summaryMessage({ incidents, active, ended }: Summary, words: Wor
   };
 }
 
-/** What one person is told of a Restricted incident, apart from the summary of the others. */
+/** A person's message about a Restricted incident, separate from the summary of the others. */
 export function restrictedMessage(one: Listed, { date, window, publicUrl }: Words): Message {
   return {
     subject: `${one.name} on ${date}`,
@@ -51,7 +51,7 @@ export function restrictedMessage(one: Listed, { date, window, publicUrl }: Word
   };
 }
 
-/** Mostly it is a day; not so in spring and autumn, nor where the summary of a day was missed. */
+/** Usually a day, but not when the clocks change or after a missed summary. */
 function windowText({ window: { since, until }, timezone }: Words): string {
   const hours = (until.getTime() - since.getTime()) / 3_600_000;
   return hours === 24 ? "in the last 24 hours" : `since ${minuteText(since, timezone)}`;

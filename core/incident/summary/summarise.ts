@@ -13,18 +13,18 @@ import { restrictedMessage, type Summary, summaryMessage } from "./message.ts";
 import type { Window } from "./window.ts";
 
 const daySeconds = 24 * 3600;
-/** Incidents that a message spells out. */
+/** How many incidents a message lists. */
 const most = 100;
 
-/** What everybody may read of a day. */
+/** The part of a day's summary that everybody may read. */
 export async function openSummary(db: Pick<Database, "select">, window: Window): Promise<Summary> {
   const open = eq(incident.visibility, "Open");
   return { incidents: await readListed(db, window, open, most), ...(await countListed(db, window, open)) };
 }
 
 /**
- * Enqueues, to each of these people, the summary of the Open incidents, by one of those in which they take part; and of
- * each Restricted one in which they do, what is to be said of it, by that one alone.
+ * Enqueues for each of these people the summary of the Open incidents, sent through one in which they participate, and
+ * a separate message about each of their Restricted incidents, sent through that incident only.
  */
 export async function summarise(
   tx: Transaction,
@@ -72,7 +72,7 @@ export async function summarise(
       outgoing.push({ key: key(`${what}-incident-${one.id}`), incidentId: one.id, ...to, message });
     }
   }
-  // Of a day whose summary somebody ran before its time, or of a run that was interrupted.
+  // From a summary that was run early, or a run that was interrupted.
   const written = await writtenSince(tx, after(slot, -2 * daySeconds), { task, what }, people);
   const { reached } = await deliver(tx, context, outgoing);
   const done = reached.filter((one) => !written.has(one)).length;
@@ -80,7 +80,7 @@ export async function summarise(
 }
 
 /**
- * What a summary is called in its keys: its date, or another name where one of that date was sent when the clock was ahead
+ * The name of a summary in its keys: its date, or another name if one for that date was sent while the clock was ahead
  * (`svc scheduler rewind`).
  */
 export async function summaryName(
@@ -94,9 +94,9 @@ export async function summaryName(
     .from(delivery)
     .where(
       and(
-        // As the index has it.
+        // Written like the index.
         inArray(delivery.state, [...deliveryStates]),
-        // By the clock that was ahead, they were queued on that date, or six hours later.
+        // By the clock that was ahead, they were queued on that date, or up to six hours later.
         gte(delivery.queuedAt, after(slot, -2 * daySeconds)),
         lte(delivery.queuedAt, after(slot, 2 * daySeconds)),
         sql`starts_with(${delivery.key}, ${`${keyOf(task)}/${date}~`})`,

@@ -22,8 +22,8 @@ const note = (slot: Date, state: "Done" | "Failed" | "Missed", trigger: "schedul
   });
 const since = async (slot: Date) => (await windowOf(client.db, slot, zone)).since;
 
-describe("a summary tells of what has ended since", () => {
-  test("the one before", async () => {
+describe("a summary starts at", () => {
+  test("the previous one", async () => {
     await note(day("2026-12-01"), "Done");
     expect(await windowOf(client.db, day("2026-12-02"), zone)).toEqual({
       since: day("2026-12-01"),
@@ -31,7 +31,7 @@ describe("a summary tells of what has ended since", () => {
     });
   });
 
-  test("the last one that was sent, where others were missed or have failed", async () => {
+  test("the last one sent, if others were missed or failed", async () => {
     await note(day("2026-12-01"), "Done");
     await note(day("2026-12-02"), "Missed");
     await note(day("2026-12-03"), "Failed");
@@ -48,7 +48,7 @@ describe("a summary tells of what has ended since", () => {
     expect((slot.getTime() - (await since(slot)).getTime()) / 3_600_000).toBe(hours);
   });
 
-  test("every evening of a year, without a gap or an overlap", async () => {
+  test("the evening before on every day of a year, without a gap or overlap", async () => {
     let slot = day("2026-01-01");
     for (let evenings = 0; evenings < 366; evenings += 1) {
       expect(await since(slot)).toEqual(previousSlot(evening, zone, new Date(slot.getTime() - 1)));
@@ -57,7 +57,7 @@ describe("a summary tells of what has ended since", () => {
     }
   });
 
-  test("the first of a day, which was by hand: later ones are for those who had none", async () => {
+  test("the first one of a day, even if by hand: later ones are for people without it", async () => {
     const morning = new Date("2026-12-02T08:00:00Z");
     await note(day("2026-12-01"), "Done");
     await note(morning, "Done", "eager");
@@ -67,13 +67,13 @@ describe("a summary tells of what has ended since", () => {
     expect(await since(day("2026-12-03"))).toEqual(morning);
   });
 
-  test("a day before the first that has failed, where none was sent yet", async () => {
+  test("a day before the first failed one, if none was sent yet", async () => {
     await note(day("2026-12-01"), "Failed");
     await note(day("2026-12-02"), "Missed");
     expect(await since(day("2026-12-03"))).toEqual(day("2026-11-30"));
   });
 
-  test("the last one that was sent, however long ago: it is not deleted", async () => {
+  test("the last one sent, however long ago: it is not deleted", async () => {
     await client.db.execute(sql`insert into scheduled_task values (${summaryTask}, '2026-01-01')`);
     await note(day("2026-08-01"), "Done");
     await note(day("2026-08-02"), "Done");

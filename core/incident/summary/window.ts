@@ -3,16 +3,16 @@ import type { Database } from "../../../drizzle/client.ts";
 import { run } from "../../../drizzle/schema/index.ts";
 import { summaryTask } from "../../schedule/tasks.ts";
 
-/** What has ended behind `since`, up to and with `until`, is told of by a summary. */
+/** A summary covers what has ended after `since`, up to and including `until`. */
 export interface Window {
   since: Date;
   until: Date;
 }
 
 /**
- * The window of a summary: it begins where the last one that was sent has ended, so that a day whose summary was missed
- * or has failed is told of by the next one. Of several on one date, the first counts: by hand in the morning, it is that
- * day's for most people, who get no other. Before there was one, a summary tells of the day up to the same time.
+ * Returns the window of a summary. It begins where the last sent one ended, so that the next summary covers a day whose
+ * own was missed or failed. If a date has several, the first one counts: run by hand in the morning, it is that day's
+ * summary for most people, who get no other. The first summary ever covers one day.
  */
 export async function windowOf(db: Pick<Database, "select">, slot: Date, timezone: string): Promise<Window> {
   const zoned = (at: Date) =>

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => outbox[Symbol.asyncDispose]());
 
-test("a document of no incident is not deleted from under the task that is being made of it", async () => {
+test("a document cannot be deleted while a task for it is created", async () => {
   const { db, ids } = outbox;
   const context = outbox.context(pluginsOf());
   const stamps = { createdAt: at, updatedAt: at };
@@ -27,7 +27,7 @@ test("a document of no incident is not deleted from under the task that is being
   const fields = { description: "Free some disk", owner: null, assignees: [], reminders: true };
   const [made, removed] = await inTheWay<unknown>(
     db,
-    // Whoever makes the task becomes an individual, too, behind the look at the document.
+    // The task's creator becomes an individual, too, after the document was read.
     (tx) => tx.insert(individual).values({ name: "rita", email: rita.user, ...stamps }),
     () => createTask(context, rita, { ...fields, incidentId: ids.incidentId, documentId }),
     () => removeDocument(context, { ...rita, admin: true }, { id: documentId, address: "127.0.0.1" }),

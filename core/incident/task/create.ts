@@ -12,23 +12,23 @@ import { insertTask } from "./write.ts";
 
 export interface NewTask extends TaskFields {
   incidentId: number;
-  /** The document that it comes from. */
+  /** The document that contains it. */
   documentId: number | null;
-  /** Left out: in a day, or in a week when it comes from a review. */
+  /** By default in a day, or in a week if it comes from a review. */
   resolveBy?: Date;
 }
 
 const day = 24 * 3600;
 
-/** When a task is due of which nobody says so: what a review asks for is less urgent than an incident. */
+/** The default due time of a task: a review's tasks are less urgent than an incident's. */
 export function defaultResolveBy(at: Date, resourceType: string | undefined): Date {
   return after(at, resourceType === "review" ? 7 * day : day);
 }
 
 /**
- * Keeps a task of an incident, on whose timeline it stands. Its creator is the actor.
+ * Creates a task of an incident, and records it on the timeline. Its creator is the actor.
  *
- * @throws InvalidInput also for an incident or a document that the actor may not read, as for one that is not there
+ * @throws InvalidInput also for an incident or a document that does not exist or that the actor may not read
  */
 export async function createTask(context: Context, actor: Actor, wanted: NewTask): Promise<Task> {
   const { db, clock, config } = context;
@@ -46,7 +46,7 @@ export async function createTask(context: Context, actor: Actor, wanted: NewTask
   });
 }
 
-/** Who may read the incident may read its documents, and those of none. */
+/** Anyone who may read the incident may read its documents, and those without an incident. */
 async function typeOf(tx: Transaction, documentId: number, incidentId: number): Promise<string> {
   const [found] = await tx
     .select({ resourceType: document.resourceType })
@@ -54,7 +54,7 @@ async function typeOf(tx: Transaction, documentId: number, incidentId: number): 
     .where(
       and(eq(document.id, documentId), or(isNull(document.incidentId), eq(document.incidentId, incidentId))),
     )
-    // Not deleted before we are done.
+    // So that it is not deleted before we are done.
     .for("key share");
   if (!found) throw new InvalidInput("document_id", "The incident has no such document");
   return found.resourceType;

@@ -4,7 +4,7 @@ import type { Context } from "../../context.ts";
 import { mayReadOf, type Reader } from "../visibility/visibility.ts";
 import { noSuchTask, type Task, taskColumns } from "./task.ts";
 
-/** The task `id`, unless the reader may not read it or it is gone from its document. */
+/** Matches the task `id`, unless the reader may not read it or it is gone from its document. */
 export function isTask(by: Reader, id: number): SQL | undefined {
   return and(eq(task.id, id), isNull(task.deletedAt), mayReadOf(by, task.incidentId));
 }

@@ -13,7 +13,7 @@ export interface TaskQuery extends ListQuery {
   /** E-mail addresses. */
   owner?: string;
   assignee?: string;
-  /** Only what is Open and should be resolved by now. */
+  /** Only Open tasks whose due time has passed. */
   overdue?: boolean;
 }
 
@@ -28,7 +28,7 @@ const tasks: List<"resolve_by" | "id"> = {
   defaultSort: "resolve_by",
 };
 
-/** One page of the tasks that the actor may read, the most urgent first. @throws InvalidInput */
+/** Returns a page of the tasks that the actor may read, most urgent first. @throws InvalidInput */
 export async function listTasks(
   { db, clock, config }: Context,
   actor: Actor,

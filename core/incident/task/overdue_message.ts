@@ -11,10 +11,10 @@ export interface OverdueTask {
   incident: { name: string; title: string };
 }
 
-/** Tasks that a message spells out; the others are counted. */
+/** How many tasks a message lists. The others are counted. */
 const most = 50;
 
-/** Reminds one person of tasks of theirs whose time is past, the oldest first. */
+/** Reminds one person of their overdue tasks, oldest first. */
 export function overdueMessage(
   tasks: readonly OverdueTask[],
   { publicUrl, timezone }: Pick<Config, "publicUrl" | "timezone">,

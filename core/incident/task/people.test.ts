@@ -14,7 +14,7 @@ const client = useDatabase(8);
 
 const idsOf = (emails: string[]) => client.db.transaction((tx) => individualsOf(tx, emails, at));
 
-test("whom somebody else makes meanwhile is one person", async () => {
+test("a person whom another transaction creates meanwhile is not duplicated", async () => {
   const { promise: made, resolve: commit } = Promise.withResolvers<void>();
   const { promise: begun, resolve: hasBegun } = Promise.withResolvers<void>();
   const first = client.db.transaction(async (tx) => {
@@ -30,7 +30,7 @@ test("whom somebody else makes meanwhile is one person", async () => {
   expect(await idsOf(["zoe@example.com", "zoe@example.com"])).toEqual(await first);
 });
 
-test("two that make the same people in another order do not wait for each other for ever", async () => {
+test("creating the same people in different orders does not deadlock", async () => {
   for (let round = 0; round < 5; round += 1) {
     const emails = Array.from({ length: 300 }, (_, i) => `p${round}-${i}@example.com`);
     const ids = await Promise.all(
@@ -40,14 +40,14 @@ test("two that make the same people in another order do not wait for each other 
   }
 });
 
-test("nobody is nobody", async () => {
+test("no addresses give no people", async () => {
   expect(await idsOf([])).toEqual(new Map());
 });
 
 test.each([
   ["individualsOf", async (tx: Transaction) => (await individualsOf(tx, [eve], at)).get(eve)!],
   ["individualOf", (tx: Transaction) => individualOf(tx, { user: eve }, at)],
-])("%s: who is just deleted is somebody new", async (_, find) => {
+])("%s: a person who is being deleted is created again", async (_, find) => {
   const { db } = client;
   const before = await db.transaction(find);
   const [named] = await inTheWay(

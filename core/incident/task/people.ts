@@ -7,14 +7,15 @@ import type { Actor } from "../../context.ts";
 import { mayKnow } from "../visibility/visibility.ts";
 
 /**
- * The ids of individuals by their canonical addresses. Who is unknown becomes one, called by their address.
+ * Returns the ids of individuals by their canonical addresses. An unknown address becomes an individual with the
+ * address as name.
  */
 export async function individualsOf(
   tx: Transaction,
   emails: readonly string[],
   at: Date,
 ): Promise<ReadonlyMap<string, number>> {
-  // Sorted, so that two that make the same people do not wait for each other.
+  // Sorted, so that two that create the same people cannot deadlock.
   const wanted = [...new Set(emails)].sort();
   if (wanted.length === 0) return new Map();
   const known = () =>
@@ -23,7 +24,7 @@ export async function individualsOf(
       .from(individual)
       .where(inArray(individual.email, wanted))
       .orderBy(asc(individual.email))
-      // Not gone before they are named.
+      // So that they are not deleted before they are referenced.
       .for("key share");
   const found = await known();
   const ids = new Map(found.map(({ email, id }) => [email, id]));
@@ -34,13 +35,13 @@ export async function individualsOf(
     .insert(individual)
     .values(unknown.map((email) => ({ ...stamps, name: nameByAddress(email), email })))
     .onConflictDoNothing({ target: individual.email });
-  // Also those whom somebody else made meanwhile: theirs is committed, or we would still wait for it.
+  // Includes those whom another transaction created meanwhile: it has committed, or we would still wait for it.
   return new Map((await known()).map(({ email, id }) => [email, id]));
 }
 
 /**
- * That the people whom somebody names are known to them: a mistyped address would make a person of nobody, who is then
- * reminded. Themselves they may always name.
+ * Checks that the actor knows the people whom they name: otherwise a mistyped address would create a person, who is
+ * then reminded. They may always name themselves.
  *
  * @throws InvalidInput naming the field
  */

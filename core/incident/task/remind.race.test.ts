@@ -32,7 +32,7 @@ test("nobody is reminded of a task that is being resolved", async () => {
   expect(await db.transaction((tx) => remindOfTasks(tx, context, [ids.bob]))).toMatchObject({ done: 1 });
 });
 
-test("who has just handed a task on is not reminded of it, and who has got it is", async () => {
+test("a task that was just reassigned reminds only its new assignee", async () => {
   const { db, ids } = outbox;
   const context = { ...outbox.context(pluginsOf(channel)), slot: after(at, 3 * 24 * 3600) };
   const [reminded] = await inTheWay(
@@ -50,7 +50,7 @@ test("who has just handed a task on is not reminded of it, and who has got it is
   expect(await db.transaction((tx) => remindOfTasks(tx, context, [ids.alice]))).toMatchObject({ done: 1 });
 });
 
-test("nor is somebody reminded of what comes to them while another task is waited for: the next slot has it", async () => {
+test("a task assigned while another is locked is left to the next slot", async () => {
   const { db, ids } = outbox;
   const slot = after(at, 6 * 24 * 3600);
   const { id: _, search: __, ...like } = (await db.select().from(task).where(eq(task.id, ids.taskId)))[0]!;

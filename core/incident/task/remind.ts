@@ -15,8 +15,8 @@ const name = "incident-task-reminders" satisfies TaskName;
 const daySeconds = 24 * 3600;
 
 /**
- * Tasks that somebody is to be reminded of in this slot. Those of which the same slot has reminded already are among
- * them: they may be of another person, too, and a run that was interrupted goes on.
+ * Matches tasks that need a reminder in this slot. It includes those of which this slot has already sent one: they may
+ * have other assignees, and an interrupted run continues.
  */
 function isOverdue(slot: Date): SQL | undefined {
   const { lastReminderAt } = task;
@@ -30,7 +30,7 @@ function isOverdue(slot: Date): SQL | undefined {
 
 const isWatched = and(eq(task.status, "Open"), eq(task.reminders, true), isNull(task.deletedAt));
 
-/** Tasks of which it cannot be told whether somebody is to be reminded of them. */
+/** Tasks with a time that does not show whether a reminder is due. */
 export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Promise<Fault[]> {
   const { id, resolveBy, lastReminderAt } = task;
   const rows = await db
@@ -48,10 +48,10 @@ export async function endlessTasks(db: Pick<Database, "select">, slot: Date): Pr
   return rows.map((row) => ({ item: `task ${row.id}`, reason: endlessReason }));
 }
 
-/** Of a task joined with its assignees: each of them, or its owner where it has none. */
+/** For a task joined with its assignees: each of them, or its owner if there are none. */
 const whom = sql<number>`coalesce(${taskAssignee.individualId}, ${task.ownerId})`.mapWith(Number);
 
-/** Ids behind `last` of people to whom an overdue task is assigned, or who own one that is nobody's. */
+/** The ids after `last` of people who are assigned to an overdue task, or own one without assignees. */
 export async function peopleOverdue(
   db: Pick<Database, "selectDistinct">,
   slot: Date,
@@ -72,8 +72,8 @@ export async function peopleOverdue(
 type Overdue = Awaited<ReturnType<typeof readOverdue>>[number];
 
 /**
- * Enqueues one message to each of these people with all of their overdue tasks, and notes it at the tasks. What is of a
- * Restricted incident goes to its participants only, in a message of its own, so that whoever brings it can tell.
+ * Enqueues one message with all overdue tasks for each of these people, and records it at the tasks. Tasks of a
+ * Restricted incident go only to its participants, in a separate message, so that its delivery can check that.
  */
 export async function remindOfTasks(
   tx: Transaction,
@@ -81,7 +81,8 @@ export async function remindOfTasks(
   people: readonly number[],
 ): Promise<{ done: number; skipped: number; faults: Fault[] }> {
   const { slot, plugins, config } = context;
-  // What has become overdue since a run of this slot was interrupted is the next one's: it is in no message of this one.
+  // Tasks that became overdue after a run of this slot was interrupted are left to the next one: no message of this
+  // slot has them.
   const written = await writtenSince(
     tx,
     after(slot, -daySeconds),
@@ -89,7 +90,7 @@ export async function remindOfTasks(
     people,
   );
   const others = people.filter((id) => !written.people.has(id));
-  // What is wrong with the others is known: `endlessTasks`.
+  // The others' faults are reported by `endlessTasks`.
   const rows = (await readOverdue(tx, slot, others)).filter(({ resolveBy }) => !isEndless(resolveBy));
   const reachable = await openConversations(tx, plugins, [...new Set(rows.map((row) => row.incident.id))]);
   const faults: Fault[] = [];
@@ -122,16 +123,16 @@ export async function remindOfTasks(
   return { done: reached.length, skipped: written.people.size, faults };
 }
 
-/** What goes into one message: all of the Open incidents, and of each Restricted one what is its own. */
+/** Groups tasks into messages: one for all Open incidents, and one for each Restricted incident. */
 function messagesOf(rows: readonly Overdue[]): Map<number | undefined, Overdue[]> {
   return Map.groupBy(rows, ({ incident: { id, visibility } }) => (visibility === "Open" ? undefined : id));
 }
 
 /**
- * Locked: nobody resolves one beside its reminder; and those read by a statement behind that, which sees to whom it was
- * just being handed on. One that comes to these people between the two is not locked: the next slot has it. A task
- * comes once for each of its people, the oldest first, and those of one incident together where they are of the same
- * time.
+ * Locks the tasks, so that none is resolved during its reminder, and then reads them in a separate statement, which
+ * sees to whom they were just reassigned. A task that comes to these people in between is not locked, and is left to
+ * the next slot. A task is returned once for each of its people, the oldest first. Tasks of one incident with the same
+ * time are together.
  */
 async function readOverdue(tx: Transaction, slot: Date, people: readonly number[]) {
   const theirs = and(isOverdue(slot), inArray(whom, [...people]));

@@ -9,7 +9,7 @@ import { noSuchTask } from "./task.ts";
 import { recordTaskEvent } from "./write.ts";
 
 /**
- * Deletes a task. Only admins delete.
+ * Deletes a task. Only admins may delete.
  *
  * @throws Forbidden before anything is looked up
  * @throws NotFound

@@ -5,7 +5,7 @@ import { type TaskState, transition } from "./status.ts";
 
 const status = fc.constantFrom(...taskStatuses);
 
-test("a task is resolved since the last time it became Resolved, and tells of each change once", () => {
+test("resolvedAt is the last time a task became Resolved, and each change has one event", () => {
   fc.assert(
     fc.property(fc.array(status, { maxLength: 30 }), (wanted) => {
       let state: TaskState = { status: "Open", resolvedAt: null };

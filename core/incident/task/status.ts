@@ -3,7 +3,7 @@ import type { EventKind } from "../timeline/event.ts";
 
 export type TaskStatus = (typeof taskStatuses)[number];
 
-/** Where a task stands; `resolvedAt` is when it was resolved, of a Resolved one. */
+/** The state of a task. `resolvedAt` is set while it is Resolved. */
 export interface TaskState {
   status: TaskStatus;
   resolvedAt: Date | null;
@@ -16,8 +16,8 @@ const kinds = {
 } as const satisfies Record<TaskStatus, EventKind>;
 
 /**
- * From any status to any other: people tick the wrong line. `resolvedAt` is set once each time it is resolved and is
- * gone with that. Without `kind`, nothing happens.
+ * Any status may change to any other, because people tick the wrong line. `resolvedAt` is set each time it is resolved,
+ * and cleared otherwise. Without `kind`, nothing happens.
  */
 export function transition(
   from: TaskState,

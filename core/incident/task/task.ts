@@ -9,7 +9,7 @@ import type { Person } from "../../catalog/person/person.ts";
 const { id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders } =
   getTableColumns(task);
 
-/** What is shown of a task. The people are subqueries, so that a page of tasks is one query. */
+/** The visible columns of a task. The people are subqueries, so that a page of tasks is one query. */
 export const taskColumns = {
   ...{ id, incidentId, description, status, resolveBy, resolvedAt, documentId, externalId, reminders },
   creator: personOf(task.creatorId),
@@ -25,7 +25,7 @@ export type Task = Pick<
   Exclude<keyof typeof taskColumns, "creator" | "owner" | "assignees">
 > & { creator: Person | null; owner: Person | null; assignees: Person[] };
 
-/** What a PUT replaces; people by their e-mail addresses. */
+/** What a PUT replaces, with people by their e-mail addresses. */
 export interface TaskFields {
   description: string;
   owner: string | null;
@@ -35,7 +35,7 @@ export interface TaskFields {
 
 export const mostAssignees = 100;
 
-/** With addresses in their canonical spelling, each once. @throws InvalidInput naming the field as the API calls it */
+/** Returns unique addresses in canonical spelling. @throws InvalidInput with the API's name of the field */
 export function parseTask(fields: TaskFields, domain: string | undefined): TaskFields {
   if (fields.assignees.length > mostAssignees)
     throw new InvalidInput("assignees", `A task has at most ${mostAssignees} assignees`);
@@ -48,14 +48,14 @@ export function parseTask(fields: TaskFields, domain: string | undefined): TaskF
   };
 }
 
-/** For what is not there, for what is gone from its document and for what the actor may not read, alike. */
+/** The same error for tasks that do not exist, are gone from their document, or may not be read. */
 export function noSuchTask(): NotFound {
   return new NotFound("There is no such task");
 }
 
 function personOf(id: PgColumn): SQL<Person | null> {
   const found = sql`select ${person()} from ${individual} where ${individual.id} = ${id}`;
-  // Nested, or drizzle takes away the tables' names, which tell the ids apart.
+  // Nested, because drizzle would otherwise drop the tables' names, which distinguish the ids.
   return sql`(${found})`;
 }
 

@@ -6,8 +6,8 @@ import { parseTask, type Task } from "./task.ts";
 import { sameContent, type TaskChange, writeTask } from "./write.ts";
 
 /**
- * Replaces what is written of a task. Who may read it may change it; of one that is kept in its document, only whether
- * it is spoken of.
+ * Replaces the fields of a task. Anyone who may read it may change it. If it is kept in its document, they may change
+ * only its reminders.
  *
  * @throws InvalidInput
  * @throws NotFound also when the actor may not read it

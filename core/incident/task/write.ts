@@ -6,7 +6,7 @@ import { addAssignees, individualsOf } from "./people.ts";
 import { type TaskState, type TaskStatus, transition } from "./status.ts";
 import type { TaskFields } from "./task.ts";
 
-// What a change of a task does in its transaction, whoever makes it: a person, or incident-task-sync.
+// The effects of a task change within its transaction, whether a person or incident-task-sync makes it.
 
 /** Who changes a task and when, for its row and the timeline. */
 export interface Change {
@@ -17,7 +17,7 @@ export interface Change {
   source?: string;
 }
 
-/** Fields as `parseTask` leaves them. */
+/** Fields as returned by `parseTask`. */
 export interface TaskRow extends TaskFields {
   incidentId: number;
   creator: string | null;
@@ -27,7 +27,7 @@ export interface TaskRow extends TaskFields {
   externalId: string | null;
 }
 
-/** Keeps a new task, with the people it names, and tells of it. */
+/** Inserts a new task with the people it names, and records the event. */
 export async function insertTask(tx: Transaction, row: TaskRow, change: Change): Promise<number> {
   const { creator, owner, assignees, status, ...values } = row;
   const { at } = change;
@@ -56,11 +56,10 @@ export interface TaskChange extends TaskFields {
 }
 
 /**
- * Replaces what is written of a task that was read as `current`, and tells of it: of its new status, and of the rest
- * when something else changed or nothing did.
+ * Replaces the fields of a task that was read as `current`, and records the events: its new status, and another change
+ * if there is one or if nothing changed.
  *
- * @returns false when it is no longer at the version that was read, or `condition` does not hold: then nothing has
- * happened to it
+ * @returns false if it is no longer at the version that was read, or `condition` does not hold: it is then unchanged
  */
 export async function writeTask(
   tx: Transaction,
@@ -93,7 +92,7 @@ export async function writeTask(
   return true;
 }
 
-/** Whether two say the same of what has to be done, by whom and until when; addresses sorted. */
+/** Whether both have the same content: description, people and due time. Addresses are sorted. */
 export function sameContent(
   one: Omit<TaskChange, "status" | "reminders">,
   other: Omit<TaskChange, "status" | "reminders">,
@@ -106,7 +105,7 @@ export function sameContent(
   );
 }
 
-/** What happened to a task, for people. */
+/** The timeline's words for each event of a task. */
 export const taskSaid = {
   "task.created": "Task added",
   "task.updated": "Task changed",
@@ -119,7 +118,7 @@ export const taskSaid = {
 /** Longer descriptions are cut where a task has one line. */
 const toldCharacters = 200;
 
-/** A description in one line. */
+/** Returns a description as one line. */
 export function taskLine(description: string): string {
   const line = description.replaceAll(/\s+/g, " ").trim();
   return line.length > toldCharacters ? `${line.slice(0, toldCharacters).toWellFormed()}…` : line;

@@ -51,13 +51,13 @@ export interface TimelineEvent {
   kind: EventKind;
   /** For people, in one line. */
   description: string;
-  /** `core` unless told: a scheduled task, the slug of a plugin. */
+  /** By default `core`. Otherwise a scheduled task or the slug of a plugin. */
   source?: string;
-  /** Ids of what it tells of, and values that it changed; never a secret. */
+  /** Related ids and changed values, never a secret. */
   data: Record<string, unknown>;
 }
 
-/** Appends to the timeline of an incident, in the transaction of what it tells of. */
+/** Appends to an incident's timeline, in the transaction of the change. */
 export async function recordEvent(db: Database | Transaction, told: TimelineEvent): Promise<void> {
   await db.insert(event).values({ ...told, source: told.source ?? "core" });
 }

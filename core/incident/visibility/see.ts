@@ -5,16 +5,17 @@ import type { Context } from "../../context.ts";
 import { mayReadIncident, type Reader } from "./visibility.ts";
 
 /**
- * That `reader` may read this incident, for lists of what belongs to it. PostgreSQL asks once, before the first record;
- * with `mayReadOf` it expects hardly any record to be left, and sorts all there are instead of walking the index.
+ * Matches if `reader` may read this incident, for lists of what belongs to it. PostgreSQL evaluates it once, before the
+ * first record. With `mayReadOf` it expects hardly any records to match, and sorts all of them instead of walking the
+ * index.
  */
 export function maySee(reader: Reader, id: number): SQL {
   return sql`exists (select from ${incident} where ${incident.id} = ${id} and ${mayReadIncident(reader)})`;
 }
 
 /**
- * For these lists, too: an empty page must not be the answer about an incident that is not there or that the reader may
- * not read. The list still has its own condition, for what changes meanwhile.
+ * Also for these lists: an incident that does not exist or may not be read must not look like an empty page. The list
+ * still has its condition, for changes meanwhile.
  *
  * @throws NotFound
  */
@@ -26,7 +27,7 @@ export async function seeIncident({ db }: Pick<Context, "db">, reader: Reader, i
   if (!seen) throw noSuchIncident();
 }
 
-/** For what is not there and for what the actor may not read, alike. */
+/** The same error for incidents that do not exist and those that the actor may not read. */
 export function noSuchIncident(): NotFound {
   return new NotFound("There is no such incident");
 }

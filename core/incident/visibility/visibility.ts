@@ -15,20 +15,20 @@ import {
 } from "../../../drizzle/schema/index.ts";
 import type { Actor, Context } from "../../context.ts";
 
-// Who reads what. Everything that shows anything of an incident has one of these conditions in its own WHERE: a list, a
-// search, a count, an UPDATE. Nothing is read first and judged afterwards, so what is hidden takes the same query, the
-// same time and the same words as what does not exist.
+// Who may read what. Everything that shows part of an incident has one of these conditions in its WHERE: a list, a
+// search, a count, an UPDATE. Nothing is read first and checked afterwards, so hidden records take the same query, the
+// same time and the same answer as nonexistent ones.
 
 export type Reader = Pick<Actor, "user" | "admin">;
 
-/** Whoever reads by a query that is kept: `execute` is told who, as `reader`. */
+/** The reader of a kept query, who is passed to `execute` as `reader`. */
 export interface AnyReader extends Pick<Actor, "admin"> {
   user: Placeholder<"reader">;
 }
 
 export const anyReader = (admin: boolean): AnyReader => ({ admin, user: sql.placeholder("reader") });
 
-/** `kept`, once for members and once for admins. */
+/** Like `preparedQuery`, once for members and once for admins. */
 export function keptForReaders<Query>(
   make: (db: Context["db"], reader: AnyReader) => Query,
 ): (db: Context["db"], reader: Reader) => Query {
@@ -37,23 +37,23 @@ export function keptForReaders<Query>(
 }
 
 /**
- * The incidents that `reader` may read: admins all; members the Open ones, and the Restricted ones in which they are a
- * participant now. Who left reads on no more: leaving is the only way to take a mistaken invitation back, and who comes
- * back is a participant again.
+ * Matches the incidents that `reader` may read. Admins may read all. Members may read the Open ones, and the Restricted
+ * ones in which they currently participate. People who have left may no longer read: leaving is the only way to undo a
+ * mistaken invitation, and those who come back are participants again.
  *
- * A participant is an individual; the user of the same canonical name is that individual.
+ * A participant is an individual, and the user with the same canonical name is that individual.
  */
 export function mayReadIncident(reader: Reader | AnyReader): SQL {
   return reader.admin ? sql`true` : isShownTo(sql`${individual.email} = ${reader.user}`);
 }
 
-/** The incidents of which this individual may be told, who is a member for us: whether they are an admin, only a token says. */
+/** Matches the incidents that this individual may read as a member: only a token says whether they are an admin. */
 export function mayBeToldOf(individualId: number): SQL {
   return isShownTo(sql`${individual.id} = ${individualId}`);
 }
 
 function isShownTo(member: SQL): SQL {
-  // An array, so that PostgreSQL makes it once and not for each row.
+  // An array, so that PostgreSQL evaluates it once and not for each row.
   const theirs = sql`array(
     select ${participant.incidentId} from ${participant}
     join ${individual} on ${individual.id} = ${participant.individualId}
@@ -62,21 +62,21 @@ function isShownTo(member: SQL): SQL {
 }
 
 /**
- * The records that `reader` may read, of a table that names its incident in `incidentId`: those of incidents that they
- * may read, and those of none.
+ * Matches the records that `reader` may read in a table whose column `incidentId` names the incident: those of readable
+ * incidents, and those without an incident.
  */
 export function mayReadOf(reader: Reader | AnyReader, incidentId: PgColumn): SQL {
   if (reader.admin) return sql`true`;
-  // `not exists (... not ...)` is an anti-join, which walks an index in the order of the list. With `exists` behind an
-  // `or`, PostgreSQL reads all incidents first. That the incident exists is the foreign key's promise.
+  // `not exists (... not ...)` is an anti-join, which walks an index in the order of the list. With `exists` after an
+  // `or`, PostgreSQL reads all incidents first. The foreign key guarantees that the incident exists.
   return sql`not exists (
     select from ${incident} where ${incident.id} = ${incidentId} and not (${mayReadIncident(reader)}))`;
 }
 
 /**
- * The individuals whom `reader` may know of: themselves, those who are in the catalog or on call somewhere, and those who
- * have a part in an incident that the reader may read. Who is known only through Restricted incidents is shown to the
- * participants of those and to admins.
+ * Matches the individuals whom `reader` may know of: themselves, those in the catalog or on call somewhere, and those
+ * involved in an incident that the reader may read. People known only through Restricted incidents are visible to those
+ * incidents' participants and to admins.
  */
 export function mayKnow(reader: Reader | AnyReader): SQL {
   if (reader.admin) return sql`true`;
@@ -90,13 +90,13 @@ export function mayKnow(reader: Reader | AnyReader): SQL {
     sql`select ${task.incidentId} from ${taskAssignee} join ${task} on ${task.id} = ${taskAssignee.taskId}
       where ${taskAssignee.individualId} = ${id} and ${task.deletedAt} is null`,
     sql`select ${statusReport.incidentId} from ${statusReport} where ${statusReport.authorId} = ${id}`,
-    // What is said to one person alone makes its author known to nobody else.
+    // A direct message does not make its author known to others.
     sql`select ${conversation.incidentId} from ${conversationMessage}
       join ${conversation} on ${conversation.id} = ${conversationMessage.conversationId}
       where ${conversationMessage.authorId} = ${id} and ${conversationMessage.recipientId} is null`,
     sql`select ${recommendation.incidentId} from ${recommendation} where ${recommendation.individualId} = ${id}`,
   ];
-  // A scalar sub-select: of `exists`, PostgreSQL may decide to read the whole tables first.
+  // A scalar sub-select: with `exists`, PostgreSQL may decide to read the whole tables first.
   return sql`(${listed} or ${email} = ${reader.user} or coalesce(
     (select true from ${rotationMember} where ${rotationMember.individualId} = ${id} limit 1),
     (select true from (${sql.join(parts, sql` union all `)}) as part
