@@ -77,7 +77,7 @@ test("an unsupported parameter of PostgreSQL's address is named", () => {
     readConfig({ SVC_DATABASE_DIRECT_URL: `postgres://u:hunter2@h/n?${parameters}` });
   expect(read("sslmode=require&channel_binding=prefer")).not.toThrow();
   expect(read("channel_binding=require")).toThrow(
-    "SVC_DATABASE_DIRECT_URL: this value asks for a channel_binding that svc does not have: it may be disable, prefer",
+    "SVC_DATABASE_DIRECT_URL: this value asks for a channel_binding that svc does not support: use one of disable, prefer",
   );
 });
 
@@ -122,7 +122,7 @@ describe("a secret in a file", () => {
     writeFileSync(empty, "\n");
     for (const [file, reason] of [
       [join(folder, "none"), "the file does not exist"],
-      [folder, "it is a folder"],
+      [folder, "it is a directory"],
       [join(empty, "below"), "a part of its path is not a directory"],
     ] as const)
       expect(read({ SVC_KEY_SECRET_FILE: file })).toThrow(

@@ -84,8 +84,7 @@ export async function assertReady(db: Context["db"], keys: Pick<Keys, "signing">
       "The database is read-only (a replica, or default_transaction_read_only): set SVC_DATABASE_URL to the primary",
     );
   }
-  if (full)
-    throw new Unavailable("The disk of PostgreSQL is full: free some space, then start the server again");
+  if (full) throw new Unavailable("PostgreSQL's disk is full: free some space, then start the server again");
   const { state, error } = await keyState(keys);
   if (state === "unusable") throw error;
   if (state === "unknown")

@@ -11,11 +11,13 @@ export type Transaction = Parameters<Parameters<Database["transaction"]>[0]>[0];
 
 export interface DatabaseClient {
   db: Database;
-  /** What is under way has so many seconds to end; then it is rejected. */
+  /** Rejects work that is still running after this many seconds. */
   close(graceSeconds?: number): Promise<void>;
 }
 
-/** `connection` holds settings of PostgreSQL, valid from the first statement on; a pooler refuses most of them. */
+/**
+ * `connection` holds settings of PostgreSQL, which apply from the first statement on; a pooler rejects most of them.
+ */
 interface OwnOptions {
   prepare?: boolean;
   fetch_types?: boolean;
@@ -23,8 +25,8 @@ interface OwnOptions {
 }
 
 /**
- * A pool of up to `poolSize` connections, opened when first needed. Without `prepare` nothing is prepared, whoever asks
- * for it: behind a pooler the next statement may go by another connection.
+ * A pool of up to `poolSize` connections, opened on demand. Without `prepare`, nothing is prepared even on request:
+ * behind a pooler the next statement may use another connection.
  */
 export function openDatabase(
   url: string,

@@ -1,11 +1,11 @@
 import { Unavailable } from "../platform/errors.ts";
 
-/** Less than a client waits for an answer, so that it hears of it and tries again. */
+/** Shorter than a client's timeout, so that the client gets the error and retries. */
 const patienceMilliseconds = 5000;
 
 /**
- * The outcome of `work` in the database, as long as that answers: one that is frozen, or behind a cut cable, says nothing
- * for minutes. The work itself goes on.
+ * Awaits `work` in the database with a time limit: a frozen database, or one behind a cut cable, does not answer for
+ * minutes. The work itself continues.
  *
  * @throws Unavailable after five seconds
  */

@@ -2,8 +2,8 @@ import { DrizzleQueryError } from "drizzle-orm";
 import { Conflict, SvcError, Unavailable } from "../platform/errors.ts";
 
 /**
- * What an operator can cause gets one clear line, by PostgreSQL's SQLSTATE or the socket's code; the rest stays as it
- * is. The message of the server is shown only where it names nothing but objects of the schema.
+ * Converts an error that an operator can cause to one clear line, by PostgreSQL's SQLSTATE or the socket's code;
+ * returns others unchanged. The server's message is included only if it names nothing but schema objects.
  */
 export function operatorsError(error: unknown): unknown {
   const code = errorCode(error);
@@ -11,7 +11,7 @@ export function operatorsError(error: unknown): unknown {
   const unavailable = (detail: string) => new Unavailable(detail, { cause: error });
   if (untrusted.includes(code)) {
     return unavailable(
-      "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
+      "PostgreSQL's certificate is not trusted: set sslrootcert in SVC_DATABASE_URL to the file of its authority",
     );
   }
   switch (code) {
@@ -19,7 +19,7 @@ export function operatorsError(error: unknown): unknown {
     case "28000":
     case "SASL_SIGNATURE_MISMATCH":
       if (/no encryption$/.test((error as Error).message)) {
-        return unavailable("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL");
+        return unavailable("PostgreSQL requires TLS: add sslmode=require to SVC_DATABASE_URL");
       }
       return unavailable("PostgreSQL refuses this user or password: see SVC_DATABASE_URL");
     case "3D000":
@@ -31,11 +31,11 @@ export function operatorsError(error: unknown): unknown {
     case "25006":
       return unavailable("This database is read-only (a replica?): run this against the primary");
     case "53300":
-      return unavailable("PostgreSQL has no connection left for us (max_connections)");
+      return unavailable("PostgreSQL has no free connection (max_connections)");
     case "53100":
-      return unavailable("The disk of PostgreSQL is full");
+      return unavailable("PostgreSQL's disk is full");
     case "57014":
-      return unavailable("PostgreSQL cut a statement short (statement_timeout?): run it again");
+      return unavailable("PostgreSQL cancelled a statement (statement_timeout?): run it again");
     case "42704":
     case "22023":
       return badParameter(error) ?? error;
@@ -47,7 +47,7 @@ export function operatorsError(error: unknown): unknown {
     case "ECONNRESET":
     case "EPIPE":
       if (/before secure TLS connection/.test((error as Error).message)) {
-        return unavailable("PostgreSQL offers no TLS, and sslmode in SVC_DATABASE_URL asks for it");
+        return unavailable("PostgreSQL does not offer TLS, but sslmode in SVC_DATABASE_URL requires it");
       }
       return unavailable("PostgreSQL closed the connection: run it again");
     case "ECONNREFUSED":
@@ -66,9 +66,12 @@ export function operatorsError(error: unknown): unknown {
       );
     case "40P01":
     case "55P03":
-      return new Conflict("A table that must change stayed locked: try again when it is quieter", {
-        cause: error,
-      });
+      return new Conflict(
+        "A table that must change stayed locked: try again when the database is less busy",
+        {
+          cause: error,
+        },
+      );
     default:
       return error;
   }
@@ -80,11 +83,11 @@ const untrusted = [
   "ERR_TLS_CERT_ALTNAME_INVALID",
 ];
 
-/** What an address says beside its place goes to the server, which ends a connection that asks for what it does not know. */
+/** Other parameters of the address go to the server, which closes a connection with an unknown one. */
 function badParameter(error: unknown): Unavailable | undefined {
   const { severity, message } = error as { severity?: string; message: string };
   if (severity !== "FATAL") return undefined;
-  // Its name alone, and as a name is: what is behind a question mark may have been meant for a password.
+  // Quotes only a plausible name: text after a question mark may be part of a password.
   const [, name] = /parameter "([a-z_]{1,40})"/.exec(message) ?? [];
   const which = name === undefined ? "a parameter" : `the parameter ${name}`;
   const detail = `PostgreSQL refuses ${which} of SVC_DATABASE_URL: correct it, or leave it out`;
@@ -92,12 +95,12 @@ function badParameter(error: unknown): Unavailable | undefined {
 }
 
 /**
- * Why the same work may succeed when it is tried again: the database was away (a cut connection, a restart, a failover),
- * or somebody else was at work on the same rows (a deadlock, a lock that was waited for too long).
+ * Why the same work may succeed on a retry: the database was unavailable (a cut connection, a restart, a failover), or
+ * another transaction used the same rows (a deadlock, a lock timeout).
  */
 export type Transience = "outage" | "contention";
 
-/** Insufficient resources, connection exceptions, an operator's interventions, and a server that only reads. */
+/** Insufficient resources, connection exceptions, operator intervention, and a read-only server. */
 const outages = [/^08/, /^53/, /^57P0[1235]$/, /^57014$/, /^25006$/, /^25P0[34]$/, /^CONNECT(ION_|_TIMEOUT)/];
 const outageCodes = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH"],
@@ -105,14 +108,14 @@ const outageCodes = new Set([
 ]);
 const contentions = new Set(["40001", "40003", "40P01", "55P03"]);
 
-/** Judges an error by its code, or by that of what caused it; undefined for one that comes again each time. */
+/** Classifies an error by its code, or by its cause's; undefined for a permanent one. */
 export function transience(error: unknown): Transience | undefined {
   for (let [one, depth] = [error, 0]; one && depth < mostCauses; depth += 1) {
     const code = errorCode(one);
     if (code !== undefined) {
       if (contentions.has(code)) return "contention";
       const isOutage = outageCodes.has(code) || outages.some((pattern) => pattern.test(code));
-      // The socket of a server that is being restarted.
+      // The socket file of a server that is restarting.
       const isSocketGone = code === "ENOENT" && (one as { syscall?: unknown }).syscall === "connect";
       if (isOutage || isSocketGone) return "outage";
     }
@@ -123,31 +126,31 @@ export function transience(error: unknown): Transience | undefined {
 
 const mostCauses = 5;
 
-/** That line for a log, whose errors have lost their words; none for what an operator cannot cause. */
+/** The same line for a log, which drops error messages; empty for errors that an operator cannot cause. */
 export function reasonOf(error: unknown): { reason?: string } {
   const known = operatorsError(withoutQuery(error));
   return known instanceof SvcError ? { reason: known.detail } : {};
 }
 
-/** Whether the disk of PostgreSQL was full, for this error or one that caused it. */
+/** Whether PostgreSQL's disk was full, for this error or one that caused it. */
 export function isOutOfSpace(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause)
     if (errorCode(cause) === "53100") return true;
   return false;
 }
 
-/** The SQLSTATE of PostgreSQL, or the socket's code; undefined for an error that has none. */
+/** PostgreSQL's SQLSTATE, or the socket's code; undefined for an error without one. */
 export function errorCode(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : undefined;
 }
 
-/** Whether PostgreSQL said so (a SQLSTATE), and not the network or ourselves. */
+/** Whether the error comes from PostgreSQL (with a SQLSTATE), not from the network or ourselves. */
 export function isPostgresError(error: unknown): error is Error & { code: string; position?: string } {
   return error instanceof Error && error.name === "PostgresError";
 }
 
-/** What PostgreSQL or the socket said: drizzle's own error around it holds the query with its values. */
+/** The error from PostgreSQL or the socket: drizzle's wrapper contains the query and its values. */
 export function withoutQuery(error: unknown): unknown {
   return error instanceof DrizzleQueryError ? error.cause : error;
 }

@@ -26,7 +26,7 @@ async function query(url: string, text: string) {
   }
 }
 
-test("keeps its data, and the password to its owner, between starts", async () => {
+test("keeps its data between starts, and its password readable by the owner only", async () => {
   const kept = join(directory, "kept");
   const first = await startEmbeddedPostgres({ directory: kept, durable: false });
   await query(first.url, "create table thing as select 42 as number");
@@ -43,7 +43,7 @@ test("keeps its data, and the password to its owner, between starts", async () =
   await expect(third).rejects.toThrow("password is missing");
 });
 
-test("one that is temporary ends, and removes its directory, when its starter is killed", async () => {
+test("a temporary server stops and removes its directory when its starter is killed", async () => {
   const temporary = join(directory, "temporary");
   const { child, address } = await startIn(temporary);
   expect(existsSync(join(temporary, "data"))).toBe(true);
@@ -55,8 +55,8 @@ test("one that is temporary ends, and removes its directory, when its starter is
   await expect(query(address, "select 1")).rejects.toThrow();
 });
 
-// Root has several ways to be somebody else (account.ts), and these two pass closed directories as `directory` is; a
-// normal user needs none.
+// Root has several ways to run it as another user (account.ts). These two can enter restricted directories such as
+// `directory`; a normal user needs neither.
 for (const tool of ["unshare", "setpriv"]) {
   test(`root needs no more than ${tool}`, async () => {
     const bin = join(directory, `bin-${tool}`);
@@ -68,7 +68,7 @@ for (const tool of ["unshare", "setpriv"]) {
   });
 }
 
-test("makes the links that npm did not make", async () => {
+test("creates the links that npm did not create", async () => {
   const root = join(directory, "package");
   mkdirSync(join(root, "native/lib"), { recursive: true });
   const links = [{ source: "native/lib/libx.so.1.2", target: "native/lib/libx.so.1" }];
@@ -79,7 +79,7 @@ test("makes the links that npm did not make", async () => {
   expect(readlinkSync(join(root, "native/lib/libx.so.1"))).toBe("libx.so.1.2");
 });
 
-/** Starts one in another process, which waits to be killed. */
+/** Starts a server in another process, which waits to be killed. */
 async function startIn(path: string, env: Record<string, string> = {}) {
   const module = join(import.meta.dir, "embedded.ts");
   const program = `

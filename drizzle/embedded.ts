@@ -15,25 +15,25 @@ export { EmbeddedPostgresError };
 export interface EmbeddedPostgresOptions {
   /** Kept between starts: `data/`, `password`, `postgres.log`. */
   directory: string;
-  /** 0 or none: any free one. */
+  /** 0 or undefined: any free port. */
   port?: number;
   /** false: fast and not crash-safe, for tests. */
   durable?: boolean;
-  /** Remove `directory` when it stops, also when this process was killed. For tests. */
+  /** Remove `directory` when it stops, even if this process was killed. For tests. */
   temporary?: boolean;
-  /** Of another installation than npm's; `directory` must then hold a cluster of theirs. For tests. */
+  /** Programs of another installation than npm's; `directory` must then contain one of its clusters. For tests. */
   binaries?: Binaries;
-  /** Told what takes a while: only the first start creates a cluster. */
+  /** Called for slow steps: only the first start creates a cluster. */
   log?: (line: string) => void;
 }
 
 export interface EmbeddedPostgres {
-  /** The superuser's address of the database `svc`. Holds the password. */
+  /** The superuser's address of the database `svc`, including the password. */
   url: string;
   port: number;
   /** PostgreSQL's own log. */
   logFile: string;
-  /** Settles when PostgreSQL has ended, whoever ended it. */
+  /** Settles when PostgreSQL has ended for any reason. */
   exited: Promise<void>;
   stop(): Promise<void>;
 }
@@ -44,9 +44,9 @@ const stopSeconds = 20;
 const largestLog = 10_000_000;
 
 /**
- * Starts a real PostgreSQL of its own on 127.0.0.1, from the binaries that npm brought (no library class: it can start
- * one only where root has a user `postgres`, writes the password to /tmp and leaves a server behind when it is killed).
- * PostgreSQL ends when this process ends, in whatever way.
+ * Starts a private PostgreSQL server on 127.0.0.1, with the binaries that npm installed. (The library's own class can
+ * start one as root only if there is a user `postgres`, writes the password to /tmp and leaves a server behind when it
+ * is killed.) PostgreSQL ends when this process ends, in whatever way.
  *
  * @throws EmbeddedPostgresError, one line with the fix
  */
@@ -55,7 +55,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const data = join(directory, "data");
   const binaries = options.binaries ?? (await findBinaries());
   const account = chooseAccount();
-  // Only the last one is closed: the account may be another user, who has to pass those above.
+  // Only the last directory is restricted: the account may be another user, who has to pass through those above.
   await mkdir(dirname(directory), { recursive: true });
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await handOver(directory, account);
@@ -73,9 +73,12 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const url = (name: string) => `postgres://${user}:${password}@127.0.0.1:${server.port}/${name}`;
   await createDatabase(url("postgres")).catch(async (cause) => {
     await server.stop();
-    throw new EmbeddedPostgresError(`The embedded PostgreSQL in ${directory} refuses us: see ${logFile}`, {
-      cause,
-    });
+    throw new EmbeddedPostgresError(
+      `The embedded PostgreSQL in ${directory} refused our connection: see ${logFile}`,
+      {
+        cause,
+      },
+    );
   });
   return { url: url(database), logFile, ...server };
 }
@@ -89,7 +92,7 @@ async function readOrMakePassword(
   if (existsSync(file)) return (await readFile(file, "utf8")).trim();
   if (initialised) {
     throw new EmbeddedPostgresError(
-      `${file} is missing: put it back, or remove ${directory} and all data with it`,
+      `${file} is missing: restore it, or remove ${directory} with all its data`,
     );
   }
   const password = randomBytes(24).toString("hex");
@@ -99,8 +102,8 @@ async function readOrMakePassword(
 }
 
 /**
- * Into a directory beside, renamed when complete: an interrupted start leaves nothing that looks like a cluster. Of a
- * new name each time, for the initdb of a killed start may still be writing.
+ * Creates the cluster in another directory and renames it when complete, so that an interrupted start leaves nothing
+ * that looks like a cluster. The name is random, as the initdb of a killed start may still be writing.
  */
 async function initialise(
   binaries: Binaries,
@@ -155,7 +158,7 @@ async function startServer(binaries: Binaries, account: Account, options: Server
       (error: unknown) => ({ error: error as Error }),
     );
     if ("server" in failure) return failure.server;
-    // Somebody took the free port before PostgreSQL did, or the last backend of a killed server is just ending.
+    // Another process took the free port first, or the last backend of a killed server is just ending.
     const again = /Address already in use|shared memory block .* still in use/.test(failure.error.message);
     if (!again || attempt === 5 || (options.port && failure.error.message.includes("Address")))
       throw failure.error;
@@ -175,7 +178,7 @@ async function tryStart(binaries: Binaries, account: Account, options: ServerOpt
   const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   const offset = (await stat(options.logFile).catch(() => undefined))?.size ?? 0;
   const log = openSync(options.logFile, "a", 0o600);
-  // A file, not a pipe: PostgreSQL must be able to shut down and say so when we are gone.
+  // Uses a file, not a pipe: PostgreSQL must be able to shut down and log it after we are gone.
   const child = run(binaries.postgres, ["-D", options.data, "-p", String(port), ...flags], account, [
     "ignore",
     log,
@@ -191,7 +194,7 @@ async function tryStart(binaries: Binaries, account: Account, options: ServerOpt
     (await readFile(options.logFile)).subarray(offset).toString(),
   );
   const stop = async () => {
-    // SIGINT: fast shutdown. SIGQUIT: at once, with recovery at the next start.
+    // SIGINT: fast shutdown. SIGQUIT: immediate shutdown, with recovery at the next start.
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGINT");
     const timer = setTimeout(() => child.kill("SIGQUIT"), stopSeconds * 1000);
     await exited;
@@ -209,7 +212,10 @@ const fastSettings = {
   max_wal_senders: "0",
 };
 
-/** In a session of its own: Ctrl-C on the terminal is for the starter, who stops PostgreSQL after its clients. */
+/**
+ * Runs in a separate session, so that Ctrl-C in the terminal only reaches the starter, which stops PostgreSQL after its
+ * clients.
+ */
 function run(command: string, args: string[], account: Account, stdio: StdioOptions): ChildProcess {
   const [program, ...rest] = [...account.prefix, command, ...args];
   const environment = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC", SystemRoot: process.env.SystemRoot };
@@ -223,8 +229,8 @@ function run(command: string, args: string[], account: Account, stdio: StdioOpti
 }
 
 /**
- * A shell that reads from us: a line means that all is well, end of file that we are gone, and PostgreSQL goes too.
- * It removes the directory of a temporary one in either case.
+ * Starts a shell that reads from us: a line means a clean end; end of file means that we are gone, so it stops
+ * PostgreSQL. Either way it removes the directory of a temporary server.
  */
 function startWatchdog(pid: number, remove: string): { dismiss(): void; ended: Promise<void> } {
   if (process.platform === "win32") return { dismiss() {}, ended: Promise.resolve() };

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { Context } from "../core/context.ts";
 import { preparedQuery } from "./prepared_query.ts";
 
-test("a query is made once for each database", () => {
+test("a query is built once per database", () => {
   const [one, other] = [{} as Context["db"], {} as Context["db"]];
   let made = 0;
   const query = preparedQuery((db) => {

@@ -3,8 +3,8 @@ import type { Database, Transaction } from "./client.ts";
 type Asked = Database | Transaction;
 
 /**
- * A query with placeholders, prepared: made once for each database that asks it. To make it anew takes drizzle longer than
- * PostgreSQL takes to answer. A transaction is a database of its own here, and keeps nothing for the next.
+ * A prepared query with placeholders, built once per database. Building it takes drizzle longer than PostgreSQL takes
+ * to answer. A transaction counts as a separate database here, so its queries are not reused.
  */
 export function preparedQuery<Query>(make: (db: Asked) => Query): (db: Asked) => Query {
   const queries = new WeakMap<Asked, Query>();

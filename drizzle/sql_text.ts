@@ -1,15 +1,15 @@
-/** A text as SQL has it, for scripts and for several statements in one message, which take no parameters. */
+/** A SQL string literal, for scripts and for multi-statement messages, which cannot take parameters. */
 export function literal(text: string): string {
   const quoted = `'${text.replaceAll("'", "''")}'`;
   return text.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;
 }
 
-/** A name as SQL has it, whatever it is. */
+/** A quoted SQL identifier. */
 export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`;
 }
 
-/** A name as it is meant, from one as it is written in SQL. */
+/** The actual name for an identifier as written in SQL. */
 export function fold(written = ""): string {
   return written.startsWith('"') ? written.slice(1, -1).replaceAll('""', '"') : written.toLowerCase();
 }
@@ -17,8 +17,8 @@ export function fold(written = ""): string {
 const namePart = /U&"(?:[^"]|"")+"|"(?:[^"]|"")+"|[^\s".]+/giy;
 
 /**
- * The parts of a name as it is written in SQL, each as it is meant: `public."odd name"`, also `U&"with\\000Abreak"`.
- * Empty for what is no name.
+ * The actual parts of a name as written in SQL: `public."odd name"`, also `U&"with\\000Abreak"`. Empty for text that is
+ * not a name.
  */
 export function nameParts(written: string): string[] {
   const parts: string[] = [];
@@ -40,7 +40,7 @@ function unescaped(name: string): string {
   );
 }
 
-/** A name for a mark, a comment or a message, on one line: quoted only where it has to be. `nameParts` reads it. */
+/** Formats a name for a mark, a comment or a message on one line, quoted only if necessary. `nameParts` reads it. */
 export function shownName(parts: readonly string[]): string {
   return parts.map(shownPart).join(".");
 }

@@ -30,18 +30,18 @@ describe("addressScope", () => {
     expect(addressScope(address)).toBe(scope);
   });
 
-  test("is not the same for an address that only starts alike", () => {
+  test("differs for addresses that only share a prefix", () => {
     expect(addressScope("2001:db8::1")).not.toBe(addressScope("2001:db8:0:1::1"));
     expect(addressScope("192.0.2.1")).not.toBe(addressScope("192.0.2.10"));
   });
 });
 
-test("nobody is at the same address as somebody whose address is not known", () => {
+test("an unknown address matches no other unknown address", () => {
   expect(isInScope("unknown", addressScope("unknown"))).toBe(false);
   expect(isInScope("192.0.2.1", addressScope("192.0.2.1"))).toBe(true);
 });
 
-test("plainAddress takes off brackets and zones, and refuses the rest", () => {
+test("plainAddress removes brackets and zones, and rejects invalid addresses", () => {
   expect(plainAddress(" [2001:db8::1] ")).toBe("2001:db8::1");
   expect(plainAddress("fe80::1%lo")).toBe("fe80::1");
   expect(plainAddress("2001:0DB8:0::1")).toBe("2001:db8::1");
@@ -51,6 +51,6 @@ test("plainAddress takes off brackets and zones, and refuses the rest", () => {
 test.each([
   ["127.0.0.1", "127.0.0.1"],
   ["::1", "[::1]"],
-  // As some type it.
+  // Some users type brackets.
   ["[::1]", "[::1]"],
 ])("%s in a URL is %s", (host, text) => expect(hostInUrl(host)).toBe(text));

@@ -1,11 +1,11 @@
 import { isIP, isIPv4 } from "node:net";
 
 /**
- * What counts as "one address" for rate limits and the same-address rule: an IPv4 address; an IPv6 /64, since one
- * household or laptop changes within it; and one name for this machine (127.0.0.0/8 and ::1).
- * An IPv4 address written as IPv6 (::ffff:192.0.2.1) is that IPv4 address.
+ * The unit that counts as "one address" for rate limits and the same-address rule: an IPv4 address; an IPv6 /64, as a
+ * household or laptop changes addresses within it; or this machine (127.0.0.0/8 and ::1). An IPv4-mapped IPv6 address
+ * (::ffff:192.0.2.1) counts as the IPv4 address.
  *
- * @returns `unknown` for what is no address, so that such callers share one name and one limit
+ * @returns `unknown` for an invalid address, so that such callers share one scope and one limit
  */
 export function addressScope(address: string): string {
   let scope = scopes.get(address);
@@ -17,12 +17,12 @@ export function addressScope(address: string): string {
   return scope;
 }
 
-/** Whether an address is of that scope. Nobody is at the same address as somebody whose address is not known. */
+/** Whether an address is in that scope. An unknown address never matches another. */
 export function isInScope(address: string, scope: string): boolean {
   return scope !== "unknown" && addressScope(address) === scope;
 }
 
-/** Each poll asks, and most come from few addresses. */
+/** A cache, as each poll needs this, and most polls come from a few addresses. */
 const scopes = new Map<string, string>();
 
 function scopeOf(address: string): string {
@@ -33,8 +33,8 @@ function scopeOf(address: string): string {
 }
 
 /**
- * The address without zone, brackets and IPv4 mapping, in its canonical form (RFC 5952); undefined for what is no address.
- * `isIP` and the URL parser do the parsing; ipaddr.js would also accept `127.1`, and takes ::192.0.2.1 for a mapped address.
+ * The address without zone, brackets and IPv4 mapping, in canonical form (RFC 5952); undefined for an invalid address.
+ * Uses `isIP` and the URL parser; ipaddr.js would also accept `127.1`, and treats ::192.0.2.1 as a mapped address.
  */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
@@ -64,7 +64,7 @@ export function isLoopbackHost(hostname: string): boolean {
   return hostname === "localhost" || hostname.endsWith(".localhost") || addressScope(hostname) === "loopback";
 }
 
-/** A host's name or address as it stands in a URL. */
+/** Formats a host's name or address for a URL. */
 export function hostInUrl(host: string): string {
   return host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
 }

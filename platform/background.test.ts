@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { Background } from "./background.ts";
 
-test("work of which there is any amount begins in turn, so much at once", async () => {
+test("addInTurn limits the amount of concurrent work", async () => {
   const background = new Background();
   const ends: (() => void)[] = [];
   const turns = Array.from({ length: 20 }, () =>
     background.addInTurn(() => new Promise((end) => void ends.push(end))),
   );
-  // Whatever is to begin has begun by then.
+  // By then, everything that may start has started.
   const settle = () => Bun.sleep(0);
   await settle();
   expect(ends).toHaveLength(16);
@@ -21,14 +21,14 @@ test("work of which there is any amount begins in turn, so much at once", async 
     ends[nth]!();
     await turns[nth];
   }
-  // All of them are free again.
+  // All slots are free again.
   for (let nth = 0; nth < 20; nth += 1)
     void background.addInTurn(() => new Promise((end) => void ends.push(end)));
   await settle();
   expect(ends).toHaveLength(36);
 });
 
-test("when the program stops, what has not begun is told so as well", async () => {
+test("stop also starts queued work, which then sees the aborted signal", async () => {
   const background = new Background();
   const { promise: aborted, resolve } = Promise.withResolvers<void>();
   background.signal.addEventListener("abort", () => resolve());

@@ -1,24 +1,26 @@
-/** Enough that some which hang keep no others waiting, and few enough to leave requests their share of the database. */
+/**
+ * Enough that a few hanging tasks do not block others, and few enough to leave requests their share of the database.
+ */
 const worksAtOnce = 16;
 
-/** What a program does beside its requests, until it stops. */
+/** Tracks a program's work outside requests, until the program stops. */
 export class Background {
   readonly #controller = new AbortController();
   readonly #running = new Set<Promise<void>>();
-  /** How many more may begin now; and those that wait for one to end, in the order in which they came. */
+  /** The number of free slots, and the callbacks waiting for one, in order of arrival. */
   #free = worksAtOnce;
   readonly #waiting: (() => void)[] = [];
 
   /** Aborts when the program stops. */
   readonly signal: AbortSignal = this.#controller.signal;
 
-  /** Keeps the program from ending before `work` has, which throws nothing. */
+  /** Keeps the program running until `work` has ended. `work` must not reject. */
   add(work: Promise<void>): void {
     this.#running.add(work);
     void work.finally(() => this.#running.delete(work));
   }
 
-  /** Adds work of which requests may ask for any amount: it begins when not too much of it is under way. */
+  /** Adds work that requests may cause in any amount: it waits for a free slot. */
   addInTurn(work: () => Promise<void>): Promise<void> {
     const turn = this.#inTurn(work);
     this.add(turn);
@@ -37,7 +39,7 @@ export class Background {
     }
   }
 
-  /** Tells all work to end, and waits until it has, but no longer than that: the database may be away. */
+  /** Aborts all work and waits until it has ended, up to this limit: the database may be unreachable. */
   async stop(milliseconds = 2000): Promise<void> {
     this.#controller.abort();
     const { promise: late, resolve } = Promise.withResolvers<void>();

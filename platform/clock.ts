@@ -1,4 +1,4 @@
-/** The time, passed in so that a test can hold it still. Everything that expires asks this and nothing else. */
+/** The current time, injected so that tests can control it. Everything that expires must use it. */
 export interface Clock {
   now(): Date;
 }
@@ -10,7 +10,7 @@ export function after(date: Date, seconds: number): Date {
   return new Date(date.getTime() + seconds * 1000);
 }
 
-/** Whether it is the name of a time zone as IANA lists them, and no mere offset: those know no summer time. */
+/** Whether this is an IANA time zone name, not a mere offset, which has no daylight saving time. */
 export function isTimeZone(name: string): boolean {
   if (!/^[A-Za-z]/.test(name)) return false;
   try {

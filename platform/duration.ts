@@ -5,7 +5,7 @@ const units = [
   ["minute", minute],
 ] as const;
 
-/** How long it is from one instant to another, for people, in at most two units: `1 day 3 hours`. */
+/** The time between two instants for people, in at most two units: `1 day 3 hours`. */
 export function durationText(from: Date, to: Date): string {
   let rest = Math.max(0, to.getTime() - from.getTime());
   const largest = units.findIndex(([, length]) => rest >= length);
@@ -19,7 +19,7 @@ export function durationText(from: Date, to: Date): string {
   return parts.join(" ");
 }
 
-/** To the minute, in a time zone and with its name: `2026-12-01 18:00 UTC`. */
+/** Formats a time to the minute in a time zone, with the zone's name: `2026-12-01 18:00 UTC`. */
 export function minuteText(at: Date, timezone: string): string {
   const there = Temporal.Instant.fromEpochMilliseconds(at.getTime()).toZonedDateTimeISO(timezone);
   return `${there.toPlainDate()} ${there.toPlainTime().toString({ smallestUnit: "minute" })} ${timezone}`;

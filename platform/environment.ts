@@ -5,10 +5,10 @@ import { whyUnreadable } from "./unreadable.ts";
 import type { Environment } from "./variable.ts";
 
 /**
- * The environment of the process, on top of `.env` in the working directory. Only the commands that run the service
- * ask for it: a `.env` that lies where somebody types `svc login` has no say.
+ * The environment of the process, layered over `.env` in the working directory. Only commands that run the service use
+ * it: `svc login` ignores a `.env` wherever it is typed.
  *
- * @throws ConfigurationError when the file is there and cannot be read, or has a line that sets no variable
+ * @throws ConfigurationError when the file exists but cannot be read, or has a line that sets no variable
  */
 export function readEnvironment(environment: Environment = process.env, file = ".env"): Environment {
   let text: string;
@@ -26,7 +26,10 @@ export function readEnvironment(environment: Environment = process.env, file = "
   return layered(environment, parseEnv(text));
 }
 
-/** One environment on top of another. Whichever way the upper one sets a secret (`X`, or `X_FILE`), the lower has no say. */
+/**
+ * Layers one environment over another. However the upper one sets a secret (`X` or `X_FILE`), it overrides both of the
+ * lower.
+ */
 export function layered(upper: Environment, lower: Environment): Environment {
   const set = Object.entries(upper).filter(([, value]) => value?.trim());
   const hidden = new Set(set.flatMap(([name]) => [name, `${name}_FILE`, name.replace(/_FILE$/, "")]));
@@ -40,7 +43,7 @@ const quoted = String.raw`(["'\x60])[\s\S]*?\1${blank}${comment}`;
 const assignment = String.raw`(?:export[^\S\n]+)?[A-Za-z_][\w.]*${blank}=${blank}(?:${quoted}|(?!["'\x60])[^\n]*)`;
 const entry = new RegExp(`${blank}(?:${assignment}|${comment})(?:\\n|$)`, "y");
 
-/** The numbers of the lines that `parseEnv` would pass over, or take for something else than they seem to say. */
+/** The numbers of the lines that `parseEnv` would skip or misread. */
 function invalidLines(text: string): number[] {
   const invalid: number[] = [];
   for (let at = 0, line = 1; at < text.length;) {

@@ -1,8 +1,8 @@
 /**
- * The closed set of failures that a caller may be told about. `server/http/error.ts` alone turns a code into an HTTP
- * status and `cli/run.ts` alone into an exit code; whatever is not a `SvcError` is shown as `internal`.
+ * The closed set of errors that callers may see. Only `server/http/error.ts` maps a code to an HTTP status, and only
+ * `cli/run.ts` to an exit code; any other error is reported as `internal`.
  *
- * `detail` is shown to the caller, so it never holds a secret or a message from a library; that goes into `cause`.
+ * `detail` is shown to the caller, so it never contains a secret or a message from a library; those go into `cause`.
  */
 export class SvcError extends Error {
   constructor(
@@ -27,7 +27,7 @@ export type ErrorCode =
   | "configuration"
   | "internal";
 
-/** A value that the caller sent cannot be accepted. `field` is the name the caller knows it by. */
+/** A value sent by the caller is invalid. `field` is its name as the caller knows it. */
 export class InvalidInput extends SvcError {
   constructor(
     readonly field: string,
@@ -38,14 +38,14 @@ export class InvalidInput extends SvcError {
   }
 }
 
-/** Nobody is signed in, or the token is not (or no longer) good. */
+/** No one is signed in, or the token is invalid or expired. */
 export class Unauthenticated extends SvcError {
   constructor(detail = "Sign in first: svc login", options?: ErrorOptions) {
     super("unauthenticated", detail, options);
   }
 }
 
-/** Somebody is signed in, but may not do this. */
+/** The user is signed in, but may not do this. */
 export class Forbidden extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {
     super("forbidden", detail, options);
@@ -58,27 +58,30 @@ export class NotFound extends SvcError {
   }
 }
 
-/** The record is no longer in the state that the change needs. */
+/** The record is no longer in the required state. */
 export class Conflict extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {
     super("conflict", detail, options);
   }
 }
 
-/** The very same request is being worked on; when that is done, a retry gets its answer. */
+/** An identical request is in progress; a retry gets its response once it is done. */
 export class InProgress extends Conflict {
   constructor(
     /** Whole seconds until a retry makes sense. */
     readonly retryAfter: number,
   ) {
-    super(`The same request is being worked on: try again in ${retryAfter} s`);
+    super(`An identical request is in progress: try again in ${retryAfter} s`);
   }
 }
 
-/** An Idempotency-Key came back with another request than the first time. */
+/** An Idempotency-Key was reused for a different request. */
 export class KeyReused extends SvcError {
   constructor() {
-    super("idempotency_key_reused", "This Idempotency-Key was used for another request: take a new one");
+    super(
+      "idempotency_key_reused",
+      "This Idempotency-Key was already used for a different request: use a new one",
+    );
   }
 }
 
@@ -92,19 +95,19 @@ export class TooManyRequests extends SvcError {
   }
 }
 
-/** Something that we depend on (database, issuer) does not answer or answers nonsense. */
+/** A dependency (database, issuer) does not answer, or answers incorrectly. */
 export class Unavailable extends SvcError {
   constructor(detail: string, options?: ErrorOptions) {
     super("unavailable", detail, options);
   }
 }
 
-/** Something that we depend on has refused for good: whoever asks it again is told the same. */
+/** A dependency has refused permanently, so a retry is pointless. */
 export class Refused extends Unavailable {
   readonly permanent = true;
 }
 
-/** The configuration cannot work. `faults` lists every one of them, each naming its variable and the fix. */
+/** The configuration is invalid. `faults` lists every problem, each with its variable and the fix. */
 export class ConfigurationError extends SvcError {
   constructor(
     readonly faults: readonly string[],

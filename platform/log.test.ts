@@ -8,7 +8,7 @@ function logAt(level: string) {
 }
 
 test.each(["debug", "info", "warn", "error", "fatal"])(
-  "a log at %p is one at debug for a while, and says so, whatever it may say otherwise",
+  "toggling a log at %p switches it to debug and back, and logs the change",
   (level) => {
     const { log, lines, verbosity } = logAt(level);
     verbosity.toggle();
@@ -23,7 +23,7 @@ test.each(["debug", "info", "warn", "error", "fatal"])(
   },
 );
 
-test("what is told twice changes nothing, and trace stays trace", () => {
+test("setting the same verbosity twice changes nothing, and trace stays trace", () => {
   const { log, lines, verbosity } = logAt("warn");
   verbosity.verbose = false;
   verbosity.verbose = true;

@@ -1,14 +1,14 @@
 import pino from "pino";
 import { GatheredLines, standardError } from "./log_lines.ts";
 
-/** Where an operator reads what happened: JSON lines, one object a line. */
+/** The log for operators: JSON, one object per line. */
 export type Log = pino.Logger;
 
 /**
- * A logger that writes JSON lines to `destination` (standard error unless told).
+ * Creates a logger that writes JSON lines to `destination` (default: standard error).
  *
- * Secrets are kept out by what callers pass: identifiers and hashes, never a header, a query or a database error
- * (its message holds the parameters). `err` is reduced to class, message and stack by `describeError`.
+ * Callers keep secrets out: they pass identifiers and hashes, never a header, a query or a database error, whose
+ * message contains the parameters. `describeError` reduces `err` to class, message and stack.
  */
 export function createLog(
   level: string,
@@ -20,12 +20,14 @@ export function createLog(
   );
 }
 
-/** For what a process that serves says of itself, whatever level is configured: where it listens, which worker has ended. */
+/**
+ * The log for a serving process's lifecycle, independent of the configured level: its address, or a worker that ended.
+ */
 export function createLifecycleLog(): Log {
   return createLog("info");
 }
 
-/** Lowers the level of a log to `debug` and back, while the program goes on. */
+/** Lowers the level of a log to `debug` and back at run time. */
 export class Verbosity {
   readonly #configured: string;
 
@@ -38,7 +40,7 @@ export class Verbosity {
   }
 
   set verbose(on: boolean) {
-    // Where `trace` is configured there is nothing to be lowered.
+    // If `trace` is configured, there is nothing to lower.
     const level = on && !this.log.isLevelEnabled("debug") ? "debug" : this.#configured;
     if (on === this.verbose || level === this.log.level) return;
     if (on) this.log.level = level;
@@ -46,13 +48,15 @@ export class Verbosity {
     this.log.level = level;
   }
 
-  /** What SIGUSR2 asks for. */
+  /** Handles SIGUSR2. */
   toggle(): void {
     this.verbose = !this.verbose;
   }
 }
 
-/** What may be logged of an error: a database error's message and parameters may hold a secret, its SQLSTATE cannot. */
+/**
+ * The loggable part of an error: a database error's message and parameters may contain a secret, its SQLSTATE cannot.
+ */
 function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { type: typeof error };
   const cause = error.cause instanceof Error ? { cause: describeError(error.cause) } : {};
@@ -64,12 +68,12 @@ function describeError(error: unknown): Record<string, unknown> {
   return { type: error.name, message: error.message, ...code, ...cause, stack: error.stack };
 }
 
-/** drizzle's: its message is the SQL with all parameters, and it is called like any other error. */
+/** drizzle's error: its message is the SQL with all parameters, and its name is generic. */
 function holdsQuery(error: Error): boolean {
   return "query" in error && "params" in error;
 }
 
-/** Elysia's: its message repeats the value that failed, which may be a whole answer with a token in it. */
+/** Elysia's error: its message repeats the invalid value, which may be a response with a token. */
 function isValidation(error: Error): boolean {
   return "code" in error && error.code === "VALIDATION";
 }

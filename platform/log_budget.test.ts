@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { TestClock } from "../tests/support/clock.ts";
 import { LogBudget } from "./log_budget.ts";
 
-test("so many lines of a kind in a minute, and then a line a minute with their number", () => {
+test("writes a limited number of lines per kind and minute, then a count of the rest", () => {
   const clock = new TestClock();
   const since = clock.now();
   const lines: unknown[] = [];

@@ -11,10 +11,10 @@ interface LeftOut {
 }
 
 /**
- * Keeps strangers from filling the log: of lines that anybody can cause, so many of each kind are written one by one in
- * a minute. The others are counted, and a line a minute says how many there were.
+ * Prevents clients from flooding the log: of lines that anyone can cause, only a limited number per kind and minute is
+ * written. The rest is counted, and reported in one line per minute.
  *
- * Kinds are few and ours (a route and a status, the name of an error), never what a client sends.
+ * Kinds are few and defined by us (a route and a status, the name of an error), never taken from client input.
  */
 export class LogBudget {
   readonly #limit: RateLimit;
@@ -24,14 +24,14 @@ export class LogBudget {
   constructor(
     private readonly log: Pick<Log, "warn">,
     private readonly clock: Clock,
-    /** What the lines are, in the plural. */
+    /** A plural noun for the lines. */
     private readonly what: string,
     perMinute: number,
   ) {
     this.#limit = new RateLimit(clock, perMinute, perMinute);
   }
 
-  /** Whether a line of this kind may be written. If not it is counted, under `fields`. */
+  /** Whether a line of this kind may be written. If not, it is counted under `fields`. */
   admits(kind: string, fields: Record<string, unknown>): boolean {
     const now = this.clock.now();
     if (this.#leftOut.size > 0 && Math.abs(now.getTime() - this.#reportedAt) >= reportMilliseconds)
@@ -44,7 +44,7 @@ export class LogBudget {
     return false;
   }
 
-  /** Writes what was counted. */
+  /** Writes the counts. */
   report(): void {
     for (const { fields, count, since } of this.#leftOut.values()) {
       this.log.warn({ ...fields, count, since }, `${this.what} left out of the log`);

@@ -25,7 +25,7 @@ test("lines are written together, and in order", async () => {
 });
 
 test.each(["warn", "error", "fatal"] as const)(
-  "a line of level %p waits for nothing, nor what is before it",
+  "a line of level %p is written immediately, along with earlier ones",
   (level) => {
     const { log, written } = gathered();
     log.info("one");
@@ -34,7 +34,7 @@ test.each(["warn", "error", "fatal"] as const)(
   },
 );
 
-test("so many lines that they are large do not wait, and none is written twice", async () => {
+test("a large batch is written immediately, and no line twice", async () => {
   const { log, written } = gathered();
   const long = "x".repeat(1000);
   for (let n = 0; n < 100; n += 1) log.info(long);
@@ -45,11 +45,11 @@ test("so many lines that they are large do not wait, and none is written twice",
 });
 
 test.each([
-  ["ends by itself", ""],
-  ["is ended", "process.exit(3);"],
-  ["dies of an error", "throw new Error('unforeseen');"],
-  ["is killed behind its last warning", "log.fatal('three'); process.kill(process.pid, 'SIGKILL');"],
-])("a process that %s has written all of it, in order", async (_, ending) => {
+  ["exits normally", ""],
+  ["calls process.exit", "process.exit(3);"],
+  ["throws", "throw new Error('unforeseen');"],
+  ["is killed after its last warning", "log.fatal('three'); process.kill(process.pid, 'SIGKILL');"],
+])("a process that %s has written all its lines, in order", async (_, ending) => {
   const code = `
     import { createLog } from ${JSON.stringify(join(import.meta.dir, "log.ts"))};
     const log = createLog("info");
@@ -58,7 +58,7 @@ test.each([
   await using directory = await temporaryDirectory();
   const file = join(directory.path, "logs.ts");
   await Bun.write(file, code);
-  // As often as it takes for a write by a thread to lose.
+  // Repeated, so that asynchronous writes would lose the race at least once.
   for (let n = 0; n < 5; n += 1) {
     const child = Bun.spawn([process.execPath, file], { stdio: ["ignore", "ignore", "pipe"] });
     const lines = (await new Response(child.stderr).text())
@@ -72,7 +72,7 @@ test.each<[number, string]>([
   [3, "one"],
   [4, "one"],
   [6, "one\ntw"],
-])("on a disk with room for %p, what comes behind %p is lost, and later lines are whole", (space, kept) => {
+])("on a disk with room for %p bytes, text after %p is lost, and later lines are complete", (space, kept) => {
   let room = space;
   let text = "";
   const output = standardError((bytes) => {
@@ -90,7 +90,7 @@ test.each<[number, string]>([
   expect(text).toBe(`${kept}\nfour\nfive\n`);
 });
 
-test("a reader that is slow gets all of it", () => {
+test("a slow reader gets everything", () => {
   let text = "";
   let turn = 0;
   const output = standardError((bytes) => {
@@ -103,7 +103,7 @@ test("a reader that is slow gets all of it", () => {
   expect(text).toBe("one\ntwo\n");
 });
 
-test("where nothing is taken for now, it is tried again after a pause", () => {
+test("if nothing can be written for now, it retries after a pause", () => {
   const pause = spyOn(Bun, "sleepSync");
   let turn = 0;
   const output = standardError((bytes) => {
@@ -118,7 +118,7 @@ test("where nothing is taken for now, it is tried again after a pause", () => {
   }
 });
 
-test("a full disk changes nothing about how a program ends", async () => {
+test("a full disk does not change how a program ends", async () => {
   await using directory = await temporaryDirectory();
   const file = join(directory.path, "full.ts");
   const log = JSON.stringify(join(import.meta.dir, "log.ts"));

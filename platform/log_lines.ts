@@ -3,15 +3,15 @@ import pino from "pino";
 
 const waitMilliseconds = 10;
 const lineFeed = 10;
-/** Characters that wait at most. */
+/** The maximum number of buffered characters. */
 const largestBatch = 65_536;
 
 /**
- * Lines on their way to `destination`, many at a time: to hand one over costs more than to make it. A warning, and what is
- * worse, goes at once and takes along what waits; the rest goes within 10 ms, or when the process ends.
+ * Buffers lines for `destination`, since writing a line costs more than formatting it. A warning or worse is written
+ * immediately, along with the buffered lines; other lines within 10 ms, or when the process ends.
  */
 export class GatheredLines implements pino.DestinationStream {
-  /** Asks pino for `lastLevel`. */
+  /** Tells pino to set `lastLevel`. */
   readonly [pino.symbols.needsMetadataGsym] = true;
   lastLevel = 0;
   #waiting = "";
@@ -37,9 +37,9 @@ export class GatheredLines implements pino.DestinationStream {
 }
 
 /**
- * Standard error, written to before the program goes on. By a thread beside it, the last lines would be lost when the
- * process ends, which are those that tell why; and behind a reader that has stopped, all that waits would fill the memory.
- * What there is no room for (a full disk), or nobody to read, is lost, and no reason to stop.
+ * Writes to standard error synchronously. A writer thread would lose the last lines when the process ends, and those
+ * explain why; and if the reader stalled, its queue would fill the memory. Output that cannot be written (a full disk,
+ * no reader) is lost, but does not stop the program.
  */
 export function standardError(
   write: (bytes: Uint8Array) => number = (bytes) => writeSync(2, bytes),
@@ -47,7 +47,7 @@ export function standardError(
   let last: number | undefined = lineFeed;
   return {
     write(lines) {
-      // What comes behind a part of a line is no part of it.
+      // A line after a partial one must start on a new line.
       let rest = Buffer.from(last === lineFeed ? lines : `\n${lines}`);
       while (rest.length > 0) {
         try {

@@ -9,7 +9,7 @@ const hostile = fc
   })
   .map((parts) => parts.join(""));
 
-test("what was escaped, whatever it is, reads again as it was written", () => {
+test("escaped text reads as originally written", () => {
   fc.assert(
     fc.property(fc.array(hostile, { maxLength: 4 }), (titles) => {
       const text = titles.map((title) => `- **INC-1: ${literally(title)} (2 h)**`).join("\n");
@@ -18,18 +18,18 @@ test("what was escaped, whatever it is, reads again as it was written", () => {
   );
 });
 
-describe("without escapes and marks", () => {
+describe("without escapes and bold marks", () => {
   test.each([
     ["bold", String.raw`**a\*\*b** and \*\*c\*\*, **d**`, "a**b and **c**, d"],
-    ["marks that are none", "2**3, **** 2 ** 3**", "2**3, **** 2 ** 3**"],
+    ["asterisks that are not marks", "2**3, **** 2 ** 3**", "2**3, **** 2 ** 3**"],
     ["bold in code", "`a**b` `c**d`", "`a**b` `c**d`"],
     ["a name", String.raw`INC\-7: a\_b\*c`, "INC-7: a_b*c"],
     ["a backslash itself", String.raw`C:\\temp`, String.raw`C:\temp`],
     ["a backslash that escapes nothing", String.raw`C:\temp`, String.raw`C:\temp`],
     ["code", "run `grep '\\[x\\]'` on a\\_b", "run `grep '\\[x\\]'` on a_b"],
     ["a fence", "```\nsed 's/\\*//'\n```\n\\*", "```\nsed 's/\\*//'\n```\n*"],
-    ["a backtick that begins no code", "\\`a\\_b` c\\_d", "`a_b` c_d"],
-    ["one that does not end", "`a\\_b", "`a_b"],
+    ["an escaped backtick", "\\`a\\_b` c\\_d", "`a_b` c_d"],
+    ["an unclosed backtick", "`a\\_b", "`a_b"],
   ])("%s", (_, markdown, text) => {
     expect(plain(markdown)).toBe(text);
   });

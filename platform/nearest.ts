@@ -1,4 +1,4 @@
-/** The candidate that `name` was most likely meant to be, or none when nothing is near. */
+/** The candidate that `name` was most likely meant to be; undefined if none is close. */
 export function nearest(name: string, candidates: readonly string[]): string | undefined {
   const limit = Math.max(1, Math.floor(name.length / 3));
   let best: string | undefined;
@@ -11,8 +11,8 @@ export function nearest(name: string, candidates: readonly string[]): string | u
 }
 
 /**
- * Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b` (optimal string alignment).
- * Our own, since fastest-levenshtein counts a swap as two changes: `lgoin` would no longer be near to `login`.
+ * The number of insertions, deletions, replacements and adjacent swaps that turn `a` into `b` (optimal string
+ * alignment). fastest-levenshtein counts a swap as two changes, so `lgoin` would no longer be close to `login`.
  */
 function editDistance(a: string, b: string): number {
   const rows: number[][] = [];

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-test("an image, which has the folders that run alone, writes no revision and says why", async () => {
+test("an image, which has only the runtime folders, writes no revision and says why", async () => {
   const root = join(import.meta.dir, "..");
   const tree = mkdtempSync(join(tmpdir(), "svc-image-"));
   for (const name of ["cli", "core", "drizzle", "platform", "package.json", "bunfig.toml"])

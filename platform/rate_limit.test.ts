@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { TestClock } from "../tests/support/clock.ts";
 import { RateLimit } from "./rate_limit.ts";
 
-test("gives a burst, then so many a minute, each key its own", () => {
+test("allows a burst, then a rate per minute, for each key separately", () => {
   const clock = new TestClock();
   const limit = new RateLimit(clock, 60, 3);
   expect([1, 2, 3, 4, 5].map(() => limit.take("a"))).toEqual([0, 0, 0, 1, 1]);
@@ -13,7 +13,7 @@ test("gives a burst, then so many a minute, each key its own", () => {
   expect([1, 2, 3, 4].map(() => limit.take("a"))).toEqual([0, 0, 0, 1]);
 });
 
-test("says when the next attempt is free", () => {
+test("returns the seconds until the next free attempt", () => {
   const clock = new TestClock();
   const limit = new RateLimit(clock, 2, 1);
   limit.take("a");
@@ -24,7 +24,7 @@ test("says when the next attempt is free", () => {
   expect(limit.take("a")).toBe(0);
 });
 
-test("a clock that goes back gives nothing and takes nothing", () => {
+test("a clock that goes back neither adds nor removes attempts", () => {
   const clock = new TestClock();
   const limit = new RateLimit(clock, 60, 1);
   limit.take("a");
@@ -34,7 +34,7 @@ test("a clock that goes back gives nothing and takes nothing", () => {
   expect(limit.take("a")).toBe(0);
 });
 
-test("keeps no more keys than it may, and forgets the one that was idle longest", () => {
+test("keeps a limited number of keys, and forgets the one idle longest", () => {
   const limit = new RateLimit(new TestClock(), 1, 1, 2);
   limit.take("a");
   limit.take("b");

@@ -2,19 +2,19 @@ import type { Clock } from "./clock.ts";
 
 export interface Bucket {
   tokens: number;
-  /** Milliseconds, as the clock has them, at which `tokens` was right. */
+  /** The time at which `tokens` was computed, in milliseconds of the clock. */
   at: number;
 }
 
 /**
- * A token bucket for each key, in the memory of this process: `perMinute` attempts a minute, `burst` of them at once.
+ * A token bucket per key, in this process's memory: `perMinute` attempts per minute, with bursts of up to `burst`.
  *
- * Keys are names that we know to be real (an address, a stored challenge), never something that a client makes up.
- * At most `capacity` keys are kept, and at least the half that was used last. What is forgotten is full again by then
- * or belongs to an attacker with that many addresses, for whom the loss of one bucket is no gain.
+ * Keys are known to be real (an address, a stored challenge), never invented by a client. At most `capacity` keys are
+ * kept, and at least the most recently used half. A forgotten bucket is full again by then, or belongs to an attacker
+ * with that many addresses, who gains nothing from it.
  */
 export class RateLimit {
-  /** Used since the last change of generations, and in the one before: cheaper than to keep all keys in order. */
+  /** Keys used since the last change of generations, and in the one before; cheaper than keeping all keys in order. */
   #young = new Map<string, Bucket>();
   #old = new Map<string, Bucket>();
 
@@ -25,12 +25,12 @@ export class RateLimit {
     private readonly capacity = 200_000,
   ) {}
 
-  /** Takes one attempt. @returns 0 when it was free, else the whole seconds until the next one is */
+  /** Takes one attempt. @returns 0 if it was free, else the whole seconds until the next free one */
   take(key: string, time = this.clock.now()): number {
     return this.takeFrom(this.bucket(key, time), time);
   }
 
-  /** The bucket of a key, for a caller that keeps it beside what the key names and so need not search for it. */
+  /** The bucket of a key, for a caller that stores it alongside the key's object and so avoids looking it up. */
   bucket(key: string, time = this.clock.now()): Bucket {
     return this.#young.get(key) ?? this.#renew(key, time.getTime());
   }
@@ -41,7 +41,7 @@ export class RateLimit {
     return seconds;
   }
 
-  /** As `takeFrom`, but takes nothing. */
+  /** Like `takeFrom`, but takes nothing. */
   wait(bucket: Bucket, time: Date): number {
     const now = time.getTime();
     const perMillisecond = this.perMinute / 60_000;
@@ -50,7 +50,7 @@ export class RateLimit {
     return bucket.tokens >= 1 ? 0 : Math.max(1, Math.ceil((1 - bucket.tokens) / perMillisecond / 1000));
   }
 
-  /** Brings a bucket, old or new, into the young generation. */
+  /** Moves a bucket to the young generation, or creates it there. */
   #renew(key: string, now: number): Bucket {
     const bucket = this.#old.get(key) ?? { tokens: this.burst, at: now };
     if (this.#young.size >= this.capacity / 2) {

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 
-/** What a sealed text is for and which one it is: one that was moved to another place does not open there. */
+/** Binds a sealed text to its purpose and name: moved to another place, it cannot be opened. */
 export interface Seal {
   /** SVC_KEY_SECRET */
   secret: string;
@@ -15,7 +15,7 @@ export function seal(text: string, { secret, purpose, name }: Seal): Uint8Array 
   return Buffer.concat([nonce, cipher.update(text), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** @throws what node:crypto says when it was sealed otherwise, or changed since */
+/** @throws node:crypto's error when it was sealed differently, or has changed */
 export function unseal(bytes: Uint8Array, { secret, purpose, name }: Seal): string {
   const [nonce, text, tag] = [bytes.subarray(0, 12), bytes.subarray(12, -16), bytes.subarray(-16)];
   const decipher = createDecipheriv("aes-256-gcm", keyOf(secret, purpose), nonce).setAAD(Buffer.from(name));

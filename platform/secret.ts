@@ -12,7 +12,7 @@ export function looksLikeSecret(text: string): boolean {
   return secretShape.test(text);
 }
 
-/** SHA-256: the only form in which a secret is stored, and by which texts are told apart. */
+/** SHA-256: the only form in which a secret is stored, and a way to compare texts. */
 export function sha256(text: string): Uint8Array {
   return new Bun.CryptoHasher("sha256").update(text).digest();
 }
@@ -25,7 +25,7 @@ export function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
 }
 
-/** Compares two texts in a time that tells nothing but their lengths; without a Buffer, since every poll does. */
+/** Compares two texts in constant time except for their lengths; without a Buffer, because every poll does this. */
 export function sameText(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;
@@ -33,19 +33,19 @@ export function sameText(a: string, b: string): boolean {
   return difference === 0;
 }
 
-// No vowels, so no words; no digits, so nothing to mix up (RFC 8628, 6.1).
+// No vowels, so no words; no digits, so no ambiguous characters (RFC 8628, 6.1).
 const letters = "BCDFGHJKLMNPQRSTVWXZ";
 
-/** The code that terminal and page both show, e.g. WDJB-MJHT. It is compared by eye and opens nothing. */
+/** The code shown by both terminal and page, e.g. WDJB-MJHT. Users compare it; it grants no access. */
 export function newUserCode(): string {
   const pick = () => letters[randomInt(letters.length)];
   return `${Array.from({ length: 4 }, pick).join("")}-${Array.from({ length: 4 }, pick).join("")}`;
 }
 
-/** What an operator is shown of a secret. */
+/** Replaces a secret in output for operators. */
 export const masked = "********";
 
-/** A setting's text as it may be shown: an address in it keeps its password to itself, whatever it is for. */
+/** Masks the password of any URL in a setting's text. */
 export function withoutPassword(text: string): string {
   return text.replaceAll(/(?<=:\/\/[^\s/@:]*:)[^\s/]+(?=@)/g, masked);
 }

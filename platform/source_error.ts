@@ -1,14 +1,13 @@
-/** A fault that Bun's parser or bundler finds, with where it stands. */
+/** An error from Bun's parser or bundler, with its position. */
 interface BuildFault {
   message: string;
   position?: { file?: string; line?: number; column?: number } | null;
 }
 
 /**
- * One line for each fault in the text of a program: file, line, column and what is wrong. None for an error that is not
- * about the text of a program.
+ * One line per error in a program's text: file, line, column and message. Empty for any other error.
  *
- * @param name stands for the file, where the text was in none
+ * @param name replaces the file name, if the text was not in a file
  */
 export function sourceFaults(error: unknown, name?: string): string[] {
   const all = error instanceof AggregateError ? error.errors : [error];
@@ -18,7 +17,7 @@ export function sourceFaults(error: unknown, name?: string): string[] {
   });
 }
 
-/** Where an error was thrown, as its stack has it: file, line and column, from the first frame that has them. */
+/** Where an error was thrown: file, line and column of the first stack frame that has them. */
 export function placeThrown(error: unknown): string | undefined {
   const stack = error instanceof Error ? (error.stack ?? "") : "";
   return /^\s+at (?:.*\()?([^()\s]+:\d+:\d+)\)?$/m.exec(stack)?.[1];

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const file = JSON.stringify(join(import.meta.dir, "stop_signal.ts"));
 
-/** What a process says that is told to stop by itself, and is told so again after as many milliseconds. */
+/** The output of a process that signals itself to stop, and again after this many milliseconds. */
 async function stopTwice(signal: NodeJS.Signals, milliseconds: number) {
   const code = `
     import { stopSignal } from ${file};
@@ -24,13 +24,13 @@ async function stopTwice(signal: NodeJS.Signals, milliseconds: number) {
   };
 }
 
-test.each(["SIGINT", "SIGTERM"] as const)("%s, and its echo: it may finish", async (signal) => {
+test.each(["SIGINT", "SIGTERM"] as const)("%s and its echo let the process finish", async (signal) => {
   for (const milliseconds of [0, 50])
     expect(await stopTwice(signal, milliseconds)).toEqual({
       ...{ said: "stops\nhas finished\n", exitCode: 0, killedBy: null },
     });
 });
 
-test.each(["SIGINT", "SIGTERM"] as const)("%s a second time ends it at once", async (signal) => {
+test.each(["SIGINT", "SIGTERM"] as const)("a second %s ends it immediately", async (signal) => {
   expect(await stopTwice(signal, 1000)).toMatchObject({ said: "stops\n", killedBy: signal });
 });

@@ -1,11 +1,11 @@
 import { closeSync, openSync } from "node:fs";
 
-/** Whoever passes on a signal that the whole process group got has us hear it twice. */
+/** A parent that forwards a signal sent to the whole process group makes us receive it twice. */
 const echoMilliseconds = 500;
 
 /**
- * Resolves at SIGINT or SIGTERM, when this process shall stop in order. The same signal once more ends it at once, unless
- * it follows so soon that it is the first one's echo.
+ * Resolves at SIGINT or SIGTERM, when this process should shut down cleanly. A second signal of the same kind ends it
+ * immediately, unless it comes so soon that it is an echo of the first.
  */
 export function stopSignal(): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -20,8 +20,8 @@ export function stopSignal(): Promise<void> {
 }
 
 /**
- * Calls `reload` at SIGHUP. Where this process was started from a terminal, and that is gone, SIGHUP has its first
- * meaning (termio(7)): then it calls `stop`.
+ * Calls `reload` at SIGHUP. If this process was started from a terminal that is gone, SIGHUP has its original meaning
+ * (termio(7)), so it calls `stop`.
  */
 export function onHangUp(reload: () => void, stop: () => void): void {
   const startedOnTerminal = hasTerminal();

@@ -9,25 +9,25 @@ const refusal = (parse: () => string) => {
   }
 };
 
-describe("a name or a text of which nothing is seen is empty", () => {
+describe("a name or text without visible characters counts as empty", () => {
   test.each([
-    ["nothing", ""],
+    ["no characters", ""],
     ["space", " \u00a0\u3000"],
     ["lines", "\u2028\u2029\u0085"],
     ["joiners", "\u200b\u200c\u200d\u2060"],
-    ["a mark of the order of bytes", "\ufeff"],
+    ["a byte order mark", "\ufeff"],
     ["a soft hyphen", "\u00ad"],
     ["fillers", "\u3164\u115f\u1160\uffa0"],
     ["directions", "\u202e\u200f"],
     ["variation selectors", "\ufe0f\u{e0100}"],
-    ["some of each", " \u200b \u3164\u00ad "],
+    ["a mixture", " \u200b \u3164\u00ad "],
   ])("%s", (_, text) => {
     for (const parse of [parseName, parseProse])
       expect(refusal(() => parse("title", text))).toBe("The field title is empty");
   });
 
   test.each(["a", "0", "-", "\u{1f600}", "\u2800", "\u0301", "\u05d0\u200f", "\u{10ffff}", "\ue000"])(
-    "%p is not",
+    "%p does not",
     (text) => {
       expect([parseName("title", text), parseProse("title", text)]).toEqual([text, text]);
     },
@@ -42,16 +42,19 @@ describe("a name is one line", () => {
     expect(parseProse("title", `a${between}b`)).toBe(`a${between}b`);
   });
 
-  test("whose parts may be joined", () => {
+  test("may contain joiners", () => {
     for (const text of ["\u{1f468}\u200d\u{1f680}", "co\u00adoperate", "\u0646\u200c\u0647"])
       expect(parseName("title", text)).toBe(text);
   });
 
-  test.each(["\u202a", "\u202d", "\u202e", "\u2066", "\u2068"])("that %p does not turn around", (turn) => {
-    expect(refusal(() => parseName("title", `a${turn}b`))).toBe(
-      "The field title has a character that turns the direction of what follows",
-    );
-    expect(parseProse("title", `a${turn}b`)).toBe(`a${turn}b`);
-    expect(parseName("title", "\u05e9\u05dc\u05d5\u05dd\u200f!")).toBe("\u05e9\u05dc\u05d5\u05dd\u200f!");
-  });
+  test.each(["\u202a", "\u202d", "\u202e", "\u2066", "\u2068"])(
+    "without the bidirectional control %p",
+    (turn) => {
+      expect(refusal(() => parseName("title", `a${turn}b`))).toBe(
+        "The field title contains a character that changes the text direction",
+      );
+      expect(parseProse("title", `a${turn}b`)).toBe(`a${turn}b`);
+      expect(parseName("title", "\u05e9\u05dc\u05d5\u05dd\u200f!")).toBe("\u05e9\u05dc\u05d5\u05dd\u200f!");
+    },
+  );
 });

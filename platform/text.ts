@@ -1,13 +1,13 @@
 import { InvalidInput } from "./errors.ts";
 
-/** Characters (UTF-16) of what is called by it: a name, a title, a kind. */
+/** In UTF-16 characters, for names, titles and kinds. */
 export const nameLength = 500;
-/** Characters of a text that people write into a form. */
+/** In UTF-16 characters, for text that people type into a form. */
 export const descriptionLength = 20_000;
 export const urlLength = 2_000;
 
 /**
- * A text that PostgreSQL can keep: no NUL, no half of a character pair, at most `longest` characters.
+ * Checks that PostgreSQL can store a text: no NUL, no unpaired surrogate, at most `longest` characters.
  *
  * @throws InvalidInput naming `field`; the message never repeats the text
  */
@@ -22,39 +22,36 @@ export function parseText(field: string, text: string, longest: number): string 
   return text;
 }
 
-/** Whether there is more in it than space and what leaves no mark: joiners, fillers, soft hyphens. */
+/** Whether it contains any visible character, besides space, joiners, fillers and soft hyphens. */
 function isSeen(text: string): boolean {
   return /[^\p{Cc}\p{Z}\p{Default_Ignorable_Code_Point}]/u.test(text);
 }
 
 /**
- * Embeddings, overrides and isolates (Unicode, UAX #9, 2): a name stands in the middle of subjects and lines of ours, which
- * would read backwards behind it. Scripts that go from right to left need none of them.
+ * Embeddings, overrides and isolates (Unicode, UAX #9, 2): names appear within subjects and lines of ours, and these
+ * would reverse the text after a name. Right-to-left scripts need none of them.
  */
 const turns = /[\u202a-\u202e\u2066-\u2069]/;
 
-/** A text in one line, without the space around it, of which something is left. @throws InvalidInput */
+/** Parses a single line of text that is not empty, and trims it. @throws InvalidInput */
 export function parseName(field: string, text: string): string {
   const name = parseText(field, text, nameLength).trim();
   if (!isSeen(name)) throw new InvalidInput(field, `The field ${field} is empty`);
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
     throw new InvalidInput(field, `The field ${field} must be a single line of text`);
   if (turns.test(name))
-    throw new InvalidInput(
-      field,
-      `The field ${field} has a character that turns the direction of what follows`,
-    );
+    throw new InvalidInput(field, `The field ${field} contains a character that changes the text direction`);
   return name;
 }
 
-/** A text of as many lines as its writer likes, of which something is left. @throws InvalidInput */
+/** Parses text of any number of lines that is not empty. @throws InvalidInput */
 export function parseProse(field: string, text: string): string {
   const prose = parseText(field, text, descriptionLength);
   if (!isSeen(prose)) throw new InvalidInput(field, `The field ${field} is empty`);
   return prose;
 }
 
-/** An address that a browser opens and that runs nothing: http or https, without a password. @throws InvalidInput */
+/** Parses an address that is safe to open in a browser: http or https, without a password. @throws InvalidInput */
 export function parseUrl(field: string, text: string): string {
   const url = URL.parse(parseText(field, text, urlLength));
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password)

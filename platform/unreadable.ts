@@ -1,8 +1,8 @@
 const reasons: Record<string, string> = {
   ENOENT: "the file does not exist",
   ENOTDIR: "a part of its path is not a directory",
-  EISDIR: "it is a folder",
-  ELOOP: "its links lead in a circle",
+  EISDIR: "it is a directory",
+  ELOOP: "it has too many levels of symbolic links",
   EIO: "the disk reports an error",
 };
 

@@ -4,12 +4,12 @@ import { whyUnreadable } from "./unreadable.ts";
 /** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a PostgreSQL address begins with. */
+/** The beginning of a PostgreSQL address. */
 export const databaseUrlPattern = "^postgres(ql)?://";
 
 /**
- * The text of one variable; an empty one counts as not set. A secret may stand in a file that `<name>_FILE` names. Apart
- * from config.ts, so that a command which needs one variable does not wait for the others.
+ * Reads one variable; an empty one counts as not set. A secret may be in a file named by `<name>_FILE`. Separate from
+ * config.ts, so that a command that needs one variable does not load all of them.
  */
 export function readVariable(
   environment: Environment,

@@ -1,11 +1,11 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 
-/** One configuration variable: its name in the environment, its type with default, and what it is for. */
+/** One configuration variable: its name in the environment, its type with default, and its description. */
 export interface Variable<S extends TSchema = TSchema> {
   name: string;
   schema: S;
   about: string;
-  /** Masked wherever it is shown; `<name>_FILE` may name a file that holds the value instead. */
+  /** Masked in all output; `<name>_FILE` may name a file that contains the value. */
   secret: boolean;
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const watchdog = join(import.meta.dir, "watchdog.ts");
 
-/** Does something while its watchdog has so many seconds of patience. */
+/** A program that does some work with a watchdog of this many seconds. */
 const programOf = (work: string, seconds: number) => `
   import { startWatchdog } from ${JSON.stringify(watchdog)};
   const end = startWatchdog(${seconds});
@@ -18,13 +18,13 @@ const watched = (work: string, seconds = 1) =>
     stderr: "pipe",
   });
 
-test("a process whose event loop turns goes on, and its watchdog does not keep it from ending", async () => {
+test("a process with a running event loop continues, and the watchdog does not keep it alive", async () => {
   const child = watched('console.log("goes on");');
   expect(await new Response(child.stdout).text()).toBe("goes on\n");
   expect(await child.exited).toBe(0);
 });
 
-test("a watchdog that was ended ends nothing", async () => {
+test("a stopped watchdog ends nothing", async () => {
   const child = watched(`
     await end();
     const until = performance.now() + 3000;
@@ -34,17 +34,17 @@ test("a watchdog that was ended ends nothing", async () => {
   expect(await child.exited).toBe(0);
 });
 
-test("a process whose event loop does not turn ends with a line, though it does not listen to SIGTERM", async () => {
+test("a process with a blocked event loop ends with a log line, even if it ignores SIGTERM", async () => {
   const child = watched('process.on("SIGTERM", () => {}); console.log("loops"); for (;;);');
   expect(await new Response(child.stdout).text()).toBe("loops\n");
   expect(await new Response(child.stderr).json()).toEqual({
     ...{ level: 60, time: expect.any(String) },
-    msg: "the event loop did not turn for 1 s: this process ends itself",
+    msg: "the event loop was blocked for 1 s: this process exits",
   });
   expect([await child.exited, child.signalCode]).toEqual([1, null]);
 });
 
-test("a process that stands still because nothing reads its log ends, too", async () => {
+test("a process blocked because its log is not read ends too", async () => {
   const directory = await mkdtemp(join(tmpdir(), "svc-watchdog-"));
   const unread = 'mkfifo "$0"; sleep 60 <"$0" & "$@" 2>"$0"; echo "exit code $?"; kill $!';
   const program = programOf('require("node:fs").writeSync(2, "x".repeat(1_000_000));', 1);
@@ -53,7 +53,7 @@ test("a process that stands still because nothing reads its log ends, too", asyn
   await rm(directory, { recursive: true });
 });
 
-test("time in which the whole process was stopped does not count", async () => {
+test("time while the whole process is suspended does not count", async () => {
   const child = watched(
     'process.once("SIGUSR1", () => process.exit(7)); console.log("ready"); setInterval(() => {}, 100);',
     3,
@@ -63,7 +63,7 @@ test("time in which the whole process was stopped does not count", async () => {
   child.kill("SIGSTOP");
   await Bun.sleep(4000);
   child.kill("SIGCONT");
-  // Two looks of the watchdog.
+  // Two checks of the watchdog.
   await Bun.sleep(1500);
   child.kill("SIGUSR1");
   expect(await child.exited).toBe(7);

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 
 const tickMilliseconds = 500;
 
-/** What the thread gets. */
+/** The thread's data. */
 interface ThreadData {
   counter: SharedArrayBuffer;
   tickMilliseconds: number;
@@ -10,18 +10,18 @@ interface ThreadData {
 }
 
 /**
- * Ends this process, with a line on stderr and exit code 1, when its event loop has not turned for `seconds`: nothing else
- * could, since its signal handlers do not run either. Time in which the whole process stands still (SIGSTOP, a paused
+ * Ends this process, with a line on stderr and exit code 1, if its event loop has not run for `seconds`. Nothing else
+ * could, because its signal handlers do not run either. Time while the whole process is suspended (SIGSTOP, a paused
  * machine) does not count.
  *
- * @returns what ends the watch
+ * @returns a function that stops the watchdog
  */
 export function startWatchdog(seconds = 20): () => Promise<void> {
   const counter = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const ticks = new Int32Array(counter);
   const timer = setInterval(() => Atomics.add(ticks, 0, 1), tickMilliseconds).unref();
   const workerData: ThreadData = { counter, tickMilliseconds, seconds };
-  // As text: the single executable has no file to load it from.
+  // Passed as text, because the single executable has no file to load it from.
   const thread = new Worker(`(${watch})()`, { eval: true, workerData });
   thread.unref();
   return async () => {
@@ -30,7 +30,7 @@ export function startWatchdog(seconds = 20): () => Promise<void> {
   };
 }
 
-/** Runs in a thread of its own, from its text: it can use nothing of this file. */
+/** Runs in a separate thread from its text, so it cannot use anything else in this file. */
 function watch(): void {
   const load = process.getBuiltinModule;
   const { workerData } = load("node:worker_threads") as { workerData: ThreadData };
@@ -45,10 +45,10 @@ function watch(): void {
         poll: { args: ["ptr", "u64", "i32"], returns: "i32" },
         _exit: { args: ["i32"], returns: "void" },
       });
-      // struct pollfd of stderr, for POLLOUT: a reader that stands still must not hold this thread, too.
+      // struct pollfd of stderr, for POLLOUT: a stalled reader must not block this thread too.
       const stderr = new Uint8Array(new Int32Array([2, 4]).buffer);
       if (symbols.poll(ptr(stderr), 1n, 0) === 1) writeSync(2, line);
-      // In a thread, process.exit ends the thread; and process 1 of a container ignores its own SIGKILL.
+      // In a thread, process.exit only ends the thread; and process 1 of a container ignores SIGKILL from itself.
       symbols._exit(1);
     } finally {
       process.kill(process.pid, "SIGKILL");
@@ -59,7 +59,7 @@ function watch(): void {
     still = now === seen ? still + workerData.tickMilliseconds : 0;
     seen = now;
     if (still < workerData.seconds * 1000) return;
-    const msg = `the event loop did not turn for ${workerData.seconds} s: this process ends itself`;
+    const msg = `the event loop was blocked for ${workerData.seconds} s: this process exits`;
     end(`${JSON.stringify({ level: 60, time: new Date().toISOString(), msg })}\n`);
   }, workerData.tickMilliseconds);
 }

@@ -81,6 +81,6 @@ test("a trial that was killed is not used: the error says how to start one", asy
   expect(await svc(["database", "current"], {}, folder)).toEqual({
     ...{ code: 1, stdout: "" },
     stderr:
-      "svc: SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name, or start a trial that has its own: npm start\n",
+      "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n",
   });
 });

@@ -307,10 +307,10 @@ describe("a run with a transient failure", () => {
     ["CONNECTION_CLOSED", "PostgreSQL closed the connection: run it again"],
     ["08006", "The connection to PostgreSQL failed (08006)"],
     ["25006", "This database is read-only (a replica?): run this against the primary"],
-    ["53300", "PostgreSQL has no connection left for us (max_connections)"],
+    ["53300", "PostgreSQL has no free connection (max_connections)"],
     ["40001", "Another transaction was in the way (40001)"],
-    ["40P01", "A table that must change stayed locked: try again when it is quieter"],
-    ["55P03", "A table that must change stayed locked: try again when it is quieter"],
+    ["40P01", "A table that must change stayed locked: try again when the database is less busy"],
+    ["55P03", "A table that must change stayed locked: try again when the database is less busy"],
   ])("(%s) is put off, and another worker makes the next attempt", async (code, reason) => {
     const outcome = await doClaim(await claimed(), throwing(Object.assign(new Error(), { code })));
     expect(outcome).toEqual({ state: "put off" });

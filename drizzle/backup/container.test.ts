@@ -18,9 +18,8 @@ import { dump } from "./dump.ts";
 import { restore } from "./restore.ts";
 
 /**
- * An engine, as far as its command line goes: `docker ps` prints `list`, and `docker exec` runs the tools that are in
- * `tools`, with the variables that it is given and no others. It writes down how it was called. The real one is tried in
- * the container tests.
+ * A fake container engine: `docker ps` prints `list`, and `docker exec` runs the tools in `tools`, with only the
+ * variables passed to it. It logs its calls. The container tests use the real engine.
  */
 async function fakeEngine(directory: string, list: string, tools: string): Promise<string> {
   const script = `#!/bin/bash
@@ -60,11 +59,11 @@ describe("the server's container", () => {
     ["a1 5433/tcp", undefined],
     ["a1 0.0.0.0:5433->5432/udp", undefined],
     ["", undefined],
-  ])("of %p", async (list, container) => {
+  ])("is found in docker ps: %p", async (list, container) => {
     expect(await at(list, local)).toEqual(container);
   });
 
-  test("is none of a server elsewhere, whatever is published here", async () => {
+  test("is not assumed for a remote server, whatever is published here", async () => {
     for (const host of ["db.example.com", "10.0.0.7", "127.0.0.1.example.com", "localhost.example.com"])
       expect(await at("a1 0.0.0.0:5433->5432/tcp", { ...local, host })).toBeUndefined();
     for (const host of ["localhost", "::1", "127.1.2.3"])
@@ -72,14 +71,14 @@ describe("the server's container", () => {
   });
 });
 
-describe("with the tools of the server's container alone", () => {
+describe("with only the tools of the server's container", () => {
   let debian: DebianServer;
   beforeAll(async () => {
     debian = await startDebianPostgres();
   });
   afterAll(() => debian.stop());
 
-  test("dump, restore: the same content, and no password in an argument", async () => {
+  test("dump and restore keep the content, and no argument contains the password", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(debian.url);
     const revisions = hostileRevisions;
@@ -104,7 +103,7 @@ describe("with the tools of the server's container alone", () => {
     expect(calls).not.toContain(decodeURIComponent(password));
   });
 
-  test("an interrupted dump leaves no pg_dump behind, which would keep its locks", async () => {
+  test("an interrupted dump stops its pg_dump, which would otherwise keep its locks", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(debian.url);
     const revisions = hostileRevisions;

@@ -1,25 +1,28 @@
 import { isLoopbackHost } from "../../platform/address.ts";
 import type { Environment } from "../../platform/variable.ts";
 
-/** A server that runs in a container of this machine, as `docker compose up` starts it. */
+/** A server that runs in a container on this machine, as started by `docker compose up`. */
 export interface Container {
   id: string;
-  /** Of the server, within the container. */
+  /** The server's port inside the container. */
   port: number;
 }
 
-/** Where we reach the server. */
+/** The address at which we reach the server. */
 export interface ServerAddress {
   host: string;
   port: number;
 }
 
-/** `0.0.0.0:5433->5432/tcp` among others, apart by commas: an address of this machine, then the container's port. */
+/**
+ * Matches `0.0.0.0:5433->5432/tcp` in a comma-separated list: an address of this machine, then the container's port.
+ */
 const published = /(?:^|, )(?:\[?[0-9a-f.:]*\]?):(\d+)->(\d+)\/tcp/g;
 
 /**
- * The container that publishes the server's port on this machine; undefined when there is none, no engine, or the
- * server is elsewhere. That it is the very server shows itself: only there is our snapshot known.
+ * Returns the container that publishes the server's port on this machine; undefined if there is no such container, no
+ * engine, or the server is elsewhere. A wrong container is noticed later, since only the right server knows our
+ * snapshot.
  */
 export async function containerAt(
   { host, port }: ServerAddress,
@@ -36,15 +39,16 @@ export async function containerAt(
 }
 
 /**
- * Whoever loses patience with `docker exec` does not end what it runs, and a forgotten pg_dump keeps its locks. So it is
- * ended from within, when our end of its standard input is gone.
+ * Ending `docker exec` does not end the process it runs, and a forgotten pg_dump keeps its locks. So a watcher inside
+ * the container ends the process when our end of its standard input closes.
  */
 const endsWithUs =
   'exec 3<&0; "$@" 3<&- </dev/null & child=$!; { cat <&3 >/dev/null; kill $child; } 2>/dev/null & wait $child';
 
 /**
- * What begins the command of a tool in a container. Variables go by their names, and their values by the environment:
- * an argument could be read by everyone. `readsInput`: its standard input is a file of ours, whose end is its own.
+ * The start of a command that runs a tool in a container. Variables are passed by name and take their values from the
+ * environment, since anyone could read an argument. `readsInput`: standard input is a file of ours, so the tool itself
+ * notices its end.
  */
 export function commandIn(
   { id }: Container,
@@ -56,12 +60,12 @@ export function commandIn(
   return ["docker", "exec", "--interactive", ...variables, id, ...wrapper, tool];
 }
 
-/** What a tool in the container says that its version is. */
+/** The version that the tool in the container reports. */
 export async function versionIn({ id }: Container, tool: string, env: Environment) {
   return output(["docker", "exec", id, tool, "--version"], env);
 }
 
-/** Standard output of a command that succeeds; undefined of one that fails or is not there. */
+/** Standard output of a command that succeeds; undefined if it fails or does not exist. */
 async function output(command: string[], env: Environment): Promise<string | undefined> {
   const [program = "", ...args] = command;
   const path = Bun.which(program, { PATH: env.PATH ?? "" });
@@ -74,7 +78,7 @@ async function output(command: string[], env: Environment): Promise<string | und
   return (await child.exited) === 0 ? text : undefined;
 }
 
-/** Which engine it is, and what it needs to know of us: nothing else of our environment. */
+/** The variables that select the engine, and nothing else from our environment. */
 export function engineEnvironment(env: Environment): Environment {
   const {
     PATH,

@@ -18,7 +18,7 @@ async function* pieces(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text);
 }
 
-test("tells the server's count of rows, also of none and of ever so many, and the connection goes on", async () => {
+test("returns the server's row count, however large, and keeps the connection usable", async () => {
   await using(database.url, async (sql) => {
     for (const rows of [0, 1, 3, 200_000]) {
       for (let turn = 0; turn < 5; turn += 1) {
@@ -29,7 +29,7 @@ test("tells the server's count of rows, also of none and of ever so many, and th
         let bytes = 0;
         for await (const piece of copy) {
           bytes += piece.length;
-          // Whoever is slower than the server pauses its socket: it must be awake afterwards.
+          // A slow reader pauses the socket, which must be resumed afterwards.
           if (turn % 2 === 1) await undefined;
         }
         expect([await copy.count, bytes]).toEqual([rows, rows * 51]);
@@ -39,7 +39,7 @@ test("tells the server's count of rows, also of none and of ever so many, and th
   });
 });
 
-test("what the server refuses is thrown, whether it says so at once, in the middle or after the end", async () => {
+test("throws the server's error, whether it comes at once, in the middle or after the end", async () => {
   await using(database.url, async (sql) => {
     const refused = async (statement: string, ...texts: string[]) =>
       (await copyIn(sql, statement, pieces(...texts)).catch((error) => error)).code;
@@ -49,7 +49,7 @@ test("what the server refuses is thrown, whether it says so at once, in the midd
     );
     expect(await refused("copy numbers from stdin", "1\nx\n")).toBe("22P02");
     expect(await refused("copy numbers from stdin", "1\n1\n")).toBe("23505");
-    // Only when the statement is over.
+    // The constraint is checked only when the statement ends.
     expect(await refused("copy later from stdin", "1\n1\n")).toBe("23505");
     expect(await copyIn(sql, "copy numbers from stdin", pieces("1\n2", "\n3\n"))).toBe(3);
     expect(await copyIn(sql, "copy numbers from stdin", pieces())).toBe(0);
@@ -59,7 +59,7 @@ test("what the server refuses is thrown, whether it says so at once, in the midd
   });
 });
 
-test("when the rows end in an error, nothing is written, and the connection goes on", async () => {
+test("when reading the rows fails, nothing is written, and the connection stays usable", async () => {
   await using(database.url, async (sql) => {
     const failing = async function* () {
       yield Buffer.from("100\n");

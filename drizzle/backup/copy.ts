@@ -1,9 +1,9 @@
 import type { Sql } from "../client.ts";
 
 /**
- * COPY over postgres.js. Its own promise of a COPY settles when the stream begins: what the server says afterwards (how
- * many rows; an error that comes when all is sent) it gives to a promise that is settled already, and a stream whose
- * end the server refuses never ends. So the query's two callbacks are taken over here. A test holds postgres.js to it.
+ * COPY over postgres.js. Its own promise of a COPY settles when the stream begins, so whatever the server reports later
+ * (the row count, or an error after all rows are sent) is lost, and a stream whose end the server rejects never ends.
+ * So this module replaces the query's two callbacks. A test covers the parts of postgres.js that this relies on.
  */
 interface StreamingQuery {
   resolve(result: unknown): void;
@@ -11,21 +11,22 @@ interface StreamingQuery {
 }
 
 interface Outcome {
-  /** Rows, by the server's count. */
+  /** The server's row count. */
   count: Promise<number>;
   refused(): boolean;
 }
 
 type Runner = Pick<Sql, "unsafe">;
 
-/** Rows that a COPY TO STDOUT sends, in whatever pieces; `count` settles when the last piece was taken. */
+/** The rows that a COPY TO STDOUT sends, in arbitrary pieces; `count` settles after the last piece is read. */
 export interface Rows extends AsyncIterable<Uint8Array> {
   count: Promise<number>;
 }
 
 /**
- * Whoever stops before the last row has to end the connection: the server goes on sending.
- * @throws PostgresError, here or while the rows are taken
+ * Starts a COPY TO STDOUT. A caller that stops before the last row must end the connection, as the server keeps
+ * sending.
+ * @throws PostgresError, here or while the rows are read
  */
 export async function copyOut(sql: Runner, statement: string): Promise<Rows> {
   const query = sql.unsafe(statement);
@@ -33,16 +34,16 @@ export async function copyOut(sql: Runner, statement: string): Promise<Rows> {
   const stream = await query.readable();
   const rows = async function* (): AsyncGenerator<Uint8Array> {
     yield* stream;
-    // Its last rows may have paused the socket, and an ended stream never asks for more: then all that comes after
-    // them would wait for ever. This is what a stream does that asks for more.
+    // The last rows may have paused the socket, and an ended stream never asks for more, so everything after them would
+    // wait forever. This does what a stream does to ask for more.
     if (!outcome.refused()) stream._read(0);
   };
   return { count: outcome.count, [Symbol.asyncIterator]: rows };
 }
 
 /**
- * Sends `pieces` to a COPY FROM STDIN, no faster than the server takes them, and tells how many rows it took.
- * @throws PostgresError, and whatever `pieces` throws; the connection can be used again in either case
+ * Sends `pieces` to a COPY FROM STDIN, no faster than the server accepts them, and returns the number of rows.
+ * @throws PostgresError, and whatever `pieces` throws; the connection stays usable in either case
  */
 export async function copyIn(
   sql: Runner,
@@ -72,10 +73,10 @@ function watch(query: StreamingQuery): Outcome {
   let refused = false;
   const [begin, fail] = [query.resolve, query.reject];
   query.resolve = (stream) => {
-    // It may come before anybody has got the stream. Whoever takes rows is told all the same, and so is `count`.
+    // An error may arrive before anyone listens to the stream. The reader and `count` still receive it.
     (stream as NodeJS.EventEmitter).on("error", () => {});
     begin(stream);
-    // From now on: the result.
+    // From now on, the query resolves with the result.
     query.resolve = (result) => resolve((result as { count: number | null }).count ?? 0);
   };
   query.reject = (error) => {
@@ -86,7 +87,10 @@ function watch(query: StreamingQuery): Outcome {
   return { count: promise, refused: () => refused };
 }
 
-/** How many rows of COPY's text end in a piece of it: a line break within a value is written as `\n`. */
+/**
+ * The number of COPY rows that end in this piece: a line break within a value is written as `
+ * `.
+ */
 export function countLines(piece: Uint8Array): number {
   let lines = 0;
   for (let at = piece.indexOf(lineFeed); at >= 0; at = piece.indexOf(lineFeed, at + 1)) lines += 1;

@@ -15,16 +15,16 @@ import { serverOf } from "./tool_process.ts";
 import { findTool, missingTool, type ToolSearch } from "./tools.ts";
 import { writeWhole } from "./unfinished.ts";
 
-/** `custom` is pg_dump's own, `portable` ours, for a machine without its tools. */
+/** `custom` is pg_dump's format; `portable` is ours, for a machine without PostgreSQL's tools. */
 export type Format = "custom" | "portable";
 
 export interface DumpOptions {
   url: string;
-  /** The file. What it held before stays until the new one is whole. */
+  /** The file to write. An existing file stays until the new one is complete. */
   path: string;
-  /** `auto`: custom where the server's version of pg_dump is found, portable where there is no pg_dump at all. */
+  /** `auto`: custom if a pg_dump of the server's version is found, portable if there is no pg_dump at all. */
   format?: Format | "auto";
-  /** Of svc, for the record. */
+  /** The release of svc, for the record. */
   release: string;
   clock: Clock;
   env: Environment;
@@ -36,15 +36,15 @@ export interface DumpOptions {
 
 export interface Backup {
   format: Format;
-  /** Of the file. */
+  /** The file's size. */
   bytes: number;
   tables: number;
   rows: number;
-  /** The newest revisions; one, unless the database was left between a fork and its merge. */
+  /** The newest revisions; usually one, unless the database was left between a fork and its merge. */
   heads: string[];
 }
 
-/** What a way of dumping is given: one transaction that sees one moment, and a file to fill. */
+/** The input of a dump format: a transaction with a single snapshot, and a file to fill. */
 export interface DumpWork extends Omit<DumpOptions, "format"> {
   sql: Sql;
   snapshot: Runner;
@@ -54,14 +54,14 @@ export interface DumpWork extends Omit<DumpOptions, "format"> {
   major: number;
 }
 
-/** For what was stopped to clean up after itself. */
+/** How long stopped work may take to clean up. */
 const unwindMilliseconds = 3000;
 
 /**
- * Backs the database up, as it is at one moment, while it is in use.
+ * Backs up a consistent snapshot of the database while it is in use.
  *
- * @throws Unavailable for what the server or the file system refuses, and for a pg_dump of another version
- * @throws Conflict for a database that is not ours, or that the portable format cannot hold
+ * @throws Unavailable for an error from the server or the file system, and for a pg_dump of another version
+ * @throws Conflict for a database that is not ours, or that the portable format cannot represent
  */
 export async function dump(options: DumpOptions): Promise<Backup> {
   const known = options.revisions ?? (await readRevisions());
@@ -82,9 +82,9 @@ export async function dump(options: DumpOptions): Promise<Backup> {
       });
     });
   } catch (error) {
-    // A transaction is over when its connection is cut; what it did takes the unfinished file away behind that.
+    // Cutting the connection ends the transaction; the work then removes its unfinished file.
     await Promise.race([working, Bun.sleep(unwindMilliseconds)]);
-    // Where a COPY was left in the middle, postgres.js says only that it cannot roll back.
+    // If a COPY was interrupted, postgres.js reports only that it cannot roll back.
     options.signal?.throwIfAborted();
     throw operatorsError(readError(failure ?? error));
   }
@@ -102,7 +102,7 @@ async function dumpSnapshot(snapshot: Snapshot): Promise<Backup> {
     throw new Conflict(
       applied.length === 0
         ? "This database has no revision of svc: there is nothing to back up"
-        : "This release knows none of the revisions in this database: dump it with the release that it is of",
+        : "This release knows none of the revisions in this database: dump it with the newer release that created them",
     );
   }
   await refuseIncomplete(transaction, "This database", applied, known);
@@ -128,7 +128,7 @@ async function chooseFormat(sql: Sql, major: number, options: DumpOptions): Prom
   throw missingTool("pg_dump", major, found.others);
 }
 
-/** Who restores must own the schema; who dumps needs only to read it. */
+/** A restore requires the schema's owner; a dump only requires read access. */
 function readError(error: unknown): unknown {
   if (!isPostgresError(error)) return error;
   const options = { cause: error };
@@ -137,7 +137,7 @@ function readError(error: unknown): unknown {
   }
   if (error.code !== "55P03") return error;
   return new Conflict(
-    "A table stayed locked for 60 s, as by a schema change: dump again when it is over",
+    "A table stayed locked for 60 s, perhaps by a schema change: dump again when it is over",
     options,
   );
 }

@@ -12,8 +12,8 @@ import { findTool, missingTool, type Tool, type ToolName } from "./tools.ts";
 const pollMilliseconds = 200;
 
 /**
- * pg_dump, in the snapshot of our own transaction, in which the rows are counted meanwhile. Then the whole archive is read
- * as `restore` reads it, must hold exactly those rows, and is sealed.
+ * Runs pg_dump in the snapshot of our own transaction, in which the rows are counted meanwhile. Then reads the whole
+ * archive as `restore` does, checks that it holds exactly those rows, and seals it.
  */
 export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
   const { sql, snapshot, inventory, unfinished, progress, env, signal } = work;
@@ -31,7 +31,7 @@ export async function dumpCustom(work: DumpWork): Promise<{ rows: number[]; byte
     ...[...read.keys()].filter((name) => !tables.some((table) => tableName(table) === name)),
   ];
   if (wrong.length > 0) {
-    throw new Unavailable(`pg_dump has not written the rows of ${wrong.join(", ")}: nothing was written`);
+    throw new Unavailable(`pg_dump did not write the rows of ${wrong.join(", ")}: nothing was written`);
   }
   const [server] = await snapshot.unsafe("select current_setting('server_version') as version");
   await appendSeal(unfinished, {
@@ -60,16 +60,16 @@ async function pgDumpBeside<T>(
     tool,
     args: [
       ...["--format=custom", "--no-owner", "--no-acl", "--no-password", "--verbose", "--encoding=UTF8"],
-      // What is in no schema (extensions, publications, event triggers) belongs to the server's administrator, and would
-      // be there already when the backup is restored.
+      // Objects outside schemas (extensions, publications, event triggers) belong to the server's administrator, and
+      // would already exist on restore.
       ...work.inventory.schemas.map((schema) => `--schema=${quoted(schema)}`),
-      // Synced by whoever renames the file.
+      // The caller syncs the file when it renames it.
       ...["--no-sync", "--lock-wait-timeout=60s", `--snapshot=${await exportSnapshot(work.snapshot)}`],
     ],
     writes: unfinished,
     ...{ env, variables: password.variables, signal },
     log: (line) => {
-      // It speaks of what it reads, so it has connected.
+      // pg_dump reports what it reads, so it has connected and no longer needs the password.
       void password.forget();
       const [, table] = /dumping contents of table "(?:public\.)?(.+)"$/.exec(line) ?? [];
       if (table === undefined) return;

@@ -10,10 +10,10 @@ import { PortableWriter } from "./portable_writer.ts";
 const tellEveryBytes = 1 << 20;
 
 /**
- * Rows by COPY, one table after the other in one snapshot; the schema is the revisions' own. Then the whole file is read
- * as `restore` reads it.
+ * Dumps rows with COPY, one table after another in one snapshot; the schema comes from the revisions. Then reads the
+ * whole file as `restore` does.
  *
- * @throws Conflict for what the revisions cannot bring back
+ * @throws Conflict for objects that the revisions do not create
  */
 export async function dumpPortable(work: DumpWork): Promise<{ rows: number[]; bytes: number }> {
   const { inventory, known, unfinished, progress } = work;
@@ -67,10 +67,15 @@ async function writeRows(work: DumpWork): Promise<{ rows: number[]; bytes: numbe
 function refuseUnfinished(applied: DumpWork["inventory"]["applied"]): void {
   const half = applied.find(({ state }) => state !== "applied");
   if (!half) return;
-  throw new Conflict(`Revision ${half.id} was interrupted while ${half.state}: svc database upgrade ends it`);
+  throw new Conflict(
+    `Revision ${half.id} was interrupted while ${half.state}: run svc database upgrade to finish it`,
+  );
 }
 
-/** A backup that could not be restored is worse than none: what no revision makes, no restore could make. */
+/**
+ * A restore could not recreate objects that no revision creates, and a backup that cannot be restored is worse than
+ * none.
+ */
 function refuseStrangers(
   tables: readonly Table[],
   applied: readonly { id: string }[],
@@ -78,12 +83,12 @@ function refuseStrangers(
 ): void {
   const ids = new Set(applied.map(({ id }) => id));
   const ours = known.filter(({ id }) => ids.has(id));
-  // A database of a newer release: which tables its revisions make is not known here.
+  // This is a database of a newer release, so the tables its revisions create are unknown here.
   if (ours.length < ids.size) return;
   const { ever } = tablesOf(ours);
   const strangers = tables.filter((table) => !ever.has(tableName(table)));
   if (strangers.length === 0) return;
   throw new Conflict(
-    `No revision makes ${strangers.map(plainName).join(", ")}, so the portable format cannot bring it back: move it to another database, or install PostgreSQL's client tools and dump with --format custom`,
+    `No revision creates ${strangers.map(plainName).join(", ")}, so the portable format cannot restore it: move it to another database, or install PostgreSQL's client tools and dump with --format custom`,
   );
 }

@@ -3,8 +3,8 @@ import { quoted } from "../sql_text.ts";
 import type { Extension, Runner } from "./inventory.ts";
 
 /**
- * Installs the extensions that a backup's database had and that this one lacks, as far as this user may. One that cannot
- * be had is reported; the backup may not need it.
+ * Installs the extensions of the backup's database that are missing here, as far as this user may. Reports one that
+ * cannot be installed; the backup may not need it.
  */
 export async function provideExtensions(
   sql: Runner,

@@ -1,17 +1,17 @@
 import { basename, dirname } from "node:path";
 import { NotFound, SvcError, Unavailable } from "../../platform/errors.ts";
 
-/** What the file system refuses, as one line that names the path and what to do; the rest stays as it is. */
+/** Converts a file system error to one line that names the path and what to do; returns other errors unchanged. */
 export function fileError(error: unknown, path: string): unknown {
   if (error instanceof SvcError) return error;
   const options = { cause: error };
   switch ((error as NodeJS.ErrnoException | null)?.code) {
     case "ENOSPC":
     case "EDQUOT":
-      return new Unavailable(`The disk is full: ${path} could not be written to its end`, options);
+      return new Unavailable(`The disk is full: ${path} could not be written completely`, options);
     case "EFBIG":
       return new Unavailable(
-        `${path} would be larger than a file may be here (ulimit -f, or the file system's own limit)`,
+        `${path} would exceed the maximum file size (ulimit -f, or the file system's own limit)`,
         options,
       );
     case "ENOENT":

@@ -35,7 +35,7 @@ function options(url: string, path: string) {
 const detailOf = (work: Promise<unknown>) => work.then(String, (error) => error.detail ?? String(error));
 const run = (url: string, statements: string) => using(url, (sql) => sql.unsafe(statements));
 
-/** A live database whose content no foreign backup may touch. */
+/** A live database whose content no foreign backup may change. */
 async function liveDatabase() {
   const database = await createDatabaseOn(debian.url);
   await upgrade({ url: database.url, revisions: hostileRevisions });
@@ -43,7 +43,7 @@ async function liveDatabase() {
   return database;
 }
 
-describe("a table called revision proves nothing", () => {
+describe("a table named revision does not identify a database of svc", () => {
   const tables = {
     "an empty one": "create table revision ()",
     "one of another tool":
@@ -67,7 +67,7 @@ describe("a table called revision proves nothing", () => {
     expect(await detailOf(restore(options(live.url, path)))).toStartWith(
       `${path} does not end with the seal`,
     );
-    // Even with a seal: what it declares is compared with what the archive makes.
+    // Even with a seal, its declaration is compared with what the archive contains.
     const declared = ["customer", "revision"].map((name) => ({
       schema: "public",
       name,
@@ -76,7 +76,7 @@ describe("a table called revision proves nothing", () => {
     }));
     await appendSeal(path, sealOf({ revisions: hostileRevisions, tables: declared }));
     expect(await detailOf(restore(options(live.url, path)))).toBe(
-      "The revisions that were restored are not those of the backup: nothing was changed",
+      "The restored revisions differ from those of the backup: nothing was changed",
     );
     expect(await contentOf(live.url)).toEqual(before);
   });
@@ -88,7 +88,7 @@ describe("a table called revision proves nothing", () => {
     const before = await contentOf(live.url);
     const path = join(directory.path, "backup");
     await run(foreign.url, `drop table seeded, egg cascade`);
-    const lacks = 'lacks tables that its revisions make: "public"."egg", "public"."seeded"';
+    const lacks = 'lacks tables that its revisions create: "public"."egg", "public"."seeded"';
     expect(await detailOf(dump(options(foreign.url, path)))).toBe(`This database ${lacks}`);
     await pgDump(foreign.url, path);
     const rows = (await run(foreign.url, "select from revision")).length;
@@ -108,7 +108,7 @@ describe("a table called revision proves nothing", () => {
   });
 });
 
-test("what the revisions' SQL says they make is what they make", async () => {
+test("tables predicted from the revisions' SQL match those they create", async () => {
   await using database = await createTestDatabase();
   const { left } = tablesOf(await readRevisions());
   const there = await run(
@@ -124,7 +124,7 @@ test("what the revisions' SQL says they make is what they make", async () => {
   expect([...missing]).toEqual([]);
 });
 
-test("renamed, moved and dropped tables are followed", () => {
+test("renamed, moved and dropped tables are tracked", () => {
   const revisions = [
     testRevision(
       "1",
@@ -154,7 +154,7 @@ function sealOf(part: { revisions: Seal["revisions"]; tables?: Seal["tables"] })
   return { ...base, tables: [], ...part, revisions };
 }
 
-/** What an administrator would run. */
+/** As an administrator would run it. */
 async function pgDump(url: string, path: string): Promise<void> {
   const { password, port, username, pathname } = new URL(url);
   const where = ["-h", "127.0.0.1", "-p", port, "-U", username, "-Fc", "-f", path, pathname.slice(1)];

@@ -8,8 +8,8 @@ import { type Runner, tableName } from "./inventory.ts";
 type Recorded = { id: string; checksum: string };
 
 /**
- * Whether recorded revisions are of svc: at least one of them is, to the byte, a revision of this release. A table called
- * `revision`, which other tools have too, proves nothing.
+ * Whether recorded revisions belong to svc: at least one of them matches a revision of this release byte for byte. A
+ * table named `revision` proves nothing, as other tools have one too.
  */
 export function isOurs(recorded: readonly Recorded[], known: readonly Revision[]): boolean {
   const ours = new Map(known.map(({ id, checksum }) => [id, checksum]));
@@ -17,10 +17,10 @@ export function isOurs(recorded: readonly Recorded[], known: readonly Revision[]
 }
 
 /**
- * Refuses a database that lacks a table which its revisions make, in the transaction of `sql`. Says nothing about one
- * with revisions that this release does not know.
+ * Refuses a database that lacks a table created by its revisions, in the transaction of `sql`. Accepts one with
+ * revisions that this release does not know.
  *
- * @throws Conflict with the names
+ * @throws Conflict listing the tables
  */
 export async function refuseIncomplete(
   sql: Runner,
@@ -37,10 +37,10 @@ export async function refuseIncomplete(
   );
   if (rows.length === 0) return;
   const names = rows.map(({ name }) => name).join(", ");
-  throw new Conflict(`${what} lacks tables that its revisions make: ${names}`);
+  throw new Conflict(`${what} lacks tables that its revisions create: ${names}`);
 }
 
-/** Tables that revisions make, by their names as SQL has them: those of any time, and those that remain. */
+/** Tables that the revisions create, by SQL name: those that existed at any time, and those that remain. */
 export function tablesOf(revisions: readonly Revision[]): { ever: Set<string>; left: Set<string> } {
   const left = new Set([tableName({ schema: "public", name: "revision" })]);
   const ever = new Set(left);
@@ -57,7 +57,7 @@ export function tablesOf(revisions: readonly Revision[]): { ever: Set<string>; l
   return { ever, left };
 }
 
-/** What a statement does to the names of tables. */
+/** The effect of a statement on table names. */
 function effectOf(words: readonly string[]): { made?: string[]; gone?: string[] } {
   const table = words.indexOf("TABLE");
   // CREATE [UNLOGGED] TABLE [IF NOT EXISTS] name
@@ -87,7 +87,7 @@ function effectOf(words: readonly string[]): { made?: string[]; gone?: string[] 
   return {};
 }
 
-/** The name that begins there, and where it ends. */
+/** Reads the name at this position, and returns where it ends. */
 function nameAt(words: readonly string[], at: number) {
   const qualified = words[at + 1] === ".";
   const schema = qualified ? fold(words[at]) : "public";

@@ -7,13 +7,13 @@ import { quoted } from "../sql_text.ts";
 export interface Table {
   schema: string;
   name: string;
-  /** Those that are stored; generated ones come back by themselves. */
+  /** Stored columns only; generated ones are computed again. */
   columns: string[];
-  /** Of each column, as SQL has it. */
+  /** The SQL type of each column. */
   types?: string[];
 }
 
-/** A table with how many rows it has. */
+/** A table and its row count. */
 export interface TableRows {
   schema: string;
   name: string;
@@ -22,26 +22,26 @@ export interface TableRows {
 
 export interface Extension {
   name: string;
-  /** Where its objects are. */
+  /** The schema that contains its objects. */
   schema: string;
 }
 
 export interface Sequence {
   schema: string;
   name: string;
-  /** Digits: it may be beyond what a JavaScript number can hold. */
+  /** A string of digits: it may exceed a JavaScript number. */
   last_value: string;
   is_called: boolean;
 }
 
-/** What there is to back up. */
+/** What a backup has to contain. */
 export interface Inventory {
-  /** In order of schema and name. */
+  /** Sorted by schema and name. */
   tables: Table[];
-  /** `public` among them; those that an extension made are not. */
+  /** Includes `public`; excludes schemas created by an extension. */
   schemas: string[];
   extensions: Extension[];
-  /** Undefined where the database is not ours: it lacks the table that `readRevisionRows` recognises. */
+  /** Undefined if the database is not ours: it lacks the table that `readRevisionRows` recognises. */
   applied: Applied[] | undefined;
 }
 
@@ -52,8 +52,8 @@ const ofExtension = `exists (select from pg_depend d
   where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`;
 
 /**
- * Settings of a transaction that reads everything: what the role or the database presets must neither cut it short
- * nor hide rows nor change how a value is written. As pg_dump does.
+ * Settings for a transaction that reads everything, like pg_dump's: presets of the role or the database must not time
+ * it out, hide rows, or change how a value is written.
  */
 export const readEverything = `
   set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0; set local lock_timeout = '60s';
@@ -62,7 +62,7 @@ export const readEverything = `
   set local datestyle = iso; set local intervalstyle = postgres; set local extra_float_digits = 3;
   set local bytea_output = hex`;
 
-/** Every table of the database that holds rows of its own and belongs to no extension. */
+/** Reads every table that stores rows and belongs to no extension. */
 export async function readInventory(sql: Runner): Promise<Inventory> {
   const tables = await sql.unsafe(`
     select n.nspname as schema, c.relname as name, coalesce((select json_agg(a.attname order by a.attnum)
@@ -77,7 +77,7 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   const found = tables.map(({ schema, name, columns, types }) => ({
     ...{ schema, name, columns: JSON.parse(columns), types: JSON.parse(types) },
   }));
-  // Held to the end: nobody may alter what is being read.
+  // Locks the tables until the transaction ends, so that they cannot be altered while being read.
   const names = found.map(tableName);
   if (names.length > 0) await sql.unsafe(`lock table only ${names.join(", only ")} in access share mode`);
   const schemas = await sql.unsafe(`
@@ -95,10 +95,10 @@ export async function readInventory(sql: Runner): Promise<Inventory> {
   };
 }
 
-/** What the table `revision` of svc has had since its first release. A table of that name alone is anybody's. */
+/** The columns of svc's table `revision` since the first release. The name alone proves nothing. */
 const ownColumns = ["id text", "checksum text", "down_sql text", "applied_at timestamp with time zone"];
 
-/** The rows of svc's table `revision`, within a transaction; undefined where there is none. */
+/** The rows of svc's table `revision`, within a transaction; undefined if the table does not exist. */
 export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefined> {
   const columns = await sql.unsafe(`
     select attname || ' ' || format_type(atttypid, atttypmod) as text from pg_attribute
@@ -109,12 +109,12 @@ export async function readRevisionRows(sql: Runner): Promise<Applied[] | undefin
   return rows.map(({ row }) => toApplied(JSON.parse(row)));
 }
 
-/** The heads of what is applied. */
+/** The heads of the applied revisions. */
 export function headsOfApplied(applied: readonly Applied[], known: readonly Node[]): string[] {
   return headsOf(withParents(known, applied));
 }
 
-/** How far each sequence has counted. It is never behind the rows of the snapshot, for they were numbered before. */
+/** Reads the position of each sequence. It never lags behind the snapshot's rows, which were numbered earlier. */
 export async function readSequences(sql: Runner): Promise<Sequence[]> {
   const found = await sql.unsafe(`
     select n.nspname as schema, c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
@@ -130,7 +130,7 @@ export async function readSequences(sql: Runner): Promise<Sequence[]> {
   return sequences;
 }
 
-/** Rows of each table, in the order of `tables`. */
+/** The row count of each table, in the order of `tables`. */
 export async function countRows(
   sql: Runner,
   tables: readonly Pick<Table, "schema" | "name">[],
@@ -143,17 +143,17 @@ export async function countRows(
   return counts;
 }
 
-/** For SQL. */
+/** The table's name for SQL. */
 export function tableName({ schema, name }: Pick<Table, "schema" | "name">): string {
   return `${quoted(schema)}.${quoted(name)}`;
 }
 
-/** For a person. */
+/** The table's name for a person. */
 export function plainName({ schema, name }: Pick<Table, "schema" | "name">): string {
   return schema === "public" ? name : `${schema}.${name}`;
 }
 
-/** `table (column, ...)`, as COPY takes it. */
+/** `table (column, ...)`, in COPY's syntax. */
 export function copyTarget(table: Table): string {
   return `${tableName(table)} (${table.columns.map(quoted).join(", ")})`;
 }

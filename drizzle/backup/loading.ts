@@ -1,14 +1,14 @@
 import { quoted } from "../sql_text.ts";
 import { type Runner, type Table, tableName } from "./inventory.ts";
 
-/** From so many rows on, an index is faster made anew than kept up row by row. */
+/** From this many rows, rebuilding an index is faster than updating it row by row. */
 const manyRows = 10_000;
 
 /**
- * Takes away what would hinder or slow the loading of rows, in this transaction, and tells how to put it back: foreign
- * keys (tables come in any order, and may refer to each other in circles), triggers (what they did is in the rows
- * already), and the indexes of large tables. All of it by PostgreSQL's own definitions, as pg_dump writes them; no
- * right is needed but to own the tables.
+ * Removes everything that would block or slow down loading, in this transaction, and returns how to restore it: foreign
+ * keys (tables come in any order and may reference each other in cycles), triggers (the rows already contain their
+ * effects), and the indexes of large tables. Uses PostgreSQL's own definitions, like pg_dump, and requires only
+ * ownership of the tables.
  */
 export async function clearTheWay(
   sql: Runner,
@@ -22,7 +22,7 @@ export async function clearTheWay(
     [...keys, ...triggers, ...indexes].map(({ away }) => away),
   );
   return async () => {
-    // Foreign keys last: they are proven by the indexes.
+    // Foreign keys come last, because checking them needs the indexes.
     await runAll(
       sql,
       [...indexes, ...keys, ...triggers].flatMap(({ back }) => back),
@@ -30,7 +30,7 @@ export async function clearTheWay(
   };
 }
 
-/** A statement that takes something away, and those that put it back. */
+/** A statement that removes something, and those that restore it. */
 interface Obstacle {
   away: string;
   back: string[];
@@ -47,7 +47,7 @@ async function foreignKeys(sql: Runner, tables: readonly Table[]): Promise<Obsta
   return constraints(sql, tables, "k.contype = 'f' and k.conparentid = 0");
 }
 
-/** Primary keys and the like, but for those on which more than a foreign key rests. */
+/** Primary keys and similar constraints, except those that anything but a foreign key depends on. */
 async function keyConstraints(sql: Runner, tables: readonly Table[]): Promise<Obstacle[]> {
   return constraints(
     sql,
@@ -114,7 +114,7 @@ async function runAll(sql: Runner, statements: readonly string[]): Promise<void>
   if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
 }
 
-/** Sets every sequence to where it was. */
+/** Sets every sequence to its recorded position. */
 export async function setSequences(
   sql: Runner,
   sequences: readonly { schema: string; name: string; last_value: string; is_called: boolean }[],
@@ -128,7 +128,7 @@ export async function setSequences(
   }
 }
 
-/** What a materialised view shows is no table's row, so it is in no backup. */
+/** Refreshes materialised views, whose content is not part of a backup. */
 export async function refreshViews(sql: Runner): Promise<void> {
   const views = await sql.unsafe(`
     select format('%I.%I', n.nspname, c.relname) as name from pg_class c join pg_namespace n on n.oid = c.relnamespace

@@ -34,22 +34,24 @@ const names = {
   "signs of patterns": "a*b?c|(d)[e]$1\\n",
 };
 
-test.each(Object.entries(names))("%s in every kind of name, and in the owner's", async (_what, name) => {
-  await using directory = await temporaryDirectory();
-  const path = join(directory.path, "backup");
-  const role = `${name} ${crypto.randomUUID().slice(0, 8)}`;
-  await using(debian.url, (sql) => sql.unsafe(`create role ${quoted(role)} login password 'x'`));
-  try {
-    await using database = await createDatabaseOn(debian.url, `owner ${quoted(role)}`);
-    await using other = await createDatabaseOn(debian.url, `owner ${quoted(role)}`);
-    const as = ({ url }: { url: string }) =>
-      Object.assign(new URL(url), { username: encodeURIComponent(role), password: "x" }).href;
-    const url = as(database);
-    await upgrade({ url, revisions: hostileRevisions });
-    await insertHostileRows(url);
-    const n = quoted(name);
-    await using(url, (sql) =>
-      sql.unsafe(`
+test.each(Object.entries(names))(
+  "%s works in every kind of name, including the owner's",
+  async (_what, name) => {
+    await using directory = await temporaryDirectory();
+    const path = join(directory.path, "backup");
+    const role = `${name} ${crypto.randomUUID().slice(0, 8)}`;
+    await using(debian.url, (sql) => sql.unsafe(`create role ${quoted(role)} login password 'x'`));
+    try {
+      await using database = await createDatabaseOn(debian.url, `owner ${quoted(role)}`);
+      await using other = await createDatabaseOn(debian.url, `owner ${quoted(role)}`);
+      const as = ({ url }: { url: string }) =>
+        Object.assign(new URL(url), { username: encodeURIComponent(role), password: "x" }).href;
+      const url = as(database);
+      await upgrade({ url, revisions: hostileRevisions });
+      await insertHostileRows(url);
+      const n = quoted(name);
+      await using(url, (sql) =>
+        sql.unsafe(`
         create schema ${n};
         create type public.${quoted(`${name} kind`)} as enum ('a', 'b');
         create table ${n}.${n} (${n} serial primary key, kind public.${quoted(`${name} kind`)}, word text unique, constraint ${n} check (word <> ''));
@@ -60,23 +62,24 @@ test.each(Object.entries(names))("%s in every kind of name, and in the owner's",
         create index on public.${n} (word);
         create view ${n}.seen as select * from public.seeded;
         create function ${n}.f() returns int language sql as $$ select 1 $$`),
-    );
-    const before = await contentOf(database.url);
-    const confirm = async () => {};
-    const common = { env: { PATH: debian.tools }, tools: () => [], release: "1", clock: new TestClock() };
-    const options = { ...common, path, confirm, revisions: hostileRevisions };
-    await dump({ ...options, url, format: "custom" });
-    // Over itself, and into an empty database.
-    await using(url, (sql) => sql.unsafe(`delete from public.${n}`));
-    await restore({ ...options, url });
-    expect(await contentOf(database.url)).toEqual(before);
-    await restore({ ...options, url: as(other) });
-    expect(await contentOf(other.url)).toEqual(before);
-    expect(await readdir(directory.path)).toEqual(["backup"]);
-    const env = { PGPASSWORD: new URL(debian.url).password };
-    const listed = Bun.spawnSync([join(debian.tools, "pg_restore"), "--file=/dev/null", path], { env });
-    expect(listed.exitCode).toBe(0);
-  } finally {
-    await using(debian.url, (sql) => sql.unsafe(`drop role ${quoted(role)}`));
-  }
-});
+      );
+      const before = await contentOf(database.url);
+      const confirm = async () => {};
+      const common = { env: { PATH: debian.tools }, tools: () => [], release: "1", clock: new TestClock() };
+      const options = { ...common, path, confirm, revisions: hostileRevisions };
+      await dump({ ...options, url, format: "custom" });
+      // Into the same database, and into an empty one.
+      await using(url, (sql) => sql.unsafe(`delete from public.${n}`));
+      await restore({ ...options, url });
+      expect(await contentOf(database.url)).toEqual(before);
+      await restore({ ...options, url: as(other) });
+      expect(await contentOf(other.url)).toEqual(before);
+      expect(await readdir(directory.path)).toEqual(["backup"]);
+      const env = { PGPASSWORD: new URL(debian.url).password };
+      const listed = Bun.spawnSync([join(debian.tools, "pg_restore"), "--file=/dev/null", path], { env });
+      expect(listed.exitCode).toBe(0);
+    } finally {
+      await using(debian.url, (sql) => sql.unsafe(`drop role ${quoted(role)}`));
+    }
+  },
+);

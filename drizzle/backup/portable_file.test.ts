@@ -16,7 +16,7 @@ const header: PortableHeader = {
   sequences: [{ schema: "public", name: "s", last_value: "9223372036854775807", is_called: true }],
 };
 
-/** Larger than a block, and in pieces that no block's end falls between. */
+/** Larger than a block, in pieces whose ends do not coincide with a block's. */
 const rows = Buffer.concat(Array.from({ length: 400_000 }, (_, index) => Buffer.from(`${index}\n`)));
 
 async function writeFile(path: string): Promise<Buffer> {
@@ -30,7 +30,7 @@ async function writeFile(path: string): Promise<Buffer> {
   return Buffer.from(await Bun.file(path).arrayBuffer());
 }
 
-test("what was written is read again, table by table", async () => {
+test("what was written can be read back, table by table", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
@@ -47,7 +47,7 @@ test("what was written is read again, table by table", async () => {
   expect(bytes.toString("latin1").split("\n", 2)[1]).toBe(JSON.stringify(header));
 });
 
-test("a file that ends early, wherever that is, is called truncated", async () => {
+test("a file that ends early is reported as truncated, wherever it ends", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
@@ -62,7 +62,7 @@ test("a file that ends early, wherever that is, is called truncated", async () =
   }
 });
 
-test("a bit that is not what was written, wherever that is, is found", async () => {
+test("a flipped bit is detected, wherever it is", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
@@ -78,10 +78,10 @@ test("a bit that is not what was written, wherever that is, is found", async () 
     });
   }
   await Bun.write(path, Buffer.concat([bytes, Buffer.from("x")]));
-  expect(verifyPortable(path)).rejects.toThrow("is damaged: it is not what was written");
+  expect(verifyPortable(path)).rejects.toThrow("is damaged: its content has changed since it was written");
 });
 
-test("a newer format and a foreign file are named so", async () => {
+test("a newer format and a foreign file are reported as such", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
@@ -101,5 +101,5 @@ test("a newer format and a foreign file are named so", async () => {
   expect(formatOf(directory.path)).rejects.toThrow(`${directory.path} is a directory`);
   const pipe = join(directory.path, "pipe");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
-  expect(formatOf(pipe)).rejects.toThrow(`${pipe} is no plain file`);
+  expect(formatOf(pipe)).rejects.toThrow(`${pipe} is not a regular file`);
 });

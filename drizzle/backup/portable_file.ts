@@ -11,19 +11,19 @@ import type { Sequence, Table } from "./inventory.ts";
  *     <end>           4 bytes FF; 4 bytes: length; summary: JSON
  *     <SHA-256>       32 bytes, of everything before
  *
- * Numbers are big-endian. Whoever changes the format counts `formatVersion` up and goes on reading the older ones.
+ * Numbers are big-endian. A change of the format must increment `formatVersion` and keep reading older versions.
  */
 export const formatVersion = 1;
 export const magic = "SVC-BACKUP ";
 
-/** What the first bytes of a file must be to be called portable. */
+/** The first bytes of a portable file. */
 export const portableMagic = Buffer.from(magic);
 
 export interface PortableHeader {
   created_at: string;
-  /** Of svc. */
+  /** The release of svc. */
   release: string;
-  /** Of PostgreSQL, as it writes it. */
+  /** PostgreSQL's version, in its own notation. */
   server_version: string;
   compression: "zstd";
   revisions: { id: string; checksum: string }[];
@@ -32,17 +32,20 @@ export interface PortableHeader {
 }
 
 export interface PortableSummary {
-  /** Of each table of the header. */
+  /** One count per table in the header. */
   rows: number[];
-  /** Of all rows, before compression. */
+  /** The size of all rows, before compression. */
   bytes: number;
 }
 
-/** In place of a table: what follows is the summary. */
+/** Replaces the table index before the summary. */
 export const endMark = 0xffffffff;
 export const hashBytes = 32;
-/** Rows of one frame, before compression: large enough to compress well, small enough to have several at hand. */
+/**
+ * The size of a frame's rows, before compression: large enough to compress well, small enough to hold several in
+ * memory.
+ */
 export const blockBytes = 1 << 20;
-/** No frame of ours is longer, so that a damaged length is not taken for an order of memory. */
+/** None of our frames is longer, so a damaged length cannot cause a huge allocation. */
 export const longestBlock = 2 * blockBytes;
 export const longestHeader = 16 << 20;

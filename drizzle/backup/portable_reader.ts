@@ -20,9 +20,9 @@ export interface PortableContent {
 }
 
 /**
- * Reads a file to its end without unpacking it and proves that it is whole.
- * @param told after each block, with the bytes read so far
- * @throws InvalidInput for a file that is truncated, damaged, of a newer format or none of ours
+ * Reads a file to its end without decompressing it, and checks that it is complete.
+ * @param told called after each block with the bytes read so far
+ * @throws InvalidInput for a file that is truncated, damaged, of a newer format, or not a backup
  */
 export async function verifyPortable(path: string, told?: (bytes: number) => void): Promise<PortableContent> {
   const handle = await open(path, "r");
@@ -47,8 +47,8 @@ export async function verifyPortable(path: string, told?: (bytes: number) => voi
 }
 
 /**
- * The rows of a file that `verifyPortable` has passed: each piece with the index of its table. A block that would become
- * larger than one that we write, or rows beyond what the file declares, are refused before they take any memory.
+ * Yields the rows of a file that passed `verifyPortable`: each piece with the index of its table. Rejects a block that
+ * would decompress to more than we write, and rows beyond what the file declares, before allocating memory for them.
  */
 export async function* readPortable(
   path: string,
@@ -144,7 +144,7 @@ class Reader {
   }
 
   damaged(): InvalidInput {
-    return new InvalidInput("file", `${this.path} is damaged: it is not what was written`);
+    return new InvalidInput("file", `${this.path} is damaged: its content has changed since it was written`);
   }
 
   refuse(): never {

@@ -10,7 +10,7 @@ import {
 
 const newline = Buffer.from("\n");
 
-/** Writes a file of the portable format into one that is there and empty. */
+/** Writes the portable format into an existing, empty file. */
 export class PortableWriter implements AsyncDisposable {
   readonly #hash = new Bun.CryptoHasher("sha256");
   readonly #handle: FileHandle;
@@ -19,7 +19,7 @@ export class PortableWriter implements AsyncDisposable {
   #table = 0;
   #bytes = 0;
   #fileBytes = 0;
-  /** Blocks that are full and not yet written. */
+  /** Full blocks that are not yet written. */
   #waiting = 0;
   #written: Promise<void> = Promise.resolve();
 
@@ -36,22 +36,22 @@ export class PortableWriter implements AsyncDisposable {
     return writer;
   }
 
-  /** Of the rows so far, before compression. */
+  /** The size of the rows so far, before compression. */
   get bytes(): number {
     return this.#bytes + this.#used;
   }
 
-  /** Of the file so far. */
+  /** The size of the file so far. */
   get fileBytes(): number {
     return this.#fileBytes;
   }
 
-  /** Settles when all full blocks are in the file. @throws what the file system refuses */
+  /** Settles when all full blocks are in the file. @throws the file system's error */
   get drained(): Promise<void> {
     return this.#written;
   }
 
-  /** Takes rows of a table. @returns false when it is time to wait for `drained` */
+  /** Adds rows of a table. @returns false when the caller should wait for `drained` */
   add(table: number, rows: Uint8Array): boolean {
     if (table !== this.#table) this.#flush();
     this.#table = table;
@@ -62,7 +62,7 @@ export class PortableWriter implements AsyncDisposable {
       at += part.length;
       if (this.#used === blockBytes) this.#flush();
     }
-    // One is compressed while the next one fills.
+    // One block is compressed while the next one fills.
     return this.#waiting <= 1;
   }
 
@@ -87,12 +87,12 @@ export class PortableWriter implements AsyncDisposable {
     this.#used = 0;
     this.#waiting += 1;
     this.#written = this.#written.then(() => this.#append(table, rows));
-    // Whoever waits for it is told; until then it is not unhandled.
+    // A caller of `drained` receives the error; until then it must not count as unhandled.
     this.#written.catch(() => {});
   }
 
   async #append(table: number, rows: Uint8Array): Promise<void> {
-    // On another thread. Level 1: a dump is to be as fast as the server gives its rows.
+    // Runs on another thread. Level 1, so that compression is not slower than the server.
     const frame = await Bun.zstdCompress(rows, { level: 1 });
     await this.#write(Buffer.concat([blockHead(table, frame.length), frame]));
     this.#waiting -= 1;

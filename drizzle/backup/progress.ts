@@ -1,9 +1,9 @@
-/** How far a long piece of work is, for a person who waits. */
+/** The progress of a long operation. */
 export interface Progress {
-  /** What is being done, e.g. `dumping`. */
+  /** The current activity, e.g. `dumping`. */
   doing: string;
   table?: string;
-  /** Bytes so far, and all of them where that is known. */
+  /** Bytes so far, and the total if it is known. */
   bytes?: number;
   of?: number;
 }

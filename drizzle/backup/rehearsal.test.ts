@@ -41,7 +41,7 @@ async function liveDatabase(settings = "") {
   return database;
 }
 
-/** A pg_restore that fails among the rows. */
+/** A pg_restore that fails while writing rows. */
 async function brokenTool(directory: string, ending: string): Promise<string> {
   const tool = join(directory, "pg_restore");
   await Bun.write(
@@ -54,7 +54,7 @@ async function brokenTool(directory: string, ending: string): Promise<string> {
   return `${directory}:/usr/bin:/bin`;
 }
 
-test("whatever is wrong with a backup is found while its tables are in use, and disturbs nobody", async () => {
+test("a bad backup is detected while the tables stay in use, without disturbing anyone", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
@@ -66,13 +66,13 @@ test("whatever is wrong with a backup is found while its tables are in use, and 
     [{ env: { PATH } }, "pg_restore: made up"],
     [
       { revisions: [...hostileRevisions, failing] },
-      "This release cannot bring the backup to head, so nothing was changed: up.sql of revision 4_fails",
+      "This release cannot upgrade the backup to head, so nothing was changed: up.sql of revision 4_fails",
     ],
   ];
   for (const [more, reason] of cases) {
     await using(live.url, (sql) =>
       sql.begin(async (transaction) => {
-        // A reader in the middle of its work, who would have to be waited for.
+        // A reader in the middle of its transaction, which a lock would have to wait for.
         await transaction`select count(*) from seeded`;
         expect(await detailOf(restore({ ...options(live.url, path), ...more }))).toContain(reason);
         await using(live.url, (other) => other`insert into seeded values ('meanwhile', 1)`);
@@ -95,11 +95,11 @@ test("a pg_restore that crashes is reported as such", async () => {
   );
   const killed = { env: { PATH: await brokenTool(directory.path, "kill -KILL $$") } };
   expect(await detailOf(restore({ ...options(live.url, path), ...killed }))).toBe(
-    "pg_restore: it was killed, as when memory runs out. Run it again where there is more",
+    "pg_restore: it was killed, perhaps for lack of memory. Run it again with more memory",
   );
 });
 
-test("what a killed restore has left is dropped by the next one, and nothing of anybody else", async () => {
+test("a killed restore's database is dropped by the next one, and no other database is", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
@@ -121,7 +121,7 @@ test("what a killed restore has left is dropped by the next one, and nothing of 
   await run(debian.url, `create database ${name}`);
   await run(theirs, "create table theirs ()");
   expect(await detailOf(restore(options(live.url, path)))).toBe(
-    `The database ${name} is in the way: svc database restore needs that name, so drop it`,
+    `The database ${name} is in the way: svc database restore needs that name, so drop or rename it`,
   );
   expect(await scratches()).toEqual([name!]);
   await run(
@@ -132,7 +132,7 @@ test("what a killed restore has left is dropped by the next one, and nothing of 
   expect(await scratches()).toEqual([]);
 });
 
-test("a user who may not create databases is told, and the backup is restored in one transaction", async () => {
+test("without the right to create databases, the backup is restored in one transaction, with a notice", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
@@ -155,7 +155,7 @@ test("a user who may not create databases is told, and the backup is restored in
   }
 });
 
-test("a file that is replaced while it is read is not restored", async () => {
+test("a file that is replaced while it is being read is not restored", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
@@ -172,7 +172,7 @@ test("a file that is replaced while it is read is not restored", async () => {
   expect(await contentOf(live.url)).toEqual(before);
 });
 
-test("a schema that was changed by hand is restored as it was, and the difference is reported", async () => {
+test("a schema changed by hand is restored as it was, and the difference is reported", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   const path = join(directory.path, "backup");
@@ -182,12 +182,12 @@ test("a schema that was changed by hand is restored as it was, and the differenc
   const notices: string[] = [];
   await restore({ ...options(live.url, path), notice: (message) => notices.push(message) });
   expect(notices).toEqual([
-    "the schema in the backup is not quite what its revisions make (2 differences): svc database check --drift lists them afterwards",
+    "the schema in the backup differs from what its revisions create (2 differences): svc database check --drift lists them afterwards",
   ]);
   expect(await contentOf(live.url)).toEqual(before);
 });
 
-test("what belongs to the database's administrator is no part of a backup, and is not in its way", async () => {
+test("objects of the database's administrator are not backed up, and do not block a restore", async () => {
   await using directory = await temporaryDirectory();
   await using live = await liveDatabase();
   await using other = await createDatabaseOn(debian.url);

@@ -36,7 +36,7 @@ export interface RestoreOptions {
   url: string;
   path: string;
   env: Environment;
-  /** Asked before a database that holds tables is replaced; throws to leave it as it is. */
+  /** Called before a database that holds tables is replaced; throws to cancel. */
   confirm: (database: DatabaseDescription) => Promise<void>;
   tools?: ToolSearch["directoriesOf"];
   revisions?: readonly Revision[];
@@ -44,37 +44,37 @@ export interface RestoreOptions {
   patience?: number;
   signal?: AbortSignal;
   progress?: OnProgress;
-  /** Told what keeps us waiting. */
+  /** Called with the reason for a wait. */
   notice?: (message: string) => void;
 }
 
 export interface RestoreResult extends Backup {
-  /** What the upgrade to head applied after it. */
+  /** The revisions that the upgrade to head applied afterwards. */
   applied: string[];
 }
 
-/** A backup that was found to be whole, as far as its format can tell. */
+/** A backup that is complete, as far as its format can tell. */
 export interface OpenBackup {
   format: Format;
   revisions: { id: string; checksum: string }[];
-  /** Schemas beside `public` that it makes. */
+  /** The schemas it creates, besides `public`. */
   schemas: string[];
-  /** Present where it was made, and not part of it. */
+  /** Installed where it was made, but not part of it. */
   extensions: Extension[];
   tables: TableRows[];
-  /** Makes tables and rows in this transaction of an empty database. @returns the rows that it loaded, by `tableName` */
+  /** Creates tables and rows in this transaction of an empty database. @returns the rows loaded, by `tableName` */
   load(sql: Runner, known: readonly Revision[]): Promise<Map<string, number>>;
 }
 
 /**
- * Replaces what the database holds by what the file holds. Where there is something to lose, the backup is first loaded
- * into a scratch database, compared with what it declares and brought to head there; only then one transaction replaces
- * the live tables: until its end, and if anything fails, the database is as it was, and readers wait or see the old rows.
- * Then the schema is brought to head. A database that is missing is created.
+ * Replaces the database's content with the file's. If there is data to lose, the backup is first loaded into a
+ * temporary database, compared with its declaration and upgraded to head there. Only then does one transaction replace
+ * the live tables: until it ends, or if anything fails, the database stays as it was, and readers wait or see the old
+ * rows. Finally the schema is upgraded to head. A missing database is created.
  *
- * @throws InvalidInput for a file that is no good; NotFound when there is none
- * @throws Conflict for a backup that does not suit this release
- * @throws Unavailable for what the server or the file system refuses
+ * @throws InvalidInput for an invalid file; NotFound if there is no file
+ * @throws Conflict for a backup that does not fit this release
+ * @throws Unavailable for an error from the server or the file system
  */
 export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const { url, path, signal } = options;
@@ -102,7 +102,7 @@ export async function restore(options: RestoreOptions): Promise<RestoreResult> {
 interface Work extends RestoreOptions {
   known: readonly Revision[];
   backup: OpenBackup;
-  /** @throws Conflict when the file is not the one that was checked */
+  /** @throws Conflict when the file is no longer the one that was checked */
   unchanged: () => Promise<void>;
 }
 
@@ -113,7 +113,7 @@ async function fileIdentity(path: string): Promise<FileIdentity> {
   return { dev, ino, size, mtimeNs };
 }
 
-/** A dump that runs meanwhile puts another file in its place. */
+/** Detects that another file took its place, for example because of a concurrent dump. */
 async function refuseChanged(path: string, checked: FileIdentity): Promise<void> {
   const now = await fileIdentity(path);
   if (Object.entries(checked).every(([key, value]) => now[key as keyof FileIdentity] === value)) return;
@@ -129,13 +129,14 @@ async function openBackup(options: RestoreOptions, { major, server }: Target): P
   return openCustom({ path, pgRestore: found.tool, env, signal, progress });
 }
 
-/** By its first bytes. @throws InvalidInput for a file that is neither */
+/** Detects the format from the first bytes. @throws InvalidInput for any other file */
 export async function formatOf(path: string): Promise<Format> {
   let start: Buffer;
   try {
     const found = await stat(path);
-    // Opening a pipe waits for its other end, and no signal reaches whoever waits.
-    if (!found.isFile() && !found.isDirectory()) throw new InvalidInput("file", `${path} is no plain file`);
+    // Opening a pipe waits for its other end, and that wait cannot be interrupted.
+    if (!found.isFile() && !found.isDirectory())
+      throw new InvalidInput("file", `${path} is not a regular file`);
     const handle = await open(path, "r");
     try {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(portableMagic.length), 0);
@@ -164,11 +165,11 @@ function refuseUnknown(path: string, { revisions }: OpenBackup, known: readonly 
   }
   const edited = revisions.find(({ id, checksum }) => ours.get(id) !== checksum);
   if (edited) {
-    throw new Conflict(`Revision ${edited.id} was edited since the backup was made: restore its files first`);
+    throw new Conflict(`Revision ${edited.id} was edited after the backup was made: restore its files first`);
   }
 }
 
-/** @returns how many rows there are now */
+/** @returns the number of rows afterwards */
 async function replace(work: Work, tryFirst: boolean): Promise<number> {
   const { url, patience, signal, notice } = work;
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
@@ -186,8 +187,8 @@ async function replace(work: Work, tryFirst: boolean): Promise<number> {
 }
 
 /**
- * Loads the backup into a scratch database and brings it to head there, so that whatever is wrong with it is found while
- * nobody is disturbed.
+ * Loads the backup into a temporary database and upgrades it to head there, so that any problem is found before the
+ * live database is touched.
  */
 async function rehearse(sql: Sql, work: Work): Promise<void> {
   const { signal, notice, known } = work;
@@ -212,7 +213,7 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
       if (drift.size > 0) {
         const differences = drift.size === 1 ? "1 difference" : `${drift.size} differences`;
         notice?.(
-          `the schema in the backup is not quite what its revisions make (${differences}): svc database check --drift lists them afterwards`,
+          `the schema in the backup differs from what its revisions create (${differences}): svc database check --drift lists them afterwards`,
         );
       }
     });
@@ -221,7 +222,7 @@ async function rehearse(sql: Sql, work: Work): Promise<void> {
   }
 }
 
-/** In one transaction, which the caller ends. @returns how many rows there are then */
+/** Runs in one transaction, which the caller ends. @returns the number of rows afterwards */
 async function replaceIn(sql: Runner, work: Work): Promise<number> {
   const { backup, known, progress } = work;
   await dropEverything(sql, [...new Set(["public", ...backup.schemas])]);
@@ -237,7 +238,7 @@ async function replaceIn(sql: Runner, work: Work): Promise<number> {
   return rows;
 }
 
-/** Before the transaction ends: what is there now must be what the file declares. */
+/** Checks, before the transaction ends, that the database matches the file's declaration. */
 async function compare(sql: Runner, { backup, known }: Work, loaded: Map<string, number>): Promise<number> {
   const applied = (await readRevisionRows(sql)) ?? [];
   const text = (rows: OpenBackup["revisions"]) =>
@@ -246,7 +247,7 @@ async function compare(sql: Runner, { backup, known }: Work, loaded: Map<string,
       .sort()
       .join("\n");
   if (text(applied) !== text(backup.revisions)) {
-    throw new Conflict("The revisions that were restored are not those of the backup: nothing was changed");
+    throw new Conflict("The restored revisions differ from those of the backup: nothing was changed");
   }
   const counts = await countRows(sql, backup.tables);
   for (const [index, table] of backup.tables.entries()) {
@@ -261,7 +262,7 @@ async function compare(sql: Runner, { backup, known }: Work, loaded: Map<string,
   return counts.reduce((sum, count) => sum + count, 0);
 }
 
-/** A value of a row may stand in what PostgreSQL says about data (class 22), but not in what it says about the rest. */
+/** PostgreSQL's data errors (class 22) may quote a value from a row; its other errors do not. */
 function loadError(error: unknown): unknown {
   if (!isPostgresError(error) || operatorsError(error) !== error) return error;
   const reason = error.code.startsWith("22") ? `a value is refused (${error.code})` : error.message;
@@ -271,7 +272,7 @@ function loadError(error: unknown): unknown {
 function upgradeError(error: unknown): unknown {
   if (!(error instanceof SvcError)) return error;
   return new Conflict(
-    `This release cannot bring the backup to head, so nothing was changed: ${error.detail}. Restore it with the release that made it`,
+    `This release cannot upgrade the backup to head, so nothing was changed: ${error.detail}. Restore it with the release that made it`,
     { cause: error },
   );
 }
@@ -281,7 +282,7 @@ async function toHead({ url, patience, notice }: RestoreOptions, known: readonly
     return await upgrade({ url, patience, notice, revisions: known });
   } catch (error) {
     const reason = error instanceof SvcError ? error.detail : "see svc database upgrade";
-    throw new Unavailable(`The backup is restored, but could not be brought to head: ${reason}`, {
+    throw new Unavailable(`The backup was restored, but could not be upgraded to head: ${reason}`, {
       cause: error,
     });
   }

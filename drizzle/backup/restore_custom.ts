@@ -21,10 +21,9 @@ export interface CustomOptions {
 const script = ["--file=-", "--no-owner", "--no-acl", "--exit-on-error"];
 
 /**
- * An archive of pg_dump with our seal. pg_restore turns it into SQL, which goes over our own connection: so what was
- * there before is removed, the backup loaded and its rows counted in one transaction (what `--single-transaction
- * --exit-on-error` is for cannot include the first and the last of these), and the password leaves this process for no
- * other.
+ * Opens a pg_dump archive with our seal. pg_restore converts it to SQL, which we run on our own connection. That way
+ * one transaction removes the old content, loads the backup and counts its rows (`--single-transaction --exit-on-error`
+ * could include neither the first nor the last), and no other process gets the password.
  *
  * @throws InvalidInput for an archive that is damaged, or was not made by svc
  */
@@ -41,9 +40,9 @@ export async function openCustom(options: CustomOptions): Promise<OpenBackup> {
 }
 
 /**
- * Reads an archive from its first to its last byte, as it is read when it is restored.
- * @returns rows and bytes of each table, by its name as SQL has it
- * @throws what pg_restore found wrong
+ * Reads an archive completely, as a restore does.
+ * @returns rows and bytes of each table, by SQL name
+ * @throws the error that pg_restore reports
  */
 export async function checkArchive(
   options: CustomOptions,
@@ -73,7 +72,7 @@ async function readSection(options: CustomOptions, name: "pre-data" | "post-data
   return withoutPsql(await runTool(toolRun(options, ...script, `--section=${name}`)));
 }
 
-/** Lets `taker` have the rows of the archive as SQL, as fast as it takes it. @throws what pg_restore found wrong */
+/** Passes the archive's rows as SQL to `taker`, at its pace. @throws the error that pg_restore reports */
 async function takeRows(options: CustomOptions, taker: ScriptTaker): Promise<void> {
   const tool = startTool(toolRun(options, ...script, "--section=data"));
   try {
@@ -83,7 +82,7 @@ async function takeRows(options: CustomOptions, taker: ScriptTaker): Promise<voi
       tool.kill();
       throw error;
     }
-    // pg_restore reports the cause of what we have seen.
+    // If pg_restore failed too, it reports the cause.
     await tool.done;
     throw new InvalidInput("file", `${options.path} is truncated or damaged`, { cause: error });
   }
@@ -96,7 +95,7 @@ function toolRun({ path, pgRestore, env, signal }: CustomOptions, ...args: strin
 
 async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Promise<Map<string, number>> {
   const { path, progress } = options;
-  progress?.({ doing: "making the tables" });
+  progress?.({ doing: "creating tables" });
   await sql.unsafe(intoSchemas(await readSection(options, "pre-data")));
   const counts = new Map<string, number>();
   const declared = new Map(tables.map((table) => [tableName(table), table]));
@@ -120,17 +119,17 @@ async function load(options: CustomOptions, { tables }: Seal, sql: Runner): Prom
           yield piece;
         }
       };
-      // Into tables that nobody has seen yet, so rows can be written as old ones, which nobody has to touch again.
+      // The tables are not visible to others yet, so the rows can be written frozen and need no vacuum.
       const frozen = statement.replace(/;$/, " WITH (FREEZE)");
       counts.set(name, await copyIn(sql, frozen, told()));
     },
   });
-  progress?.({ doing: "making indexes" });
+  progress?.({ doing: "creating indexes" });
   await sql.unsafe(await readSection(options, "post-data"));
   return counts;
 }
 
-/** A schema that holds an extension is left standing when all else is dropped. */
+/** A schema that contains an extension survives when everything else is dropped. */
 function intoSchemas(preData: string): string {
   return splitStatements(preData)
     .map(({ text }) => {

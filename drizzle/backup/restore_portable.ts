@@ -17,7 +17,7 @@ interface Told {
 }
 
 /**
- * Proves that the file is whole before anything else happens; then it can be loaded.
+ * Checks that the whole file is intact before anything else happens.
  * @throws InvalidInput for a file that is truncated, damaged or of a newer format
  */
 export async function openPortable(path: string, told: Told): Promise<OpenBackup> {
@@ -42,12 +42,12 @@ async function load(
   { progress, notice }: Told,
 ): Promise<Map<string, number>> {
   const { header, summary } = content;
-  progress?.({ doing: "making the tables" });
+  progress?.({ doing: "creating tables" });
   await makeTables(sql, header.revisions, known);
   await provideColumns(sql, header.tables, notice);
   const tables = header.tables.map((table, index) => ({ ...table, rows: summary.rows[index] ?? 0 }));
   const putBack = await clearTheWay(sql, tables);
-  // Also of what revisions wrote into them, which is in the backup too. And COPY may then write rows frozen.
+  // Also removes rows written by revisions, which the backup includes. COPY may then write rows frozen.
   if (tables.length > 0) await sql.unsafe(`truncate only ${tables.map(tableName).join(", only ")}`);
   const counts = new Map<string, number>();
   let bytes = 0;
@@ -65,14 +65,14 @@ async function load(
     counts.set(tableName(target), (counts.get(tableName(target)) ?? 0) + loaded);
   }
   await setSequences(sql, header.sequences);
-  progress?.({ doing: "making indexes" });
+  progress?.({ doing: "creating indexes" });
   await putBack();
   await refreshViews(sql);
   await installTriggers(sql, { filled: true });
   return counts;
 }
 
-/** By this release's own revisions, in the transaction that also loads the rows. */
+/** Creates the tables with this release's revisions, in the transaction that also loads the rows. */
 export async function makeTables(
   sql: Runner,
   wanted: readonly { id: string }[],
@@ -87,7 +87,7 @@ export async function makeTables(
   }
 }
 
-/** CONCURRENTLY cannot be in a transaction, and spares nobody on tables that nobody has seen yet. */
+/** Removes CONCURRENTLY: it cannot run in a transaction, and is pointless on tables that are not visible yet. */
 function inTransaction(up: string): string {
   if (!/concurrently/i.test(up)) return up;
   return splitStatements(up)
@@ -101,10 +101,10 @@ function inTransaction(up: string): string {
 }
 
 /**
- * Adds the columns of the backup that no revision makes, because they were added by hand: with their type and their
- * values, but without a default or constraints.
+ * Adds the backup's columns that no revision creates, because they were added by hand: with type and values, but
+ * without a default or constraints.
  *
- * @throws Conflict for a table that no revision makes, and for a type that is not there
+ * @throws Conflict for a table that no revision creates, and for a missing type
  */
 async function provideColumns(
   sql: Runner,
@@ -122,16 +122,18 @@ async function provideColumns(
       const [known] = await sql.unsafe("select to_regtype(nullif($1::text, '')) is not null as yes", [type]);
       if (!known!.yes) throw addedByHand(what);
       await sql.unsafe(`alter table ${tableName(table)} add column ${quoted(column)} ${type}`);
-      notice?.(`no revision makes ${what}: it is restored with its values, without a default or constraints`);
+      notice?.(
+        `no revision creates ${what}: it is restored with its values, without a default or constraints`,
+      );
     }
   }
 }
 
 function addedByHand(what: string): Conflict {
-  return new Conflict(`The backup holds ${what}, which no revision makes: it was added by hand`);
+  return new Conflict(`The backup holds ${what}, which no revision creates: it was added by hand`);
 }
 
-/** The pieces, gathered by table. Each group must be read to its end before the next. */
+/** Groups the pieces by table. Each group must be read to its end before the next. */
 async function* byTable(
   pieces: AsyncGenerator<{ table: number; rows: Uint8Array }>,
 ): AsyncGenerator<{ table: number; rows: AsyncIterable<Uint8Array> }> {

@@ -33,11 +33,11 @@ function options(url: string, path: string, more: Partial<DumpOptions & RestoreO
   const confirm = async () => {
     throw new Error("asked");
   };
-  // The tools of Debian's server, and no others that this machine may have.
+  // Only the tools of Debian's server, whatever else this machine has.
   return { ...base, url, path, env: { PATH: debian.tools }, tools: () => [], confirm, ...more };
 }
 
-/** A database at head of the hostile revisions, with rows. */
+/** A database at the head of the hostile revisions, with rows. */
 async function hostileDatabase(server: string, settings = "") {
   const database = await createDatabaseOn(server, settings);
   await upgrade({ url: database.url, revisions: hostileRevisions });
@@ -52,7 +52,7 @@ const cases: [string, () => string, Format][] = [
 ];
 
 describe.each(cases)("%s", (_name, server, format) => {
-  test("dump, drop, restore, dump: the same content", async () => {
+  test("dump, drop, restore and dump again keep the content", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(server());
     const [first, second] = [join(directory.path, "first"), join(directory.path, "second")];
@@ -78,7 +78,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     expect((await readdir(directory.path)).sort()).toEqual(["first", "second"]);
   });
 
-  test("a backup of an older revision is brought to head; a newer database goes back to it first", async () => {
+  test("an older backup is upgraded to head, also when it replaces a newer database", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(server());
     const path = join(directory.path, "backup");
@@ -102,7 +102,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     expect(content.schema).toBe((await contentOf(fresh.url)).schema);
   });
 
-  test("a missing database is created, and not when the restore fails", async () => {
+  test("a missing database is created, and dropped again if the restore fails", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(server());
     await using gone = await createDatabaseOn(server());
@@ -125,7 +125,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     expect(await contentOf(gone.url)).toEqual(await contentOf(database.url));
   });
 
-  test("the owner of a database needs no other right; who may not read is told which table", async () => {
+  test("the owner needs no other privilege; a dump without read access names the table", async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, "backup");
     const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
@@ -153,8 +153,8 @@ describe.each(cases)("%s", (_name, server, format) => {
   });
 });
 
-describe("what goes wrong half-way leaves the database as it was", () => {
-  test("a row that its table refuses, and counts that are not those of the backup", async () => {
+describe("a failure half-way leaves the database as it was", () => {
+  test("for a row that its table rejects, and row counts that differ from the backup's", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
     const before = await contentOf(database.url);
@@ -176,14 +176,14 @@ describe("what goes wrong half-way leaves the database as it was", () => {
     expect(await contentOf(database.url)).toEqual(before);
   });
 
-  test("a pg_restore that fails in each of its parts", async () => {
+  test("for a pg_restore that fails in any section", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(debian.url);
     const before = await contentOf(database.url);
     const path = join(directory.path, "backup");
     await dump(options(database.url, path));
     for (const section of ["pre-data", "data", "post-data"]) {
-      // Half of what it would have said, then an error.
+      // Half of its output, then an error.
       const script = `#!/bin/sh
         case "$*" in *--section=${section}*) ${debian.tools}/pg_restore "$@" | head -c 2000; echo "pg_restore: error: made up" >&2; exit 1 ;; esac
         exec ${debian.tools}/pg_restore "$@"`;
@@ -196,14 +196,14 @@ describe("what goes wrong half-way leaves the database as it was", () => {
     }
   });
 
-  test("an archive that turns out to hold other rows than it should, and one that lacks a table", async () => {
+  test("for an archive whose rows differ from its declaration, and one that lacks a table", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(debian.url);
     const before = await contentOf(database.url);
     const path = join(directory.path, "backup");
     await dump(options(database.url, path));
     const env = { PATH: `${directory.path}:${debian.tools}:/usr/bin:/bin` };
-    /** What pg_restore says when it is called with such an argument goes through sed. */
+    /** Pipes pg_restore's output through sed if its arguments contain `argument`. */
     const edited = async (argument: string, sed: string) => {
       const script = `#!/bin/sh
         case "$*" in *${argument}*) ${debian.tools}/pg_restore "$@" | sed '${sed}' ;; *) exec ${debian.tools}/pg_restore "$@" ;; esac`;
@@ -216,32 +216,32 @@ describe("what goes wrong half-way leaves the database as it was", () => {
     expect(await detail()).toBe("seeded has 0 rows where the backup has 1: nothing was changed");
     await edited("--section=data", "s/^3_index/3_other/");
     expect(await detail()).toBe(
-      "The revisions that were restored are not those of the backup: nothing was changed",
+      "The restored revisions differ from those of the backup: nothing was changed",
     );
     expect(await contentOf(database.url)).toEqual(before);
     const dumped = () => dump(options(database.url, path, { env })).catch((error) => error.detail);
     await edited("--section=data", "/^COPY public.seeded /,/^..$/d");
-    expect(await dumped()).toBe("pg_dump has not written the rows of seeded: nothing was written");
+    expect(await dumped()).toBe("pg_dump did not write the rows of seeded: nothing was written");
     await edited("--section=data", "s/^COPY public.seeded /COPY public.sneaked /");
     expect(await dumped()).toBe(
-      'pg_dump has not written the rows of seeded, "public"."sneaked": nothing was written',
+      'pg_dump did not write the rows of seeded, "public"."sneaked": nothing was written',
     );
   });
 });
 
-describe("refused before anything is changed", () => {
-  test("what no revision makes cannot be in a portable backup, and is named", async () => {
+describe("refused before anything changes", () => {
+  test("a portable backup of tables that no revision creates", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
     await using1(database.url, `create table "By Hand" (); create schema more; create table more.egg ()`);
     const refused = dump(options(database.url, join(directory.path, "x"), { format: "portable" }));
     expect(await refused.catch((error) => error.detail)).toStartWith(
-      "No revision makes more.egg, By Hand, so the portable format cannot bring it back",
+      "No revision creates more.egg, By Hand, so the portable format cannot restore it",
     );
     expect(await readdir(directory.path)).toEqual([]);
   });
 
-  test("a column that no revision makes comes back with its values; one of a type that nobody makes does not", async () => {
+  test("a manually added column is restored with its values, unless its type is unknown", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
     const path = join(directory.path, "backup");
@@ -259,14 +259,14 @@ describe("refused before anything is changed", () => {
     expect(await contentOf(other.url)).toEqual(before);
     const without = "it is restored with its values, without a default or constraints";
     expect(notices).toEqual(
-      ['the "yolk"', "m", "due"].map((name) => `no revision makes the column ${name} of egg: ${without}`),
+      ['the "yolk"', "m", "due"].map((name) => `no revision creates the column ${name} of egg: ${without}`),
     );
     await using1(database.url, "create type by_hand as enum ('a'); alter table egg add column hand by_hand");
     const now = await contentOf(database.url);
     await dump(options(database.url, path, { format: "portable" }));
     const refused = restore(options(database.url, path, { confirm: async () => {} }));
     expect(await refused.catch((error) => error.detail)).toBe(
-      "The backup holds the column hand of egg, which no revision makes: it was added by hand",
+      "The backup holds the column hand of egg, which no revision creates: it was added by hand",
     );
     expect(await contentOf(database.url)).toEqual(now);
   });
@@ -287,14 +287,14 @@ describe("refused before anything is changed", () => {
       );
       const edited = [testRevision("1_tables", [], "select 1"), ...hostileRevisions.slice(1)];
       expect(await detail({ revisions: edited, confirm })).toBe(
-        "Revision 1_tables was edited since the backup was made: restore its files first",
+        "Revision 1_tables was edited after the backup was made: restore its files first",
       );
       expect(await detail({})).toBe("asked");
       expect(await contentOf(database.url)).toEqual(before);
     },
   );
 
-  test("an archive of pg_dump alone, and a database without our schema", async () => {
+  test("an archive made by pg_dump alone, and a database without our schema", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createDatabaseOn(debian.url);
     const path = join(directory.path, "backup");
@@ -306,7 +306,7 @@ describe("refused before anything is changed", () => {
   });
 });
 
-/** What an administrator would run. */
+/** As an administrator would run it. */
 async function pgDump({ url, name }: { url: string; name: string }, path: string): Promise<void> {
   const { password, port, username } = new URL(url);
   const where = ["-h", "127.0.0.1", "-p", port, "-U", username, "-Fc", "-f", path, name];
@@ -320,7 +320,7 @@ async function using1(url: string, statement: string): Promise<void> {
   await using(url, (sql) => sql.unsafe(statement));
 }
 
-/** The rows that a portable file holds, sorted, by table. */
+/** The rows of a portable file, sorted, by table. */
 async function decoded(path: string): Promise<unknown> {
   const content = await verifyPortable(path);
   const { header } = content;
@@ -331,7 +331,7 @@ async function decoded(path: string): Promise<unknown> {
   return { tables, sequences: header.sequences, revisions: header.revisions };
 }
 
-/** A copy of a portable file in which the rows of one table are others; the summary stays. */
+/** A copy of a portable file with the rows of one table changed; the summary stays. */
 async function rewritten(path: string, name: string, change: (rows: string) => string): Promise<string> {
   const content = await verifyPortable(path);
   const { header, summary } = content;

@@ -10,15 +10,15 @@ import { literal, quoted } from "../sql_text.ts";
 import type { Runner } from "./inventory.ts";
 import { makeTables } from "./restore_portable.ts";
 
-/** A database beside the live one, in which a backup is tried. */
+/** A temporary database next to the live one, for trying a backup. */
 export interface Scratch {
   url: string;
   drop(): Promise<void>;
 }
 
 /**
- * Creates it on the server of `sql`, with the same encoding and order of text. A restore that was killed leaves it behind,
- * and the next one of the same database drops it: the caller holds the lock of schema changes.
+ * Creates the database on the server of `sql`, with the same encoding and collation. A killed restore leaves it behind,
+ * and the next restore of the same database drops it: the caller holds the schema change lock.
  *
  * @returns undefined when this user may not create a database
  * @throws Conflict when a database of that name is not ours, and not empty
@@ -34,13 +34,13 @@ export async function createScratch(sql: Sql, url: string): Promise<Scratch | un
     [name],
   );
   const scratchUrl = Object.assign(new URL(url), { pathname: `/${name}` }).href;
-  // One without a mark was left by a process that was killed while it created the database.
+  // A process that is killed while creating the database leaves one without a mark.
   if (left && left.mark !== mark && !(await isEmpty(scratchUrl))) {
     throw new Conflict(
-      `The database ${name} is in the way: svc database restore needs that name, so drop it`,
+      `The database ${name} is in the way: svc database restore needs that name, so drop or rename it`,
     );
   }
-  // By a connection of its own: the caller's is cut when the restore is stopped.
+  // Uses a separate connection, because the caller's is cut when the restore is stopped.
   const drop = async () => {
     await ask(url, (own) => own.unsafe(`drop database if exists ${quoted(name)} with (force)`));
   };
@@ -57,7 +57,7 @@ export async function createScratch(sql: Sql, url: string): Promise<Scratch | un
   return { url: scratchUrl, drop };
 }
 
-/** Whether a database has nothing but what PostgreSQL creates it with. */
+/** Whether a database contains only what PostgreSQL creates by default. */
 async function isEmpty(url: string): Promise<boolean> {
   return ask(url, async (sql) => {
     const firstOwnOid = 16_384;
@@ -70,7 +70,7 @@ async function isEmpty(url: string): Promise<boolean> {
   });
 }
 
-/** What all revisions make of an empty database, which stays empty. */
+/** The schema that all revisions create in an empty database, which stays empty. */
 export async function schemaOf(sql: Sql, known: readonly Revision[]): Promise<Set<string>> {
   let lines = new Set<string>();
   const undo = new Error("rolled back on purpose");
@@ -86,7 +86,7 @@ export async function schemaOf(sql: Sql, known: readonly Revision[]): Promise<Se
   return lines;
 }
 
-/** The schema of a database, one line a thing. */
+/** The schema of a database, one line per object. */
 export async function linesOf(sql: Runner): Promise<Set<string>> {
   return new Set((await canonicalSchema(sql as Sql)).split("\n").filter(Boolean));
 }

@@ -51,7 +51,7 @@ COPY public.last (id) FROM stdin;
 \\unrestrict abc123
 `;
 
-test("statements and rows are told apart, however they arrive", async () => {
+test("statements and rows are separated, whatever the sizes of the pieces", async () => {
   const expected = [
     "--\n-- Dumped\n\nSET a = 1;",
     "COPY public.empty (id) FROM stdin;|",
@@ -66,7 +66,7 @@ test("statements and rows are told apart, however they arrive", async () => {
   );
 });
 
-test("names and strings may hold line breaks, semicolons and what looks like COPY or psql", async () => {
+test("names and strings may contain line breaks, semicolons and text like COPY or psql commands", async () => {
   const table = `"my;\n schema"."a\nCOPY b FROM stdin;\n"""`;
   const text = `SELECT pg_catalog.setval('"x;\n\\restrict y\nCOPY z FROM stdin;\n"', 1);\n\nCOPY ${table} ("c;\nd") FROM stdin;\n1\n\\.\n`;
   for (const size of [1, 3, 1000]) {
@@ -82,7 +82,7 @@ test("names and strings may hold line breaks, semicolons and what looks like COP
   expect(copiedTable("COPY public.t  FROM stdin;")).toEqual({ schema: "public", name: "t" });
 });
 
-test("only psql's own two lines are left out of a script", () => {
+test("only psql's own two lines are removed from a script", () => {
   const body = "CREATE FUNCTION f() AS $$\n\\restrict other\n\\unrestrict abc\n$$;\n";
   expect(withoutPsql(`--\n-- Dump\n--\n\n\\restrict abc\n\n${body}\n--\n\n\\unrestrict abc\n\n`)).toBe(
     `\n${body}\n--\n`,
@@ -90,13 +90,13 @@ test("only psql's own two lines are left out of a script", () => {
   expect(withoutPsql(body)).toBe(body);
 });
 
-test("a script that ends among rows is no whole one", async () => {
+test("a script that ends among rows is incomplete", async () => {
   const cut = script.slice(0, script.indexOf("COPY x"));
   expect(taken(cut, [7])).rejects.toBeInstanceOf(EndOfScript);
   expect(taken("SELECT 1;\nSELECT 2", [7])).rejects.toBeInstanceOf(EndOfScript);
 });
 
-test("a line that never ends is refused before it takes all memory", async () => {
+test("an endless line is refused before it exhausts memory", async () => {
   const endless = async function* () {
     for (let bytes = 0; bytes < 64 << 20; bytes += 1 << 20) yield Buffer.alloc(1 << 20, "x");
     throw new Error("read on");

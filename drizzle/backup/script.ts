@@ -3,13 +3,13 @@ import { wordsOf } from "../revision/statements.ts";
 import { fold } from "../sql_text.ts";
 
 /**
- * The SQL script that pg_restore writes for the rows of an archive: statements and COPY blocks. A block is a statement
- * `COPY ... FROM stdin;`, rows, and a line `\.`. A row cannot look like that last line, because COPY writes a backslash
- * twice.
+ * Receives the SQL script that pg_restore writes for the rows of an archive: statements and COPY blocks. A block is a
+ * statement `COPY ... FROM stdin;`, rows, and a line `\.`. A row cannot look like that last line, because COPY doubles
+ * backslashes.
  */
 export interface ScriptTaker {
   statements(sql: string): Promise<void>;
-  /** Must take all rows. */
+  /** Must read all rows. */
   copy(statement: string, rows: AsyncIterable<Uint8Array>): Promise<void>;
 }
 
@@ -20,7 +20,7 @@ const endOfRows = Buffer.from("\n\\.\n");
 const lineFeed = 10;
 /** No statement among the rows is longer: a name has at most 63 bytes, a table at most 1600 columns. */
 const longestStatement = 16 << 20;
-/** Statements are handed on in groups of about this size. */
+/** Statements are passed on in groups of about this size. */
 const groupCharacters = 1 << 16;
 
 export async function readScript(script: AsyncIterable<Uint8Array>, taker: ScriptTaker): Promise<void> {
@@ -36,7 +36,7 @@ export async function readScript(script: AsyncIterable<Uint8Array>, taker: Scrip
     statement += `${line}\n`;
     if (statement.length > longestStatement) throw endless();
     if (!line.trimEnd().endsWith(";")) continue;
-    // A semicolon within a name or a string ends no statement, and neither does a line break there.
+    // A semicolon within a name or a string does not end a statement, and neither does a line break there.
     const words = wordsOf(statement);
     if (words.at(-1) !== ";") continue;
     if (words[0] === "COPY" && words.at(-3) === "FROM" && words.at(-2) === "STDIN") {
@@ -59,12 +59,12 @@ export function copiedTable(statement: string): { schema: string; name: string }
   return { schema: fold(schema), name: fold(name) };
 }
 
-/** `\restrict` and `\unrestrict` guard psql against a server that smuggles in commands of its own. */
+/** `\restrict` and `\unrestrict` protect psql from commands injected by a malicious server. */
 function isForPsql(line: string): boolean {
   return /^\\(un)?restrict \w+$/.test(line);
 }
 
-/** Without those two lines: the first follows the opening comments, the second has the same key and is the last one. */
+/** Removes those two lines: the first follows the opening comments, the second has the same key and comes last. */
 export function withoutPsql(script: string): string {
   const [opening, key] = /^(?:(?:--.*)?\n)*\\restrict (\w+)\n/.exec(script) ?? [];
   if (opening === undefined) return script;
@@ -73,7 +73,7 @@ export function withoutPsql(script: string): string {
 }
 
 function endless(): InvalidInput {
-  return new InvalidInput("file", "The backup is not as svc writes it: a statement has no end");
+  return new InvalidInput("file", "The backup was not written by svc: a statement has no end");
 }
 
 class Source {
@@ -98,14 +98,14 @@ class Source {
     return line;
   }
 
-  /** The rows of a block whose first line comes next, in pieces; its last line is taken too. */
+  /** The rows of the block that starts on the next line, in pieces; also reads its last line. */
   async *rows(): AsyncGenerator<Uint8Array> {
-    // So that a block without rows ends as every other does.
+    // This makes an empty block end like any other.
     this.#buffer = Buffer.concat([endOfRows.subarray(0, 1), this.#buffer]);
     let first = true;
     for (;;) {
       const end = this.#buffer.indexOf(endOfRows);
-      // What may be the beginning of the end stays.
+      // Keeps bytes that may be the start of the end mark.
       const length = end >= 0 ? end + 1 : this.#buffer.length - endOfRows.length + 1;
       if (length > (first ? 1 : 0)) {
         const piece = this.#take(length);

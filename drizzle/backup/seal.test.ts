@@ -32,20 +32,20 @@ async function dumped(path: string, format: Format): Promise<Buffer> {
   return readFile(path);
 }
 
-/** What `restore` does before it does anything else. */
+/** The first step of `restore`. */
 async function opened(path: string): Promise<{ detail?: string }> {
   await ((await formatOf(path)) === "custom" ? readSeal(path) : verifyPortable(path));
   return {};
 }
 
 test.each(["custom", "portable"] as const)(
-  "%s: one bit that is not what was written, wherever it is, and the file is refused",
+  "%s: a file with a single flipped bit is refused, wherever the bit is",
   async (format) => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, "backup");
     const bytes = await dumped(path, format);
     await opened(path);
-    // Every bit of the first and the last bytes (header, seal), and bits across all that is between.
+    // Every bit of the first and last bytes (header, seal), and a sample of bits in between.
     const edges = 120;
     const step = Math.floor(bytes.length / 500);
     const places: [at: number, bit: number][] = [];
@@ -67,7 +67,7 @@ test.each(["custom", "portable"] as const)(
   },
 );
 
-test("a sealed archive is one for pg_restore too, from a file and from a pipe", async () => {
+test("pg_restore accepts a sealed archive, from a file and from a pipe", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   await dumped(path, "custom");
@@ -82,7 +82,7 @@ test("a sealed archive is one for pg_restore too, from a file and from a pipe", 
   expect(read([], new Blob([await readFile(path)]))).toEqual(file);
 });
 
-test("a file without a seal says what to do", async () => {
+test("a missing seal gives an error that says what to do", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const bytes = await dumped(path, "custom");
@@ -94,7 +94,7 @@ test("a file without a seal says what to do", async () => {
   }
 });
 
-test("a small file that declares little and becomes large is refused, and takes little memory", async () => {
+test("a small file that expands beyond its declaration is refused without using much memory", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const header = Buffer.from(
@@ -135,7 +135,7 @@ test("a small file that declares little and becomes large is refused, and takes 
       for await (const _ of readPortable(path, content)) read += 1;
     })();
     expect(await reading.catch((error) => error.detail)).toBe(
-      `${path} is damaged: it is not what was written`,
+      `${path} is damaged: its content has changed since it was written`,
     );
     expect(read).toBe(pieces);
     expect(process.memoryUsage.rss() - before).toBeLessThan(64 << 20);

@@ -4,9 +4,9 @@ import type { Extension, TableRows } from "./inventory.ts";
 import { areObjects, areTexts, parseJson } from "./shape.ts";
 
 /**
- * What svc writes after the last byte of pg_dump's archive. pg_restore never reads that far, so the file stays an
- * archive like any other; but a damaged table of contents, which pg_restore would follow without noticing, is found,
- * and so is an archive that is not of svc.
+ * What svc appends to pg_dump's archive. pg_restore never reads that far, so the file stays an ordinary archive. But a
+ * damaged table of contents, which pg_restore would follow without noticing, is detected, and so is an archive that
+ * was not made by svc.
  *
  *     <pg_dump's archive>
  *     <content: JSON>
@@ -14,16 +14,16 @@ import { areObjects, areTexts, parseJson } from "./shape.ts";
  */
 export interface Seal {
   created_at: string;
-  /** Of svc. */
+  /** The release of svc. */
   release: string;
-  /** Of PostgreSQL, as it writes it. */
+  /** PostgreSQL's version, in its own notation. */
   server_version: string;
   revisions: { id: string; checksum: string }[];
-  /** All that the archive holds, `public` among them. */
+  /** All schemas in the archive, including `public`. */
   schemas: string[];
-  /** Present in the database, and not in the archive. */
+  /** Installed in the database, but not part of the archive. */
   extensions: Extension[];
-  /** With the bytes of their rows as COPY writes them. */
+  /** With the size of their rows in COPY's format. */
   tables: (TableRows & { bytes: number })[];
 }
 
@@ -31,7 +31,7 @@ const version = 1;
 const start = "SVC-SEAL ";
 const form = /^SVC-SEAL (\d+) (\d{8}) ([0-9a-f]{64})\n$/;
 const hashDigits = 64;
-/** Of the last line. */
+/** The length of the last line. */
 const lineBytes = start.length + 2 + 9 + hashDigits + 1;
 const longestContent = 16 << 20;
 const chunkBytes = 1 << 20;
@@ -55,8 +55,8 @@ export async function appendSeal(path: string, seal: Seal): Promise<void> {
 }
 
 /**
- * The seal of an archive, after every byte of the file was compared with it.
- * @throws InvalidInput for a file that has none, or is not what was sealed
+ * Reads the seal of an archive after verifying every byte of the file against it.
+ * @throws InvalidInput for a file without a seal, or one that does not match it
  */
 export async function readSeal(path: string, told?: (bytes: number) => void): Promise<Seal> {
   const handle = await open(path, "r");
@@ -101,7 +101,7 @@ async function read(handle: FileHandle, from: number, length: number): Promise<B
 }
 
 function damaged(path: string): InvalidInput {
-  return new InvalidInput("file", `${path} is damaged: it is not what was written`);
+  return new InvalidInput("file", `${path} is damaged: its content has changed since it was written`);
 }
 
 function unsealed(path: string): InvalidInput {

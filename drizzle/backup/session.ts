@@ -3,11 +3,11 @@ import { refusePooler } from "../connection/database_address.ts";
 import { settings } from "../revision/lock.ts";
 
 /**
- * Lends a connection that neither its age nor idleness ends, and that is cut when `signal` aborts: what is under way on
- * it fails, and the server takes it back.
+ * Opens a connection that is never closed for its age or idleness, but is cut when `signal` aborts: the running
+ * statement then fails, and the server rolls back.
  *
- * @throws the signal's reason once it has aborted, whatever that made of `work`; Unavailable behind a pooler, which lends
- * no connection for so long
+ * @throws the signal's reason once it has aborted, whatever the outcome of `work`; Unavailable behind a pooler, which
+ * does not keep a connection that long
  */
 export async function withSession<T>(
   url: string,
@@ -24,13 +24,13 @@ export async function withSession<T>(
     await sql.end({ timeout: 5 });
     return result;
   } catch (error) {
-    // Not after what is under way: it may be a COPY whose rows nobody takes any more.
+    // Does not wait for running queries: one may be a COPY whose rows are no longer read.
     await sql.end({ timeout: 0 });
     throw error;
   }
 }
 
-/** The same for a connection that somebody else opened. */
+/** The same for a connection opened by the caller. */
 export async function cutOnAbort<T>(
   sql: Pick<Sql, "end">,
   signal: AbortSignal | undefined,

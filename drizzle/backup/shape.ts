@@ -1,6 +1,6 @@
-// What JSON of a file is, before it is believed to be what we write.
+// Validation of a file's JSON before it is treated as ours.
 
-/** undefined for what is not JSON. */
+/** undefined for invalid JSON. */
 export function parseJson<T>(json: Buffer): T | undefined {
   try {
     return JSON.parse(json.toString()) as T;
@@ -13,7 +13,7 @@ export function areTexts(value: unknown): boolean {
   return Array.isArray(value) && value.every((one) => typeof one === "string");
 }
 
-/** Whether it is a list of objects that have these texts. */
+/** Whether the value is a list of objects that have these string properties. */
 export function areObjects(value: unknown, ...texts: string[]): boolean {
   if (!Array.isArray(value)) return false;
   return value.every((one) => texts.every((name) => typeof (one as never)?.[name] === "string"));

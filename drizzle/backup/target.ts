@@ -7,9 +7,9 @@ import type { ServerAddress } from "./container.ts";
 import { majorVersion, withSession } from "./session.ts";
 import { serverOf } from "./tool_process.ts";
 
-/** Where a backup is to go. */
+/** The destination of a backup. */
 export interface Target {
-  /** Undefined where it does not exist. */
+  /** Undefined if it does not exist. */
   database?: DatabaseDescription;
   /** The server's version. */
   major: number;
@@ -26,14 +26,14 @@ export async function describeTarget(url: string, signal?: AbortSignal): Promise
   return { database, ...(await withSession(database ? url : maintenance(url), signal, about)) };
 }
 
-/** The database that every server has. */
+/** The URL of the database that every server has. */
 function maintenance(url: string): string {
   const server = new URL(url);
   server.pathname = "/postgres";
   return server.href;
 }
 
-/** Whether a backup that makes these schemas, beside `public`, would replace something. */
+/** Whether a backup that creates these schemas, besides `public`, would replace anything. */
 export async function holdsAnything(
   url: string,
   { tables }: DatabaseDescription,
@@ -49,7 +49,7 @@ export async function holdsAnything(
   });
 }
 
-/** Creates the database first, and takes it back when `work` fails. */
+/** Creates the database first, and drops it if `work` fails. */
 export async function creating<T>(url: string, missing: boolean, work: () => Promise<T>): Promise<T> {
   const created = missing ? await createDatabase(url) : undefined;
   try {

@@ -14,21 +14,21 @@ export interface ToolRun {
   args: readonly string[];
   /** A file of ours that it reads. */
   reads?: string;
-  /** A file of ours that it writes; without one, what it writes is its `output`. */
+  /** A file of ours that it writes; without one, it writes to `output`. */
   writes?: string;
-  /** Our own, of which it gets what it needs to run. */
+  /** Our own environment; the tool gets only what it needs to run. */
   env: Environment;
-  /** What it is told beside that (PGHOST, ...): variables, since everyone on the machine could read an argument. */
+  /** Additional variables (PGHOST, ...), because anyone on the machine could read arguments. */
   variables?: Environment;
   signal?: AbortSignal;
-  /** Told each line of standard error that is no error. */
+  /** Called with each line of standard error that is not an error. */
   log?: (line: string) => void;
 }
 
-/** A running tool: its output must be read to the end, then `done` tells how it went. */
+/** A running tool. Its output must be read to the end before `done` settles. */
 export interface RunningTool {
   output: ReadableStream<Uint8Array>;
-  /** @throws Unavailable with the tool's own reason */
+  /** @throws Unavailable with the tool's error */
   done: Promise<void>;
   kill(): void;
 }
@@ -59,7 +59,7 @@ export function startTool(run: ToolRun): RunningTool {
   return { output, done, kill };
 }
 
-/** As it is started here; one in a container sees no file of ours, so it gets them by its standard input and output. */
+/** How to start the tool. One in a container cannot see our files, so it uses standard input and output. */
 function spawnOf({ tool, args, reads, writes, env, variables = {} }: ToolRun) {
   if (!tool.container) {
     const files = [...(writes ? [`--file=${writes}`] : []), ...(reads ? [reads] : [])];
@@ -106,7 +106,7 @@ async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<stri
   if (rest !== "") yield rest;
 }
 
-/** The first thing that went wrong; what follows it are its consequences. */
+/** Reports the first error; later ones are usually its consequences. */
 function toolError(name: string, faults: readonly string[], killedBy: string | number | null): Error {
   const [first = killedBy ? endedBy(killedBy) : "it failed without a message"] = faults;
   const reason = first.replace(/^\S+: (error|fatal): /, "").replace(/^query failed: /, "");
@@ -124,35 +124,35 @@ function toolError(name: string, faults: readonly string[], killedBy: string | n
   return new Unavailable(`${name}: ${reason}`);
 }
 
-/** How a tool ended that could not report it. */
+/** Describes the end of a tool that could not report it itself. */
 function endedBy(signal: string | number): string {
-  if (signal === "SIGKILL") return "it was killed, as when memory runs out. Run it again where there is more";
+  if (signal === "SIGKILL") return "it was killed, perhaps for lack of memory. Run it again with more memory";
   if (["SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"].includes(String(signal))) {
     return "it crashed. Install the current minor release of PostgreSQL's client tools, then run it again";
   }
   return `it was stopped by another process (${signal}). Run it again`;
 }
 
-/** A tool's refusal, as the file system would have told us itself: whoever knows the path words it (fileError). */
+/** Gives a tool's error the code of a file system error, so that fileError can describe it with the path. */
 function withCode(code: string, cause: string): Error {
   return Object.assign(new Error(cause), { code });
 }
 
-/** What of our own environment the tools get. */
+/** The part of our environment that the tools get. */
 function toolEnvironment({ PATH, HOME }: Environment): Environment {
   return { PATH, HOME };
 }
 
-/** Where our own connection goes. */
+/** The server that our own connection uses. */
 export function serverOf({ options }: Sql): ServerAddress {
   const { host, port } = options as unknown as { host: string[]; port: number[] };
   return { host: host.join(","), port: port[0]! };
 }
 
 /**
- * Where a tool finds the server: the same place, user and encryption that our own connection has, and a file with the
- * password. Nothing of it is an argument, which everyone on the machine could read. In the server's container the server
- * is next door, and the file is not there.
+ * Where a tool finds the server: the same place, user and encryption as our own connection, and a file with the
+ * password. None of this is passed as an argument, which anyone on the machine could read. Inside the server's
+ * container, the server is local and the file does not exist.
  */
 export function connectionVariables({ options }: Sql, tool: Tool, passwordFile: string): Environment {
   const { host, port, user, database, pass, ssl, target_session_attrs } = options as unknown as {
@@ -190,13 +190,13 @@ export function connectionVariables({ options }: Sql, tool: Tool, passwordFile: 
 function encryptionOf(ssl: unknown): Environment {
   if (!ssl) return {};
   if (typeof ssl === "object" && "variables" in ssl) return (ssl as Encryption).variables;
-  // postgres.js has libpq's words for it. With its `true`, which verifies, our own connection has verified already.
+  // postgres.js uses libpq's terms. Its `true` verifies the server, which our own connection has already done.
   return { PGSSLMODE: typeof ssl === "string" && !ssl.startsWith("verify") ? ssl : "require" };
 }
 
 /**
- * Lends the password as a file that only we can read, in a directory that only we can enter. `forget` removes it
- * before the end: the tools read it once, when they connect.
+ * Provides the password in a file that only we can read, in a directory that only we can enter. `forget` removes it
+ * early: the tools read it once, when they connect.
  */
 export async function withPasswordFile<T>(
   { options }: Sql,

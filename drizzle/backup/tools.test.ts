@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { findTool, missingTool } from "./tools.ts";
 
-test("the tool of the server's major version, from the PATH or where packages put it; else what there is", async () => {
+test("finds the tool of the server's major version, in the PATH or where packages put it", async () => {
   await using directory = await temporaryDirectory();
   const at = (name: string) => join(directory.path, name);
   const tool = async (name: string, version: string) => {
@@ -28,11 +28,11 @@ test("the tool of the server's major version, from the PATH or where packages pu
   expect(await search(path("empty", "odd", "plain", "nowhere"))).toEqual({ others: [] });
   expect(await search("")).toEqual({ others: [] });
   expect(await search(path("old", "beta"))).toEqual({ others: ["15.18", "19beta1"] });
-  // Whoever can write to the working directory must not choose the program.
+  // An attacker who can write to the working directory must not choose the program.
   expect(await search(".:bin")).toEqual({ others: [] });
 });
 
-test("what to type", () => {
+test("a missing tool gives an error with the command to install it", () => {
   expect(missingTool("pg_dump", 18, ["15.18"]).detail).toBe(
     "The server is PostgreSQL 18 and pg_dump here is 15.18: install the tools of version 18 (apt-get install postgresql-client-18), or dump with --format portable, which needs none",
   );

@@ -5,19 +5,19 @@ import { type Container, containerAt, type ServerAddress, versionIn } from "./co
 
 export type ToolName = "pg_dump" | "pg_restore";
 
-/** A program to run: by its path, or by its name in the container of the server. */
+/** A program to run: by its path, or by its name in the server's container. */
 export type Tool = { path: string; container?: undefined } | { name: ToolName; container: Container };
 
 export interface ToolSearch {
-  /** Whose version it must have, and whose container may have it. */
+  /** The server whose version the tool must have, and whose container may contain it. */
   server: ServerAddress;
-  /** PATH says where to look. */
+  /** PATH determines where to look. */
   env: Environment;
-  /** Where packages put the tools of one major version; otherwise those of the common systems. */
+  /** Where packages put the tools of one major version; defaults to the directories of common systems. */
   directoriesOf?: (major: number) => readonly string[];
 }
 
-/** Where the tools of several versions live side by side. */
+/** Where the tools of several versions are installed side by side. */
 function packagedDirectories(major: number): string[] {
   return [
     `/usr/lib/postgresql/${major}/bin`,
@@ -27,12 +27,12 @@ function packagedDirectories(major: number): string[] {
   ];
 }
 
-/** A tool of the server's major version, or what there is instead. */
+/** A tool of the server's major version, or the versions found instead. */
 export type FoundTool = { tool: Tool } | { others: string[] };
 
 /**
- * Looks for the tool whose major version is the server's: an older one refuses the server, and what a newer one writes
- * the server's own tools cannot read. Where this machine has none, the server's own container may.
+ * Finds the tool with the server's major version: an older one refuses the server, and the server's own tools cannot
+ * read the output of a newer one. If this machine has none, the server's container may.
  */
 export async function findTool(name: ToolName, major: number, search: ToolSearch): Promise<FoundTool> {
   const path = (search.env.PATH ?? "").split(":").filter((directory) => directory.startsWith("/"));
@@ -53,12 +53,12 @@ export async function findTool(name: ToolName, major: number, search: ToolSearch
   return { others: [...others] };
 }
 
-/** The version that a program of PostgreSQL says it has; undefined when it is not there or is something else. */
+/** The version that a PostgreSQL program reports; undefined if it does not exist or is another program. */
 async function versionOf(tool: string, env: Environment): Promise<string | undefined> {
   if (!(await Bun.file(tool).exists())) return undefined;
   try {
     const child = Bun.spawn([tool, "--version"], {
-      // Debian's wrapper of this name chooses by where the server is.
+      // Debian's wrapper of this name chooses a version by the server's location.
       env: { PATH: env.PATH, LC_ALL: "C", PGHOST: "localhost" },
       stdio: ["ignore", "pipe", "ignore"],
     });
@@ -73,7 +73,7 @@ function parseVersion(text = ""): string | undefined {
   return /^pg_\w+ \(PostgreSQL\) (\d+[\w.]*)/.exec(text)?.[1];
 }
 
-/** What to type, for a tool that is there only in another version or not at all. */
+/** The error for a tool that exists only in another version or not at all, with the command to install it. */
 export function missingTool(name: ToolName, major: number, others: readonly string[]): Unavailable {
   const here = others.length > 0 ? `${name} here is ${others.join(" and ")}` : `there is no ${name} here`;
   const way = name === "pg_dump" ? ", or dump with --format portable, which needs none" : "";

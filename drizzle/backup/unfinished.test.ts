@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 import { writeWhole } from "./unfinished.ts";
 
-test("the name stands for the old file until the new one is whole, and for it afterwards", async () => {
+test("the old file keeps its name until the new one is complete", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   await Bun.write(path, "old");
@@ -22,7 +22,7 @@ test("the name stands for the old file until the new one is whole, and for it af
   ]);
 });
 
-test("what fails leaves the old file and nothing else, and says what it was about", async () => {
+test("a failure leaves only the old file, and the error names the path", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   await Bun.write(path, "old");
@@ -30,13 +30,13 @@ test("what fails leaves the old file and nothing else, and says what it was abou
     writeWhole(path, async () => {
       throw Object.assign(new Error("write"), { code });
     }).catch((error) => error.detail);
-  expect(await detail("ENOSPC")).toBe(`The disk is full: ${path} could not be written to its end`);
-  expect(await detail("EFBIG")).toStartWith(`${path} would be larger than a file may be here`);
+  expect(await detail("ENOSPC")).toBe(`The disk is full: ${path} could not be written completely`);
+  expect(await detail("EFBIG")).toStartWith(`${path} would exceed the maximum file size`);
   expect(await detail("EROFS")).toBe(`${directory.path} cannot be written to: its file system is read-only`);
   expect([await Bun.file(path).text(), await readdir(directory.path)]).toEqual(["old", ["backup"]]);
 });
 
-test("a directory of that name, and one that is missing, are refused before the work", async () => {
+test("an existing directory of that name, and a missing directory, are refused before the work", async () => {
   await using directory = await temporaryDirectory();
   const never = () => Promise.reject(new Error("was begun"));
   const path = join(directory.path, "taken");
@@ -46,7 +46,7 @@ test("a directory of that name, and one that is missing, are refused before the 
   expect(writeWhole(lost, never)).rejects.toThrow(`There is no backup in ${join(directory.path, "missing")}`);
 });
 
-test("what a killed dump left goes when nobody has written to it for a day; what is newer may be alive", async () => {
+test("files of a killed dump are removed after a day without writes, and newer ones are kept", async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, "backup");
   const [dead, alive, other] = [".backup.aa.unfinished", ".backup.bb.unfinished", ".other.aa.unfinished"];

@@ -4,15 +4,14 @@ import { basename, dirname, join } from "node:path";
 import { Unavailable } from "../../platform/errors.ts";
 import { fileError } from "./file_error.ts";
 
-/** A dump writes all the time; what nobody has written to for this long was left by one that was killed. */
+/** A dump writes continuously; a file without writes for this long was left by a killed one. */
 const deadAfterMilliseconds = 24 * 60 * 60 * 1000;
 
 /**
- * Writes a file so that at every moment its name stands for a whole one, the old or the new: into
- * `.<name>.<random>.unfinished` beside it (only ours to read), to the disk, and then renamed. Whatever fails takes the
- * unfinished file with it.
+ * Writes a file atomically: into `.<name>.<random>.unfinished` in the same directory (readable only by us), synced to
+ * disk, then renamed. A failure removes the unfinished file.
  *
- * @throws SvcError naming the path for what the file system refuses; whatever `write` throws
+ * @throws SvcError naming the path for a file system error; whatever `write` throws
  */
 export async function writeWhole<T>(path: string, write: (unfinished: string) => Promise<T>): Promise<T> {
   const directory = dirname(path);
@@ -36,7 +35,7 @@ export async function writeWhole<T>(path: string, write: (unfinished: string) =>
   }
 }
 
-/** The rename would say so too, but only after all the work. */
+/** The rename would fail too, but only after all the work. */
 async function refuseDirectory(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   if (found?.isDirectory()) throw new Unavailable(`${path} is a directory`);

@@ -13,11 +13,11 @@ const plain = "postgres://u:p%40@h:5/n%20m";
 const read = (parameters: string) => readAddress(`${plain}?${parameters}`);
 const encryption = (parameters: string) => read(parameters).ssl as Encryption | undefined;
 
-test("an address without parameters stays as it is", () => {
+test("an address without parameters is unchanged", () => {
   expect(readAddress(plain)).toEqual({ url: plain, ssl: undefined, hasTimeout: false });
 });
 
-test("what PostgreSQL does not take is left out, and what it does take stays", () => {
+test("parameters that PostgreSQL does not accept are removed, and the others stay", () => {
   expect(read("channel_binding=prefer&sslmode=require&keepalives=0").url).toBe(`${plain}?sslmode=require`);
   expect(read("target_session_attrs=any&work_mem=1MB").url).toBe(`${plain}?work_mem=1MB`);
   expect(read("target_session_attrs=primary").url).toBe(`${plain}?target_session_attrs=primary`);
@@ -25,7 +25,7 @@ test("what PostgreSQL does not take is left out, and what it does take stays", (
 });
 
 describe("certificates", () => {
-  test("are verified with an authority, by the host's name only where that is asked for", () => {
+  test("are verified if an authority is given, and against the host name only on request", () => {
     expect(encryption(`sslmode=verify-full&sslrootcert=${file}`)).toEqual({
       ca: Buffer.from("the authority"),
       variables: { PGSSLMODE: "verify-full", PGSSLROOTCERT: file },
@@ -39,7 +39,7 @@ describe("certificates", () => {
     expect(encryption("sslrootcert=system")).toBe("verify-full" as never);
   });
 
-  test("are not asked for where encryption is not", () => {
+  test("are not verified unless encryption is required", () => {
     for (const mode of ["disable", "allow", "prefer"]) {
       expect(read(`sslmode=${mode}&sslrootcert=${file}`)).toMatchObject({
         ssl: undefined,
@@ -49,7 +49,7 @@ describe("certificates", () => {
     expect(encryption("sslmode=require")).toBeUndefined();
   });
 
-  test("of our own are shown, and by themselves prove nothing of the server", () => {
+  test("of the client are sent, but alone they do not verify the server", () => {
     expect(encryption(`sslmode=require&sslcert=${file}&sslkey=${file}`)).toEqual({
       cert: Buffer.from("the authority"),
       key: Buffer.from("the authority"),
@@ -61,7 +61,7 @@ describe("certificates", () => {
     expect(verified?.variables.PGSSLMODE).toBe("require");
   });
 
-  test("of our own are shown to a server that the system's authorities vouch for, too", async () => {
+  test("of the client are also sent to a server verified by the system's authorities", async () => {
     const parameters = `sslrootcert=system&sslcert=${file}&sslkey=${file}`;
     const [cert, key] = [Buffer.from("the authority"), Buffer.from("the authority")];
     expect(read(parameters)).toEqual({

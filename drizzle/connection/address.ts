@@ -1,30 +1,32 @@
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 
-/** What libpq takes and PostgreSQL does not: how to tend the connection, where postgres.js has its own way. */
+/**
+ * Parameters that libpq accepts but PostgreSQL does not: connection options that postgres.js handles in its own way.
+ */
 const onlyOfLibpq = [
   ...["channel_binding", "gssencmode", "sslcompression", "sslsni", "tcp_user_timeout"],
   ...["keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"],
 ];
 
-/** Encryption as libpq's files say it. */
+/** Encryption settings from libpq's files. */
 export interface Encryption extends ConnectionOptions {
-  /** The same, for a tool that libpq speaks for. */
+  /** The same settings for a tool that uses libpq. */
   variables: Record<string, string>;
 }
 
 export interface Address {
   url: string;
-  /** Undefined where postgres.js reads all of it from the address itself. */
+  /** Undefined if postgres.js reads all settings from the address itself. */
   ssl?: Encryption | "verify-full";
-  /** Whether it says how long connecting may take. */
+  /** Whether the address sets a connection timeout. */
   hasTimeout: boolean;
 }
 
 /**
- * An address as libpq takes it, for postgres.js: that would send each parameter that it does not know to the server, which
- * refuses it.
- * @throws when a file that it names cannot be read
+ * Converts a libpq address for postgres.js, which would send unknown parameters to the server, and the server would
+ * reject them.
+ * @throws when a file named in the address cannot be read
  */
 export function readAddress(text: string): Address {
   const url = new URL(text);
@@ -43,7 +45,7 @@ function encryption(parameters: URLSearchParams): Address["ssl"] {
     parameters.get(name),
   );
   const said = parameters.get("sslmode");
-  // As for libpq, whoever may do without encryption asks for no proof of who is there.
+  // Like libpq: if encryption is optional, the server is not verified.
   if (said === "disable" || said === "allow" || said === "prefer") return undefined;
   const isSystems = authority === "system";
   if (!certificate && !key && isSystems) return "verify-full";
@@ -57,7 +59,7 @@ function encryption(parameters: URLSearchParams): Address["ssl"] {
     ...(verified === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
     ...(verified === "require" ? { rejectUnauthorized: false } : {}),
     variables: {
-      // Without an authority libpq verifies nothing; our own connection does, by those of the system.
+      // Without an authority libpq verifies nothing; our own connection verifies with the system's authorities.
       PGSSLMODE: root ? verified : "require",
       ...(root ? { PGSSLROOTCERT: root } : {}),
       ...(certificate ? { PGSSLCERT: certificate } : {}),

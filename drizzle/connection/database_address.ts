@@ -3,15 +3,16 @@ import { operatorsError } from "../database_error.ts";
 import { isPooled, whichBackend } from "./pooler.ts";
 import { primaryOf, type Sql } from "./sql.ts";
 
-// SVC_DATABASE_URL may be the address of a pooler, which lends a connection for no longer than a transaction. What needs
-// PostgreSQL itself goes by SVC_DATABASE_DIRECT_URL: LISTEN, the lock of schema changes, settings that last, COPY.
+// SVC_DATABASE_URL may be the address of a pooler, which assigns a connection for one transaction at most. Work that
+// needs a connection to PostgreSQL itself uses SVC_DATABASE_DIRECT_URL: LISTEN, the schema change lock, lasting
+// settings, COPY.
 
-/** Whether connections by SVC_DATABASE_URL keep prepared statements. PgBouncer before 1.21 would lose them. */
+/** Whether connections through SVC_DATABASE_URL keep prepared statements. PgBouncer before 1.21 loses them. */
 export function keepsStatements(config: { databasePrepare?: boolean; databaseDirectUrl?: string }): boolean {
   return config.databasePrepare ?? config.databaseDirectUrl === undefined;
 }
 
-/** @throws Unavailable where a pooler is and PostgreSQL itself is needed */
+/** @throws Unavailable behind a pooler, for work that needs PostgreSQL itself */
 export async function refusePooler(sql: Pick<Sql, "unsafe">): Promise<void> {
   if (isPooled(await sql.unsafe(whichBackend))) throw behindPooler();
 }
@@ -23,10 +24,10 @@ export function behindPooler(): Unavailable {
 }
 
 /**
- * Of an address with several hosts, the address of the server that takes writes now: for a command, which needs no other
- * one while it runs, and for PostgreSQL's own tools. An address of one host is returned as it is.
+ * Picks the address of the current primary from one with several hosts: for a command, which needs only one while it
+ * runs, and for PostgreSQL's own tools. Returns an address with one host unchanged.
  *
- * @throws Unavailable when none takes writes
+ * @throws Unavailable when no server accepts writes
  */
 export async function singleAddress(address: string): Promise<string> {
   try {

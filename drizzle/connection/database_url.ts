@@ -3,11 +3,11 @@ import { whyUnreadable } from "../../platform/unreadable.ts";
 import { databaseUrlPattern } from "../../platform/variable.ts";
 import { addressesOf } from "./hosts.ts";
 
-/** For a ConfigurationError. */
+/** Message of a ConfigurationError. */
 export const databaseMissing =
-  "SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name, or start a trial that has its own: npm start";
+  "SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start";
 
-/** Parameters of libpq of which not every value can be had here. What another value asks for must not be passed over. */
+/** libpq parameters that only support some values here. Other values must be rejected, not ignored. */
 const possible: Record<string, readonly string[]> = {
   sslmode: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"],
   channel_binding: ["disable", "prefer"],
@@ -15,15 +15,18 @@ const possible: Record<string, readonly string[]> = {
   target_session_attrs: ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"],
 };
 
-/** Of several servers svc always wants the one that takes writes; these ask for another. */
+/** svc always needs the server that accepts writes; these values select another one. */
 const notForWriting = ["read-only", "standby", "prefer-standby"];
 
-/** Whether an address names several hosts, of which singleAddress (database_address.ts) finds the one to use. */
+/** Whether an address has several hosts, from which singleAddress (database_address.ts) picks one. */
 export function hasSeveralHosts(address: string): boolean {
   return addressesOf(address).length > 1;
 }
 
-/** What is wrong with PostgreSQL's address, as the rest of a sentence that holds nothing of it: the password is in it. */
+/**
+ * Describes what is wrong with PostgreSQL's address, as the rest of a sentence. Quotes nothing from it, as it contains
+ * the password.
+ */
 export function databaseUrlFault(text: string): string | undefined {
   if (!new RegExp(databaseUrlPattern).test(text))
     return "is not an address such as postgres://user:password@host:5432/name";
@@ -35,7 +38,7 @@ export function databaseUrlFault(text: string): string | undefined {
   if (wanted !== undefined && !possible.target_session_attrs!.includes(wanted))
     return faultOfOne(`postgres://host?target_session_attrs=${wanted}`);
   for (const address of addresses) {
-    if (/\/\/([^/?#]*@)?(:|\/|\?|$)/.test(address)) return "names a host that is empty";
+    if (/\/\/([^/?#]*@)?(:|\/|\?|$)/.test(address)) return "contains an empty host";
     const fault = faultOfOne(address);
     if (fault) return fault;
   }
@@ -54,15 +57,15 @@ function faultOfOne(text: string): string | undefined {
   for (const [name, values] of Object.entries(possible)) {
     const value = searchParams.get(name);
     if (value === null || values.includes(value)) continue;
-    return `asks for a ${name} that svc does not have: it may be ${values.join(", ")}`;
+    return `asks for a ${name} that svc does not support: use one of ${values.join(", ")}`;
   }
   for (const name of ["sslrootcert", "sslcert", "sslkey"]) {
     const file = searchParams.get(name);
     const reason = file !== null && file !== "system" && unreadable(file);
-    if (reason) return `names a file by ${name} that cannot be read: ${reason}`;
+    if (reason) return `names a file in ${name} that cannot be read: ${reason}`;
   }
   if (/search_path/.test(searchParams.get("options") ?? "")) {
-    return "sets search_path: svc keeps its tables in the schema public, so leave that out of it";
+    return "sets search_path: remove it, because svc keeps its tables in the schema public";
   }
   return undefined;
 }

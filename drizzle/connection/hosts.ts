@@ -1,7 +1,8 @@
 /**
- * An address of several hosts, as libpq takes it (PostgreSQL, 32.1.1.3), as one address for each of them:
- * `postgres://svc@a,b:5433/svc` are `postgres://svc@a/svc` and `postgres://svc@b:5433/svc`. One host gives the address
- * itself. `target_session_attrs` is left out of several: svc always wants the server that takes writes.
+ * Splits a libpq address with several hosts (PostgreSQL, 32.1.1.3) into one address per host:
+ * `postgres://svc@a,b:5433/svc` gives `postgres://svc@a/svc` and `postgres://svc@b:5433/svc`. An address with one host
+ * is returned unchanged. Removes `target_session_attrs` if there are several hosts, as svc always uses the server that
+ * accepts writes.
  */
 export function addressesOf(address: string): readonly [string, ...string[]] {
   const [, scheme, user = "", hosts = "", rest] =

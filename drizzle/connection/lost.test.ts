@@ -12,8 +12,8 @@ import {
 } from "../client.ts";
 import { incidentType } from "../schema/index.ts";
 
-// Each of these ended the process, or left a connection behind that never answered again. An exception that nobody can
-// catch fails the test that runs meanwhile.
+// Each of these used to end the process, or left behind a connection that never answered again. An uncaught exception
+// fails the test that runs at the time.
 
 let database: TestDatabase;
 let client: DatabaseClient;
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   await client?.close();
-  // One connection: what is left behind is what the next one meets.
+  // One connection, so that the next statement meets whatever state is left.
   client = openDatabase(database.url, 1);
   db = client.db;
 });
@@ -41,19 +41,19 @@ const pidOf = async (tx: Transaction): Promise<number> => {
 };
 const gone = (pid: number) =>
   until(
-    "the backend to be gone",
+    "the end of the backend",
     async () => (await admin`select from pg_stat_activity where pid = ${pid}`).length === 0,
   );
 const end = async (pid: number) => {
   await admin`select pg_terminate_backend(${pid})`;
   await gone(pid);
-  // And we have been told.
+  // Leaves time for the client to notice.
   await Bun.sleep(50);
 };
 const stamps = { createdAt: new Date(), updatedAt: new Date() };
 const insert = (tx: Transaction, name: string) => tx.insert(incidentType).values({ name, ...stamps });
 
-/** What is asked next is answered, and nothing of the lost transaction is there. */
+/** Checks that later statements are answered, and that the lost transaction left nothing. */
 async function goesOn(): Promise<void> {
   const answers = await Promise.all([1, 2, 3].map((n) => db.execute(sql`select ${n}::int as n`)));
   expect(answers.map(([row]) => row?.n)).toEqual([1, 2, 3]);
@@ -66,7 +66,7 @@ async function goesOn(): Promise<void> {
 
 const lost = { code: "CONNECTION_CLOSED" };
 
-test("ended while a statement runs", async () => {
+test("a connection that ends during a statement", async () => {
   const running = db.transaction(async (tx) => {
     await insert(tx, "lost");
     const pid = await pidOf(tx);
@@ -74,7 +74,7 @@ test("ended while a statement runs", async () => {
     await tx.execute(sql`select pg_sleep(60)`);
   });
   await expect(running).rejects.toMatchObject(lost);
-  // postgres.js tells what PostgreSQL said at the end once more, to who asks first on the next connection.
+  // postgres.js reports PostgreSQL's last message once more, to the first query on the next connection.
   await until("the next connection", () =>
     db
       .execute(sql`select`)
@@ -84,7 +84,7 @@ test("ended while a statement runs", async () => {
   await goesOn();
 });
 
-test("ended between two statements", async () => {
+test("a connection that ends between two statements", async () => {
   const running = db.transaction(async (tx) => {
     await insert(tx, "lost");
     await end(await pidOf(tx));
@@ -94,7 +94,7 @@ test("ended between two statements", async () => {
   await goesOn();
 });
 
-test("ended before the commit", async () => {
+test("a connection that ends before the commit", async () => {
   const running = db.transaction(async (tx) => {
     await insert(tx, "lost");
     await end(await pidOf(tx));
@@ -103,7 +103,7 @@ test("ended before the commit", async () => {
   await goesOn();
 });
 
-test("ended before an error of the work's own", async () => {
+test("a connection that ends before the work itself throws", async () => {
   const running = db.transaction(async (tx) => {
     await end(await pidOf(tx));
     throw new Error("our own");
@@ -112,7 +112,7 @@ test("ended before an error of the work's own", async () => {
   await goesOn();
 });
 
-test("ended within a savepoint, and before one", async () => {
+test("a connection that ends within a savepoint, and before one", async () => {
   const within = db.transaction(async (tx) => {
     await tx.transaction(async (inner) => {
       await end(await pidOf(inner));
@@ -129,7 +129,7 @@ test("ended within a savepoint, and before one", async () => {
   await goesOn();
 });
 
-test("a fatal error of another connection, which the work has asked, is no loss of this one", async () => {
+test("a fatal error on another connection used by the work does not lose this one", async () => {
   const other = openDatabase(database.url.replace(/\/[^/]*$/, "/no_such_database"), 1);
   const running = db.transaction(async (tx) => {
     await insert(tx, "rolled back");
@@ -140,7 +140,7 @@ test("a fatal error of another connection, which the work has asked, is no loss 
   await other.close();
 });
 
-test("a transaction that fails by itself is rolled back, and a savepoint alone, too", async () => {
+test("a failing transaction is rolled back, and so is a savepoint by itself", async () => {
   const failing = db.transaction(async (tx) => {
     await insert(tx, "a");
     await tx.execute(sql`select 1 / 0`);

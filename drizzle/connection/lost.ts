@@ -8,16 +8,16 @@ interface Connection {
   closed: Promise<void>;
 }
 
-/** PostgreSQL closes a connection right behind a fatal error on it. */
+/** PostgreSQL closes a connection immediately after a fatal error on it. */
 const closingMilliseconds = 1000;
 
 /**
- * Ends transactions whose connection is lost without another word on it. postgres.js by itself sends their rollback, or
- * whatever statement comes next, where there is no socket any more: that throws where nobody can catch it, which ends the
- * process, or it stays behind and spoils the connection that is opened in its place.
+ * Ends transactions on a lost connection without sending anything more on it. postgres.js alone would send their
+ * rollback, or the next statement, to a socket that no longer exists. That throws an uncatchable exception, which ends
+ * the process, or breaks the connection opened in its place.
  *
- * It rejects such a transaction when the connection closes, whatever becomes of its work; so the work that has met the
- * loss, or outlived it, is left where it stands.
+ * Rejects the transaction when the connection closes, whatever the outcome of its work; work that is still running then
+ * is abandoned.
  */
 export function endWithConnection(client: { begin: unknown }): void {
   const begin = client.begin as Begin;
@@ -29,7 +29,7 @@ export function endWithConnection(client: { begin: unknown }): void {
     try {
       return await ended;
     } finally {
-      // Or it has ended in order, and is asked nothing more either.
+      // Or it has ended normally, and receives no more statements either.
       connection.lost = true;
       close();
     }
@@ -43,9 +43,9 @@ async function leave(connection: Connection, scope: Scope, work: Work): Promise<
     outcome = { value: await work(scope) };
   } catch (error) {
     outcome = { error };
-    // The failure is told before the end of the connection is.
+    // The failure is reported before the end of the connection.
     await new Promise((resolve) => setImmediate(resolve));
-    // It may also have been said of another connection, which the work has asked: then ours stays, and is rolled back.
+    // The error may also come from another connection used by the work. Then ours survives, and is rolled back.
     if (!connection.lost && isFatal(error)) await atMost(closingMilliseconds, connection.closed);
   }
   if (connection.lost) return new Promise(() => {});
@@ -76,14 +76,14 @@ function guard(connection: Connection, scope: Scope): void {
   };
 }
 
-/** As postgres.js calls it. */
+/** The error that postgres.js raises. */
 const connectionClosed = () =>
   Object.assign(new Error("write CONNECTION_CLOSED"), {
     code: "CONNECTION_CLOSED",
     errno: "CONNECTION_CLOSED",
   });
 
-/** PostgreSQL closes the connection behind such an error (protocol-message-formats, field V). */
+/** PostgreSQL closes the connection after such an error (protocol-message-formats, field V). */
 function isFatal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const { severity } = cause as { severity?: unknown };

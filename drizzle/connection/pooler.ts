@@ -1,12 +1,12 @@
-/** What to ask of a connection. */
+/** The query whose result `isPooled` examines. */
 export const whichBackend = "select pg_backend_pid() as pid";
 
 /**
- * Whether the answer came by way of a pooler: PostgreSQL tells its process number when a connection begins, and a pooler,
- * which lends now this backend and now that one, makes up a number of its own.
+ * Whether the answer came through a pooler. PostgreSQL sends its process id when a connection starts. A pooler assigns
+ * changing backends, so it invents an id.
  */
 export function isPooled(answer: unknown): boolean {
-  // What was told at the beginning, postgres.js puts into each answer.
+  // postgres.js adds the id from the connection's start to each result.
   const { state, 0: row } = answer as { state?: { pid?: number }; 0?: { pid?: number } };
   return state?.pid !== undefined && state.pid !== row?.pid;
 }

@@ -13,13 +13,13 @@ let client: DatabaseClient;
 let close: () => Promise<void> = async () => {};
 beforeEach(async () => {
   await close();
-  // One connection: what it has prepared is asked of it.
+  // A single connection, because prepared statements are per connection.
   client = openDatabase(database.url, 1);
   ({ close } = client);
 });
 afterAll(() => close());
 
-/** Of the statements that end like this, those that the connection has prepared. */
+/** The statements ending in `end` that the connection has prepared. */
 async function prepared(end: string): Promise<string[]> {
   const rows = await client.db.execute<{ statement: string }>(
     sql`select statement from pg_prepared_statements where statement like ${`%${end}`} order by statement`,
@@ -31,7 +31,7 @@ const ask = (db: Pick<Transaction, "execute">, end: string, value = 1) =>
   db.execute<{ is: number }>(sql`select ${value}::int as is ${sql.raw(end)}`);
 const inTransaction = (end: string, value?: number) => client.db.transaction((tx) => ask(tx, end, value));
 
-test("what is asked in transactions is prepared from the second time on, and answers the same", async () => {
+test("statements in transactions are prepared from the second time on, with the same results", async () => {
   await inTransaction("-- twice");
   expect(await prepared("-- twice")).toEqual([]);
   for (const value of [2, 3, 4])
@@ -39,25 +39,25 @@ test("what is asked in transactions is prepared from the second time on, and ans
   expect(await prepared("-- twice")).toEqual(["select $1::int as is -- twice"]);
 });
 
-test("also within a savepoint", async () => {
+test("statements in savepoints are prepared too", async () => {
   const nested = () => client.db.transaction((tx) => tx.transaction((inner) => ask(inner, "-- inner")));
   await nested();
   await nested();
   expect(await prepared("-- inner")).toHaveLength(1);
 });
 
-test("not what is asked outside of them", async () => {
+test("statements outside transactions are not prepared", async () => {
   for (let nth = 0; nth < 3; nth += 1) await ask(client.db, "-- outside");
   expect(await prepared("-- outside")).toEqual([]);
 });
 
-test("not what carries rows", async () => {
+test("long statements, which carry rows, are not prepared", async () => {
   const long = `-- ${"x".repeat(10_000)}long`;
   for (let nth = 0; nth < 3; nth += 1) await inTransaction(long);
   expect(await prepared("long")).toEqual([]);
 });
 
-test("of those that differ in how many values they hold, a few: the others' places are not theirs", async () => {
+test("of statements that differ only in their number of values, only a few are prepared", async () => {
   await client.db.transaction(async (tx) => {
     for (let count = 1; count <= 40; count += 1) {
       const values = sql.join(
@@ -70,7 +70,7 @@ test("of those that differ in how many values they hold, a few: the others' plac
   expect(await prepared("lists")).toHaveLength(8);
 });
 
-test("of different ones, no more than a connection can keep the plans of", async () => {
+test("the number of prepared statements per connection is limited", async () => {
   await client.db.transaction(async (tx) => {
     for (let nth = 0; nth < 400; nth += 1) {
       await ask(tx, `-- ${nth} many`);
@@ -80,7 +80,7 @@ test("of different ones, no more than a connection can keep the plans of", async
   expect(await prepared("many")).toHaveLength(300);
 });
 
-test("one that was asked once is forgotten when a thousand others have come since", async () => {
+test("a statement seen once is forgotten after a thousand others", async () => {
   await inTransaction("-- seldom");
   await client.db.transaction(async (tx) => {
     for (let nth = 0; nth < 1000; nth += 1) await ask(tx, `-- ${nth} once`);

@@ -1,28 +1,31 @@
-// A patch around postgres.js, which has no setting to prepare only within transactions. A transaction with three statements
-// (FOR UPDATE, INSERT, UPDATE) needs five round trips instead of eight, and took 0.79 of the time (median of four rounds of
-// 400 each, next to an unpatched client; 0.69 to 1.13 on a busy machine).
+// A patch around postgres.js, which has no setting to prepare statements only within transactions. With it, a
+// transaction with three statements (FOR UPDATE, INSERT, UPDATE) needs five round trips instead of eight, and took 0.79
+// of the time (median of four rounds of 400 each, next to an unpatched client; 0.69 to 1.13 on a busy machine).
 
 import type { Sql } from "./sql.ts";
 import { changeTransactions } from "./transactions.ts";
 
-/** Different statements that a pool prepares: each connection keeps its own plans of them. */
+/** The number of different statements that a pool prepares; each connection keeps its own plans. */
 const mostPrepared = 300;
-/** Of those that only differ in how many rows or ids they hold: callers choose that, and would take all places. */
+/**
+ * The limit for statements that differ only in their number of rows or ids: callers choose that number, and could use
+ * up the whole limit.
+ */
 const mostOfShape = 8;
-/** Different statements that are known to have been asked once. */
+/** The number of different statements remembered as seen once. */
 const mostSeen = 1000;
-/** Characters. What is longer carries rows, and is another one each time. */
+/** In characters. Longer statements carry rows, and differ each time. */
 const longestPrepared = 10_000;
 
 type Ask = (text: string, values?: unknown[], options?: { prepare?: boolean }) => unknown;
 
 /**
- * Prepares what is asked within transactions, from the second time on. postgres.js sends a statement that has parameters
- * and is not prepared twice, the first time to be told their types; PostgreSQL parses and plans it again; and meanwhile
- * others wait for the locks of the transaction.
+ * Prepares statements in transactions from the second time on. postgres.js sends an unprepared statement with
+ * parameters twice, first to learn the parameter types; PostgreSQL parses and plans it again each time; and meanwhile
+ * others wait for the transaction's locks.
  *
- * Not what is asked outside of them: lists with their filters are statements without number, and a plan that is kept does
- * not know whether a filter leaves few or many. What is read often is prepared where it is written.
+ * Statements outside transactions are not prepared: filtered lists come in countless variants, and a cached plan does
+ * not know whether a filter leaves few rows or many. Frequent reads are prepared where they are written.
  */
 export function prepareInTransactions(client: Sql): void {
   const isRepeated = repetitions();
@@ -34,7 +37,7 @@ export function prepareInTransactions(client: Sql): void {
   });
 }
 
-/** Says of a text whether it came before, as long as there are not too many such. */
+/** Returns whether a text came before, for a limited number of texts. */
 function repetitions(): (text: string) => boolean {
   const repeated = new Set<string>();
   const seen = new Set<string>();

@@ -24,11 +24,11 @@ function open(url = replicas.url): Sql {
 }
 
 const portOf = async (sql: Sql) => (await sql`select inet_server_port() as port`)[0]!.port as number;
-/** Statements under way at a failover fail, as with one host. */
+/** Statements in progress during a failover fail, as with one host. */
 const afterFailures = (ask: () => Promise<number>) =>
   until("an answer", () => ask().catch(() => undefined), 20);
 
-test("the server that takes writes is found wherever it stands in the address", async () => {
+test("the server that accepts writes is found at any position in the address", async () => {
   const { primary, standby, url } = replicas;
   const swapped = url.replace(/@([^,]+),([^/]+)/, "@$2,$1");
   for (const address of [url, swapped]) {
@@ -38,7 +38,7 @@ test("the server that takes writes is found wherever it stands in the address", 
   expect(await portOf(open(standby.url))).toBe(standby.port);
 });
 
-test("without a primary the error names each server; after a promotion the same pool goes on", async () => {
+test("without a primary, the error names each server; after a promotion the same pool works again", async () => {
   const { primary, standby } = replicas;
   const sql = open();
   expect(await portOf(sql)).toBe(primary.port);
@@ -54,7 +54,7 @@ test("without a primary the error names each server; after a promotion the same 
   expect(await afterFailures(() => portOf(sql))).toBe(standby.port);
 });
 
-test("a primary that comes back after the promotion is left alone: the newer timeline is the cluster's", async () => {
+test("a primary that returns after a promotion is ignored, since its timeline is older", async () => {
   const { primary, standby, url } = replicas;
   await primary.kill();
   await standby.promote();
@@ -62,7 +62,7 @@ test("a primary that comes back after the promotion is left alone: the newer tim
   for (let i = 0; i < 3; i++) expect(await portOf(open(url))).toBe(standby.port);
 });
 
-test("a primary that freezes never closes its connections: they are cut when another one has taken over", async () => {
+test("connections to a frozen primary are cut once another server has taken over", async () => {
   const { primary, standby } = replicas;
   const sql = open();
   await portOf(sql);
@@ -72,13 +72,13 @@ test("a primary that freezes never closes its connections: they are cut when ano
     () => "cut",
   );
   await standby.promote();
-  // Any new connection asks who the primary is.
+  // Any new connection looks for the primary.
   expect(await afterFailures(() => portOf(open()))).toBe(standby.port);
   expect(await within("the end of the old one", hanging, 10)).toBe("cut");
   expect(await afterFailures(() => portOf(sql))).toBe(standby.port);
 });
 
-test("a password that is refused is said so, and a database that is missing is left to who asks for it", async () => {
+test("a rejected password is reported; a missing database is left to the caller", async () => {
   const { primary, url } = replicas;
   const wrong = await portOf(open(url.replace(/:[^:@]*@/, ":wrong@"))).catch((error: unknown) => error);
   expect(wrong).toMatchObject({ code: "28P01" });

@@ -6,7 +6,7 @@ import type { Sql } from "./sql.ts";
 export interface Place {
   host: string;
   port: number;
-  /** The address of it alone. */
+  /** The address of this server alone. */
   address: string;
 }
 
@@ -15,17 +15,19 @@ type OpenSql = (address: string, options: postgres.Options<Record<string, never>
 
 interface Finding {
   place: Place;
-  /** Where the server takes writes: the timeline of its log, as hexadecimal digits. A promotion begins the next one. */
+  /** The timeline of a server that accepts writes, as hexadecimal digits. A promotion starts the next one. */
   timeline?: string;
-  /** Why it does not, or why it could not be asked. */
+  /** Why it does not accept writes, or why it could not be queried. */
   error?: Error;
 }
 
-/** A server that has not answered by then is frozen or away. */
+/** A server that does not answer in this time is frozen or unreachable. */
 const patienceSeconds = 3;
-/** For a second server that takes writes too: one that was the primary and has come back without noticing. */
+/**
+ * Waits this long for a second server that accepts writes: a former primary that is back and unaware of the promotion.
+ */
 const graceMilliseconds = 300;
-/** For how long an answer serves other connections: those of one pool are opened together. */
+/** How long an answer is reused for other connections, as those of a pool are opened together. */
 const goodForMilliseconds = 1000;
 
 const question = `
@@ -34,14 +36,13 @@ const question = `
     current_setting('transaction_read_only') = 'on' as read_only`;
 
 /**
- * Finds, among the servers that an address names, the one that takes writes, each time a connection is opened.
+ * Finds the server that accepts writes among those in an address, each time a connection is opened.
  *
- * postgres.js is not given the list: it goes through the hosts without a pause and without an end while none of them
- * takes writes.
+ * postgres.js does not get the list: while no host accepts writes, it tries them endlessly without a pause.
  *
- * Of two that take writes, the one on the newer timeline is it: a primary that comes back after its standby was promoted
- * would accept what the cluster never sees. A connection to any other server is cut when that is found out, since a host
- * that froze or lost its network never closes it.
+ * If two servers accept writes, the newer timeline wins: a primary that returns after its standby was promoted would
+ * accept writes that the cluster never sees. Connections to any other server are cut when that is detected, as a host
+ * that is frozen or has lost its network never closes them.
  */
 export class Primary {
   readonly #places: readonly Place[];
@@ -60,7 +61,7 @@ export class Primary {
     this.#found = this.#places[0]!;
   }
 
-  /** @throws NoPrimary when none takes writes; PostgreSQL's own error where the user or password is refused */
+  /** @throws NoPrimary when no server accepts writes; PostgreSQL's own error if it rejects the user or password */
   find(): Promise<Place> {
     if (this.#finding) return this.#finding;
     const finding = this.#ask();
@@ -76,7 +77,7 @@ export class Primary {
     return finding;
   }
 
-  /** For postgres.js: a socket that connects to the primary. It fails as a socket does, never by a rejection. */
+  /** Opens a socket to the primary for postgres.js. Failures are socket errors, never rejections. */
   async open(): Promise<Socket> {
     const socket = new Socket();
     this.#connect(socket, await this.#outcome());
@@ -89,8 +90,8 @@ export class Primary {
 
   #connect(socket: Socket, outcome: Place | Error): void {
     if (outcome instanceof Error) {
-      // postgres.js sends its first message in the next turn, connected or not. A socket that closes before would leave
-      // that message waiting, and the connection that is opened in its place would never send one.
+      // postgres.js sends its first message in the next turn, connected or not. If the socket closed before that, the
+      // message would stay queued, and the connection opened in its place would never send one.
       socket.write = () => true;
       setImmediate(() => setImmediate(() => socket.destroy(outcome)));
       return;
@@ -99,10 +100,10 @@ export class Primary {
     this.#sockets.set(socket, address);
     socket.once("close", () => {
       this.#sockets.delete(socket);
-      // The connection may have ended because of a failover: the next one asks again.
+      // The connection may have ended because of a failover, so the next one searches again.
       if (this.#found === outcome) this.#finding = undefined;
     });
-    // postgres.js takes the name for TLS from here.
+    // postgres.js reads the host name for TLS from here.
     socket.connect(port, host);
     Object.assign(socket, { host, port });
   }
@@ -153,7 +154,7 @@ async function askState(address: string, openSql: OpenSql): Promise<State> {
     return await atMost(patienceSeconds, ask(sql));
   } catch (error) {
     if ((error as { code?: unknown }).code !== "3D000") throw error;
-    // Whether the database is there is for the caller to find out: `svc database init` creates it.
+    // The caller handles a missing database: `svc database init` creates it.
     const maintenance = new URL(address);
     if (maintenance.pathname === "/postgres") throw error;
     maintenance.pathname = "/postgres";
@@ -179,14 +180,14 @@ async function atMost<T>(seconds: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/** What each server said. */
+/** Names the result for each server. */
 export class NoPrimary extends Error {
   override name = "NoPrimary";
-  /** As postgres.js names its own: the database cannot be had at this moment. */
+  /** In the style of postgres.js: the database is currently unavailable. */
   readonly code = "CONNECTION_NO_PRIMARY";
 }
 
-/** A user or password that is refused is so on every server, and nothing that passes. */
+/** A rejected user or password is rejected by every server, and is not a temporary condition. */
 function noPrimary(findings: readonly Finding[]): Error {
   const refusal = findings.find(({ error }) => /^28/.test((error as { code?: string }).code ?? ""));
   if (refusal) return refusal.error!;

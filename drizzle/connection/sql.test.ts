@@ -4,7 +4,7 @@ import { testServerUrl } from "../../tests/support/database/database.ts";
 import { within } from "../../tests/support/process/until.ts";
 import { openSql } from "./sql.ts";
 
-test("when PostgreSQL is back behind an outage, it is asked soon, however often that has failed", async () => {
+test("after an outage, PostgreSQL is contacted again soon, however many attempts failed", async () => {
   const real = new URL(await testServerUrl());
   const proxy = createServer((near) => {
     const far = connect(Number(real.port), real.hostname);
@@ -23,7 +23,7 @@ test("when PostgreSQL is back behind an outage, it is asked soon, however often 
   const away = await Promise.allSettled(all());
   expect(away.map(({ status }) => status)).toEqual(away.map(() => "rejected"));
   await listen(port);
-  // By itself postgres.js would wait for 10 s at least.
+  // postgres.js alone would wait for at least 10 s.
   await within("PostgreSQL to be asked again", Promise.all(all()), 8);
   await sql.end();
   proxy.close();

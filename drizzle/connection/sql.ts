@@ -5,13 +5,13 @@ import { addressesOf } from "./hosts.ts";
 import { endWithConnection } from "./lost.ts";
 import { Primary } from "./primary.ts";
 
-/** A client for raw SQL. Never one that drizzle() was given: drizzle changes how it reads and writes times. */
+/** A client for raw SQL. Never pass it to drizzle(), which changes how it reads and writes times. */
 export type Sql = postgres.Sql;
 
-/** Of each address of several hosts that this process uses: what one connection finds out serves all pools. */
+/** One per address with several hosts, so that all pools share what one connection finds out. */
 const primaries = new Map<string, Primary>();
 
-/** The servers that the address names; undefined for one host, which is connected to without further questions. */
+/** The servers in the address; undefined for one host, which needs no search. */
 export function primaryOf(address: string): Primary | undefined {
   const addresses = addressesOf(address);
   if (addresses.length === 1) return undefined;
@@ -21,8 +21,8 @@ export function primaryOf(address: string): Primary | undefined {
 }
 
 /**
- * A client for raw SQL, LISTEN and schema changes. Apart from client.ts, so that these load no tables. With several hosts
- * in the address, each connection goes to the one that takes writes at that moment.
+ * Opens a client for raw SQL, LISTEN and schema changes. Separate from client.ts, so that these load no tables. If the
+ * address has several hosts, each connection goes to the one that accepts writes at the time.
  */
 export function openSql(address: string, options: postgres.Options<Record<string, never>> = {}): Sql {
   const primary = primaryOf(address);
@@ -30,17 +30,17 @@ export function openSql(address: string, options: postgres.Options<Record<string
   const name = decodeURIComponent(new URL(url).pathname.slice(1));
   const client = postgres(url, {
     ...(ssl === undefined ? {} : { ssl }),
-    // One of several has just answered: when it does not now, there is another one to ask for.
+    // With several hosts, one has just answered; if it does not answer now, another may.
     ...(hasTimeout ? {} : { connect_timeout: primary ? 5 : 10 }),
-    // postgres.js takes the name as it stands, PostgreSQL's own tools decode it.
+    // postgres.js uses the name undecoded, while PostgreSQL's own tools decode it.
     ...(name === "" ? {} : { database: name }),
     onnotice: () => {},
-    // Bun goes on to what follows from a connection's end when something else happens: whoever asks meanwhile would write
-    // to where there is no socket any more (drizzle/connection/lost.ts).
+    // Bun handles the consequences of a closed connection only with the next event. Until then, a query would write to
+    // a socket that no longer exists (drizzle/connection/lost.ts).
     onclose: () => void setImmediate(() => {}),
     backoff,
     connection: { application_name: "svc" },
-    // postgres.js takes a function here; its types know a socket only.
+    // postgres.js accepts a function here, but its types only allow a socket.
     ...(primary ? { socket: (() => primary.open()) as unknown as Socket } : {}),
     ...options,
   });
@@ -49,8 +49,8 @@ export function openSql(address: string, options: postgres.Options<Record<string
 }
 
 /**
- * Seconds until a connection is tried again. By itself postgres.js waits for up to 20 s, and counts the failures of all
- * connections of a pool: behind an outage nobody would have the database back for as long.
+ * Seconds until the next connection attempt. postgres.js alone waits up to 20 s and counts the failures of all
+ * connections in a pool, so recovery after an outage would take that long.
  */
 function backoff(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => database[Symbol.asyncDispose]());
 
-test("connections at work and what waits for one are told, and nothing is left behind", async () => {
+test("reports connections in use and pending requests, and both return to zero", async () => {
   await using started = await startTestTelemetry();
   const { db, close } = openDatabase(database.url, 2, watchPools(started.telemetry)("tested", 2));
   const state = async () => {
@@ -51,7 +51,7 @@ test("connections at work and what waits for one are told, and nothing is left b
   await close();
 });
 
-test("a pool that is opened again under its name begins anew", async () => {
+test("a pool opened again under the same name starts from zero", async () => {
   await using started = await startTestTelemetry();
   const open = watchPools(started.telemetry);
   open("tested", 2).wanted?.();
@@ -59,7 +59,7 @@ test("a pool that is opened again under its name begins anew", async () => {
   expect(valuesOf(await started.scrape(), "db_client_connection_used")).toEqual([0]);
 });
 
-test("of a statement that carries rows the beginning is told", async () => {
+test("long statements are truncated", async () => {
   using collector = startCollector();
   await using started = await startTestTelemetry({
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
@@ -76,7 +76,7 @@ test("of a statement that carries rows the beginning is told", async () => {
   expect(String(attributeOf(statement, "db.query.text"))).toHaveLength(2000);
 });
 
-test("statements are told without their values, also within transactions and savepoints", async () => {
+test("statements are reported without values, also in transactions and savepoints", async () => {
   using collector = startCollector();
   await using started = await startTestTelemetry({
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/v1/traces`,
@@ -84,7 +84,7 @@ test("statements are told without their values, also within transactions and sav
   const { tracing } = started.telemetry;
   const { db, close } = openDatabase(database.url, 2, watchPools(started.telemetry)("tested", 2));
   const now = new Date();
-  // Nobody's: not told.
+  // Outside a span, so not reported.
   await db.select().from(team);
   await tracing?.within({ name: "work" }, async () => {
     await db.transaction(async (tx) => {

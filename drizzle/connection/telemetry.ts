@@ -2,18 +2,18 @@ import type { Meter } from "@opentelemetry/api";
 import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 import type { PoolWatch } from "./watch.ts";
 
-/** Characters; what is longer carries rows. */
+/** In characters; longer statements carry rows. */
 const longestText = 2000;
 
 interface Pool {
   size: number;
-  /** Statements outside of transactions, and transactions, that were asked for and have not ended. */
+  /** Requested statements (outside transactions) and transactions that have not ended. */
   asked: number;
 }
 
 /**
- * Watches the pools of a program, by name. A pool that is opened again under its name takes the place of the one before:
- * what was asked on that one never ends, perhaps.
+ * Watches a program's pools, by name. A pool opened again under a name replaces the previous one, whose pending
+ * requests might never end.
  */
 export function watchPools({
   meter,
@@ -55,11 +55,11 @@ function observePools(meter: Meter, pools: ReadonlyMap<string, Pool>): void {
       for (const [pool, state] of pools)
         seen.observe(value(state), { "db.client.connection.pool.name": pool });
     });
-  gauge("db.client.connection.max", "Connections to PostgreSQL that may be open", ({ size }) => size);
+  gauge("db.client.connection.max", "Maximum number of open connections to PostgreSQL", ({ size }) => size);
   gauge(
-    // OpenTelemetry's own name ends in `count`, which Prometheus keeps for histograms.
+    // OpenTelemetry's name ends in `count`, which Prometheus reserves for histograms.
     "db.client.connection.used",
-    "Of these, how many are at work",
+    "Open connections to PostgreSQL that are in use",
     ({ asked, size }) => Math.min(asked, size),
   );
   gauge(

@@ -1,12 +1,14 @@
 import type { Sql } from "./sql.ts";
 
-/** What a transaction, or a savepoint in one, asks its statements of. */
+/** The client of a transaction or savepoint. */
 export type Scope = Pick<Sql, "unsafe"> & { savepoint?: Begin };
 type Begin = (...args: unknown[]) => Promise<unknown>;
 
-/** Has `change` change each transaction of a client and each savepoint, as far as drizzle uses these, before it begins. */
+/**
+ * Calls `change` with each transaction and savepoint of a client before it starts, for those methods that drizzle uses.
+ */
 export function changeTransactions(client: Sql, change: (scope: Scope) => void): void {
-  /** The work comes last, behind a name or options. */
+  /** The callback is the last argument, after a name or options. */
   const around =
     (begin: Begin): Begin =>
     (...args) => {

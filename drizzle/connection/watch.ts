@@ -1,10 +1,10 @@
 import type { Sql } from "./sql.ts";
 
-/** Told of what goes through a pool of connections. */
+/** Observes a connection pool. */
 export interface PoolWatch {
-  /** A statement or a transaction asks for a connection. @returns what is called when it needs it no more */
+  /** A statement or transaction requests a connection. @returns a callback for when it is done with it */
   wanted?(): () => void;
-  /** A statement, without its parameters. @returns what is called when it was answered */
+  /** A statement, without its parameters. @returns a callback for when it is answered */
   statement?(text: string): (error?: unknown) => void;
 }
 
@@ -13,14 +13,14 @@ type Scope = Pick<Sql, "unsafe"> & { savepoint?: Begin };
 type Begin = (...args: unknown[]) => Promise<unknown>;
 type Ask = (text: string, ...rest: unknown[]) => PromiseLike<unknown>;
 
-/** Has a client watched, as far as drizzle uses one: `unsafe`, `begin` and `savepoint`. */
+/** Watches a client's methods that drizzle uses: `unsafe`, `begin` and `savepoint`. */
 export function watchSql(client: Sql, { wanted, statement }: PoolWatch): void {
   const watchAsk = (scope: Scope, begin: (text: string) => (End | undefined)[]) => {
     const ask = scope.unsafe as unknown as Ask;
     const watched: Ask = (text, ...rest) => follow(ask(text, ...rest), begin(text));
     scope.unsafe = watched as unknown as Sql["unsafe"];
   };
-  /** It has its connection. The work comes last, behind a name or options. */
+  /** The transaction has its connection. The callback is the last argument, after a name or options. */
   const inTransaction =
     (begin: Begin): Begin =>
     (...args) => {
@@ -32,7 +32,7 @@ export function watchSql(client: Sql, { wanted, statement }: PoolWatch): void {
         return work(scope);
       });
     };
-  /** While postgres.js asks for BEGIN by the same `unsafe`: that is the transaction, which is told already. */
+  /** Set while postgres.js runs BEGIN through the same `unsafe`: the transaction is already counted. */
   let beginning = false;
   watchAsk(client, (text) => [beginning ? undefined : wanted?.(), statement?.(text)]);
   const begin = client.begin as Begin;
@@ -50,7 +50,7 @@ export function watchSql(client: Sql, { wanted, statement }: PoolWatch): void {
   }) as Sql["begin"];
 }
 
-/** To ask for its answer sends a statement, but not before whoever has made it has said how it is to be answered. */
+/** Reading its result sends a statement, so this waits until the caller has set how to return it. */
 function follow<T extends PromiseLike<unknown>>(query: T, ends: readonly (End | undefined)[]): T {
   const end = (error?: unknown) => {
     for (const one of ends) one?.(error);

@@ -4,21 +4,21 @@ import { lchown, lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { EmbeddedPostgresError } from "./error.ts";
 
-/** How PostgreSQL's programs are started so that they do not run as root, which they refuse. */
+/** How to start PostgreSQL's programs as a non-root user, since they refuse to run as root. */
 export interface Account {
-  /** Goes in front of each command. */
+  /** Prepended to each command. */
   prefix: string[];
-  /** For `spawn`, where nothing in front of the command changes the user. */
+  /** Options for `spawn`, if the prefix does not change the user. */
   spawn: { uid?: number; gid?: number };
-  /** Who must own the data directory, as this process sees it; undefined: it is ours anyway. */
+  /** The required owner of the data directory, as seen by this process; undefined if we own it anyway. */
   owner?: { uid: number; gid: number };
 }
 
 /**
  * A normal user just starts them. Root has three ways, best first:
  * 1. a user namespace in which root has another number. Files stay root's, so a clone below a directory of mode 0700
- *    (/root) works, and PostgreSQL has no power outside of what root's files are;
- * 2. another user with CAP_DAC_OVERRIDE, which passes such a directory too (a container that forbids namespaces);
+ *    (/root) works, and PostgreSQL has no privileges beyond root's files;
+ * 2. another user with CAP_DAC_OVERRIDE, which can also enter such a directory (a container that forbids namespaces);
  * 3. another user, who must be able to reach the files.
  */
 export function chooseAccount(): Account {
@@ -26,7 +26,7 @@ export function chooseAccount(): Account {
   const { uid, gid } = serviceUser();
   const namespace = ["unshare", "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"];
   if (works(namespace)) return { prefix: namespace, spawn: {}, owner: { uid: 0, gid: 0 } };
-  // Without that security bit access(2), by which initdb looks for its programs, takes no notice of the capability.
+  // Without that security bit, access(2) ignores the capability, and initdb uses access(2) to find its programs.
   const bit = "--securebits=+no_setuid_fixup";
   const capability = ["setpriv", `--reuid=${uid}`, `--regid=${gid}`, "--clear-groups", bit];
   capability.push("--inh-caps=+dac_override", "--ambient-caps=+dac_override", "--");
@@ -34,7 +34,7 @@ export function chooseAccount(): Account {
   return { prefix: [], spawn: { uid, gid }, owner: { uid, gid } };
 }
 
-/** initdb looks its user up, so it must be one that exists: `postgres` where there is one, else `nobody`. */
+/** initdb looks up its user, so it must exist: `postgres` if possible, else `nobody`. */
 function serviceUser(): { uid: number; gid: number } {
   const lines = readFileSync("/etc/passwd", "utf8").split("\n");
   for (const name of ["postgres", "nobody"]) {
@@ -50,13 +50,16 @@ function works([command, ...args]: string[]): boolean {
   return spawnSync(command!, [...args, "true"], { stdio: "ignore" }).status === 0;
 }
 
-/** Gives `directory` and all below it to the account. A directory that has the right owner is not walked. */
+/**
+ * Makes the account the owner of `directory` and everything below it. Skips a directory that already has the right
+ * owner.
+ */
 export async function handOver(directory: string, { owner }: Account): Promise<void> {
   if (!owner || (await lstat(directory)).uid === owner.uid) return;
   for (const entry of await readdir(directory, { recursive: true })) {
     await lchown(join(directory, entry), owner.uid, owner.gid);
   }
-  // Last, so that a walk that was cut short is walked again.
+  // Last, so that an interrupted walk is repeated.
   await lchown(directory, owner.uid, owner.gid);
 }
 

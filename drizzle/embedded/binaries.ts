@@ -11,8 +11,8 @@ export interface Binaries {
 }
 
 /**
- * Finds the PostgreSQL programs that npm installed for this platform and makes them usable: npm may have refused the
- * package's post-install script, which makes the links between its libraries, and may have lost the x bit.
+ * Finds the PostgreSQL programs that npm installed for this platform and makes them usable: npm may have blocked the
+ * package's post-install script, which links its libraries, and may have dropped the executable bit.
  *
  * @throws EmbeddedPostgresError when there is no package for this platform
  */
@@ -33,13 +33,13 @@ function packageRoot(name: string): string {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)));
   } catch (cause) {
     throw new EmbeddedPostgresError(
-      `There is no embedded PostgreSQL here (npm package ${name}): run npm ci, or set SVC_DATABASE_URL to a PostgreSQL of your own`,
+      `The embedded PostgreSQL is not installed (npm package ${name}): run npm ci, or set SVC_DATABASE_URL to another PostgreSQL server`,
       { cause },
     );
   }
 }
 
-/** What `scripts/hydrate-symlinks.js` of the package does. Another process may do the same at the same time. */
+/** Does the work of the package's `scripts/hydrate-symlinks.js`. Another process may do the same concurrently. */
 export async function hydrateLinks(root: string): Promise<void> {
   const list = join(root, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;

@@ -34,8 +34,8 @@ export async function waitUntilReady(
 }
 
 /**
- * Stops the PostgreSQL that a killed starter left behind in this data directory. A `postmaster.pid` whose number now
- * belongs to something else is removed: PostgreSQL itself would refuse to start as long as that something lives.
+ * Stops the PostgreSQL that a killed starter left behind in this data directory. Removes a `postmaster.pid` whose
+ * process id now belongs to another program: PostgreSQL itself would refuse to start while that program runs.
  */
 export async function stopLeftover(data: string): Promise<void> {
   const file = join(data, "postmaster.pid");
@@ -47,14 +47,14 @@ export async function stopLeftover(data: string): Promise<void> {
   while (isPostmaster(pid, data)) {
     if (performance.now() > deadline) {
       throw new EmbeddedPostgresError(
-        `A PostgreSQL of ${data} (pid ${pid}) does not stop: end it with kill -QUIT ${pid}`,
+        `The PostgreSQL server of ${data} (pid ${pid}) does not stop: end it with kill -QUIT ${pid}`,
       );
     }
     await Bun.sleep(20);
   }
 }
 
-/** Whether `pid` is a living PostgreSQL that was started with this data directory. */
+/** Whether `pid` is a running PostgreSQL that was started with this data directory. */
 function isPostmaster(pid: number, data: string): boolean {
   if (!Number.isInteger(pid) || pid <= 0) return false;
   const command = commandLine(pid);
@@ -64,7 +64,7 @@ function isPostmaster(pid: number, data: string): boolean {
 function commandLine(pid: number): string {
   if (process.platform === "linux") {
     try {
-      // Empty for a zombie, which holds nothing any more.
+      // Empty for a zombie, which no longer holds any resources.
       return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
     } catch {
       return "";

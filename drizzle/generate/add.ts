@@ -13,7 +13,7 @@ import type {
 } from "./snapshot.ts";
 import { typeName } from "./types.ts";
 
-// The statements that make a thing, one each. create.ts says which, and in what order.
+// The statements that create objects, one each. create.ts decides which ones, and in what order.
 
 export const createSchema = (name: string) => `CREATE SCHEMA ${quote(name)};`;
 
@@ -23,7 +23,7 @@ export const createEnum = (type: EnumType) =>
 export const createSequence = (sequence: Sequence) =>
   `CREATE SEQUENCE ${inSchema(sequence)}${optionsOf(sequence)}${sequence.cycle ? " CYCLE" : ""};`;
 
-/** With its columns, keys and checks; indexes, foreign keys and policies are added later. */
+/** Includes columns, keys and checks; indexes, foreign keys and policies are added later. */
 export function createTable(table: Table): string {
   const lines = [
     ...Object.values(table.columns).map((column) => columnOf(table, column)),
@@ -84,10 +84,10 @@ export function createView(view: View): string {
   ].join("");
 }
 
-/** Words that are roles for PostgreSQL, and no names. */
+/** Keywords that PostgreSQL accepts in place of a role name. */
 const keyRoles = new Set(["current_user", "current_role", "session_user", "public"]);
 
-/** Always with its schema. */
+/** Always qualified with the schema. */
 const inSchema = ({ schema, name }: { schema?: string; name: string }) =>
   `${quote(schema || "public")}.${quote(name)}`;
 
@@ -102,7 +102,7 @@ function columnOf(table: Table, column: Column): string {
     primaryKey ? " PRIMARY KEY" : "",
     value === undefined ? "" : ` DEFAULT ${value}`,
     generated ? ` GENERATED ALWAYS AS (${generated.as}) STORED` : "",
-    // An identity is NOT NULL by itself.
+    // An identity column is implicitly NOT NULL.
     notNull && !identity ? " NOT NULL" : "",
     identity ? ` ${identityOf(table, identity)}` : "",
   ].join("");

@@ -6,7 +6,7 @@ import type { Column, Table } from "./snapshot.ts";
 import { isSerial } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
-/** Adds the columns that a table gets, those that are made from others last. */
+/** Adds a table's new columns, those generated from others last. */
 export function addColumns(plan: Plan, changes: TableChanges): Statement[] {
   const { after: table } = changes;
   const names = Object.keys(table.columns).filter(
@@ -16,7 +16,7 @@ export function addColumns(plan: Plan, changes: TableChanges): Statement[] {
   const order = columns.toSorted((a, b) => Number(Boolean(a.generated)) - Number(Boolean(b.generated)));
   const statements: Statement[] = [];
   for (const column of order) {
-    // One that is made from a column whose values are gone has none either.
+    // If the values of a generated column's source are gone, so are its own.
     const isLost = changes.made.some((name) => mentions(column.generated?.as, name));
     const isBack = plan.way === "undo" && (!hasOwnValues(column) || isLost);
     statements.push(...(isBack ? bringBack(plan, table, column) : addNew(table, column)));
@@ -24,7 +24,7 @@ export function addColumns(plan: Plan, changes: TableChanges): Statement[] {
   return statements;
 }
 
-/** Whether every row gets a value of its own, so that neither NOT NULL nor a key can be broken. */
+/** Whether every row gets a distinct value, so that neither NOT NULL nor a key can be violated. */
 function hasOwnValues(column: Column): boolean {
   const isRandom = /\b(gen_random_uuid|uuidv[47]|uuid_generate_v\w+|nextval)\s*\(/i.test(
     column.default ?? "",
@@ -52,8 +52,8 @@ function addNew(table: Table, column: Column): Statement[] {
 }
 
 /**
- * A column that up dropped, whose values are gone. Rows that are there get its default, or NULL where a default would
- * break a key; NOT NULL comes back where no row is in its way, which is so in an empty table.
+ * Restores a column that up dropped, whose values are gone. Existing rows get its default, or NULL if a default would
+ * violate a key. NOT NULL is restored if no row violates it, as in an empty table.
  */
 function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
   const place = displayName(table, column.name);
@@ -70,7 +70,7 @@ function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
   if (breaksUnique) {
     throw impossible(
       plan,
-      `the values of ${place} are gone, and ${breaksUnique.name} lets only one row be without`,
+      `the values of ${place} are gone, and ${breaksUnique.name} allows only one row without a value`,
       "",
     );
   }
@@ -80,7 +80,7 @@ function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
   const { default: value, ...empty } = column;
   const alter = `ALTER TABLE ${qualified(table)} ALTER COLUMN ${quote(name)}`;
   const fill = notNull ? ": fill them, then SET NOT NULL" : "";
-  const look = [`the values of ${place} are gone, rows that are there get NULL${fill}`];
+  const look = [`the values of ${place} are gone, existing rows get NULL${fill}`];
   return [
     statement(render(table, empty, false), { look }),
     ...(value === undefined ? [] : [statement(`${alter} SET DEFAULT ${value};`)]),
@@ -89,7 +89,7 @@ function bringBack(plan: Plan, table: Table, column: Column): Statement[] {
 }
 
 function render(table: Table, column: Column, notNull: boolean): string {
-  // The primary key is added by itself, under its name.
+  // The primary key is added separately, under its name.
   return addColumn(table, { ...column, primaryKey: false, notNull });
 }
 
@@ -104,7 +104,7 @@ function notNullIfPossible(table: Table, name: string): string {
   ].join("\n");
 }
 
-/** Whether two rows that are the same in this column alone, or in one made from it, might break a key. */
+/** Whether two rows with the same value in this column alone, or in one generated from it, might violate a key. */
 function isAloneUnique(table: Table, name: string): boolean {
   const made = Object.values(table.columns).filter(({ generated }) => mentions(generated?.as, name));
   const names = [name, ...made.map((column) => column.name)];

@@ -16,7 +16,7 @@ const t = (c: pg.PgColumnBuilderBase = pg.text(), extra: Extra = () => []) =>
 const rows = "insert into t values (1, '1'), (2, '2')";
 
 describe("keys and constraints", () => {
-  test("the primary key goes from one column to another, with what refers to it", async () => {
+  test("the primary key moves from one column to another, and references follow", async () => {
     const refers = (table: { id: pg.AnyPgColumn }) =>
       pg.pgTable("u", { t: pg.integer().references(() => table.id) });
     const before = pg.pgTable("t", { id: pg.integer().primaryKey(), c: pg.integer().notNull() });
@@ -29,7 +29,7 @@ describe("keys and constraints", () => {
     expect(both.rows.down).toEqual(both.rows.before);
   });
 
-  test("a composite primary key is made, changed and dropped", async () => {
+  test("a composite primary key is created, changed and dropped", async () => {
     const keyed = (...columns: ("id" | "c")[]) =>
       pg.pgTable("t", { id: pg.integer(), c: pg.integer() }, (self) => {
         const [first, ...others] = columns.map((name) => self[name]);
@@ -54,7 +54,7 @@ describe("keys and constraints", () => {
     expect(up).toContain("-- Look here: fails while a row of t breaks it\n");
   });
 
-  test("a foreign key changes what it does, and where it points to", async () => {
+  test("a foreign key changes its actions, and its target", async () => {
     const target = (name: string) => pg.pgTable(name, { id: id() });
     const [a, b] = [target("a"), target("b")];
     const from = t(pg.integer().references(() => a.id, { onDelete: "cascade" }));
@@ -65,7 +65,7 @@ describe("keys and constraints", () => {
     await trip([a, b, from], [a, b, elsewhere], seed);
   });
 
-  test("a key that refers to its own table, whose column gets another type", async () => {
+  test("a column with a self-referencing foreign key changes its type", async () => {
     const self = (column: () => pg.PgColumnBuilderBase) => {
       const table: pg.AnyPgTable & { id: pg.AnyPgColumn } = pg.pgTable(
         "t",
@@ -80,10 +80,10 @@ describe("keys and constraints", () => {
     await trip([self(() => pg.integer())], [self(() => pg.text())], "insert into t values (1, 1), (2, 1)");
   });
 
-  test("unique with NULLS NOT DISTINCT on a column that is dropped: irreversible", async () => {
+  test("dropping a column with a NULLS NOT DISTINCT constraint is irreversible", async () => {
     const unique = t(pg.text(), ({ c }) => [pg.unique("t_u").on(c).nullsNotDistinct()]);
     const { irreversible } = await trip([unique], [pg.pgTable("t", { id: id() })], rows);
-    expect(irreversible).toBe("the values of t.c are gone, and t_u lets only one row be without");
+    expect(irreversible).toBe("the values of t.c are gone, and t_u allows only one row without a value");
   });
 });
 
@@ -109,14 +109,14 @@ describe("indexes", () => {
     }
   });
 
-  test("an operator class does not cost a column its order", async () => {
+  test("an operator class keeps a column's sort order", async () => {
     const indexed = t(pg.text(), ({ c }) => [
       pg.index("t_i").on(c.desc().nullsFirst().op("text_pattern_ops")),
     ]);
     expect((await trip([t()], [indexed], rows)).up).toContain('("c" text_pattern_ops DESC NULLS FIRST);');
   });
 
-  test("CONCURRENTLY is alone in its file, and nothing to wait for on a new table", async () => {
+  test("CONCURRENTLY is alone in its file, and omitted on a new table", async () => {
     const indexed = t(pg.text(), ({ c }) => [pg.index("t_i").on(c).concurrently()]);
     const { up, down } = await trip([t()], [indexed], rows);
     expect(up).toBe('-- svc: no-transaction\nCREATE INDEX CONCURRENTLY "t_i" ON "t" USING btree ("c");\n');
@@ -128,8 +128,8 @@ describe("indexes", () => {
   });
 });
 
-describe("the rest", () => {
-  test("views stand aside while what they show changes, those that stand on them too", async () => {
+describe("other objects", () => {
+  test("views are recreated when what they select changes, including views on views", async () => {
     const views = (definition: string) => [
       pg.pgView("v2", { n: pg.integer() }).as(raw`select n from v1`),
       pg.pgView("v1", { n: pg.integer() }).as(raw.raw(definition)),
@@ -164,7 +164,7 @@ describe("the rest", () => {
     );
   });
 
-  test("an enum that is written as an object, also for the elements of an array", async () => {
+  test("an enum defined by an object, also as an array's element type", async () => {
     const space = pg.pgSchema("space");
     const kind = space.enum("kind of it", { One: "one", Two: "it's" });
     const table = pg.pgTable("t", { id: id(), c: kind().default("it's"), d: kind().array() });
@@ -173,7 +173,7 @@ describe("the rest", () => {
     expect(up).toContain('"d" "space"."kind of it"[]');
   });
 
-  test("an identity that counts down has the whole range of its type", async () => {
+  test("a descending identity gets the whole range of its type", async () => {
     const options = { increment: -1 };
     const { up } = await trip([], [t(pg.integer().generatedAlwaysAsIdentity(options))]);
     expect(up).toContain("INCREMENT BY -1 MINVALUE -2147483648 MAXVALUE -1 START WITH -1");
@@ -195,7 +195,7 @@ describe("the rest", () => {
     expect((await trip([space, kind, a], [])).up).toContain("-- svc: data-loss table space.t\n");
   });
 
-  test("sequences change their options, NO CYCLE among them", async () => {
+  test("sequences change their options, including NO CYCLE", async () => {
     const s = (options: pg.PgSequenceOptions) => pg.pgSequence("s", options);
     await trip([s({ cycle: true, maxValue: 9 })], [s({ startWith: 20, minValue: 10, increment: 2 })]);
   });
@@ -227,7 +227,7 @@ describe("the rest", () => {
     );
   });
 
-  test("nothing changed is nothing to do", async () => {
+  test("without changes there is nothing to do", async () => {
     expect(await between([t()], [t()])).toMatchObject({ changed: false, up: "", down: "" });
   });
 });

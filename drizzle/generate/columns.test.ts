@@ -11,7 +11,7 @@ const t = (c: pg.PgColumnBuilderBase = pg.text()) => pg.pgTable("t", { id: id(),
 const rows = "insert into t values (1, '1'), (2, '2')";
 
 describe("columns", () => {
-  test("a default comes, changes and goes, also one of another type", async () => {
+  test("a default is added, changed and dropped, also along with the type", async () => {
     const defaults = [
       t(pg.text()),
       t(pg.text().default("it's;--")),
@@ -36,7 +36,7 @@ describe("columns", () => {
     expect([...(await sql()`select c from t`)]).toEqual([{ c: array }]);
   });
 
-  test("dates for a default, also in arrays", async () => {
+  test("date defaults, also in arrays", async () => {
     const at = new Date("2026-01-02T23:30:00Z");
     const table = pg.pgTable("t", {
       id: id(),
@@ -52,18 +52,18 @@ describe("columns", () => {
     ]);
   });
 
-  test("NOT NULL comes and goes, and says where it may fail", async () => {
+  test("NOT NULL is added and dropped, with a note where it may fail", async () => {
     const { up, down } = await trip([t()], [t(pg.text().notNull())], rows);
     expect(up).toContain("-- Look here: fails while a row holds NULL in t.c: fill those rows first\n");
     expect(down).toBe('ALTER TABLE "t" ALTER COLUMN "c" DROP NOT NULL;\n');
   });
 
-  test("a NOT NULL column without a default says that it fails in a table with rows", async () => {
+  test("a NOT NULL column without a default carries a note that it fails if the table has rows", async () => {
     const { up } = await trip([pg.pgTable("t", { id: id() })], [t(pg.text().notNull())]);
     expect(up).toContain("-- Look here: fails while t has rows: give c a default");
   });
 
-  test("a column that counts by itself is dropped, and comes back with numbers", async () => {
+  test("a serial or identity column is dropped, and comes back with numbers", async () => {
     const without = pg.pgTable("t", { id: id() });
     const seed = "insert into t (id) values (1), (2)";
     for (const counting of [pg.serial().unique(), pg.integer().generatedAlwaysAsIdentity().unique()]) {
@@ -85,20 +85,20 @@ describe("columns", () => {
     );
   });
 
-  test("varchar and numeric get narrower: what is cut or rounded is marked", async () => {
+  test("narrowing varchar and numeric marks the values that are truncated or rounded", async () => {
     const narrow = await between([t(pg.varchar({ length: 9 }))], [t(pg.varchar({ length: 5 }))]);
     expect(narrow.up).toContain(
-      `-- svc: data-loss column t.c where ("c"::varchar(5))::varchar(9) IS DISTINCT FROM "c" -- what is longer than 5 characters
+      `-- svc: data-loss column t.c where ("c"::varchar(5))::varchar(9) IS DISTINCT FROM "c" -- values longer than 5 characters
 ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);`,
     );
     expect(narrow.down).not.toContain("data-loss");
     const blanks = await between([t(pg.text())], [t(pg.char({ length: 5 }))]);
-    expect(blanks.up).toContain("-- what is longer than 5 characters, blanks at the end\n");
+    expect(blanks.up).toContain("-- values longer than 5 characters, blanks at the end\n");
     const element = await between(
       [t(pg.numeric({ precision: 9, scale: 4 }))],
       [t(pg.numeric({ precision: 9, scale: 2 }).array())],
     );
-    expect(element.up).toContain('where "c"::numeric(9, 2) IS DISTINCT FROM "c" -- what does not fit\n');
+    expect(element.up).toContain('where "c"::numeric(9, 2) IS DISTINCT FROM "c" -- values that do not fit\n');
     const rounded = await between(
       [t(pg.numeric({ precision: 9, scale: 4 }))],
       [t(pg.numeric({ precision: 9, scale: 2 }))],
@@ -120,14 +120,14 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     );
   });
 
-  test("times with and without zone keep the moment, wherever this runs", async () => {
+  test("timestamps with and without time zone keep the same instant in any session time zone", async () => {
     const seed = "set timezone = 'Asia/Tokyo'; insert into t values (1, '2026-01-01 12:00')";
     const there = await trip([t(pg.timestamp())], [t(pg.timestamp({ withTimezone: true }))], seed);
     expect(there.rows.down).toEqual(there.rows.before);
     await sql()`reset timezone`;
   });
 
-  test("generated columns: made, changed, fixed, and what they are made from gets another type", async () => {
+  test("generated columns are added, changed, made plain, and follow a type change of their source", async () => {
     const made = (as: string, c: pg.PgColumnBuilderBase = pg.integer()) =>
       pg.pgTable("t", { id: id(), c, g: pg.integer().generatedAlwaysAs(raw.raw(as)) }, (self) => [
         pg.index("t_g").on(self.g as never),
@@ -142,7 +142,7 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     await trip([made("c + 1")], [pg.pgTable("t", { id: id() })], rows);
   });
 
-  test("a column below a key gets other values by being generated: what may fail says so, both ways", async () => {
+  test("a key's column that becomes generated carries notes on what may fail, in both directions", async () => {
     const tables = (g: pg.PgColumnBuilderBase) => {
       const base = pg.pgTable("t", { id: id(), g }, (self) => [
         pg.unique("g_u").on(self.g as never),
@@ -171,7 +171,7 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     expect(same.rows.down).toEqual(same.rows.before);
   });
 
-  test("identity options change, and its bounds leave the present number outside", async () => {
+  test("identity options change, even if the current value is outside the new bounds", async () => {
     const n = (options: pg.PgSequenceOptions & { name?: string }, always = true) => {
       const column = pg.integer();
       return pg.pgTable("t", {
@@ -186,13 +186,13 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     await trip([n({})], [n({ name: "other" })], seed);
   });
 
-  test("columns of which one names the other are found by whole words", async () => {
+  test("a column whose name contains another column's name is not confused with it", async () => {
     const before = pg.pgTable("t", { a: pg.integer(), aa: pg.integer() }, () => [pg.check("k", raw`aa > 0`)]);
     const after = pg.pgTable("t", { a: pg.text(), aa: pg.integer() }, () => [pg.check("k", raw`aa > 0`)]);
     expect((await trip([before], [after], "insert into t values (1, 1)")).up).not.toContain("CONSTRAINT");
   });
 
-  test("types by other names: custom types, bits, enums whose names begin like a type", async () => {
+  test("type aliases: custom types, bits, enums whose names start like a type", async () => {
     const custom = (type: string) => pg.customType<{ data: string }>({ dataType: () => type });
     const kind = pg.pgEnum("text_kind", ["a", "b"]);
     const odd = pg.pgEnum('Odd "name"', ["a", "it's"]);
@@ -211,7 +211,7 @@ ALTER TABLE "t" ALTER COLUMN "c" SET DATA TYPE varchar(5) USING "c"::varchar(5);
     await trip([pg.pgTable("t", { id: id() })], [kind, odd, table], "insert into t values (1)");
   });
 
-  test("all of it under names that want quoting", async () => {
+  test("names that need quoting", async () => {
     const name = `a "b";c,d--'e' $1 ü`;
     const other = pg.pgTable(`${name}2`, { [name]: pg.integer().primaryKey() });
     const [type, moved] = [["x"], ["y"]].map((values) => pg.pgEnum(`${name} enum`, values as [string]));

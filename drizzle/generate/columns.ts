@@ -8,7 +8,7 @@ import type { Column, EnumType } from "./snapshot.ts";
 import { isArray, isSerial, parseType, typeName, valueType } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
-/** Changes every column that stays, in the order that PostgreSQL needs. */
+/** Alters every remaining column, in the order that PostgreSQL requires. */
 export function alterColumns(plan: Plan): Statement[] {
   return plan.changes.tables.flatMap((table) =>
     Object.keys(table.after.columns)
@@ -26,10 +26,10 @@ function alterColumn(plan: Plan, table: TableChanges, name: string): Statement[]
   const retyped = table.retyped.includes(name);
   const [wasSerial, serial] = [isSerial(old), isSerial(now)];
 
-  // What the column stops being, as none of it can be together with what it becomes.
+  // First removes old properties, which cannot be combined with the new ones.
   if (old.identity && !now.identity) add(statement(`${alter} DROP IDENTITY;`));
   if (wasSerial && !serial) add(...dropSerial(after, old));
-  // The default too is of the old type, and PostgreSQL cannot always bring it to the new one.
+  // The default has the old type too, and PostgreSQL cannot always convert it.
   const hadDefault = old.default !== undefined;
   if (hadDefault && (retyped || now.default === undefined)) add(statement(`${alter} DROP DEFAULT;`));
   if (retyped) add(retype(plan, table, old, now, alter));
@@ -58,8 +58,8 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
   if (!conversion) {
     throw impossible(
       plan,
-      `PostgreSQL cannot turn ${place} from ${typeName(old)} into ${typeName(now)}`,
-      "do it in two revisions, the first drops the column and the second adds it, or add one of another name",
+      `PostgreSQL cannot convert ${place} from ${typeName(old)} to ${typeName(now)}`,
+      "drop the column in one revision and add it in a second one, or add a column under another name",
     );
   }
   const { using, loss, lost, look } = ofEnum(plan, table, old, now, conversion);
@@ -71,7 +71,7 @@ function retype(plan: Plan, table: TableChanges, old: Column, now: Column, alter
   });
 }
 
-/** Between enums the values say whether something can go wrong, and what rows get whose value is gone. */
+/** Converts between enums: decides by their values what may fail, and what replaces a removed value. */
 function ofEnum(
   plan: Plan,
   { after }: TableChanges,
@@ -93,7 +93,7 @@ function ofEnum(
     return {
       using: `${kept}::${valueType(now)}`,
       ...{ loss, lost: `${text}[] && ARRAY[${values}]` },
-      look: `loses the elements ${values}: write here what they become instead`,
+      look: `loses the elements ${values}: write what replaces them here`,
     };
   }
   const fate = (value: string) => {
@@ -104,11 +104,11 @@ function ofEnum(
   return {
     using: `(CASE ${text}${cases} ELSE ${text} END)::${valueType(now)}`,
     ...{ loss, lost: `${text} IN (${values})` },
-    look: `gets ${[...new Set(removed.map(fate))].join(", ")} where it holds ${values}: change the CASE if that is wrong`,
+    look: `gets ${[...new Set(removed.map(fate))].join(", ")} instead of ${values}: change the CASE if that is wrong`,
   };
 }
 
-/** The value that stays and is next to one that goes, the one before it first. */
+/** The nearest remaining value to a removed one, preferably the one before it. */
 function neighbourOf(value: string, had: EnumType, has: EnumType): string {
   const stays = (other: string) => has.values.includes(other);
   const at = had.values.indexOf(value);

@@ -4,29 +4,29 @@ import type { Column, EnumType, ForeignKey, Index, PrimaryKey, Schema, Table, Vi
 import { isSerial, valueType } from "./types.ts";
 import { compareViews, standingOrder } from "./views.ts";
 
-/** What differs between two schemas, by name. What is in both and differs counts as gone and made, columns excepted. */
+/** The differences between two schemas, by name. Anything changed counts as both gone and made, except columns. */
 export interface Changes {
   goneTables: Table[];
   madeTables: Table[];
   tables: TableChanges[];
-  /** Enums whose values cannot be reached by adding some: the type is made anew. */
+  /** Enums whose new values cannot be reached with ADD VALUE, so that the type is recreated. */
   remadeEnums: EnumType[];
-  /** Foreign keys to drop and to make, of tables that stay or go. */
+  /** Foreign keys to drop and to create, on tables that remain or are dropped. */
   goneKeys: { table: Table; key: ForeignKey }[];
   madeKeys: { table: Table; key: ForeignKey }[];
   goneViews: View[];
   madeViews: View[];
 }
 
-/** A table that stays. */
+/** A table in both schemas. */
 export interface TableChanges {
   before: Table;
   after: Table;
   gone: string[];
   made: string[];
-  /** Generated columns that have to be dropped and added again. */
+  /** Generated columns that must be dropped and added again. */
   remade: string[];
-  /** Columns that get another type, also those of an enum that is made anew. */
+  /** Columns that change their type, including those of a recreated enum. */
   retyped: string[];
   goneIndexes: Index[];
   madeIndexes: Index[];
@@ -48,13 +48,13 @@ export function primaryKeyOf(table: Table): PrimaryKey | undefined {
   return { name: givenName(table.name, "", "pkey"), columns: columns.map(({ name }) => name) };
 }
 
-/** As PostgreSQL has it: what is in the primary key or counts by itself is NOT NULL, whatever the snapshot says. */
+/** PostgreSQL's view: serial, identity and primary key columns are NOT NULL, whatever the snapshot says. */
 export function isNotNull(table: Table, column: Column): boolean {
   const inKey = primaryKeyOf(table)?.columns.includes(column.name);
   return column.notNull || inKey === true || column.identity !== undefined || isSerial(column);
 }
 
-/** The enum that is the column's type, or the type of its elements. */
+/** The enum that is the column's type, or its element type. */
 export function enumKeyOf(column: Column): string | undefined {
   if (!column.typeSchema) return undefined;
   return tableKey({ schema: column.typeSchema, name: column.type.replace(/(\[\d*\])+$/, "") });
@@ -89,14 +89,14 @@ export function missing<T>(from: Record<string, T>, others: Record<string, T>): 
     .map(([, thing]) => thing);
 }
 
-/** Whether `values` can be reached from `had` by adding: PostgreSQL neither removes values nor moves them. */
+/** Whether `had` becomes `values` by adding only: PostgreSQL neither removes nor moves values. */
 export function isSubsequence(had: readonly string[], values: readonly string[]): boolean {
   let at = 0;
   for (const value of values) if (value === had[at]) at += 1;
   return at === had.length;
 }
 
-/** A value added by ALTER TYPE cannot be used before the transaction ends. */
+/** A value added by ALTER TYPE cannot be used in the same transaction. */
 function mustRemake(before: Schema, after: Schema, key: string, had: EnumType, type: EnumType): boolean {
   if (!isSubsequence(had.values, type.values)) return true;
   const added = type.values.filter((value) => !had.values.includes(value));
@@ -117,7 +117,7 @@ function mustRemake(before: Schema, after: Schema, key: string, had: EnumType, t
     ];
     if (texts.some(isUsed)) return true;
     const old = before.tables[name]?.columns;
-    // The rows of a column that comes to this type may hold the new value.
+    // Rows of a column that changes to this type may contain the new value.
     if (old && columns.some(({ name }) => old[name] && enumKeyOf(old[name]) !== key)) return true;
   }
   return Object.values(after.views).some((view) => view.materialized && isUsed(view.definition));
@@ -142,7 +142,7 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
   const remade = kept.filter((name) => {
     const [old, now] = [before.columns[name]!, after.columns[name]!];
     if (!now.generated) return false;
-    // PostgreSQL changes no column that a generated one is made from.
+    // PostgreSQL cannot alter a column that a generated column depends on.
     const isDisturbed = [...gone, ...retyped].some((other) => mentions(old.generated?.as, other));
     return isDisturbed || retyped.includes(name) || !isDeepStrictEqual(old.generated, now.generated);
   });
@@ -196,12 +196,12 @@ function compareTable(before: Table, after: Table, remadeEnums: readonly EnumTyp
   };
 }
 
-/** CONCURRENTLY says how an index is made, not what it is. */
+/** CONCURRENTLY is about how an index is built, not about its definition. */
 function indexDefinition({ concurrently: _, ...definition }: Index) {
   return definition;
 }
 
-/** Those that refer first, so that few foreign keys have to be dropped by themselves. */
+/** Referencing tables first, so that few foreign keys have to be dropped separately. */
 function droppingOrder(tables: readonly Table[]): Table[] {
   const refersTo = (table: Table, other: Table) =>
     table !== other &&
@@ -245,7 +245,7 @@ function compareKeys(before: Schema, after: Schema, changes: Changes): void {
         !key.columnsFrom.some((column) => disturbed.includes(column)) &&
         !dropOrder.includes(target) &&
         !loses(key);
-      // Those of a table that goes, go with it, unless they keep one from going that goes before it.
+      // A dropped table's keys go with it, unless they block an earlier drop.
       const isInTheWay = dropOrder.includes(target) && dropOrder.indexOf(target) < dropOrder.indexOf(name);
       const goesAlone = own === undefined && !isInTheWay && !loses(key);
       if (!stays && !goesAlone) changes.goneKeys.push({ table, key });

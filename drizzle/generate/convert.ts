@@ -1,18 +1,22 @@
 import type { Type } from "./types.ts";
 
-/** How the values of a column come to another type. */
+/** How a column's values are converted to another type. */
 export interface Conversion {
-  /** The expression for USING; none where PostgreSQL's own assignment does, which fails rather than cuts. */
+  /** The expression for USING; undefined if an assignment cast suffices, which fails rather than truncates. */
   using?: string;
   /** Why it may fail. */
   look?: string;
-  /** What is lost without a failure. */
+  /** What is lost without an error. */
   loss?: string;
-  /** The SQL condition for a value that loses it. None: whatever does not come back when it is converted back. */
+  /**
+   * The SQL condition for values that lose something. By default: values that do not survive conversion there and back.
+   */
   lost?: string;
 }
 
-/** "undo" takes back a conversion of the other direction, so that what that one made comes back as it was. */
+/**
+ * "undo" reverts a conversion in the other direction, so that its results are converted back to the original values.
+ */
 export type Way = "do" | "undo";
 
 const integers = ["smallint", "integer", "bigint"];
@@ -21,8 +25,8 @@ const texts = ["text", "varchar", "char", "citext"];
 const isNumber = (type: string) => integers.includes(type) || floats.includes(type) || type === "numeric";
 
 /**
- * Judges a change of type. `column` is the quoted name, `target` the new type as SQL.
- * Nothing when no value would survive it.
+ * Plans a change of type. `column` is the quoted name, `target` the new type as SQL. Returns undefined if no value
+ * could be converted.
  */
 export function convert(
   column: string,
@@ -35,7 +39,7 @@ export function convert(
   if (from.dimensions > 0 && to.dimensions > 0) {
     if (from.isEnum && to.isEnum) return throughText(`${column}::text[]`, from, to, target);
     const each = convertOne(column, from, to, target, way);
-    // What has an expression of its own cannot be said of the elements of an array.
+    // A conversion with an expression other than a cast cannot be applied to the elements of an array.
     const isCast =
       each?.using === undefined || /^"(?:[^"]|"")+"(::[^():]+(\([\d, ]+\))?[[\]\d]*)+$/.test(each.using);
     return each && isCast ? each : undefined;
@@ -49,7 +53,7 @@ function intoArray(column: string, from: Type, to: Type, target: string, way: Wa
   if (isText && (way === "undo" || !texts.includes(to.base))) {
     return {
       using: `${column}::text::${target}`,
-      look: "fails on a text that is not an array such as {a,b}",
+      look: "fails on text that is not an array such as {a,b}",
     };
   }
   if (from.base !== to.base && !(isText && texts.includes(to.base))) return undefined;
@@ -57,20 +61,21 @@ function intoArray(column: string, from: Type, to: Type, target: string, way: Wa
   return {
     using: `CASE WHEN ${column} IS NULL THEN NULL ELSE ARRAY[${column}]::${target} END`,
     ...(isNarrower(from, to)
-      ? { loss: "what does not fit", lost: `${column}::${element} IS DISTINCT FROM ${column}` }
+      ? { loss: "values that do not fit", lost: `${column}::${element} IS DISTINCT FROM ${column}` }
       : {}),
   };
 }
 
-/** Whether values would be cut or rounded on top of going into an array, or out of one. */
+/** Whether values would also be truncated or rounded when they are put into an array, or taken out of one. */
 function isNarrower(from: Type, to: Type): boolean {
   return to.args.length > 0 && to.args.join() !== from.args.join();
 }
 
 function outOfArray(column: string, from: Type, to: Type, target: string, way: Way): Conversion | undefined {
   if (texts.includes(to.base)) {
-    const tooLong = to.args.length > 0 ? { look: `fails on what is longer than ${to.args[0]}` } : {};
-    // An array that text was put into gives that text back; any other is written out, so that nothing is lost.
+    const tooLong = to.args.length > 0 ? { look: `fails on values longer than ${to.args[0]}` } : {};
+    // An array made from text is converted back to that text; any other is written as a literal, so that nothing is
+    // lost.
     if (way === "do" || !texts.includes(from.base)) return { using: `${column}::text`, ...tooLong };
     return {
       using: `array_to_string(${column}, ',')`,
@@ -82,7 +87,7 @@ function outOfArray(column: string, from: Type, to: Type, target: string, way: W
   if (from.base !== to.base) return undefined;
   return {
     using: `${column}[1]`,
-    loss: "all elements of an array but the first",
+    loss: "all elements of an array except the first",
     lost: `cardinality(${column}) > 1${isNarrower(from, to) ? ` OR ${column}[1]::${target} IS DISTINCT FROM ${column}[1]` : ""}`,
   };
 }
@@ -98,7 +103,7 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
   if (isNumber(from.base) && to.base === "boolean") {
     return {
       using: `${column} <> 0`,
-      loss: "all numbers but 0, which become true",
+      loss: "all numbers except 0, which become true",
       lost: `${column} NOT IN (0, 1)`,
     };
   }
@@ -108,16 +113,16 @@ function convertOne(column: string, from: Type, to: Type, target: string, way: W
     case "jsonb json":
       return {};
     case "inet cidr":
-      return { using: `${column}::cidr`, look: "fails on an address of a host" };
+      return { using: `${column}::cidr`, look: "fails on a host address" };
     case "json jsonb":
       return {
         loss: "the spelling of the JSON: order of the keys, repeated keys, space",
         lost: `${column}::text <> ${column}::${target}::text`,
       };
-    // Said outright: the time zone of whoever runs this must not decide.
+    // Explicit, so that the result does not depend on the session's time zone.
     case "timestamp timestamptz":
     case "date timestamptz":
-      return { using: `${column}::timestamp AT TIME ZONE 'UTC'`, look: "takes the time to be UTC" };
+      return { using: `${column}::timestamp AT TIME ZONE 'UTC'`, look: "assumes that the time is UTC" };
     case "timestamptz timestamp":
       return { using: `${column} AT TIME ZONE 'UTC'`, look: "writes the time as UTC" };
     case "timestamptz date":
@@ -138,25 +143,25 @@ function throughText(text: string, from: Type, to: Type, target: string): Conver
   if (to.isEnum && !from.isEnum && !texts.includes(from.base)) return undefined;
   if (!to.isEnum && !texts.includes(to.base)) return undefined;
   if (!to.isEnum) return { using: `${text}::${target}` };
-  return { using: `${text}::${target}`, look: `fails on what is no value of ${to.base}` };
+  return { using: `${text}::${target}`, look: `fails on text that is not a valid ${to.base}` };
 }
 
 function toText(column: string, from: Type, to: Type, target: string): Conversion {
   const limit = to.base === "char" ? (to.args[0] ?? 1) : to.base === "varchar" ? to.args[0] : undefined;
   if (texts.includes(from.base)) return betweenTexts(column, from, to, target, limit);
   if (from.base === "bytea") {
-    return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are no UTF-8" };
+    return { using: `convert_from(${column}, 'UTF8')`, look: "fails on bytes that are not valid UTF-8" };
   }
-  // Half a number is none: without a cast PostgreSQL refuses what is too long.
+  // A truncated number would be wrong, so no cast is used, and PostgreSQL rejects values that are too long.
   return limit === undefined
     ? { using: `${column}::${target}` }
     : {
         using: `${column}::text${from.dimensions > 0 ? "[]" : ""}`,
-        look: `fails on what is longer than ${limit}`,
+        look: `fails on values longer than ${limit}`,
       };
 }
 
-/** What is too long is cut, and char(n) keeps no blanks at the end: both only where that is allowed. */
+/** Truncates values that are too long; char(n) also drops trailing blanks. Both only where that is allowed. */
 function betweenTexts(
   column: string,
   from: Type,
@@ -169,7 +174,7 @@ function betweenTexts(
   const losesBlanks = to.base === "char" && from.base !== "char";
   if (!isCut && !losesBlanks) return {};
   const losses = [
-    ...(isCut ? [`what is longer than ${limit} characters`] : []),
+    ...(isCut ? [`values longer than ${limit} characters`] : []),
     ...(losesBlanks ? ["blanks at the end"] : []),
   ];
   return { using: `${column}::${target}`, loss: losses.join(", ") };
@@ -179,9 +184,9 @@ function fromText(column: string, to: Type, target: string, way: Way): Conversio
   if (to.base === "bytea") return { using: `convert_to(${column}, 'UTF8')` };
   return {
     using: `${column}::text::${target}`,
-    look: `fails on a text that is no ${to.base}`,
-    // Texts that up wrote have the only spelling there is.
-    ...(way === "do" ? { loss: "the spelling of its texts, as 007 becomes 7" } : {}),
+    look: `fails on text that is not a valid ${to.base}`,
+    // Texts that up wrote are in canonical form already.
+    ...(way === "do" ? { loss: "the original spelling, as 007 becomes 7" } : {}),
   };
 }
 

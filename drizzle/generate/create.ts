@@ -18,7 +18,7 @@ import type { Plan } from "./plan.ts";
 import type { ForeignKey, Table } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
 
-/** Schemas, enums and sequences: what tables may stand on. */
+/** Creates schemas, enums and sequences, which tables may depend on. */
 export function createBases({ before, after }: Plan): Statement[] {
   return [
     ...missing(after.schemas, before.schemas).map(createSchema),
@@ -27,7 +27,7 @@ export function createBases({ before, after }: Plan): Statement[] {
   ].map((sql) => statement(sql));
 }
 
-/** Tables with their constraints, columns, then constraints of tables that stay, indexes, foreign keys, views. */
+/** Creates tables with their constraints, columns, constraints of existing tables, indexes, foreign keys, views. */
 export function createSteps(plan: Plan): Statement[] {
   const { changes } = plan;
   const statements = changes.madeTables.map((table) => statement(createTable(table)));
@@ -35,7 +35,7 @@ export function createSteps(plan: Plan): Statement[] {
   for (const table of changes.tables) statements.push(...addConstraints(table));
   for (const table of changes.madeTables) {
     for (const index of Object.values(table.indexes)) {
-      // Of an empty table: nobody waits.
+      // The table is empty, so the lock delays no one.
       statements.push(statement(createIndex(table, { ...index, concurrently: false })));
     }
   }
@@ -48,11 +48,13 @@ function addConstraints(changes: TableChanges): Statement[] {
   const { before, after: table } = changes;
   const statements: Statement[] = [];
   const place = displayName(table);
-  // A generated column has other values than before, which nothing has held to a key yet.
+  // A generated column gets new values, which no key has checked yet.
   const isRemade = (columns: readonly string[]) => columns.some((name) => changes.remade.includes(name));
   if (changes.madePrimaryKey) {
     const { name, columns } = changes.madePrimaryKey;
-    const look = [`fails while two rows of ${place} have the same ${columns.join(", ")}, or one has none`];
+    const look = [
+      `fails while two rows of ${place} have the same ${columns.join(", ")}, or one has no value`,
+    ];
     statements.push(statement(addPrimaryKey(table, { name, columns }), { look }));
   }
   for (const name of changes.madeUniques) {
@@ -73,7 +75,7 @@ function addConstraints(changes: TableChanges): Statement[] {
       !before.indexes[index.name]?.isUnique || isRemade(index.columns.map(({ expression }) => expression));
     const look =
       index.isUnique && isNew ? [`fails while two rows of ${place} are the same in this index`] : [];
-    // One that is only built again, because its column changed, is no longer in anyone's way.
+    // An index that is only rebuilt because its column changed locks a table that is locked already.
     const concurrently = index.concurrently && !before.indexes[index.name];
     statements.push(statement(createIndex(table, { ...index, concurrently }), { look }));
   }
@@ -91,10 +93,8 @@ function foreignKeySteps(plan: Plan, table: Table, key: ForeignKey): Statement[]
   const isEmptied = !target || key.columnsTo.some((name) => target.made.includes(name));
   const [from, to] = [displayName(table), displayName({ schema: key.schemaTo, name: key.tableTo })];
   if (way === "undo" && isEmptied) {
-    // The rows that were referred to went with up.
-    const look = [
-      `rows of ${from} that refer to what is gone from ${to} are let be: clear them, then VALIDATE`,
-    ];
+    // Up removed the referenced rows.
+    const look = [`rows of ${from} that refer to missing rows of ${to} remain: clean them up, then VALIDATE`];
     return [
       statement(sql.replace(/;$/, " NOT VALID;"), { look }),
       statement(validateIfPossible(table, key.name)),

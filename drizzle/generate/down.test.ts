@@ -9,16 +9,16 @@ const id = () => pg.integer().primaryKey();
 /** A table t with the column c. */
 const t = (c: pg.PgColumnBuilderBase) => pg.pgTable("t", { id: id(), c });
 
-describe("what database.md names under Down", () => {
+describe("the cases listed in database.md under Down", () => {
   test("dropping a NOT NULL column", async () => {
     const [before, after] = [t(pg.text().notNull()), pg.pgTable("t", { id: id() })];
     const { up, down, rows } = await trip([before], [after], "insert into t values (1, 'a')");
     expect(up).toBe('-- svc: data-loss column t.c\nALTER TABLE "t" DROP COLUMN "c";\n');
-    expect(down).toContain("-- Look here: the values of t.c are gone, rows that are there get NULL");
+    expect(down).toContain("-- Look here: the values of t.c are gone, existing rows get NULL");
     expect(rows.down).toEqual({ t: [{ id: 1, c: null }] });
   });
 
-  test("dropping a NOT NULL column of a table without rows: it comes back NOT NULL", async () => {
+  test("dropping a NOT NULL column of an empty table: it comes back NOT NULL", async () => {
     const { down } = await trip([t(pg.text().notNull())], [pg.pgTable("t", { id: id() })]);
     await sql().unsafe(down);
     expect([...(await sql()`select attnotnull from pg_attribute where attname = 'c'`)]).toEqual([
@@ -33,7 +33,7 @@ describe("what database.md names under Down", () => {
     expect(rows.down).toEqual({ t: [{ id: 1, c: 7 }] });
   });
 
-  test("dropping a unique column with a default: rows get NULL, since the default would not be unique", async () => {
+  test("dropping a unique column with a default: rows get NULL, because the default would not be unique", async () => {
     const [before, after] = [t(pg.integer().notNull().default(7).unique()), pg.pgTable("t", { id: id() })];
     const { rows } = await trip([before], [after], "insert into t values (1, 3), (2, 4)");
     expect(rows.down).toEqual({
@@ -72,7 +72,7 @@ describe("what database.md names under Down", () => {
       [t(pg.integer().default(2))],
       "insert into t values (1, '42')",
     );
-    expect(up).toContain("-- Look here: t.c fails on a text that is no integer\n");
+    expect(up).toContain("-- Look here: t.c fails on text that is not a valid integer\n");
   });
 
   test("text to text[]", async () => {
@@ -95,7 +95,7 @@ describe("what database.md names under Down", () => {
 
   const mood = (...values: [string, ...string[]]) => pg.pgEnum("mood", values);
 
-  test("an enum value is removed while nothing holds it", async () => {
+  test("removing an unused enum value", async () => {
     const [all, some] = [mood("good", "so so", "bad"), mood("bad", "good")];
     const before = [
       all,
@@ -113,7 +113,7 @@ describe("what database.md names under Down", () => {
     expect(rows.down).toEqual(rows.before);
   });
 
-  test("an enum value is removed while rows hold it: they get NULL, the default, or the value before it", async () => {
+  test("removing a used enum value: rows get NULL, the default, or the value before it", async () => {
     const [all, some] = [mood("awful", "bad", "good"), mood("awful", "good")];
     const before = pg.pgTable("t", {
       ...{ id: id(), free: all(), fixed: all().notNull(), usual: all().notNull().default("good") },
@@ -138,14 +138,14 @@ describe("what database.md names under Down", () => {
     });
   });
 
-  test("enum values are added in any place", async () => {
+  test("adding enum values at any position", async () => {
     const [some, more] = [mood("c", "f"), mood("a", "b", "c", "d", "e", "f", "it's")];
     const { up } = await trip([some, t(some())], [more, t(more())], "insert into t values (1, 'c')");
     expect(up).toContain(`ALTER TYPE "mood" ADD VALUE 'b' AFTER 'a';`);
     expect(up).toContain(`ALTER TYPE "mood" ADD VALUE 'it''s' AFTER 'f';`);
   });
 
-  test("an enum value is added and used as a default in one revision", async () => {
+  test("adding an enum value and using it as a default in the same revision", async () => {
     const [some, more] = [mood("good"), mood("good", "new")];
     const indexed = (type: typeof some | typeof more, value: string) =>
       pg.pgTable("t", { id: id(), c: type().default(value as "good") }, (table) => [
@@ -157,7 +157,7 @@ describe("what database.md names under Down", () => {
       [more, indexed(more, "new")],
       "insert into t values (1, 'good')",
     );
-    // ADD VALUE would give a value that this transaction cannot use yet.
+    // A value added by ADD VALUE could not be used in this transaction.
     expect(up).not.toContain("ADD VALUE");
   });
 
@@ -178,7 +178,7 @@ describe("what database.md names under Down", () => {
   for (const [from, before] of Object.entries(numbers)) {
     for (const [to, after] of Object.entries(numbers)) {
       if (from === to) continue;
-      test(`${from} to ${to}: the next number is a new one`, async () => {
+      test(`${from} to ${to}: the next number is unused`, async () => {
         const seed =
           from === "integer" ? "insert into t values (1), (2)" : "insert into t (note) values ('a'), ('b')";
         const { rows } = await trip([before()], [after()], seed);
@@ -188,7 +188,7 @@ describe("what database.md names under Down", () => {
     }
   }
 
-  test("a serial loses its number: to text", async () => {
+  test("serial to text drops the sequence", async () => {
     const [before, after] = [
       pg.pgTable("t", { n: pg.serial() }),
       pg.pgTable("t", { n: pg.text().default("x") }),
@@ -196,7 +196,7 @@ describe("what database.md names under Down", () => {
     await trip([before], [after], "insert into t values (1), (2)");
   });
 
-  test("a table that others reference is dropped, in a circle too", async () => {
+  test("dropping a referenced table, also with circular references", async () => {
     const b = (): pg.AnyPgColumn => tables.b.id;
     const tables = {
       a: pg.pgTable("a", { id: id(), b: pg.integer().references(b) }),

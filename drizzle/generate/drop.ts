@@ -4,8 +4,8 @@ import type { Plan } from "./plan.ts";
 import { type Statement, statement } from "./write.ts";
 
 /**
- * Takes away what goes, outermost first: views, foreign keys, tables, constraints and indexes, columns. All of it by
- * name: DROP TABLE ... CASCADE would take with it what nobody has read.
+ * Drops objects, dependents first: views, foreign keys, tables, constraints and indexes, columns. Each is named
+ * explicitly: DROP TABLE ... CASCADE would also drop objects that no one has reviewed.
  */
 export function dropSteps({ changes }: Plan): Statement[] {
   return [
@@ -30,7 +30,7 @@ export function dropSteps({ changes }: Plan): Statement[] {
       const drop = (name: string) => `ALTER TABLE ${qualified(table.after)} DROP COLUMN ${quote(name)};`;
       const isDerived = (name: string) => table.before.columns[name]?.generated !== undefined;
       const loss = (name: string) => (isDerived(name) ? [] : [`column ${displayName(table.after, name)}`]);
-      // First what is made from others.
+      // Generated columns come first.
       const order = [...table.gone, ...table.remade].toSorted(
         (a, b) => Number(isDerived(b)) - Number(isDerived(a)),
       );
@@ -39,7 +39,7 @@ export function dropSteps({ changes }: Plan): Statement[] {
   ];
 }
 
-/** Generated columns that become plain ones keep their values, and let go of what they were made from. */
+/** Generated columns that become plain ones keep their values, and no longer depend on their sources. */
 function freeGenerated({ before, after }: TableChanges): Statement[] {
   return Object.values(after.columns)
     .filter((column) => before.columns[column.name]?.generated && !column.generated)
@@ -59,12 +59,12 @@ function dropOuter({ goneViews, goneKeys }: Changes): Statement[] {
   ];
 }
 
-/** Enums that no column has any more. Before tables are made: a table and a type share their names. */
+/** Drops unused enums. Runs before tables are created, because a table and a type cannot share a name. */
 export function dropEnums({ before, after }: Plan): Statement[] {
   return missing(before.enums, after.enums).map((type) => statement(`DROP TYPE ${qualified(type)};`));
 }
 
-/** What tables and columns may have stood on to the last. */
+/** Drops what tables and columns may have depended on until now. */
 export function dropRest({ before, after }: Plan): Statement[] {
   return [
     ...missing(before.sequences, after.sequences).map((sequence) =>

@@ -5,8 +5,8 @@ import type { EnumType } from "./snapshot.ts";
 import { type Statement, statement } from "./write.ts";
 
 /**
- * Enums that stay. Values are added in place where that is enough. Else the old type steps aside, the columns come
- * to a new one by their text (columns.ts), and `endEnums` drops the old.
+ * Changes existing enums. Values are added in place if possible. Otherwise the old type is renamed, the columns are
+ * converted to a new one through text (columns.ts), and `endEnums` drops the old type.
  */
 export function beginEnums({ before, after, changes }: Plan): Statement[] {
   const added = Object.entries(after.enums).flatMap(([key, type]) => {
@@ -17,7 +17,7 @@ export function beginEnums({ before, after, changes }: Plan): Statement[] {
     statement(`ALTER TYPE ${qualified(type)} RENAME TO ${quote(aside(type))};`, {
       look: isSubsequence(before.enums[tableKey(type)]!.values, type.values)
         ? [
-            `a new value of ${displayName(type)} is used at once, which PostgreSQL allows of a new type only: the tables are ` +
+            `a new value of ${displayName(type)} is used immediately, which PostgreSQL allows only for a new type: the tables are ` +
               "rewritten. If one is big, add the value in a revision before this one",
           ]
         : [],
@@ -33,7 +33,7 @@ export function endEnums({ changes }: Plan): Statement[] {
   );
 }
 
-/** The values that are in the old type and not in the new one. */
+/** The values of the old type that the new one lacks. */
 export function removedValues(had: EnumType | undefined, has: EnumType | undefined): string[] {
   return had?.values.filter((value) => !has?.values.includes(value)) ?? [];
 }
@@ -45,7 +45,7 @@ function addValues(had: EnumType, type: EnumType): Statement[] {
   return type.values.flatMap((value, at) => {
     if (present.includes(value)) return [];
     present.push(value);
-    // What comes before it is there by now; what follows it may not be.
+    // The value before it exists by now; the one after it may not.
     const previous = type.values[at - 1];
     const next = had.values[0];
     const place =

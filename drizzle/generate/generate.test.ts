@@ -17,12 +17,12 @@ const id = () => pg.integer().primaryKey();
 const t = (c: pg.PgColumnBuilderBase) => pg.pgTable("t", { id: id(), c });
 
 describe("generate", () => {
-  test("without a snapshot everything is new; with the one it gave nothing is", async () => {
+  test("without a snapshot everything is new; with the resulting snapshot, nothing is", async () => {
     const first = await generate(undefined, { t: t(pg.text()), other: "no table" });
     expect(first.changed).toBe(true);
     expect(first.up).toBe('CREATE TABLE "t" (\n  "id" integer PRIMARY KEY NOT NULL,\n  "c" text\n);\n');
     expect(first.down).toBe('-- svc: data-loss table t\nDROP TABLE "t";\n');
-    // As it comes back from its file.
+    // As if it had been read from its file.
     const stored = JSON.parse(JSON.stringify(first.snapshot));
     expect(stored).toEqual(first.snapshot);
     const second = await generate(stored, { t: t(pg.text()) });
@@ -30,30 +30,30 @@ describe("generate", () => {
     expect(second.snapshot.prevId).toBe(first.snapshot.id);
   });
 
-  test("the snapshot is the one that drizzle-kit makes", () => {
+  test("the snapshot equals drizzle-kit's", () => {
     const { id: _, prevId: __, ...own } = plainSnapshot(snapshotOf(schema));
     const { id: ___, prevId: ____, ...other } = generateDrizzleJson(schema);
     expect(own).toEqual(plainSnapshot(other));
   });
 
-  test("a thing that is exported twice is one thing", async () => {
+  test("an object exported twice is created once", async () => {
     const table = t(pg.text());
     expect((await generate(undefined, { table, alias: table })).up.match(/CREATE TABLE/g)).toHaveLength(1);
   });
 
-  test("a bigint for a default does not keep the snapshot from its file", async () => {
+  test("a bigint default can be stored in the snapshot", async () => {
     const big = pg.bigint({ mode: "bigint" }).default(9_007_199_254_740_993n);
     const { up, snapshot } = await generate(undefined, { t: t(big) });
     expect(up).toContain("DEFAULT 9007199254740993");
     expect((await generate(snapshot, { t: t(big) })).changed).toBe(false);
   });
 
-  test("the tables of this service, there and back", async () => {
+  test("this service's tables, up and down", async () => {
     const { changed } = await trip([], Object.values(schema));
     expect(changed).toBe(true);
   });
 
-  test("neither asks nor prints, with added and dropped things of every kind and no terminal", async () => {
+  test("neither prompts nor prints without a terminal, with additions and drops of every kind", async () => {
     const directory = await mkdtemp(join(tmpdir(), "svc-generate-"));
     const side = (x: string) => {
       const space = pg.pgSchema(`schema_${x}`);
@@ -88,28 +88,28 @@ describe("generate", () => {
   });
 });
 
-describe("what cannot be written is refused, and the message says what to do", () => {
+describe("changes that cannot be generated are refused with advice", () => {
   const refused = async (promise: Promise<unknown>, message: string) => {
     await expect(promise).rejects.toThrow(message);
     await expect(promise).rejects.toMatchObject({ code: "invalid_input" });
   };
 
-  test("a type that no value survives", async () => {
+  test("a type to which no value converts", async () => {
     await refused(
       between([t(pg.integer())], [t(pg.uuid())]),
-      "PostgreSQL cannot turn t.c from integer into uuid: do it in two revisions",
+      "PostgreSQL cannot convert t.c from integer to uuid: drop the column in one revision",
     );
-    await refused(between([t(pg.integer().array())], [t(pg.boolean())]), "from integer[] into boolean");
+    await refused(between([t(pg.integer().array())], [t(pg.boolean())]), "from integer[] to boolean");
   });
 
-  test("CREATE INDEX CONCURRENTLY beside anything else", async () => {
+  test("CREATE INDEX CONCURRENTLY together with other changes", async () => {
     const indexed = pg.pgTable("t", { id: id(), c: pg.text(), d: pg.text() }, (self) => [
       pg.index("t_c").on(self.c).concurrently(),
     ]);
-    await refused(between([t(pg.text())], [indexed]), 'Index "t_c" is to be made CONCURRENTLY');
+    await refused(between([t(pg.text())], [indexed]), 'Index "t_c" is created CONCURRENTLY');
   });
 
-  test("a value where SQL has to stand", async () => {
+  test("a value where SQL is needed", async () => {
     const checked = pg.pgTable("t", { id: id() }, (self) => [pg.check("t_k", raw`${self.id} > ${5}`)]);
     await refused(between([], [checked]), "Check t_k of table t holds $1 in place of a value");
   });
@@ -119,17 +119,17 @@ describe("what cannot be written is refused, and the message says what to do", (
     await refused(between([], [t(bytes().default({ a: 1 }))]), "The default of t.c is an object");
   });
 
-  test("a name that is there twice", async () => {
+  test("a duplicate name", async () => {
     const twice = pg.pgTable("t", { id: id() }, (self) => [
       pg.index("x").on(self.id),
       pg.index("x").on(self.id),
     ]);
-    await refused(between([], [twice]), "Table t has two indexes called x: rename one of them");
+    await refused(between([], [twice]), "Table t has two indexes named x: rename one of them");
     const indexed = (name: string) => pg.pgTable(name, { id: id() }, (self) => [pg.index("x").on(self.id)]);
-    await refused(between([], [indexed("t"), indexed("u")]), "The schema has two indexes called x");
+    await refused(between([], [indexed("t"), indexed("u")]), "The schema has two indexes named x");
     const columns = pg.pgTable("t", { a: pg.text("c"), b: pg.text("c") });
-    await refused(between([], [columns]), "Table t has two columns called c");
-    await refused(between([], [t(pg.text()), t(pg.text())]), "The schema has two tables called t");
+    await refused(between([], [columns]), "Table t has two columns named c");
+    await refused(between([], [t(pg.text()), t(pg.text())]), "The schema has two tables named t");
   });
 
   test("an index on an expression without a name", async () => {
@@ -137,15 +137,15 @@ describe("what cannot be written is refused, and the message says what to do", (
     await refused(between([], [indexed]), "An index of table t is on an expression: give it a name");
   });
 
-  test("a policy of no table", async () => {
-    await refused(between([], [pg.pgPolicy("p")]), "Policy p stands in no table");
+  test("a policy outside a table", async () => {
+    await refused(between([], [pg.pgPolicy("p")]), "Policy p is outside a table");
   });
 
   test("a role", async () => {
     await refused(between([], [pg.pgRole("admin")]), "A role belongs to the server");
   });
 
-  test("something that is no snapshot", async () => {
+  test("an invalid snapshot", async () => {
     await refused(generateBetween({ version: "6" }, {}), "This is not a snapshot of a PostgreSQL schema");
   });
 });

@@ -16,20 +16,20 @@ import { oneLine, type Statement, write } from "./write.ts";
 export { parseRename, type Rename } from "./rename.ts";
 export type { Snapshot } from "./snapshot.ts";
 
-/** The two directions of a revision. Both hold the marks of drizzle/revision/marks.ts. */
+/** The two directions of a revision. Both contain the marks of drizzle/revision/marks.ts. */
 export interface Steps {
   /** Whether there is anything to do. */
   changed: boolean;
   up: string;
   down: string;
-  /** Why down cannot be written; it then says only that. */
+  /** Why down cannot be generated; `down` then contains only this. */
   irreversible?: string;
-  /** What may have been renamed rather than dropped and added, as `--rename` takes it. */
+  /** Drops and additions that may be renames, in the syntax of `--rename`. */
   suggestions: string[];
 }
 
 export interface Generated extends Steps {
-  /** What the next revision is compared with. */
+  /** The base for the next comparison. */
   snapshot: Snapshot;
 }
 
@@ -38,10 +38,10 @@ export interface GenerateOptions {
 }
 
 /**
- * Compares the module of tables with the snapshot of the newest revision; without one, everything is new. Asks
- * nothing and prints nothing.
- * @throws InvalidInput for a rename that the schemas do not bear out, and for a change that cannot be written:
- * it says what to do instead
+ * Compares the module of tables with the snapshot of the newest revision; without one, everything is new. Neither
+ * prompts nor prints.
+ * @throws InvalidInput for a rename that does not match the schemas, and for a change that cannot be generated, with
+ * advice
  */
 export async function generate(
   previous: Snapshot | undefined,
@@ -85,8 +85,8 @@ export async function generateBetween(
 }
 
 /**
- * The steps of one direction, in the order that PostgreSQL needs: what goes, what others stand on, what stays and changes,
- * what comes.
+ * The steps of one direction, in the order that PostgreSQL requires: drops, then objects that others depend on, then
+ * changes, then additions.
  */
 function stepsOf(from: Snapshot, to: Snapshot, renames: readonly Rename[], way: Way): Statement[] {
   const [before, after] = [readSnapshot(from), readSnapshot(to)];
@@ -110,8 +110,8 @@ const mark = "-- svc: no-transaction\n";
 const makes = /^CREATE (UNIQUE )?INDEX CONCURRENTLY (.+?) ON /;
 
 /**
- * Both directions as files. CREATE INDEX CONCURRENTLY runs in no transaction, so such a file holds nothing else.
- * @throws InvalidInput when up has more to do
+ * Both directions as files. CREATE INDEX CONCURRENTLY cannot run in a transaction, so its file contains nothing else.
+ * @throws InvalidInput when up contains other changes too
  */
 export function writeBoth(
   up: readonly Statement[],
@@ -121,12 +121,12 @@ export function writeBoth(
   if (index !== undefined && up.length > 1) {
     throw new InvalidInput(
       "schema",
-      `Index ${index} is to be made CONCURRENTLY, which no transaction allows: give it a revision of its own`,
+      `Index ${index} is created CONCURRENTLY, which cannot run in a transaction: move it to a separate revision`,
     );
   }
   const [only, ...others] = down;
   if (!only || others.length > 0) {
-    // What up takes its time for, down need not: better within the transaction than not at all.
+    // Down need not avoid locks as up does: a plain index in the transaction is better than none.
     const plain = down.map((step) => ({
       ...step,
       sql: step.sql.replace(/^(CREATE (?:UNIQUE )?INDEX) CONCURRENTLY/, "$1"),

@@ -13,7 +13,7 @@ import { emptyLike } from "./snapshot.ts";
 
 const { trip, between } = tripDatabase();
 
-/** A schema in which everything is called `name`. */
+/** A schema in which everything is named `name`. */
 function called(name: string, more: Record<string, pg.PgColumnBuilderBase> = {}) {
   const kind = pg.pgEnum(`${name} kind`, [name, "b"]);
   const table = pg.pgTable(
@@ -53,7 +53,7 @@ const names = [
   "constructor",
 ];
 
-describe.each(names)("a schema in which everything is called %j", (name) => {
+describe.each(names)("a schema in which everything is named %j", (name) => {
   const quoted = `"${name.replaceAll('"', '""')}"`;
 
   test("goes up, down and up again, with rows", async () => {
@@ -62,7 +62,7 @@ describe.each(names)("a schema in which everything is called %j", (name) => {
     expect(rows.down).toEqual(rows.before);
   });
 
-  test("is lost only where it has rows, and named", async () => {
+  test("counts as lost only if it has rows, and is then named", async () => {
     const snapshot = await snapshotFor(...called(name));
     const { up, down } = await generateBetween(emptyLike(snapshot), snapshot);
     const revisions = [testRevision("1", [], up, down)];
@@ -81,7 +81,7 @@ describe.each(names)("a schema in which everything is called %j", (name) => {
   });
 });
 
-describe("the names that svc needs for itself", () => {
+describe("the names that svc reserves", () => {
   const t = (name: string) => pg.pgTable(name, { id: pg.integer() });
   test.each([
     ["table", t("revision")],
@@ -92,20 +92,20 @@ describe("the names that svc needs for itself", () => {
     await expect(between([], [thing])).rejects.toThrow(`The ${kind} revision`);
   });
 
-  test("are free in another schema", async () => {
+  test("are allowed in another schema", async () => {
     const space = pg.pgSchema("space");
     const { up } = await trip([], [space, space.table("revision", { id: pg.integer() })]);
     expect(up).toContain('CREATE TABLE "space"."revision"');
   });
 });
 
-describe("views that show every column", () => {
+describe("views that select every column", () => {
   const t = (...columns: string[]) =>
     pg.pgTable("t", Object.fromEntries(columns.map((name) => [name, pg.integer()])));
   const view = (definition: string) => pg.pgView("v", {}).as(raw.raw(definition));
 
   test.each(["select * from t", "select t.* from t", "table t"])(
-    "%s: made anew when a column is added",
+    "%s: recreated when a column is added",
     async (definition) => {
       const { up, down } = await trip([t("a"), view(definition)], [t("a", "b"), view(definition)]);
       expect(up).toMatch(/DROP VIEW "v";[\s\S]+CREATE VIEW "public"."v"/);
@@ -113,12 +113,12 @@ describe("views that show every column", () => {
     },
   );
 
-  test("made anew when a column is renamed", async () => {
+  test("are recreated when a column is renamed", async () => {
     const renames = [{ table: "t", from: "a", to: "b", kind: "column" as const }];
     await trip([t("a"), view("select * from t")], [t("b"), view("select * from t")], { renames });
   });
 
-  test("left alone where they only count", async () => {
+  test("are left alone if they only count", async () => {
     const { up } = await trip(
       [t("a"), view("select count(*) from t")],
       [t("a", "b"), view("select count(*) from t")],

@@ -11,12 +11,12 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** For SQL. What is in public stands without its schema. */
+/** The name in SQL, without the schema if that is public. */
 export function qualified({ schema, name }: { schema?: string; name: string }): string {
   return schema && schema !== "public" ? `${quote(schema)}.${quote(name)}` : quote(name);
 }
 
-/** For marks, comments and messages. */
+/** The name in marks, comments and messages. */
 export function displayName({ schema, name }: { schema?: string; name: string }, column?: string): string {
   return shownName([...(schema && schema !== "public" ? [schema] : []), name, ...(column ? [column] : [])]);
 }
@@ -25,17 +25,17 @@ export function tableKey({ schema, name }: { schema?: string; name: string }): s
   return `${schema || "public"}.${name}`;
 }
 
-/** SQL with its string literals emptied. */
+/** SQL with empty string literals. */
 export function withoutStrings(sql: string): string {
   return sql.replace(/'(?:[^']|'')*'/g, "''");
 }
 
-/** Whether a SQL text may speak of a name. Says yes too often rather than too seldom. */
+/** Whether a SQL text may contain a name. Errs on the side of yes. */
 export function mentions(sql: string | undefined, name: string): boolean {
   return sql !== undefined && wordPattern(name, "iu").test(sql);
 }
 
-/** The text with a name replaced by another, string literals left alone. */
+/** Replaces a name in SQL, except in string literals. */
 export function renameIn(sql: string, from: string, to: string): string {
   const pattern = wordPattern(from, "gu");
   return sql
@@ -50,8 +50,8 @@ function wordPattern(name: string, flags: string): RegExp {
 }
 
 /**
- * The name that PostgreSQL itself gives to a key (`t_pkey`) or a sequence (`t_c_seq`): where it is too long, the
- * longer of the parts is cut first (makeObjectName in src/backend/commands/indexcmds.c).
+ * The name that PostgreSQL gives to a key (`t_pkey`) or a sequence (`t_c_seq`): if it is too long, the longer part is
+ * shortened first (makeObjectName in src/backend/commands/indexcmds.c).
  */
 export function givenName(table: string, column: string, suffix: string): string {
   const size = (text: string) => Buffer.byteLength(text);

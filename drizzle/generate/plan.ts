@@ -8,14 +8,14 @@ export interface Plan {
   before: Schema;
   after: Schema;
   changes: Changes;
-  /** "do" for up; "undo" for down, which finds rows whose values up has thrown away. */
+  /** "do" for up; "undo" for down, which finds rows whose values up has discarded. */
   way: Way;
 }
 
-/** Down cannot be written. */
+/** Down cannot be generated. */
 export class Irreversible extends Error {}
 
-/** What cannot be written is refused for up, and makes down irreversible. */
+/** A change that cannot be generated is an error in up, and makes down irreversible. */
 export function impossible({ way }: Plan, why: string, instead: string): Error {
   return way === "do" ? new InvalidInput("schema", `${why}: ${instead}`) : new Irreversible(why);
 }

@@ -10,7 +10,7 @@ const { trip } = tripDatabase();
 const numRuns = effort(15);
 
 test(
-  "from any schema to any other, back and there again",
+  "from any schema to any other, down and up again",
   async () => {
     let irreversible = 0;
     await fc.assert(
@@ -24,7 +24,7 @@ test(
       }),
       { numRuns },
     );
-    // A test that mostly finds no way back has tested little.
+    // A test in which most runs are irreversible has tested little.
     expect(irreversible).toBeLessThan(numRuns / 2);
   },
   60_000 + numRuns * 3000,

@@ -4,28 +4,28 @@ import { InvalidInput } from "../../platform/errors.ts";
 import { displayName, literal, tableKey } from "./names.ts";
 import type { Snapshot } from "./snapshot.ts";
 
-// Reads a module of tables into a snapshot of drizzle-kit's format, version 7, so that its own tools can read it.
+// Converts a module of tables to a snapshot in drizzle-kit's format, version 7, so that its tools can read it.
 
-/** Before the first. */
+/** The predecessor of the first snapshot. */
 const originId = "00000000-0000-0000-0000-000000000000";
 
-/** By a dialect each: one remembers the columns of a table by its name, and another module may have another such table. */
+/** A new dialect each time: it caches a table's columns by name, and another module may have a table of that name. */
 const textOf = (sql: SQL, source?: "indexes") => new pg.PgDialect().sqlToQuery(sql, source).sql;
 const textOfAny = (sql: SQL | undefined) => sql && textOf(sql);
 
 const whole = (kinds: string) => ["The schema", kinds] as const;
 
 /**
- * The snapshot of a module of tables.
- * @throws InvalidInput for a name that is there twice, and for what cannot be written as SQL
+ * Creates the snapshot of a module of tables.
+ * @throws InvalidInput for a duplicate name, and for what cannot be written as SQL
  */
 export function snapshotOf(module: Record<string, unknown>, previousId = originId): Snapshot {
-  // One thing may be exported under several names.
+  // An object may be exported under several names.
   const things = [...new Set(Object.values(module))];
   const tables = things.filter((thing) => is(thing, pg.PgTable));
   refuseLoose(things, new Set(tables.flatMap((table) => pg.getTableConfig(table).policies)));
   const read = tables.map(readTable);
-  // They share their names with those of other tables.
+  // Index names are unique across tables.
   const indexes = read.flatMap(({ schema, indexes }) =>
     Object.values(indexes).map(({ name }) => ({ schema, name })),
   );
@@ -42,7 +42,7 @@ export function snapshotOf(module: Record<string, unknown>, previousId = originI
   };
 }
 
-/** @throws InvalidInput for what cannot be followed: a role of ours, a policy that stands in no table */
+/** @throws InvalidInput for what revisions cannot track: a role of ours, a policy outside a table */
 function refuseLoose(things: readonly unknown[], policies: ReadonlySet<unknown>): void {
   for (const thing of things) {
     if (is(thing, pg.PgRole) && !("_existing" in thing && thing._existing))
@@ -51,11 +51,11 @@ function refuseLoose(things: readonly unknown[], policies: ReadonlySet<unknown>)
         `A role belongs to the server, not to this database: create ${thing.name} by hand, and mark it as .existing()`,
       );
     if (is(thing, pg.PgPolicy) && !policies.has(thing))
-      throw new InvalidInput("schema", `Policy ${thing.name} stands in no table: put it into its own`);
+      throw new InvalidInput("schema", `Policy ${thing.name} is outside a table: move it into its table`);
   }
 }
 
-/** @throws InvalidInput for a name that is there twice; `place` is where */
+/** @throws InvalidInput for a duplicate name, mentioning `place` */
 function byName<T extends { name: string; schema?: string }>(
   [place, kinds]: readonly [string, string],
   things: readonly T[],
@@ -66,7 +66,7 @@ function byName<T extends { name: string; schema?: string }>(
     if (known.has(keyOf(thing)))
       throw new InvalidInput(
         "schema",
-        `${place} has two ${kinds} called ${displayName(thing)}: rename one of them`,
+        `${place} has two ${kinds} named ${displayName(thing)}: rename one of them`,
       );
     known.set(keyOf(thing), thing);
   }
@@ -141,7 +141,10 @@ function generatedText(as: unknown): unknown {
   return is(given, SQL) ? textOf(given) : given;
 }
 
-/** As SQL; a number or a boolean stays what it is, as drizzle-kit has it. @throws InvalidInput for any other object */
+/**
+ * The default as SQL; numbers and booleans stay as they are, like in drizzle-kit. @throws InvalidInput for any other
+ * object
+ */
 function defaultOf(column: pg.PgColumn, table: string): string | number | boolean | undefined {
   const value: unknown = column.default;
   const type = column.getSQLType().toLowerCase();
@@ -151,16 +154,16 @@ function defaultOf(column: pg.PgColumn, table: string): string | number | boolea
   if (typeof value === "bigint") return String(value);
   if (typeof value === "string") return literal(value);
   if (/^jsonb?$/.test(type)) return `${literal(JSON.stringify(value))}::${type}`;
-  // Types without a zone, or without a time, pass over what they have no use for.
+  // Types without a time zone or a time ignore the excess part.
   if (value instanceof Date) return literal(value.toISOString());
   if (Array.isArray(value) && /\[\d*\]$/.test(type)) return literal(arrayText(value));
   throw new InvalidInput(
     "schema",
-    `The default of ${table}.${column.name} is an object, for which there is no SQL: give it as sql\`...\``,
+    `The default of ${table}.${column.name} is an object, which cannot be written as SQL: use sql\`...\``,
   );
 }
 
-/** PostgreSQL's own writing of an array (manual, 8.15.6). */
+/** PostgreSQL's array syntax (manual, 8.15.6). */
 function arrayText(values: readonly unknown[]): string {
   const quoted = (text: string) => `"${text.replace(/["\\]/g, "\\$&")}"`;
   const elements = values.map((value) => {
@@ -179,7 +182,7 @@ const ranges: Record<string, [string, string]> = {
   bigint: ["-9223372036854775808", "9223372036854775807"],
 };
 
-/** What PostgreSQL takes for what is not given. */
+/** PostgreSQL's defaults for missing options. */
 function sequenceOptions(options: pg.PgSequenceOptions = {}, type = "bigint") {
   const [least, most] = ranges[type] ?? ranges.smallint!;
   const increment = String(options.increment ?? "1");

@@ -42,12 +42,12 @@ describe("parseRename", () => {
 
   for (const text of ["", "a", "a:", ":b", "a.:b", "a.b.c.d:e", "a:b:c", "a.b.c:d.e", "a:b.c.d"]) {
     test(`${JSON.stringify(text)} is refused`, () => {
-      expect(() => parseRename(text)).toThrow("is no rename: write table.old:new");
+      expect(() => parseRename(text)).toThrow("is not a rename: write table.old:new");
     });
   }
 });
 
-/** Everything that has the name of a table or a column in it. */
+/** Every kind of object whose name or definition includes the name of a table or column. */
 const full = (name: string, a: string, other: string, extra: Record<string, pg.PgColumnBuilderBase> = {}) => {
   const kept = pg.pgTable("kept", { id: pg.integer().primaryKey() });
   const table = pg.pgTable(
@@ -83,7 +83,7 @@ const full = (name: string, a: string, other: string, extra: Record<string, pg.P
 };
 const seed = `insert into kept values (1), (2); insert into t (a, kept) values (1, 1), (2, null); insert into refers values (1, 2)`;
 
-describe("a rename keeps the rows and gives everything the name that it would have had", () => {
+describe("a rename keeps the rows, and derived names follow", () => {
   test("of a column", async () => {
     const renames = [parseRename("t.a:b")];
     const { up, down, rows } = await trip(full("t", "a", "r"), full("t", "b", "r"), { renames, seed });
@@ -102,7 +102,7 @@ describe("a rename keeps the rows and gives everything the name that it would ha
     expect(rows.down).toEqual(rows.before);
   });
 
-  test("of a table and its columns, of others beside it, and a change of type", async () => {
+  test("of a table and its columns, together with other renames and a change of type", async () => {
     const renames = ["t.a:b", "refers.r:q", "t:s"].map(parseRename);
     const [before, after] = [
       full("t", "a", "r", { x: pg.integer() }),
@@ -114,7 +114,7 @@ describe("a rename keeps the rows and gives everything the name that it would ha
     expect((await between(before, after, { renames: byNewName })).up).toContain('RENAME COLUMN "a" TO "b"');
   });
 
-  test("of two columns that trade places with a third", async () => {
+  test("of two columns at once", async () => {
     const t = (...names: string[]) =>
       pg.pgTable("t", Object.fromEntries(names.map((name) => [name, pg.integer()])));
     const renames = ["t.b:c", "t.a:d"].map(parseRename);
@@ -138,7 +138,7 @@ describe("a table that moves to another schema keeps its rows", () => {
   };
   const rows = "insert into t (c) values ('x'); insert into refers values (1)";
 
-  test("by itself, where nothing else has changed", async () => {
+  test("without --rename, if nothing else changed", async () => {
     const {
       up,
       down,
@@ -150,7 +150,7 @@ describe("a table that moves to another schema keeps its rows", () => {
     expect(found.down).toEqual(found.before);
   });
 
-  test("with another name, where that is said", async () => {
+  test("under another name, with --rename", async () => {
     const renames = [parseRename("t:some space.u")];
     const {
       up,
@@ -164,7 +164,7 @@ describe("a table that moves to another schema keeps its rows", () => {
   });
 });
 
-test("a drop and an addition that may be a rename are said to be", async () => {
+test("a drop and an addition that may be a rename are suggested as one", async () => {
   const t = (columns: Record<string, pg.PgColumnBuilderBase>) =>
     pg.pgTable("t", { id: pg.integer(), ...columns });
   const before = [
@@ -182,17 +182,17 @@ test("a drop and an addition that may be a rename are said to be", async () => {
   expect(renamed.suggestions).toEqual([]);
 });
 
-describe("a rename that the schemas do not bear out is refused by name", () => {
+describe("a rename that does not match the schemas is refused", () => {
   const t = (...names: string[]) =>
     pg.pgTable("t", Object.fromEntries(names.map((name) => [name, pg.integer()])));
   const cases: [string, string[], string[], string][] = [
-    ["t.a:b", ["a"], ["a", "b"], "Column t.a cannot be renamed to b: column a is still there"],
-    ["t.x:b", ["a"], ["b"], "Column t.x cannot be renamed to b: there was no column x"],
-    ["t.a:x", ["a"], ["b"], "Column t.a cannot be renamed to x: there is no column x now"],
-    ["t.a:b", ["a", "b"], ["b"], "Column t.a cannot be renamed to b: column b was there before"],
-    ["u.a:b", ["a"], ["b"], "Column u.a cannot be renamed to b: table u is not there before and after"],
-    ["t:s", ["a"], ["a"], "Table t cannot be renamed to s: table t is still there"],
-    ["u:t", ["a"], ["a"], "Table u cannot be renamed to t: there was no table u"],
+    ["t.a:b", ["a"], ["a", "b"], "Column t.a cannot be renamed to b: column a still exists"],
+    ["t.x:b", ["a"], ["b"], "Column t.x cannot be renamed to b: column x did not exist"],
+    ["t.a:x", ["a"], ["b"], "Column t.a cannot be renamed to x: column x does not exist now"],
+    ["t.a:b", ["a", "b"], ["b"], "Column t.a cannot be renamed to b: column b already existed"],
+    ["u.a:b", ["a"], ["b"], "Column u.a cannot be renamed to b: table u does not exist before and after"],
+    ["t:s", ["a"], ["a"], "Table t cannot be renamed to s: table t still exists"],
+    ["u:t", ["a"], ["a"], "Table u cannot be renamed to t: table u did not exist"],
   ];
   for (const [text, before, after, message] of cases) {
     test(message, async () => {

@@ -6,7 +6,7 @@ import { isSerial } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
 export interface Rename {
-  /** `incident` or `schema.incident`: for a column the table it is in, for a table the one that is renamed. */
+  /** `incident` or `schema.incident`: the table that contains the column, or the table to rename. */
   table: string;
   from: string;
   to: string;
@@ -21,8 +21,8 @@ interface Place {
 }
 
 /**
- * Reads `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table, which may
- * move to another schema). A name with a dot or a colon stands in double quotes.
+ * Parses `table.old:new` or `schema.table.old:new` (a column), `old:new` or `schema.old:schema.new` (a table, which may
+ * move to another schema). A name with a dot or a colon is in double quotes.
  * @throws InvalidInput `rename`
  */
 export function parseRename(text: string): Rename {
@@ -42,11 +42,11 @@ export function parseRename(text: string): Rename {
   }
   throw new InvalidInput(
     "rename",
-    `"${text}" is no rename: write table.old:new for a column, old:new for a table (schema.old:schema.new outside public)`,
+    `"${text}" is not a rename: write table.old:new for a column, old:new for a table (schema.old:schema.new outside public)`,
   );
 }
 
-/** `a."b.c":d` as [["a", "b.c"], ["d"]]. */
+/** Splits `a."b.c":d` into [["a", "b.c"], ["d"]]. */
 function sidesOf(text: string): string[][] {
   const sides = [[""]];
   for (const [token, quoted] of text.matchAll(/(?<=^|[.:])\s*"((?:[^"]|"")+)"\s*(?=[.:]|$)|[.:]|[^.:]+/g)) {
@@ -57,7 +57,7 @@ function sidesOf(text: string): string[][] {
   return sides;
 }
 
-/** A name as `parseRename` reads it. */
+/** Formats a name in the syntax of `parseRename`. */
 export function writtenName(parts: readonly string[]): string {
   return parts.map((part) => (/[.:]|^\s*"|^\s|\s$/.test(part) ? quote(part) : part)).join(".");
 }
@@ -71,7 +71,7 @@ function placeOf(table: string): Place {
 
 const keyOf = (table: string) => tableKey(placeOf(table));
 
-/** Where a table is after its rename. */
+/** The table's place after its rename. */
 function targetOf({ table, to, schema }: Rename): Place {
   return { schema: schema ?? placeOf(table).schema, name: to };
 }
@@ -80,7 +80,7 @@ function written({ schema, name }: Place): string {
   return writtenName(schema === "public" ? [name] : [schema, name]);
 }
 
-/** The renames that lead back, last first. */
+/** The reverse renames, last first. */
 export function reverseRenames(renames: readonly Rename[]): Rename[] {
   const tables = renames.filter(({ kind }) => kind === "table");
   const now = (table: string) => {
@@ -95,7 +95,7 @@ export function reverseRenames(renames: readonly Rename[]): Rename[] {
     .toReversed();
 }
 
-/** Tables that are in another schema now, and otherwise as they were: nobody means to drop one and make its like. */
+/** Tables that only changed their schema: no one means to drop a table and create an equal one. */
 export function impliedMoves(before: Schema, after: Schema, renames: readonly Rename[]): Rename[] {
   const columns = (table: Table) =>
     JSON.stringify(
@@ -119,7 +119,7 @@ export function impliedMoves(before: Schema, after: Schema, renames: readonly Re
   });
 }
 
-/** The names, before and after, of the tables in which a column is renamed. */
+/** The old and new names of tables with a renamed column. */
 export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
   return renames
     .filter(({ kind }) => kind === "column")
@@ -130,9 +130,9 @@ export function tablesOfRenamedColumns(renames: readonly Rename[]): string[] {
 }
 
 /**
- * Gives `before` the names of `after` and returns the statements that do so in the database: tables and columns, and
- * what Drizzle and PostgreSQL named after them.
- * @throws InvalidInput `rename` when the two schemas do not bear it out
+ * Applies the renames to `before` and returns the statements that do so in the database: for tables and columns, and
+ * for objects that Drizzle and PostgreSQL named after them.
+ * @throws InvalidInput `rename` when they do not match the two schemas
  */
 export function applyRenames(before: Schema, after: Schema, renames: readonly Rename[]): Statement[] {
   const statements: Statement[] = [];
@@ -144,7 +144,7 @@ export function applyRenames(before: Schema, after: Schema, renames: readonly Re
       renameTable(before, after, rename, statements);
       touched.add(tableKey(targetOf(rename)));
     } else {
-      // The table may go by the name it had or the one it gets.
+      // The table may be given by its old or its new name.
       const moved = renames.find((other) => other.kind === "table" && keyOf(other.table) === key);
       const now = moved ? tableKey(targetOf(moved)) : key;
       renameColumn(before, after, now, rename, statements);
@@ -165,10 +165,10 @@ function renameTable(before: Schema, after: Schema, rename: Rename, statements: 
   const table = before.tables[key];
   const refuse = (why: string) =>
     new InvalidInput("rename", `Table ${rename.table} cannot be renamed to ${rename.to}: ${why}`);
-  if (!table) throw refuse(`there was no table ${rename.table}`);
-  if (after.tables[key]) throw refuse(`table ${rename.table} is still there`);
-  if (!after.tables[target]) throw refuse(`there is no table ${rename.to} now`);
-  if (before.tables[target]) throw refuse(`table ${rename.to} was there before`);
+  if (!table) throw refuse(`table ${rename.table} did not exist`);
+  if (after.tables[key]) throw refuse(`table ${rename.table} still exists`);
+  if (!after.tables[target]) throw refuse(`table ${rename.to} does not exist now`);
+  if (before.tables[target]) throw refuse(`table ${rename.to} already existed`);
   const schema = place.schema === "public" ? "" : place.schema;
   const old = table.schema || "public";
   if (schema !== table.schema) {
@@ -221,11 +221,11 @@ function renameColumn(
   const [table, target] = [before.tables[key], after.tables[key]];
   const refuse = (why: string) =>
     new InvalidInput("rename", `Column ${rename.table}.${from} cannot be renamed to ${to}: ${why}`);
-  if (!table || !target) throw refuse(`table ${rename.table} is not there before and after`);
-  if (!table.columns[from]) throw refuse(`there was no column ${from}`);
-  if (target.columns[from]) throw refuse(`column ${from} is still there`);
-  if (!target.columns[to]) throw refuse(`there is no column ${to} now`);
-  if (table.columns[to]) throw refuse(`column ${to} was there before`);
+  if (!table || !target) throw refuse(`table ${rename.table} does not exist before and after`);
+  if (!table.columns[from]) throw refuse(`column ${from} did not exist`);
+  if (target.columns[from]) throw refuse(`column ${from} still exists`);
+  if (!target.columns[to]) throw refuse(`column ${to} does not exist now`);
+  if (table.columns[to]) throw refuse(`column ${to} already existed`);
   statements.push(statement(`ALTER TABLE ${qualified(table)} RENAME COLUMN ${quote(from)} TO ${quote(to)};`));
   const column = table.columns[from]!;
   if (isSerial(column)) {
@@ -252,7 +252,7 @@ function renameColumn(
   changeTexts(table, from, to);
 }
 
-/** PostgreSQL follows a rename in all of these by itself: only the texts that we compare have to. */
+/** PostgreSQL updates all of these itself; only the texts that we compare need changing. */
 function changeTexts(table: Table, from: string, to: string): void {
   for (const check of Object.values(table.checkConstraints)) check.value = renameIn(check.value, from, to);
   for (const column of Object.values(table.columns)) {
@@ -266,7 +266,7 @@ function changeTexts(table: Table, from: string, to: string): void {
   }
 }
 
-/** Keys, indexes and sequences that are as they were but for their name, which came from that of a table or column. */
+/** Keys, indexes and sequences whose only change is a name derived from a table or column. */
 function renameDerived(
   table: Table,
   target: Table,

@@ -4,7 +4,7 @@ import type { Column, Schema, Sequence, Table } from "./snapshot.ts";
 import { valueType } from "./types.ts";
 import { type Statement, statement } from "./write.ts";
 
-/** Sequences that stay, with other options. */
+/** Alters sequences whose options changed. */
 export function alterSequences(before: Schema, after: Schema): Statement[] {
   return Object.entries(after.sequences).flatMap(([key, sequence]) => {
     const old = before.sequences[key];
@@ -15,7 +15,7 @@ export function alterSequences(before: Schema, after: Schema): Statement[] {
   });
 }
 
-/** What makes a column an identity, as it stands in a definition. */
+/** The identity clause in a column definition. */
 export function identityOf({ schema }: Table, identity: NonNullable<Column["identity"]>): string {
   const name = qualified({ schema, name: identity.name });
   const options = `sequence name ${name}${optionsOf(identity)}${identity.cycle ? " CYCLE" : ""}`;
@@ -46,14 +46,14 @@ export function alterIdentity(table: Table, old: Column, column: Column): Statem
   if (!isDeepStrictEqual(options(had), options(has))) {
     const tight = isTighter(had, has);
     const changes = [...optionList(has), has.cycle ? "CYCLE" : "NO CYCLE"].map((option) => ` SET ${option}`);
-    // One statement: the bounds are judged together.
+    // One statement, because PostgreSQL validates the bounds together.
     statements.push(statement(`${alter(table, column)}${changes.join("")}${tight ? " RESTART" : ""};`));
     if (tight) statements.push(continueSequence(table, column, has));
   }
   return statements;
 }
 
-/** What `serial` is short for: an integer column with a sequence of its own for a default. */
+/** Expands `serial`: an integer column whose default uses a sequence owned by it. */
 export function addSerial(table: Table, column: Column): Statement[] {
   const sequence = serialSequence(table, column);
   const place = `${qualified(table)}.${quote(column.name)}`;
@@ -84,7 +84,7 @@ const alter = (table: Table, column: Column) =>
 
 const kindOf = ({ type }: { type: string }) => (type === "always" ? "ALWAYS" : "BY DEFAULT");
 
-/** Rows may hold numbers already, which the sequence is not to give out a second time. */
+/** Rows may already contain numbers, which the sequence must not return again. */
 function continueSequence(
   table: Table,
   column: Column,
@@ -97,7 +97,7 @@ function continueSequence(
   return statement(`SELECT setval(${sequence}, ${last}) FROM ${qualified(table)} HAVING ${having};`);
 }
 
-/** A sequence may stand outside of the new bounds, which PostgreSQL refuses: it then begins anew. */
+/** PostgreSQL rejects bounds that exclude a sequence's position, so it is restarted. */
 function isTighter(had: Sequence, has: Sequence): boolean {
   const number = (text: string | undefined) => BigInt(text ?? "0");
   return number(has.minValue) > number(had.minValue) || number(has.maxValue) < number(had.maxValue);

@@ -1,14 +1,14 @@
 import { InvalidInput } from "../../platform/errors.ts";
 import { withoutStrings } from "./names.ts";
 
-/** A schema as drizzle-kit describes one, version 7, as it lies in a revision's snapshot.json. */
+/** A schema in drizzle-kit's format, version 7, as stored in a revision's snapshot.json. */
 export type Snapshot = Record<string, unknown>;
 
-/** The same with the parts that this folder reads and writes. Tables have the key `schema.name`. */
+/** The parts of it that this folder reads and writes. Tables have the key `schema.name`. */
 export interface Schema {
   tables: Record<string, Table>;
   enums: Record<string, EnumType>;
-  /** Names of the schemas other than public, by themselves. */
+  /** Names of the schemas other than public, mapped to themselves. */
   schemas: Record<string, string>;
   sequences: Record<string, Sequence>;
   views: Record<string, View>;
@@ -32,11 +32,11 @@ export interface Table {
 export interface Column {
   name: string;
   type: string;
-  /** The schema of the enum that is the type, or the type of the elements. */
+  /** The schema of the enum that is the type, or the element type. */
   typeSchema?: string;
   primaryKey: boolean;
   notNull: boolean;
-  /** SQL. */
+  /** As SQL. */
   default?: string;
   generated?: { type: "stored"; as: string };
   identity?: Sequence & { type: "always" | "byDefault" };
@@ -102,7 +102,7 @@ export interface Policy {
   name: string;
   as: string;
   for: string;
-  /** Roles. */
+  /** Role names. */
   to: string[];
   using?: string;
   withCheck?: string;
@@ -115,19 +115,19 @@ export interface PrimaryKey {
 
 const parts = ["tables", "enums", "schemas", "sequences", "views"] as const;
 
-/** A schema that has nothing, of the same make as `like`. */
+/** An empty schema in the same format as `like`. */
 export function emptyLike(like: Snapshot): Snapshot {
   return { ...like, ...Object.fromEntries(parts.map((part) => [part, {}])) };
 }
 
-/** The snapshot as its file holds it, without what is undefined. */
+/** The snapshot as stored in its file, without undefined properties. */
 export function plainSnapshot(snapshot: Snapshot): Snapshot {
   return JSON.parse(JSON.stringify(snapshot));
 }
 
 /**
  * A copy to work on.
- * @throws InvalidInput for what is no snapshot, and for SQL that lacks a value
+ * @throws InvalidInput for an invalid snapshot, and for SQL with a missing value
  */
 export function readSnapshot(snapshot: Snapshot): Schema {
   if (snapshot.version !== "7" || snapshot.dialect !== "postgresql") {
@@ -139,7 +139,7 @@ export function readSnapshot(snapshot: Snapshot): Schema {
   return schema;
 }
 
-/** @throws InvalidInput for what would take the name of the table `revision`, or of its row type or its key */
+/** @throws InvalidInput for a name that conflicts with the table `revision`, its row type or its key */
 export function refuseOurNames({ tables, views, sequences, enums }: Schema): void {
   const relations = Object.entries({ table: tables, view: views, sequence: sequences, enum: enums }).flatMap(
     ([kind, things]) => Object.values(things).map(({ name, schema }) => ({ kind, name, schema })),
@@ -156,7 +156,7 @@ export function refuseOurNames({ tables, views, sequences, enums }: Schema): voi
   if (!taken) return;
   throw new InvalidInput(
     "schema",
-    `The ${taken.kind} ${taken.name} has a name that svc needs for its table of applied revisions: choose another name`,
+    `The ${taken.kind} ${taken.name} has a name that svc reserves for its table of applied revisions: choose another name`,
   );
 }
 
@@ -165,7 +165,7 @@ function readTable(table: Table): void {
   table.isRLSEnabled ??= false;
   const refuse = (what: string, text?: string) => refuseParameters(`${what} of table ${table.name}`, text);
   for (const column of Object.values(table.columns)) {
-    // A number or a boolean is written as it is.
+    // Numbers and booleans are written unquoted.
     if (column.default !== undefined) column.default = String(column.default);
     refuse(`The default of column ${column.name}`, column.default);
     refuse(`Column ${column.name}`, column.generated?.as);
@@ -184,7 +184,7 @@ function readTable(table: Table): void {
   }
 }
 
-/** A value in a sql`` template becomes a parameter, and DDL has none. */
+/** A value in a sql`` template becomes a parameter, which DDL does not allow. */
 function refuseParameters(what: string, text: string | undefined): void {
   const [parameter] =
     withoutStrings(text ?? "")
@@ -193,6 +193,6 @@ function refuseParameters(what: string, text: string | undefined): void {
   if (!parameter) return;
   throw new InvalidInput(
     "schema",
-    `${what} holds ${parameter} in place of a value: write the value into the sql template itself, or by sql.raw()`,
+    `${what} holds ${parameter} in place of a value: write the value in the sql template itself, or with sql.raw()`,
   );
 }

@@ -5,8 +5,8 @@ import type { Column, Table } from "./snapshot.ts";
 import { parseType } from "./types.ts";
 
 /**
- * Renames that a drop and an addition look like, as `--rename` takes them: a column of the same type in the same table,
- * a table that has at least half of its columns in common.
+ * Drops and additions that look like renames, in the syntax of `--rename`: a column of the same type in the same table,
+ * or a table that has at least half of its columns in common.
  */
 export function suggestRenames({ tables, goneTables, madeTables }: Changes): string[] {
   const ofTables = pairs(goneTables, madeTables, isLikeTable).map(
@@ -23,7 +23,7 @@ export function suggestRenames({ tables, goneTables, madeTables }: Changes): str
   return [...ofTables, ...ofColumns];
 }
 
-/** For each thing that goes, one that comes and is like it: the one whose name is nearest, else the first. */
+/** Pairs each dropped object with a similar added one: the one with the nearest name, else the first. */
 function pairs<T extends { name: string }>(
   gone: readonly T[],
   made: readonly T[],

@@ -1,9 +1,9 @@
 import { qualified, quote } from "./names.ts";
 import type { Column } from "./snapshot.ts";
 
-/** A type taken apart: `varchar(20)[]` is varchar, [20], 1. */
+/** A parsed type: `varchar(20)[]` is varchar, [20], 1. */
 export interface Type {
-  /** PostgreSQL's usual name; that of an enum as SQL. */
+  /** PostgreSQL's usual name; for an enum, its name in SQL. */
   base: string;
   args: number[];
   dimensions: number;
@@ -38,7 +38,7 @@ export function isArray(column: Column): boolean {
   return /\]$/.test(column.type);
 }
 
-/** The type as SQL. A serial stays one: it is a word for CREATE TABLE and ADD COLUMN. */
+/** The type as SQL. Keeps serial types, which CREATE TABLE and ADD COLUMN accept. */
 export function typeName(column: Column): string {
   const { base, brackets } = elementOf(column.type);
   if (column.typeSchema) return qualified({ schema: column.typeSchema, name: base }) + brackets;
@@ -46,7 +46,7 @@ export function typeName(column: Column): string {
   return (isPlain ? base.replace(/ +\(/, "(") : quote(base)) + brackets;
 }
 
-/** The type that values of the column have: integer for a serial. */
+/** The type of the column's values: integer for a serial. */
 export function valueType(column: Column): string {
   return isSerial(column) ? aliases[column.type]! : typeName(column);
 }

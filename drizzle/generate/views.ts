@@ -4,8 +4,8 @@ import { mentions, withoutStrings } from "./names.ts";
 import type { Schema, View } from "./snapshot.ts";
 
 /**
- * Finds the views that go, come, or stand aside because PostgreSQL changes nothing that a view shows; and with each
- * those that stand on it.
+ * Finds the views to drop, to create, and to recreate because PostgreSQL cannot alter anything that a view uses,
+ * including all views that depend on them.
  */
 export function compareViews(
   before: Schema,
@@ -23,7 +23,7 @@ export function compareViews(
       .map(({ before }) => before.name),
     ...changes.remadeEnums.map(({ name }) => name),
   ];
-  // What `*` stands for is settled when a view is made.
+  // `*` is expanded when a view is created.
   const widened = [
     ...renamed,
     ...changes.tables.filter(({ made }) => made.length > 0).map((it) => it.after.name),
@@ -49,19 +49,19 @@ export function compareViews(
   );
 }
 
-/** `*`, `t.*` or `TABLE t`; also a product, after which a view is made anew for nothing. */
+/** `*`, `t.*` or `TABLE t`. Also matches a product, which only causes a needless recreation. */
 function hasStar(definition: string | undefined): boolean {
   return /\*(?!\s*\))|\btable\b/i.test(
     withoutStrings(definition ?? "").replace(/\bcount\s*\(\s*\*\s*\)/gi, ""),
   );
 }
 
-/** The columns in the snapshot of a view only repeat its definition. */
+/** The columns in a view's snapshot only repeat its definition. */
 function sameView(a: View, b: View | undefined): boolean {
   return b !== undefined && isDeepStrictEqual({ ...a, columns: {} }, { ...b, columns: {} });
 }
 
-/** Each thing behind those it stands on, as far as they do not stand in a circle. */
+/** Sorts each object after those it depends on, as far as there are no cycles. */
 export function standingOrder<T>(things: readonly T[], standsOn: (thing: T, other: T) => boolean): T[] {
   const order: T[] = [];
   let waiting = [...things];

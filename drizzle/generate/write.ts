@@ -1,9 +1,9 @@
-/** One SQL statement with the comments that stand directly above it. */
+/** One SQL statement, with the comments directly above it. */
 export interface Statement {
   sql: string;
   /** What is lost: a mark for the engine, see drizzle/revision/marks.ts. */
   loss: string[];
-  /** Where a person has to decide or to check. */
+  /** Points for a person to decide or check. */
   look: string[];
 }
 
@@ -11,7 +11,7 @@ export function statement(sql: string, comments: Partial<Omit<Statement, "sql">>
   return { sql, loss: comments.loss ?? [], look: comments.look ?? [] };
 }
 
-/** The statements as a file that a person will read, blank lines between them. */
+/** Formats the statements as a file for a person to read, separated by blank lines. */
 export function write(statements: readonly Statement[]): string {
   return statements.map(writeOne).join("\n");
 }
@@ -19,7 +19,7 @@ export function write(statements: readonly Statement[]): string {
 function writeOne({ sql, loss, look }: Statement): string {
   const lines = [
     ...look.flatMap((text) => comment(`Look here: ${text}`)),
-    // Not folded as prose is: a name may hold two spaces.
+    // Not wrapped like prose, because a name may contain two spaces.
     ...loss.map((text) => `-- svc: data-loss ${text.replace(/[\r\n\u2028\u2029]+/g, " ")}`),
     sql.trim(),
   ];
@@ -28,7 +28,7 @@ function writeOne({ sql, loss, look }: Statement): string {
 
 const width = 110;
 
-/** The first line is prose and is wrapped; those after it are SQL. */
+/** The first line is prose and is wrapped; the following lines are SQL. */
 function comment(text: string): string[] {
   const [prose = "", ...sql] = text.split("\n");
   const lines: string[] = [];
@@ -41,7 +41,7 @@ function comment(text: string): string[] {
   return [...lines, ...sql.map((line) => `--   ${oneLine(line)}`)];
 }
 
-/** A name may hold a line break; a comment that did would be no comment from there on. */
+/** Removes line breaks: in a name, one would end the comment. */
 export function oneLine(text: string): string {
   return text.replace(/\s+/g, " ");
 }

@@ -12,7 +12,7 @@ test.each([
   'create table "a" (id int); create unique index i on "public"."a" (id); alter table a add constraint c check (id > 0)',
   "-- only words",
   "",
-])("%s: the older release does not notice", (sql) => {
+])("compatible with the previous release: %s", (sql) => {
   expect(isAdditive(sql)).toBe(true);
 });
 
@@ -37,6 +37,6 @@ test.each([
   "create table x.a (id int); alter table public.a drop column b",
   "alter table a drop column add, add column c int",
   "create table a (id int); alter table b add constraint c check (id > 0)",
-])("%s: it may", (sql) => {
+])("may break the previous release: %s", (sql) => {
   expect(isAdditive(sql)).toBe(false);
 });

@@ -1,8 +1,8 @@
 import { splitStatements, wordsOf } from "./statements.ts";
 
 /**
- * Whether the release before this SQL works on the schema behind it as well: everything that it reads and writes is
- * still there, and what is new does not ask anything of it. On the safe side: what is not known to be harmless is not.
+ * Whether the previous release still works after this SQL: everything it reads and writes still exists, and nothing new
+ * is required of it. Conservative: a statement that is not known to be harmless counts as breaking.
  */
 export function isAdditive(sql: string): boolean {
   const statements = splitStatements(sql).map(({ text }) => wordsOf(text));
@@ -14,7 +14,7 @@ export function isAdditive(sql: string): boolean {
   return statements.every((words) => isHarmless(words, created));
 }
 
-/** The name that begins at a word, with its schema unless that is `public`, and the place behind it. */
+/** Reads the name that starts at a word, with its schema unless that is `public`, and returns the position after it. */
 export function nameAt(words: readonly string[], at: number): { name: string; end: number } {
   const parts = [words[at] ?? ""];
   let end = at + 1;
@@ -31,7 +31,7 @@ function isHarmless(words: readonly string[], created: ReadonlySet<string>): boo
   if (first === "COMMENT") return true;
   if (first === "CREATE" && words.includes("INDEX")) {
     const table = nameAt(words, words.indexOf("ON") + (words[words.indexOf("ON") + 1] === "ONLY" ? 2 : 1));
-    // A unique index may refuse what the older release writes, unless it does not know the table.
+    // A unique index may reject what the previous release writes, unless that release does not know the table.
     return created.has(table.name) || second !== "UNIQUE";
   }
   if (first === "CREATE") return ["TABLE", "SEQUENCE", "TYPE", "SCHEMA", "VIEW"].includes(second ?? "");
@@ -41,11 +41,11 @@ function isHarmless(words: readonly string[], created: ReadonlySet<string>): boo
   if (words[at] === "IF") at += 2;
   if (words[at] === "ONLY") at += 1;
   const { name, end } = nameAt(words, at);
-  // The older release does not know a table that is made here.
+  // The previous release does not know a table created here.
   return created.has(name) || addsOptionalColumns(words.slice(end));
 }
 
-/** `ADD COLUMN a ..., ADD COLUMN b ...`, each of them nullable or with a default, and nothing else. */
+/** `ADD COLUMN a ..., ADD COLUMN b ...`, each nullable or with a default, and nothing else. */
 function addsOptionalColumns(words: readonly string[]): boolean {
   const actions: string[][] = [[]];
   let depth = 0;

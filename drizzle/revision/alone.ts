@@ -10,9 +10,12 @@ import { concurrentIndex, isResumable } from "./marks.ts";
 import { splitStatements, wordsOf } from "./statements.ts";
 import { type Applied, forget, setState } from "./store.ts";
 
-// Steps of the schema whose statements allow no transaction, such as CREATE INDEX CONCURRENTLY.
+// Schema changes whose statements cannot run in a transaction, such as CREATE INDEX CONCURRENTLY.
 
-/** Outside of a transaction rows may be written until the statement itself locks its table. */
+/**
+ * Checks for data loss before the step runs. Outside a transaction, rows can still be written until the statement locks
+ * its table.
+ */
 export async function guardAlone(
   sql: Sql,
   { text, command }: Step,
@@ -29,8 +32,8 @@ export async function guardAlone(
 }
 
 /**
- * Runs the statements of a step that allows no transaction, one after another; `undo` takes back what was recorded before
- * them, and is called where PostgreSQL has refused the first.
+ * Runs the statements of a non-transactional step one after another. `undo` reverts what was recorded beforehand; it is
+ * called if PostgreSQL rejects the first statement.
  */
 export async function runAlone(
   sql: Sql,
@@ -39,7 +42,7 @@ export async function runAlone(
   undo: () => Promise<void>,
   again = false,
 ): Promise<void> {
-  // PostgreSQL's own waiting is meant here: CREATE INDEX CONCURRENTLY waits for others, and nobody for it.
+  // CREATE INDEX CONCURRENTLY waits for other transactions without blocking them, so it needs no lock timeout.
   await sql.unsafe(`${settings}set lock_timeout = 0`);
   let done = 0;
   try {
@@ -51,8 +54,8 @@ export async function runAlone(
         const isUndone = done === 0 && hadNoEffect(error, text);
         if (isUndone) await undo();
         const doubt = isResumable(text)
-          ? `${done === 0 ? "" : "The statements before it took effect. Correct the cause, then: "}${command} goes on where it stopped`
-          : `See whether the statement took effect, then: svc database repair ${id} --applied (or --not-applied)`;
+          ? `${done === 0 ? "" : "The statements before it took effect. Correct the cause, then: "}${command} resumes where it stopped`
+          : `Check whether the statement took effect, then run: svc database repair ${id} --applied (or --not-applied)`;
         const position = Number((error as { position?: string }).position);
         const offset = position > 0 ? [...statement.text].slice(0, position - 1).join("").length : undefined;
         throw explainFailure(error, {
@@ -66,7 +69,7 @@ export async function runAlone(
   }
 }
 
-/** `again`: an earlier run may have done it, and died before it could note so. */
+/** `again`: an earlier run may have executed the statement and died before recording it. */
 async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise<void> {
   const words = wordsOf(statement);
   const index = concurrentIndex(words);
@@ -78,7 +81,9 @@ async function runOneAlone(sql: Sql, statement: string, again: boolean): Promise
   await sql.unsafe(statement);
 }
 
-/** Whether PostgreSQL itself has refused a statement, and so undone it; what a CALL or DO has committed stays. */
+/**
+ * Whether PostgreSQL itself rejected a statement and so rolled it back. Anything that a CALL or DO has committed stays.
+ */
 function hadNoEffect(error: unknown, text: string): boolean {
   if (!isPostgresError(error) || /^(57P|08|XX)/.test(error.code)) return false;
   return !["CALL", "DO"].includes(wordsOf(text)[0] ?? "");
@@ -92,27 +97,27 @@ async function indexState(sql: Sql, name: string): Promise<"missing" | "invalid"
 }
 
 /**
- * Brings what was interrupted without a transaction to an end, or says what a person has to look at.
- * @throws Conflict for a statement of which nobody can tell whether it may be run again
+ * Finishes an interrupted non-transactional step, or explains what a person has to check.
+ * @throws Conflict for a statement that cannot safely be run again
  */
 export async function finishInterrupted(sql: Sql, row: Applied, known: readonly Revision[]): Promise<void> {
   const revision = known.find(({ id }) => id === row.id);
   const forward = row.state === "applying";
   if (forward && revision && revision.checksum !== row.checksum && isResumable(revision.up)) {
-    // Its file was corrected since: what is there now is applied as if for the first time.
+    // The file was corrected since then, so the new version is applied as if for the first time.
     await forget(sql, row.id);
     return;
   }
   const text = forward ? revision?.up : row.down;
   if (text === undefined || !isResumable(text)) {
     throw new Conflict(
-      `Revision ${row.id} was interrupted while ${row.state}. See whether its statement took effect, then: svc database repair ${row.id} --applied (or --not-applied)`,
+      `Revision ${row.id} was interrupted while ${row.state}. Check whether its statement took effect, then run: svc database repair ${row.id} --applied (or --not-applied)`,
     );
   }
   const step = {
     what: `${forward ? "up" : "down"}.sql of revision ${row.id}`,
     command: forward ? "svc database upgrade" : "svc database downgrade",
-    undone: `Revision ${row.id} is still half-way: correct the cause, then run it again (${guide})`,
+    undone: `Revision ${row.id} is still incomplete: correct the cause, then run it again (${guide})`,
     text,
   };
   await runAlone(sql, step, row.id, async () => {}, true);

@@ -9,31 +9,32 @@ import { checkStatements, readMarks } from "./marks.ts";
 import { type Statement, splitStatements } from "./statements.ts";
 import { type Applied, forget, forgetScript, record, recordScript, setState } from "./store.ts";
 
-/** What else happens in the transaction of a step: triggers that the step would leave broken. */
+/** Other work in the transaction of a step, such as repairing triggers that the step would break. */
 export type After = (transaction: Pick<Sql, "unsafe">) => Promise<void>;
 
 export interface StepOptions {
-  /** Drop rows and values without asking whether there are any. */
+  /** Drop rows and values without checking for data. */
   allowDataLoss?: boolean;
   after?: After;
-  /** Told when the step has to be tried again, since a table is in use. */
+  /** Called when the step has to be retried because a table is in use. */
   onRetry?: (message: string) => void;
   /**
-   * Others follow: its commit need not wait for the disk, theirs will. PostgreSQL writes commits in their order, so if
-   * it crashes what is lost are the last ones, whole, and the next upgrade applies them again.
+   * More revisions follow, so this commit need not be flushed to disk: theirs will be. PostgreSQL writes commits in
+   * order, so a crash loses only the last ones, each as a whole, and the next upgrade applies them again.
    */
   othersFollow?: boolean;
 }
 
 const attempts = 8;
-/** Where an operator reads on. */
+/** Where operators find instructions. */
 export const guide = 'docs/release.md, "If the upgrade fails"';
 
 /**
- * Applies one revision and records it: in one transaction, or, where its statements allow none, by a row that says
+ * Applies and records one revision. A revision whose statements allow no transaction is recorded by a row that says
  * `applying` before and `applied` after.
  *
- * @throws SvcError naming revision, line, statement, PostgreSQL's reason and the next step; nothing of the revision stays
+ * @throws SvcError naming revision, line, statement, PostgreSQL's reason and the next step; the revision leaves no
+ * trace
  * @throws Conflict when rows or values would be lost
  */
 export async function applyUp(sql: Sql, revision: Revision, options: StepOptions = {}): Promise<void> {
@@ -41,7 +42,7 @@ export async function applyUp(sql: Sql, revision: Revision, options: StepOptions
   const step: Step = {
     what: `up.sql of revision ${id}`,
     command: "svc database upgrade",
-    undone: `Nothing of revision ${id} was applied; those before it stay. Correct the cause, then run: svc database upgrade (${guide})`,
+    undone: `Nothing of revision ${id} was applied; earlier revisions remain applied. Correct the cause, then run: svc database upgrade (${guide})`,
     text: up,
     book: recordScript(revision),
   };
@@ -59,7 +60,7 @@ export async function applyUp(sql: Sql, revision: Revision, options: StepOptions
   await options.after?.(sql);
 }
 
-/** Takes one revision back, by the down SQL that the database keeps. */
+/** Reverts one revision with the down SQL stored in the database. */
 export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {}): Promise<void> {
   const { id, down } = row;
   const step: Step = {
@@ -86,21 +87,21 @@ export async function applyDown(sql: Sql, row: Applied, options: StepOptions = {
 export interface Step {
   /** `up.sql of revision ID` */
   what: string;
-  /** What runs it. */
+  /** The command that runs it. */
   command: string;
-  /** What is so after a failure, and what to type. */
+  /** The state after a failure, and the command to run next. */
   undone: string;
   text: string;
   /** The SQL that records it. */
   book: string;
 }
 
-/** Whether a text may leave settings behind for the next one: SET, set_config, RESET, SET ROLE, in whatever it calls. */
+/** Whether a text may leave settings in the session: SET, set_config, RESET, SET ROLE, or anything it calls. */
 export function changesSettings(text: string): boolean {
   return /\b(set|set_config|reset|discard|do|call|select)\b/i.test(text);
 }
 
-/** In one message where it can be: 200 revisions are then 200 round trips, not 800. */
+/** Sends everything in one message where possible, so that 200 revisions take 200 round trips, not 800. */
 async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<void> {
   const { what, command, text, book } = step;
   const { allowDataLoss = false, after, onRetry, othersFollow } = options;
@@ -134,7 +135,7 @@ async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<vo
     const refusal = lossRefusal(error, command);
     if (refusal) throw refusal;
     if (!isStatementError(error)) {
-      const whole = `The revision is applied as a whole or not at all: ${command} goes on from there`;
+      const whole = `The revision is applied as a whole or not at all: ${command} continues from there`;
       throw explainFailure(error, { what, text, next: whole });
     }
     const inTriggers = (phase as string) === "triggers";
@@ -150,14 +151,14 @@ async function applyStep(sql: Sql, step: Step, options: StepOptions): Promise<vo
   }
 }
 
-/** Where the connection is gone, so is the transaction. */
+/** If the connection is gone, so is the transaction. */
 async function rollback(sql: Sql): Promise<void> {
   try {
     await sql.unsafe("rollback");
   } catch {}
 }
 
-/** PostgreSQL counts characters, JavaScript those beyond the first plane twice. */
+/** PostgreSQL counts characters; JavaScript counts those outside the Basic Multilingual Plane twice. */
 function offsetOf(
   error: { position?: string },
   sent: string,
@@ -171,8 +172,8 @@ function offsetOf(
 }
 
 /**
- * A constraint that is checked at the commit names no statement: finds it by running the step again, each constraint
- * checked at once, and taking it back.
+ * Finds the statement that violated a deferred constraint, since the error at commit names none: runs the step again
+ * with every constraint checked immediately, and rolls it back.
  */
 async function statementsBeforeDeferred(
   sql: Sql,
@@ -194,8 +195,8 @@ async function statementsBeforeDeferred(
 }
 
 /**
- * Runs a transaction that needs locks on tables in use: one that is not free in 5 s (see withLock) is given up, so that
- * nobody queues up behind us, and the whole is tried again.
+ * Runs a transaction that needs locks on tables in use. If a table is not free within 5 s (see withLock), it gives up,
+ * so that no other session queues up behind us, and retries the whole transaction.
  */
 export async function whenFree<T>(
   what: string,
@@ -219,17 +220,17 @@ function isBusy(error: unknown): boolean {
   return ["55P03", "40P01"].includes(errorCode(error) ?? "");
 }
 
-/** A revision's SQL as it is sent, so that a failure can be found in the file it came from. */
+/** A revision's SQL as sent, with enough information to locate a failure in its file. */
 interface Message {
   sql: string;
   statements: Statement[];
-  /** The offset in the file for an offset in `sql`; undefined for what the file does not hold. */
+  /** Maps an offset in `sql` to one in the file; undefined for text that is not in the file. */
   inFile(offset: number): number | undefined;
 }
 
 /**
- * Puts a marker after each statement, which answers with a row when the statement is done: of most errors PostgreSQL says
- * no position. With `guarded`, also a guard before each statement that may lose something.
+ * Adds a marker after each statement, which returns a row when the statement is done, since most PostgreSQL errors
+ * carry no position. With `guarded`, also adds a guard before each statement that may lose data.
  */
 function composeMessage(text: string, { guarded }: { guarded: boolean }): Message {
   const statements = splitStatements(text);
@@ -263,7 +264,7 @@ function composeMessage(text: string, { guarded }: { guarded: boolean }): Messag
   };
 }
 
-/** Sends SQL that holds a message. @returns how many of its statements were done; also told when it fails */
+/** Sends SQL that contains a message. `onDone` receives the number of statements done, even if a later one fails. */
 async function send(sql: Pick<Sql, "unsafe">, text: string, onDone: (count: number) => void): Promise<void> {
   await sql.unsafe(text).forEach((row) => {
     if (typeof row.svc_done === "number") onDone(row.svc_done);

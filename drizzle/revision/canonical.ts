@@ -1,9 +1,9 @@
 import type { Sql } from "../connection/sql.ts";
 
 /**
- * The schema of a database as text, for comparison: one line a thing, sorted, without what says nothing of how it
- * works (oids, the order of columns, the names of NOT NULL constraints). Leaves out what belongs to an extension, and
- * the table `revision`, which the engine keeps for itself.
+ * Returns the schema of a database as text for comparison: one sorted line per object, without details that do not
+ * affect behaviour (oids, column order, names of NOT NULL constraints). Leaves out objects that belong to an extension,
+ * and the engine's own table `revision`.
  */
 export async function canonicalSchema(sql: Sql): Promise<string> {
   const rows = await sql<{ line: string }[]>`
@@ -74,7 +74,7 @@ export async function canonicalSchema(sql: Sql): Promise<string> {
     .join("\n");
 }
 
-/** Two such texts against each other: `-` is only in the first, `+` only in the second. */
+/** Compares two such texts: `-` marks lines only in the first, `+` lines only in the second. */
 export function difference(expected: string, actual: string): string[] {
   const [want, have] = [expected, actual].map((text) => new Set(text.split("\n").filter(Boolean))) as [
     Set<string>,

@@ -12,15 +12,16 @@ import { ask, setUp } from "./session.ts";
 import { readApplied } from "./store.ts";
 import { applyEach } from "./upgrade.ts";
 
-/** One thing that is not as it should be: a line, and what belongs to it. */
+/** One problem: a line of text, and its details. */
 export interface Finding {
   text: string;
   details: string[];
 }
 
 /**
- * Whether revisions can be run, have one head, and, with `tables`, lead to what drizzle/schema says. Asks no database.
- * @throws SvcError where `tables` cannot be compared, since this is no clone
+ * Checks that revisions can be run, have one head and, with `tables`, lead to what drizzle/schema describes. Needs no
+ * database.
+ * @throws SvcError when `tables` cannot be compared, because this is not a clone
  */
 export async function checkRevisions({ tables }: { tables: boolean }): Promise<Finding[]> {
   const revisions = await readRevisions();
@@ -53,8 +54,8 @@ function attempt(check: () => unknown): Finding[] {
 }
 
 /**
- * Whether the database has the very schema that its revisions make: compares it, object by object, with a new database
- * beside it that is brought there and dropped again. Lines with `-` are missing, lines with `+` are too many.
+ * Compares the database's schema, object by object, with what its revisions create in a new temporary database. Lines
+ * with `-` are missing, lines with `+` are unexpected.
  *
  * @throws Unavailable when the user may not create a database; see also `upgrade`
  */

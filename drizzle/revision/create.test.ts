@@ -42,7 +42,7 @@ afterAll(() => rm(directory, { recursive: true }));
 
 const file = (id: string, name: string) => readFile(join(directory, id, name), "utf8");
 
-describe("a team's revisions, from the first on", () => {
+describe("a team's revisions, from the first one", () => {
   test("the first has no parents", async () => {
     const created = await createRevision({
       message: "Harbour!",
@@ -68,7 +68,7 @@ describe("a team's revisions, from the first on", () => {
     expect(await file(created!.id, "down.sql")).toContain("-- svc: data-loss table harbour\nDROP TABLE");
   });
 
-  test("without a change there is nothing to write, and nothing pending", async () => {
+  test("an unchanged schema gives no revision and no pending SQL", async () => {
     expect(
       await createRevision({ message: "x", autogenerate: true, now: at(5), directory, schema: one }),
     ).toBeUndefined();
@@ -77,13 +77,13 @@ describe("a team's revisions, from the first on", () => {
     expect(readdirSync(directory)).toHaveLength(1);
   });
 
-  test("an empty pair is to be filled in, and runs as it is", async () => {
+  test("an empty revision is for a person to fill in, and runs as it is", async () => {
     const created = await createRevision({ message: "by hand", now: at(6), directory, schema: one });
     const [first] = await readRevisionsFrom(directory);
     expect(readdirSync(join(directory, first!.id))).toContain("snapshot.json.gz");
     expect(readdirSync(join(directory, first!.id))).not.toContain("snapshot.json");
     expect(await readSnapshot(directory, first!.id)).toMatchObject({ tables: expect.anything() });
-    // Nobody knows yet what will stand in it.
+    // Its SQL has not been written yet.
     expect(JSON.parse(await file(created!.id, "manifest.json"))).toMatchObject({ compatible: false });
     expect(created!.advice[0]).toBe("Write up.sql and down.sql; both may hold several statements");
     await using database = await createEmptyTestDatabase();
@@ -95,7 +95,7 @@ describe("a team's revisions, from the first on", () => {
     ).toBeUndefined();
   });
 
-  test("a schema that was changed by hand-written SQL is not written a second time", async () => {
+  test("a change covered by hand-written SQL is not generated again", async () => {
     const created = await createRevision({
       message: "by hand too",
       now: at(7),
@@ -122,7 +122,7 @@ describe("a team's revisions, from the first on", () => {
       directory,
       schema: withDepth,
     });
-    // The other branch knows nothing of it.
+    // The other branch does not know about it.
     const aside = join(directory, "..", `${Date.now()}-aside`);
     await Bun.$`mv ${join(directory, left!.id)} ${aside}`;
     const right = await createRevision({
@@ -143,7 +143,7 @@ describe("a team's revisions, from the first on", () => {
     const merged = await mergeHeads({ now: at(10), directory, url: scratch.url });
     expect(merged!.id).toBe("20260102T0310_merge");
     expect(await mergeHeads({ now: at(11), directory })).toBeUndefined();
-    // What both changed is in it: nothing is left to write.
+    // The merge contains both changes, so nothing is left to write.
     expect(
       await createRevision({ message: "x", autogenerate: true, now: at(11), directory, schema: both }),
     ).toBeUndefined();
@@ -155,7 +155,7 @@ describe("a team's revisions, from the first on", () => {
     ).rejects.toThrow(`Revision ${left!.id} is not a head: a revision follows ${merged!.id}`);
   });
 
-  test("a rename is said, and becomes one both ways", async () => {
+  test("--rename generates a rename in both directions", async () => {
     const options = { message: "title", autogenerate: true, now: at(12), directory, schema: renamed };
     const created = await createRevision({ ...options, renames: ["harbour.name:title"] });
     expect(await file(created!.id, "up.sql")).toContain('RENAME COLUMN "name" TO "title"');
@@ -168,7 +168,7 @@ describe("a team's revisions, from the first on", () => {
   });
 });
 
-test("of three heads two that parted later are compared with where they parted", async () => {
+test("a head that diverged later is compared with its own fork point", async () => {
   const column = (...names: string[]) => ({
     t: pgTable("t", {
       id: integer("id").primaryKey(),
@@ -189,11 +189,11 @@ test("of three heads two that parted later are compared with where they parted",
     snapshots[id] = (await generate(undefined, schema)).snapshot;
   const merged = await mergeSnapshots(graph, async (id) => structuredClone(snapshots[id]!));
   const { columns } = (merged.tables as Record<string, { columns: object }>)["public.t"]!;
-  // `c` took away what `fork` had made.
+  // `c` dropped the column that `fork` had created.
   expect(Object.keys(columns).toSorted()).toEqual(["a", "b", "c", "id"]);
 });
 
-test("what two heads change in different ways cannot be merged", async () => {
+test("heads that change the same thing in different ways cannot be merged", async () => {
   const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
   const write = (message: string, minute: number, schema: Record<string, unknown>) =>
     createRevision({ message, autogenerate: true, now: at(minute), directory: other, schema });
@@ -215,7 +215,7 @@ test("what two heads change in different ways cannot be merged", async () => {
   await rm(other, { recursive: true });
 });
 
-test("a revision tells what it loses, and which rename it looks like", async () => {
+test("a new revision reports what it loses, and suggests a rename", async () => {
   const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
   const write = (message: string, minute: number, schema: Record<string, unknown>, renames: string[] = []) =>
     createRevision({ message, autogenerate: true, now: at(minute), directory: other, schema, renames });
@@ -224,7 +224,7 @@ test("a revision tells what it loses, and which rename it looks like", async () 
   expect(created!.advice).toContain("up.sql loses the values of harbour.name");
   const folder = join(other, created!.id);
   expect(created!.advice).toContain(
-    `Dropped and added, or renamed? To keep what it holds: rm -r ${folder}, then again with --rename 'harbour.name:title'`,
+    `Dropped and added, or renamed? To keep the data: rm -r ${folder}, then run it again with --rename 'harbour.name:title'`,
   );
   await rm(folder, { recursive: true });
   const again = await write("title", 2, renamed, ["harbour.name:title"]);
@@ -241,23 +241,23 @@ test.each(["a/b", "..", "", "head", "base", "a b", "-x", "x".repeat(81)])(
   },
 );
 
-test("an id that is taken is refused, and nothing of it is changed", async () => {
+test("an id that is taken is refused, and the existing revision is unchanged", async () => {
   const [first] = await readRevisionsFrom(directory);
   const before = await file(first!.id, "up.sql");
   expect(
     createRevision({ message: "x", id: first!.id, now: at(1), directory, schema: renamed }),
-  ).rejects.toThrow(`There is a revision ${first!.id} already`);
+  ).rejects.toThrow(`Revision ${first!.id} already exists`);
   expect(await file(first!.id, "up.sql")).toBe(before);
 });
 
-test("an id says when and what, in letters that every file system has", () => {
+test("an id contains the time and the message, in characters that every file system accepts", () => {
   expect(revisionId("Größe, und «mehr»!", at(4))).toBe("20260102T0304_gro_e_und_mehr");
   expect(revisionId("火事", at(4))).toBe("20260102T0304");
   expect(revisionId("../../etc", at(4))).toBe("20260102T0304_etc");
   expect(revisionId("x".repeat(300), at(4)).length).toBeLessThan(60);
 });
 
-test("a message cannot write SQL", async () => {
+test("a message cannot inject SQL", async () => {
   const created = await createRevision({
     message: "a\nDROP TABLE harbour;",
     id: "sly",
@@ -269,7 +269,7 @@ test("a message cannot write SQL", async () => {
   await rm(join(directory, created!.id), { recursive: true });
 });
 
-test("a folder that lacks something is named", async () => {
+test("an incomplete or invalid revision folder is reported by name", async () => {
   const other = await mkdtemp(join(tmpdir(), "svc-revisions-"));
   await createRevision({
     message: "one",
@@ -290,7 +290,7 @@ test("a folder that lacks something is named", async () => {
   await rm(other, { recursive: true });
 });
 
-test("lines that end as on Windows make no other revision", async () => {
+test("Windows line endings do not change a revision's checksum", async () => {
   const [before] = await readRevisionsFrom(directory);
   for (const name of ["up.sql", "down.sql"]) {
     await writeFile(
@@ -301,7 +301,7 @@ test("lines that end as on Windows make no other revision", async () => {
   expect((await readRevisionsFrom(directory))[0]!.checksum).toBe(before!.checksum);
 });
 
-test("a mark of byte order that an editor leaves at the beginning is no part of a file", async () => {
+test("a byte order mark at the start of a file is ignored", async () => {
   const [before] = await readRevisionsFrom(directory);
   for (const name of ["up.sql", "down.sql", "manifest.json"]) {
     await writeFile(join(directory, before!.id, name), `\uFEFF${await file(before!.id, name)}`);

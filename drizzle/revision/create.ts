@@ -13,10 +13,10 @@ interface CreateOptions {
   renames?: readonly string[];
   autogenerate?: boolean;
   id?: string;
-  /** The head to follow, where there are several. */
+  /** The head to follow, if there are several. */
   head?: string;
   now: Date;
-  /** drizzle/revisions, or another folder of such. */
+  /** drizzle/revisions, or another folder of revisions. */
   directory?: string;
   /** What drizzle/schema exports, or other tables. */
   schema?: Record<string, unknown>;
@@ -26,15 +26,15 @@ export interface Created {
   id: string;
   /** Relative to the working directory. */
   folder: string;
-  /** What a person should look at. */
+  /** Points for a person to review. */
   advice: string[];
 }
 
 /**
- * Writes a revision behind the head: by the difference of drizzle/schema to the head's snapshot, or empty.
+ * Writes a revision after the head, either empty or from the difference between drizzle/schema and the head's snapshot.
  *
- * @returns undefined when there is no difference to write
- * @throws Conflict when there are several heads; InvalidInput for a rename or an id that is none
+ * @returns undefined when there is no difference
+ * @throws Conflict when there are several heads; InvalidInput for an invalid rename or id
  */
 export async function createRevision(options: CreateOptions): Promise<Created | undefined> {
   const { message, autogenerate = false, renames = [], now, directory = revisionsDirectory } = options;
@@ -65,7 +65,7 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
     }
     for (const rename of suggestions) {
       advice.push(
-        `Dropped and added, or renamed? To keep what it holds: rm -r ${shown(folder)}, then again with --rename '${rename.replaceAll("'", "'\\''")}'`,
+        `Dropped and added, or renamed? To keep the data: rm -r ${shown(folder)}, then run it again with --rename '${rename.replaceAll("'", "'\\''")}'`,
       );
     }
   }
@@ -75,8 +75,8 @@ export async function createRevision(options: CreateOptions): Promise<Created | 
   }
   advice.push(
     manifest.compatible
-      ? "The release before it should work on it (manifest.json says compatible)"
-      : "The release before it may not work on it (manifest.json says not compatible)",
+      ? "The previous release should work with it (manifest.json says compatible)"
+      : "The previous release may not work with it (manifest.json says not compatible)",
   );
   return { id, folder: shown(folder), advice };
 }
@@ -90,25 +90,25 @@ function headToFollow(revisions: readonly Revision[], name: string | undefined):
 }
 
 const emptySql = {
-  up: "-- Write here what changes.",
-  down: "-- Write here what takes it back. If nothing can, replace this by the mark (see svc database revision --help).",
+  up: "-- Write the change here.",
+  down: "-- Write the SQL that reverts it here. If it cannot be reverted, replace this line with the mark (see svc database revision --help).",
 };
 
 /**
- * Writes a revision that follows all heads and changes nothing, once they have been applied in every order.
- * @returns undefined when there is one head only
- * @throws Conflict when two heads change one thing in different ways, or nothing is there to try them on
+ * Writes an empty revision that joins all heads, after applying them in every order.
+ * @returns undefined when there is only one head
+ * @throws Conflict when two heads change the same thing in different ways, or no server is available to try them on
  */
 export async function mergeHeads(options: {
   message?: string;
   id?: string;
   now: Date;
   directory?: string;
-  /** The heads that are meant; all, if left out. */
+  /** The heads to merge; all by default. */
   heads?: readonly string[];
-  /** A database beside which others may be created, to try the heads on. */
+  /** A server to try the heads on: temporary databases are created there. */
   url?: string;
-  /** Do not try. */
+  /** Skip the trial. */
   unchecked?: boolean;
 }): Promise<Created | undefined> {
   const { now, directory = revisionsDirectory, url, unchecked = false } = options;
@@ -127,7 +127,7 @@ export async function mergeHeads(options: {
   if (!unchecked) {
     if (url === undefined) {
       throw new Conflict(
-        "Whether the heads contradict each other shows only in PostgreSQL: set SVC_DATABASE_URL to a server where svc may create databases, or add --unchecked",
+        "Only PostgreSQL can tell whether the heads conflict: set SVC_DATABASE_URL to a server where svc may create databases, or add --unchecked",
       );
     }
     await tryOrders(url, revisions);
@@ -138,7 +138,7 @@ export async function mergeHeads(options: {
   return { id, folder: shown(folder), advice: [] };
 }
 
-/** What drizzle/schema differs in from the head's snapshot, as SQL; empty when in nothing. */
+/** The difference between the head's snapshot and drizzle/schema, as SQL; empty if there is none. */
 export async function pendingSql(
   directory = revisionsDirectory,
   schema?: Record<string, unknown>,
@@ -165,7 +165,7 @@ async function sourceSchema(): Promise<Record<string, unknown>> {
   return import("../schema/index.ts");
 }
 
-/** What is written elsewhere would not come into a release. */
+/** A revision written outside a clone would never reach a release. */
 function assertClone(): void {
   if (isClone()) return;
   throw new SvcError(

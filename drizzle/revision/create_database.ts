@@ -5,7 +5,7 @@ import { quoted } from "../sql_text.ts";
 import { ask } from "./session.ts";
 
 /**
- * Creates the database that an address names, where there is none.
+ * Creates the database that a URL names, if it does not exist.
  *
  * @returns its name if it was missing
  * @throws Unavailable
@@ -23,7 +23,7 @@ export async function createDatabase(url: string): Promise<string | undefined> {
     await sql.unsafe(`create database ${quoted(name)} encoding 'UTF8' template template0`);
     return name;
   } catch (error) {
-    // 42P04, 23505: somebody else was faster.
+    // 42P04, 23505: another session created it first.
     if (["42P04", "23505"].includes(errorCode(error) ?? "")) return undefined;
     if (errorCode(error) === "42501") {
       const detail = `PostgreSQL does not let this user create the database ${name}: let an administrator create it, or: alter role NAME createdb`;

@@ -6,7 +6,7 @@ import { createEmptyTestDatabase } from "../../tests/support/database/database.t
 import { openSql } from "../client.ts";
 import { readApplied } from "./store.ts";
 
-test("a process that is gone takes its statement with it: nobody waits for that, and it is not done", async () => {
+test("the statement of a killed process is cancelled and does not take effect", async () => {
   await using directory = await temporaryDirectory();
   await using database = await createEmptyTestDatabase();
   const folder = join(directory.path, "1");

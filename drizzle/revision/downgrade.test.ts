@@ -42,17 +42,17 @@ async function appliedIds(sql: Sql): Promise<string[]> {
   return ((await readApplied(sql)) ?? []).map(({ id }) => id);
 }
 
-test("goes back one revision, by the SQL of the database and not of the release", async () => {
+test("reverts one revision, with the SQL of the database and not of the release", async () => {
   await using db = await at(first, second);
-  // An older release: it knows neither the second revision nor its way back.
+  // An older release, which knows neither the second revision nor its down SQL.
   expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["2"], head: "1" });
   expect(await appliedIds(db.sql)).toEqual(["1"]);
   expect(await downgrade({ url: db.url, revisions: [first] })).toEqual({ reverted: ["1"], head: "base" });
-  expect(downgrade({ url: db.url, revisions: [first] })).rejects.toThrow("nothing to take back");
+  expect(downgrade({ url: db.url, revisions: [first] })).rejects.toThrow("nothing to revert");
   expect(downgrade({ url: db.url, revisions: [first], target: "-0" })).rejects.toThrow("invalid count: -0");
 });
 
-describe("a way back that was changed in the database", () => {
+describe("down SQL that was changed in the database", () => {
   async function overwritten() {
     const db = await at(first, second);
     await db.sql`update revision set down_sql = 'alter table a drop column b' where id = '2'`;
@@ -60,15 +60,15 @@ describe("a way back that was changed in the database", () => {
   }
   const revisions = [first, second];
 
-  test("is not gone: the files vouch for another one", async () => {
+  test("is refused if it differs from the files", async () => {
     await using db = await overwritten();
-    const refusal = "The way back of revision 2 was changed in the database";
+    const refusal = "The down SQL of revision 2 was changed in the database";
     expect(downgrade({ url: db.url, revisions })).rejects.toThrow(refusal);
     expect(downgradeScript({ url: db.url, revisions })).rejects.toThrow(refusal);
     expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
   });
 
-  test("is not gone by an older release either, which has no file to compare it with", async () => {
+  test("is refused by an older release too, which has no file to compare it with", async () => {
     await using db = await overwritten();
     const older = { url: db.url, revisions: [first] };
     const refusal = "svc database repair 2 --accept of the release that has them";
@@ -78,14 +78,14 @@ describe("a way back that was changed in the database", () => {
     expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
   });
 
-  test("is not one that an earlier release recorded by the checksum of its generated SQL", async () => {
+  test("is accepted if an earlier release recorded the checksum of its generated SQL", async () => {
     await using db = await at(first, second);
     await db.sql`update revision set manifest = jsonb_set(manifest, '{checksums,down}', '"of the generated SQL"')`;
     expect(await findFaults({ url: db.url, revisions })).toEqual([]);
     expect(await downgrade({ url: db.url, revisions })).toEqual({ reverted: ["2"], head: "1" });
   });
 
-  test("is found and mended by repair", async () => {
+  test("is found and fixed by repair", async () => {
     await using db = await overwritten();
     expect(await findFaults({ url: db.url, revisions })).toMatchObject([{ id: "2", kind: "edited" }]);
     expect(await repair({ url: db.url, revisions, decision: "accept" })).toEqual(["2"]);
@@ -94,14 +94,14 @@ describe("a way back that was changed in the database", () => {
   });
 });
 
-test("up, down and up again is where it was", async () => {
+test("up, down and up again ends where it started", async () => {
   await using db = await at(first, second);
   await downgrade({ url: db.url, revisions: [first, second], target: "base" });
   expect(await db.sql`select to_regclass('a') as a`).toMatchObject([{ a: null }]);
   expect((await upgrade({ url: db.url, revisions: [first, second] })).applied).toEqual(["1", "2"]);
 });
 
-describe("what would be lost", () => {
+describe("data that would be lost", () => {
   test("is named before anything is changed, and needs to be allowed", async () => {
     await using db = await at(first, second);
     await db.sql`insert into a (id, c) values (1, 2)`;
@@ -116,14 +116,14 @@ describe("what would be lost", () => {
     });
   });
 
-  test("is nothing where no row has a value", async () => {
+  test("does not include columns without values", async () => {
     await using db = await at(first, second);
     await db.sql`insert into a (id) values (1)`;
     expect(await downgrade({ url: db.url, revisions: [first, second] })).toMatchObject({ reverted: ["2"] });
     expect(downgrade({ url: db.url, revisions: [first, second] })).rejects.toThrow("the rows of a");
   });
 
-  test("in other words is always a loss", async () => {
+  test("described only in words always counts as a loss", async () => {
     const narrow = testRevision(
       "3",
       [],
@@ -135,27 +135,27 @@ describe("what would be lost", () => {
   });
 });
 
-test("without a way back nothing of the plan is run", async () => {
+test("an irreversible revision stops the whole plan before anything runs", async () => {
   const last = testRevision("3", ["2"], "alter table a add column d int", "alter table a drop column d;");
   const oneWay = testRevision("2", ["1"], "select 1", "-- svc: irreversible the old names are gone");
   await using db = await at(first, oneWay, last);
   const goBack = downgrade({ url: db.url, revisions: [first, oneWay, last], target: "1" });
-  expect(goBack).rejects.toThrow("Revision 2 cannot be taken back: the old names are gone");
+  expect(goBack).rejects.toThrow("Revision 2 cannot be reverted: the old names are gone");
   await goBack.catch(() => {});
   expect(await appliedIds(db.sql)).toEqual(["1", "2", "3"]);
 });
 
-test("without a way back there is no script for it either", async () => {
+test("an irreversible revision has no downgrade script", async () => {
   const oneWay = testRevision("1", [], "select 1", "-- svc: irreversible the old names are gone");
   await using db = await at(oneWay);
-  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow("cannot be taken back");
+  expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow("cannot be reverted");
   await db.sql`update revision set state = 'reverting'`;
   expect(downgradeScript({ url: db.url, revisions: [oneWay] })).rejects.toThrow(
     "was interrupted while reverting",
   );
 });
 
-test("down SQL that fails leaves the revision as it was, and says where", async () => {
+test("failing down SQL leaves the revision as it was, and the error names the line", async () => {
   const broken = testRevision(
     "1",
     [],
@@ -170,8 +170,8 @@ test("down SQL that fails leaves the revision as it was, and says where", async 
   expect(await db.sql`select to_regclass('a') is not null as a`).toMatchObject([{ a: true }]);
 });
 
-describe("what is found out only on the way", () => {
-  test("a loss behind a rename: that step is refused, with nothing lost", async () => {
+describe("during a downgrade", () => {
+  test("a loss hidden by a rename stops that step, with nothing lost", async () => {
     const add = testRevision(
       "2",
       ["1"],
@@ -188,7 +188,7 @@ describe("what is found out only on the way", () => {
     expect(await appliedIds(db.sql)).toEqual(["1", "2"]);
   });
 
-  test("a downgrade that was interrupted is finished, and counts", async () => {
+  test("an interrupted downgrade is finished, and counts as one step", async () => {
     const index = testRevision(
       "2",
       ["1"],
@@ -216,7 +216,7 @@ describe("an older release leaves the triggers of a newer one alone", () => {
   const note = (sql: Sql, { id, checksum, down, manifest }: ReturnType<typeof testRevision>) =>
     sql`insert into revision (id, checksum, down_sql, manifest) values (${id}, ${checksum}, ${down}, ${JSON.stringify(manifest)}::text::jsonb)`;
 
-  test("when it finds nothing to do, and when it takes some of that release back", async () => {
+  test("when it finds nothing to do, and when it reverts part of that release", async () => {
     await using db = await at(first);
     await db.sql.unsafe(novel);
     await note(db.sql, newer);
@@ -229,7 +229,7 @@ describe("an older release leaves the triggers of a newer one alone", () => {
     expect(await isThere(db.sql)).toBe(false);
   });
 
-  test("when that release upgrades while it waits", async () => {
+  test("when that release upgrades while the older one waits", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     const sql = openSql(url, { max: 1 });
@@ -248,7 +248,7 @@ describe("an older release leaves the triggers of a newer one alone", () => {
   });
 });
 
-test("settings that one revision makes are not those of the next", async () => {
+test("settings made by one revision do not carry over to the next", async () => {
   const sets = testRevision("1", [], "create schema s; set search_path = s; set statement_timeout = 1");
   const next = testRevision("2", ["1"], "create table here (id int); select pg_sleep(0.05)");
   await using db = await at(sets, next);

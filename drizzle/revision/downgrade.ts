@@ -18,11 +18,11 @@ import {
 } from "./upgrade.ts";
 
 /**
- * Takes revisions back, by default exactly one: each in its own transaction, by the SQL that the database keeps, so
- * that an older release can take back what only a newer one knows.
+ * Reverts revisions, by default exactly one: each in its own transaction, with the SQL stored in the database, so that
+ * an older release can revert what only a newer one knows.
  *
- * @throws Conflict when rows or values would be lost and `allowDataLoss` is not given, before anything is changed;
- * when there is no way back; see also `upgrade`
+ * @throws Conflict when rows or values would be lost and `allowDataLoss` is not set, before anything is changed; when a
+ * revision is irreversible; see also `upgrade`
  */
 export async function downgrade(options: ChangeOptions): Promise<{ reverted: string[]; head: string }> {
   const known = options.revisions ?? (await readRevisions());
@@ -39,7 +39,7 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
     for (const row of plan) {
       options.begin?.(row.id);
       left = left.filter(({ id }) => id !== row.id);
-      // What is left of a newer release has triggers that this one does not know.
+      // What remains of a newer release has triggers that this one does not know.
       const after = isOurs(known, left) ? afterStep(row.down) : undefined;
       const { allowDataLoss, notice } = options;
       await applyDown(sql, row, { allowDataLoss, after, onRetry: notice });
@@ -50,19 +50,19 @@ export async function downgrade(options: ChangeOptions): Promise<{ reverted: str
   });
 }
 
-/** @throws Conflict where there is no way back, or none that the files vouch for */
+/** @throws Conflict when there is no down SQL, or when it does not match the files */
 export function refuseNoWay(row: Applied, known: readonly Revision[]): void {
   const { id, down, manifest } = row;
   if (isOverwritten(row, known)) {
     const isOurs = known.some((revision) => revision.id === id);
     throw new Conflict(
-      `The way back of revision ${id} was changed in the database: to take that of its files, svc database repair ${id} --accept${isOurs ? "" : " of the release that has them"}`,
+      `The down SQL of revision ${id} was changed in the database: to restore it from the files, run svc database repair ${id} --accept${isOurs ? "" : " of the release that has them"}`,
     );
   }
   const { irreversible } = readMarks(down);
   if (irreversible === undefined && !manifest.irreversible) return;
   const reason = irreversible ? `: ${irreversible}` : "";
   throw new Conflict(
-    `Revision ${id} cannot be taken back${reason}. A backup of before it can: svc database restore`,
+    `Revision ${id} cannot be reverted${reason}. Restore a backup from before it: svc database restore`,
   );
 }

@@ -6,16 +6,16 @@ import { whenFree } from "./apply.ts";
 import { withLock } from "./lock.ts";
 import { ask } from "./session.ts";
 
-/** A database, for a person who is asked whether it is the right one. */
+/** Describes a database to a person who has to confirm that it is the right one. */
 export interface DatabaseDescription {
   name: string;
   /** Host and port. */
   where: string;
   /** Tables of the schema `public`. */
   tables: number;
-  /** Tables, and whatever else `drop` would remove. */
+  /** Tables, and everything else `drop` would remove. */
   objects: number;
-  /** Other sessions that use it now. */
+  /** Other sessions connected now. */
   sessions: number;
 }
 
@@ -39,7 +39,7 @@ export async function describeDatabase(url: string): Promise<DatabaseDescription
   });
 }
 
-/** Drops everything in the schemas that are ours but what extensions own. @returns how many tables there were */
+/** Drops everything in our schemas except what extensions own. @returns the number of tables dropped */
 export async function dropAll(url: string, patience?: number): Promise<number> {
   return withLock({ url, patience, purpose: "svc database drop" }, async (sql) => {
     let tables = 0;
@@ -55,8 +55,8 @@ export async function dropAll(url: string, patience?: number): Promise<number> {
 const ownSchemas = ["public"];
 
 /**
- * What stands in these schemas and belongs neither to an extension nor to a table (its sequences, its partitions); and
- * the schemas themselves, but for `public` and those that an extension is in.
+ * The objects in these schemas that belong neither to an extension nor to a table (its sequences and partitions), and
+ * the schemas themselves, except `public` and those that contain an extension.
  */
 const objectsIn = (schemas: readonly string[]) => `
   with space as (
@@ -86,11 +86,11 @@ const objectsIn = (schemas: readonly string[]) => `
       and (d.deptype = 'e' or (d.deptype in ('i', 'a') and own.kind <> 'type')))`;
 
 /**
- * Object by object, since the schema itself may belong to somebody else, and never with CASCADE: what in another schema
- * leans on one of ours is named, and nothing is dropped. Tables go at once, for they may refer to one another; the rest
- * in as many rounds as it takes.
+ * Drops object by object, since the schema itself may belong to another user, and never with CASCADE: if an object in
+ * another schema depends on one of ours, the error names it and nothing is dropped. Tables are dropped together, as
+ * they may reference one another; the rest in as many rounds as necessary.
  *
- * @throws Conflict naming what stands in the way
+ * @throws Conflict naming the dependent object
  */
 export async function dropEverything(
   sql: Pick<Sql, "unsafe">,
@@ -116,7 +116,7 @@ export async function dropEverything(
 /** dependent_objects_still_exist */
 const stillNeeded = "2BP01";
 
-/** On the server, where an error that is expected ends no transaction. */
+/** Runs on the server, where an expected error does not abort the transaction. */
 function dropInRounds(all: readonly string[]): string {
   return `do $svc_drop$
 declare

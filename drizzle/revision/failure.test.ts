@@ -12,7 +12,7 @@ const base = testRevision(
   "create table report (id int primary key, note text); insert into report values (1, 'a'), (2, null), (3, 'c')",
 );
 
-/** What an upgrade by `up` says, line by line. */
+/** The error of an upgrade with `up`, line by line. */
 async function failureOf(up: string, manifest = {}): Promise<string[]> {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
@@ -29,19 +29,19 @@ async function failureOf(up: string, manifest = {}): Promise<string[]> {
 }
 
 const next =
-  'Nothing of revision 2 was applied; those before it stay. Correct the cause, then run: svc database upgrade (docs/release.md, "If the upgrade fails")';
+  'Nothing of revision 2 was applied; earlier revisions remain applied. Correct the cause, then run: svc database upgrade (docs/release.md, "If the upgrade fails")';
 
-describe("a revision that fails says line, reason, statement and what to do", () => {
+describe("a failing revision reports line, reason, statement and what to do", () => {
   const filler = Array.from({ length: 300 }, (_, at) => `create table filler_${at} (id int); -- 'x;`);
   test.each([
     [
-      "at an error without a position",
+      "for an error without a position",
       [...filler, "", "-- why", "alter table report", "  alter column note set not null;", "select 1;"],
       'up.sql of revision 2, line 303: column "note" of relation "report" contains null values',
       "alter table report alter column note set not null",
     ],
     [
-      "at an error with one, behind characters beyond the first plane",
+      "for an error after characters outside the Basic Multilingual Plane",
       ["select '🚒🚒🚒';", "select '🚒',", "  missing;", "select 1;"],
       'up.sql of revision 2, line 3: column "missing" does not exist',
       "select '🚒', missing",
@@ -59,7 +59,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
       "do $$ begin raise exception 'no; not this'; end $$",
     ],
     [
-      "behind strings that only look as if they ended",
+      "after strings that only seem to end",
       [
         "select E'it\\'s; \\",
         "', E'a'",
@@ -71,13 +71,13 @@ describe("a revision that fails says line, reason, statement and what to do", ()
       "drop table none",
     ],
     [
-      "in a schema that is missing, which is not public",
+      "for a missing schema other than public",
       ["create table nowhere.a (id int);"],
       'up.sql of revision 2, line 1: schema "nowhere" does not exist',
       "create table nowhere.a (id int)",
     ],
     [
-      "when objects depend on what it drops",
+      "when other objects depend on the dropped one",
       [
         "create view v as select note from report;",
         "-- svc: no-data-loss x",
@@ -87,7 +87,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
       "alter table report drop note",
     ],
     [
-      "at the commit, by a constraint that waits for it",
+      "at the commit, from a deferred constraint",
       [
         "alter table report add parent int references report deferrable initially deferred;",
         "select 1;",
@@ -98,7 +98,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
       "update report set parent = 9 where id = 1",
     ],
     [
-      "at a statement of many words",
+      "for a long statement, shortened",
       [`insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")};`],
       'up.sql of revision 2, line 1: duplicate key value violates unique constraint "report_pkey"',
       `${`insert into report values ${Array.from({ length: 90 }, (_, at) => `(${at})`).join(", ")}`.slice(0, 120)}…`,
@@ -107,7 +107,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
     expect(await failureOf(lines.join("\n"))).toEqual([reason, `  ${statement}`, next]);
   });
 
-  test("when it may not do that", async () => {
+  test("when the user lacks the privilege", async () => {
     await using database = await createEmptyTestDatabase();
     const sql = openSql(database.url, { max: 1 });
     const url = new URL(database.url);
@@ -124,7 +124,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
     await sql.end();
   });
 
-  test("when somebody cancels it", async () => {
+  test("when someone cancels it", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     const revision = testRevision(
@@ -142,7 +142,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
     const { url } = database;
     const revision = testRevision("1", [], "select 1;\nselect pg_terminate_backend(pg_backend_pid());");
     await expect(upgrade({ url, revisions: [revision] })).rejects.toThrow(
-      "up.sql of revision 1: PostgreSQL closed the connection: run it again\nThe revision is applied as a whole or not at all: svc database upgrade goes on from there",
+      "up.sql of revision 1: PostgreSQL closed the connection: run it again\nThe revision is applied as a whole or not at all: svc database upgrade continues from there",
     );
   });
 
@@ -158,7 +158,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
     await sql.unsafe("create table busy (id int)");
     await sql.unsafe("begin; lock table busy");
     await expect(upgrade({ url, revisions: [revision] })).rejects.toThrow(
-      "up.sql of revision 1, line 3: canceling statement due to lock timeout. A table that must change stayed locked: try again when it is quieter\n  alter table busy add a int\n",
+      "up.sql of revision 1, line 3: canceling statement due to lock timeout. A table that must change stayed locked: try again when the database is less busy\n  alter table busy add a int\n",
     );
     await sql.end();
   }, 40_000);
@@ -177,7 +177,7 @@ describe("a revision that fails says line, reason, statement and what to do", ()
   });
 });
 
-test("a downgrade that fails says that the revision is still applied", async () => {
+test("a failing downgrade reports that the revision is still applied", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   const revision = testRevision(

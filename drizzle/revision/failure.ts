@@ -2,29 +2,30 @@ import { SvcError } from "../../platform/errors.ts";
 import { errorCode, isPostgresError, operatorsError } from "../database_error.ts";
 import type { Statement } from "./statements.ts";
 
-/** What is known of a step that failed. */
+/** What is known about a failed step. */
 export interface Failure {
   /** `up.sql of revision ID` */
   what: string;
-  /** The file. */
+  /** The file's content. */
   text: string;
-  /** The statement that failed; undefined where the connection broke, or the commit failed. */
+  /** The statement that failed; undefined if the connection broke or the commit failed. */
   statement?: Statement;
-  /** Where in the file PostgreSQL found the fault. */
+  /** Where in the file PostgreSQL located the error. */
   offset?: number;
-  /** What is so now, and what to type. */
+  /** The current state, and the command to run next. */
   next: string;
 }
 
 /**
- * The error of a step, for a person: file, line and reason, the beginning of the statement, and what to do next.
- * @returns the error itself when it is none of PostgreSQL's or of the network's; one line where nothing can be written
+ * Formats the error of a step for a person: file, line and reason, the beginning of the statement, and what to do next.
+ * @returns the error unchanged if it comes from neither PostgreSQL nor the network; one line if the database is
+ * read-only
  */
 export function explainFailure(error: unknown, { what, text, statement, offset, next }: Failure): unknown {
   if (error instanceof SvcError) return error;
   const known = operatorsError(error);
   if (known === error && !isPostgresError(error)) return error;
-  // The fault of no statement: this database takes no writes.
+  // Not the statement's fault: this database is read-only.
   if (errorCode(error) === "25006") return known;
   const at = offset ?? statement?.start;
   const line = at === undefined ? "" : `, line ${text.slice(0, at).split("\n").length}`;
@@ -39,7 +40,7 @@ export function explainFailure(error: unknown, { what, text, statement, offset, 
   return new SvcError(code, lines.join("\n"), { cause: error });
 }
 
-/** Whether a statement failed, and the connection is still there. */
+/** Whether a statement failed while the connection survived. */
 export function isStatementError(error: unknown): error is Error & { code: string; position?: string } {
   return isPostgresError(error) && (error as { severity?: string }).severity === "ERROR";
 }
@@ -50,12 +51,12 @@ function reasonFor(error: unknown, known: unknown): string {
   const context = where?.split("\n").find((line) => /^PL\/pgSQL function .+ line \d+/.test(line));
   return [
     message + (context ? ` (${context})` : ""),
-    // Of objects that depend on one another; elsewhere the detail may hold a row.
+    // Here the detail lists dependent objects; for other errors it may contain a row.
     ...(errorCode(error) === "2BP01" && detail ? [detail.replaceAll("\n", ", ")] : []),
-    // Elsewhere a schema that is missing is `public`; here the statement names it.
+    // Usually a missing schema is `public`; here the statement names it.
     ...(known instanceof SvcError && errorCode(error) !== "3F000" ? [known.detail] : []),
     ...(errorCode(error) === "25001"
-      ? ["Begin the file with a line `-- svc: no-transaction`, and let it hold only statements of this kind"]
+      ? ["Begin the file with a line `-- svc: no-transaction`, and keep only such statements in it"]
       : []),
   ].join(". ");
 }

@@ -3,38 +3,38 @@ import { join } from "node:path";
 import { InvalidInput, SvcError } from "../../platform/errors.ts";
 import { sha256Hex } from "../../platform/secret.ts";
 
-/** Written into the single executable by scripts/build.ts, which has no source tree to read. */
+/** Embedded into the single executable by scripts/build.ts, as it has no source tree to read. */
 declare const SVC_REVISIONS: Revision[] | undefined;
 
-/** The revisions that the single executable was built with; undefined where there is the source tree. */
+/** The revisions built into the single executable; undefined when running from the source tree. */
 const builtInRevisions = typeof SVC_REVISIONS === "undefined" ? undefined : SVC_REVISIONS;
 
-/** What stands in a revision's manifest.json, and beside it in the database once it is applied. */
+/** The content of a revision's manifest.json, also stored in the database once the revision is applied. */
 export interface Manifest {
-  /** What it does, in a few words. */
+  /** A short description. */
   message: string;
   /** ISO 8601. */
   created_at: string;
   /** The revisions it follows: none for the first, several for a merge. */
   parents: string[];
-  /** Whether the release before it works on the schema with it, so that a rolling release need not stop. */
+  /** Whether the previous release works with this schema, so that a rolling upgrade needs no downtime. */
   compatible: boolean;
-  /** false: up.sql is one statement that cannot run in a transaction. The mark in the SQL says the same. */
+  /** false: up.sql is one statement that cannot run in a transaction. Repeats the mark in the SQL. */
   transactional: boolean;
-  /** true: there is no way back. The mark in down.sql says the same, and why. */
+  /** true: the revision cannot be reverted. Repeats the mark in down.sql, which also gives the reason. */
   irreversible: boolean;
-  /** SHA-256 of the SQL as it was generated, hex: tells whether a person has changed it since. */
+  /** SHA-256 of the SQL as generated, hex: shows whether a person has edited it since. */
   checksums: { up: string; down: string };
 }
 
-/** A step of the schema: a folder in drizzle/revisions (database.md). */
+/** A schema change: a folder in drizzle/revisions (database.md). */
 export interface Revision {
   /** The folder's name: sorts by time, unique. */
   id: string;
   parents: string[];
   up: string;
   down: string;
-  /** SHA-256 of up.sql and down.sql, hex. What is applied must stay what it was. */
+  /** SHA-256 of up.sql and down.sql, hex. An applied revision must not change. */
   checksum: string;
   manifest: Manifest;
 }
@@ -44,7 +44,7 @@ export const revisionsDirectory = join(import.meta.dir, "../revisions");
 
 /**
  * The revisions that this release knows, by id.
- * @throws SvcError `configuration` for a folder that lacks a file or has a manifest that is none
+ * @throws SvcError `configuration` for a folder with a missing file or an invalid manifest
  */
 export async function readRevisions(): Promise<Revision[]> {
   return builtInRevisions ?? readRevisionsFrom(revisionsDirectory);
@@ -52,7 +52,7 @@ export async function readRevisions(): Promise<Revision[]> {
 
 export async function readRevisionsFrom(directory: string): Promise<Revision[]> {
   const entries = await readdir(directory, { withFileTypes: true });
-  // What an editor or a system leaves behind (.DS_Store, .old) is no revision.
+  // Skips files that editors and systems leave behind (.DS_Store, .old).
   const folders = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith("."));
   const ids = folders.map(({ name }) => name).sort();
   return Promise.all(ids.map((id) => readRevision(directory, id)));
@@ -61,9 +61,9 @@ export async function readRevisionsFrom(directory: string): Promise<Revision[]> 
 async function readRevision(directory: string, id: string): Promise<Revision> {
   const text = async (file: string) => {
     const content = await readFile(join(directory, id, file), "utf8").catch((cause: unknown) => {
-      throw new SvcError("configuration", `Revision ${id} has no ${file} that can be read`, { cause });
+      throw new SvcError("configuration", `Revision ${id} has no ${file}, or it cannot be read`, { cause });
     });
-    // git may write other ends of lines, and an editor a mark of byte order; they change nothing.
+    // git may convert line endings, and an editor may add a byte order mark; neither changes the meaning.
     return content.replace(/^\uFEFF/, "").replaceAll("\r\n", "\n");
   };
   const [up, down, json] = await Promise.all([text("up.sql"), text("down.sql"), text("manifest.json")]);
@@ -98,13 +98,13 @@ export function checksumOf(up: string, down: string): string {
   return new Bun.CryptoHasher("sha256").update(up).update("\0").update(down).digest("hex");
 }
 
-/** A revision as far as order is concerned. */
+/** A revision's position in the graph. */
 export interface Node {
   id: string;
   parents: readonly string[];
 }
 
-/** The revisions that no other one follows, in order of id. One head is what a release has. */
+/** The revisions that no other revision follows, sorted by id. A release has one head. */
 export function headsOf(revisions: readonly Node[]): string[] {
   const followed = new Set(revisions.flatMap((revision) => revision.parents));
   return revisions
@@ -114,8 +114,8 @@ export function headsOf(revisions: readonly Node[]): string[] {
 }
 
 /**
- * All revisions, each behind its parents; among those that may come next, by id.
- * @throws SvcError `configuration` when a parent is missing or the graph has a circle
+ * All revisions, each after its parents; ties are sorted by id.
+ * @throws SvcError `configuration` when a parent is missing or the graph has a cycle
  */
 export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
   const known = new Map(revisions.map((revision) => [revision.id, revision]));
@@ -124,7 +124,10 @@ export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
   for (const revision of revisions) {
     for (const parent of revision.parents) {
       if (!known.has(parent))
-        throw new SvcError("configuration", `Revision ${revision.id} follows ${parent}, which is not there`);
+        throw new SvcError(
+          "configuration",
+          `Revision ${revision.id} follows ${parent}, which does not exist`,
+        );
       const list = followers.get(parent);
       if (list) list.push(revision);
       else followers.set(parent, [revision]);
@@ -149,7 +152,7 @@ export function inOrder<T extends Node>(revisions: readonly T[]): T[] {
   if (order.length < revisions.length) {
     const done = new Set(order);
     const circle = revisions.filter((revision) => !done.has(revision)).map(({ id }) => id);
-    throw new SvcError("configuration", `Revisions ${circle.join(", ")} form a circle`);
+    throw new SvcError("configuration", `Revisions ${circle.join(", ")} form a cycle`);
   }
   return order;
 }
@@ -160,7 +163,7 @@ export function withAncestors(revisions: readonly Node[], id: string): Set<strin
   return reach(id, (at) => parents.get(at) ?? []);
 }
 
-/** What follows a revision, near and far, without itself. */
+/** A revision's descendants, without itself. */
 export function descendantsOf(revisions: readonly Node[], id: string): Set<string> {
   const children = new Map<string, string[]>();
   for (const revision of revisions) {
@@ -174,14 +177,14 @@ export function descendantsOf(revisions: readonly Node[], id: string): Set<strin
 
 function reach(from: string, next: (id: string) => readonly string[]): Set<string> {
   const found = new Set([from]);
-  // A Set is walked in order of insertion, also what is inserted while it is walked.
+  // A Set iterates in insertion order and includes elements added during the iteration.
   for (const id of found) for (const other of next(id)) found.add(other);
   return found;
 }
 
 /**
- * The revision that a person means: its id, a beginning of it that no other one has, `head`, or one of these with `+N`
- * or `-N` for N revisions further or back (`base+1` is the first).
+ * Finds the revision that a person names: its id, a unique prefix of it, `head`, or one of these with `+N` or `-N` for
+ * N revisions after or before (`base+1` is the first).
  * @throws InvalidInput `revision`
  */
 export function findRevision<T extends Node>(revisions: readonly T[], name: string): T {
@@ -191,7 +194,7 @@ export function findRevision<T extends Node>(revisions: readonly T[], name: stri
   const [match, ...others] = name === "" ? [] : revisions.filter(({ id }) => id.startsWith(name));
   if (others.length > 0) {
     const all = [match!, ...others].map(({ id }) => id).join(", ");
-    throw new InvalidInput("revision", `${name} is the beginning of several revisions: ${all}`);
+    throw new InvalidInput("revision", `${name} is a prefix of several revisions: ${all}`);
   }
   if (match) return match;
   const [, start, sign, count] = /^(.+)([+-])(\d+)$/.exec(name) ?? [];

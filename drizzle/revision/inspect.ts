@@ -5,31 +5,31 @@ import { ask } from "./session.ts";
 import { compareRevisions, type SchemaStatus } from "./status.ts";
 import { type Applied, readApplied } from "./store.ts";
 
-/** How a database's schema suits this release. @throws Unavailable when PostgreSQL does not answer or refuses us */
+/** Compares a database's schema with this release. @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function inspectDatabase(url: string): Promise<SchemaStatus> {
   const [known, applied] = await Promise.all([readRevisions(), appliedOf(url)]);
   return compareRevisions(known, applied);
 }
 
-/** One revision as the history tells of it. */
+/** One revision in the history. */
 export interface HistoryEntry {
   id: string;
   parents: string[];
   message: string;
-  /** null: not applied. undefined: no database was asked. */
+  /** null: not applied. undefined: no database was queried. */
   appliedAt?: Date | null;
   state?: Applied["state"];
-  /** Only the database knows it. */
+  /** Known only to the database. */
   unknown: boolean;
   createdAt: string;
   compatible: boolean;
   transactional: boolean;
   irreversible: boolean;
-  /** Whether a person has changed the SQL since it was generated. */
+  /** Whether a person has edited the SQL since it was generated. */
   edited: boolean;
 }
 
-/** All revisions of the release, and those that only the database has; newest first. */
+/** All revisions of the release and those known only to the database, newest first. */
 export async function history(url?: string): Promise<HistoryEntry[]> {
   const known = inOrder(await readRevisions()).reverse();
   const applied = url === undefined ? undefined : await appliedOf(url);
@@ -69,8 +69,8 @@ export async function history(url?: string): Promise<HistoryEntry[]> {
 }
 
 /**
- * The entries from one revision to another, both included: `FROM:TO`, where either may be left out, and each may be `base`,
- * `current`, `current-N`, `-N` for the same, or what `findRevision` knows.
+ * The entries of an inclusive range `FROM:TO`. Either end may be omitted, and each may be `base`, `current`,
+ * `current-N`, `-N` as a short form of that, or anything that `findRevision` accepts.
  * @throws InvalidInput `range`
  */
 export function entriesIn(entries: readonly HistoryEntry[], range: string): HistoryEntry[] {
@@ -88,17 +88,17 @@ export function entriesIn(entries: readonly HistoryEntry[], range: string): Hist
 
 function endsOf(entries: readonly HistoryEntry[], name: string): string[] {
   if (name === "base") return [];
-  // As for Alembic, `-2` is `current-2`.
+  // Like Alembic: `-2` means `current-2`.
   const [asked, steps = ""] = /^(?=.)(?:current)?([+-]\d+)?$/.exec(name) ?? [];
   if (asked === undefined) return [findRevision(entries, name).id];
   const heads = currentOf(entries);
   return steps === "" ? heads : heads.map((id) => findRevision(entries, id + steps).id);
 }
 
-/** The revisions that the database is at. @throws InvalidInput where no database was asked */
+/** The revisions that the database is at. @throws InvalidInput if no database was queried */
 export function currentOf(entries: readonly HistoryEntry[]): string[] {
   if (entries.some(({ appliedAt }) => appliedAt === undefined)) {
-    throw new InvalidInput("range", "What is current only a database knows: set SVC_DATABASE_URL");
+    throw new InvalidInput("range", "Only a database knows what is current: set SVC_DATABASE_URL");
   }
   return headsOf(entries.filter(({ appliedAt }) => appliedAt !== null));
 }

@@ -18,7 +18,7 @@ const known = [table, concurrent];
 const isValid = async (sql: Sql, name: string) =>
   (await sql`select indisvalid as valid from pg_index where indexrelid = to_regclass(${name})`)[0]?.valid;
 
-describe("a statement that allows no transaction", () => {
+describe("a non-transactional statement", () => {
   test("goes up and down, and is recorded", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
@@ -33,7 +33,7 @@ describe("a statement that allows no transaction", () => {
     expect((await upgrade({ url, revisions: known })).applied).toEqual(["2"]);
   });
 
-  test("without the mark says how to give it", async () => {
+  test("without the mark is refused with a hint at the mark", async () => {
     await using database = await createEmptyTestDatabase();
     const unmarked = testRevision("2", ["1"], "create index concurrently a_idx on a (id)");
     expect(upgrade({ url: database.url, revisions: [table, unmarked] })).rejects.toThrow(
@@ -41,13 +41,13 @@ describe("a statement that allows no transaction", () => {
     );
   });
 
-  test("that was interrupted is run again; an index that is not valid is dropped first", async () => {
+  test("is run again after an interruption; an invalid index is dropped first", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     await upgrade({ url, revisions: known, target: "1" });
     await using sql = closing(url);
     await sql.client`insert into a values (1), (1)`;
-    // What a killed run leaves behind: the note that it began, and an index that is not valid.
+    // What a killed run leaves behind: a row that says it started, and an invalid index.
     await sql.client`insert into revision (id, checksum, down_sql, manifest, state)
       values ('2', ${concurrent.checksum}, ${concurrent.down}, '{"parents": ["1"]}', 'applying')`;
     await sql.client`create unique index concurrently a_idx on a (id)`.catch(() => {});
@@ -56,7 +56,7 @@ describe("a statement that allows no transaction", () => {
     expect(await isValid(sql.client, "a_idx")).toBe(true);
   });
 
-  test("that was done, but not noted, is noted", async () => {
+  test("that was done but not recorded is recorded", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     await upgrade({ url, revisions: known });
@@ -69,7 +69,7 @@ describe("a statement that allows no transaction", () => {
     expect(await sql.client`select id from revision`).toEqual([{ id: "1" }] as never);
   });
 
-  test("an index of that name that somebody else made is not taken for ours", async () => {
+  test("does not mistake another index of the same name for ours", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     await upgrade({ url, revisions: known, target: "1" });
@@ -79,7 +79,7 @@ describe("a statement that allows no transaction", () => {
   });
 });
 
-describe("several statements without a transaction", () => {
+describe("several non-transactional statements", () => {
   const several = testRevision(
     "2",
     ["1"],
@@ -102,7 +102,7 @@ create index concurrently a_three on a ((id + 1));`,
     for (const name of names) expect(await isValid(sql.client, name)).toBeUndefined();
   });
 
-  test("go on after the last one that took effect, wherever they were interrupted", async () => {
+  test("resume after the last one that took effect, wherever they were interrupted", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     await upgrade({ url, revisions, target: "1" });
@@ -111,7 +111,7 @@ create index concurrently a_three on a ((id + 1));`,
     const failed = await upgrade({ url, revisions }).catch((error: Error) => error.message);
     expect(failed).toContain("line 3");
     expect(failed).toContain(
-      "The statements before it took effect. Correct the cause, then: svc database upgrade goes on where it stopped",
+      "The statements before it took effect. Correct the cause, then: svc database upgrade resumes where it stopped",
     );
     expect(await sql.client`select state from revision where id = '2'`).toEqual([
       { state: "applying" },
@@ -121,7 +121,7 @@ create index concurrently a_three on a ((id + 1));`,
     await sql.client`delete from a`;
     expect(await upgrade({ url, revisions })).toMatchObject({ head: "2" });
     for (const name of names) expect(await isValid(sql.client, name)).toBe(true);
-    // It was not made a second time.
+    // It was not created a second time.
     expect((await sql.client`select to_regclass('a_one')::oid as oid`)[0]).toEqual(before!);
     await sql.client`update revision set state = 'reverting' where id = '2'`;
     await sql.client`drop index a_three`;
@@ -130,7 +130,7 @@ create index concurrently a_three on a ((id + 1));`,
   });
 });
 
-test("that PostgreSQL refuses had no effect: it is applied again once its file is right", async () => {
+test("a statement that PostgreSQL rejects has no effect, and runs again once its file is corrected", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   const wrong = testRevision(
@@ -142,7 +142,7 @@ test("that PostgreSQL refuses had no effect: it is applied again once its file i
   expect(await upgrade({ url, revisions: known })).toMatchObject({ applied: ["2"], head: "2" });
 });
 
-test("that PostgreSQL refuses is not half-way, up or down", async () => {
+test("a rejected statement does not leave the revision half-applied, in either direction", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   const refused = "-- svc: no-transaction\nalter system set nothing_of_that_name = 1;";
@@ -160,7 +160,7 @@ test("that PostgreSQL refuses is not half-way, up or down", async () => {
   ]);
 });
 
-test("whose file was corrected after an interruption is applied as it is now, all of it", async () => {
+test("a file corrected after an interruption is applied as a whole", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   await upgrade({ url, revisions: [table] });
@@ -173,13 +173,13 @@ test("whose file was corrected after an interruption is applied as it is now, al
   ]);
 });
 
-test("without a name an index cannot be found again: refused", async () => {
+test("an unnamed concurrent index is refused, as it could not be found again", async () => {
   await using database = await createEmptyTestDatabase();
   const unnamed = testRevision("2", ["1"], "-- svc: no-transaction\ncreate index concurrently on a (id);");
   expect(upgrade({ url: database.url, revisions: [table, unnamed] })).rejects.toThrow("needs a name");
 });
 
-test("of which nobody can tell whether it took effect: a person decides", async () => {
+test("a statement with an unknown outcome is left for a person to decide", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   const unclear = testRevision("2", ["1"], "-- svc: no-transaction\nalter system set work_mem = '5MB'");
@@ -199,7 +199,7 @@ test("of which nobody can tell whether it took effect: a person decides", async 
   expect(repair({ url, revisions, id: "2", decision: "applied" })).rejects.toThrow("is not interrupted");
 });
 
-test("an edit that a person stands for replaces what the database keeps", async () => {
+test("an accepted edit replaces what the database stores", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   await upgrade({ url, revisions: [table] });

@@ -4,29 +4,29 @@ import { refusePooler } from "../connection/database_address.ts";
 import { openSql, type Sql } from "../connection/sql.ts";
 import { operatorsError } from "../database_error.ts";
 
-/** Any number that no one else uses: `pg_locks` shows it, so an operator can see who holds it. */
+/** An arbitrary number that nothing else uses. `pg_locks` shows it, so an operator can see who holds the lock. */
 export const lockKey = 7_798_563;
-/** How long a command waits for another one, seconds. */
+/** How long a command waits for another one, in seconds. */
 const defaultPatience = 60;
 const longestPauseMilliseconds = 250;
 
 export interface LockOptions<T = unknown> {
   url: string;
-  /** What holds the lock, as others are told: `svc database upgrade`. */
+  /** The lock's holder as shown to others: `svc database upgrade`. */
   purpose: string;
-  /** Seconds to wait for it. */
+  /** Seconds to wait for the lock. */
   patience?: number;
-  /** Told once, when somebody else has it. */
+  /** Called once, when another session holds the lock. */
   onWait?: (holder: string) => void;
-  /** Asked first, without the lock: what it finds is the result, and `work` is not needed. */
+  /** Runs first, without the lock. If it returns a result, `work` does not run. */
   unless?: (sql: Sql) => Promise<T | undefined>;
 }
 
 /**
- * Runs `work` on the one connection that holds the lock of schema changes; with the connection the lock is gone too,
- * also when this process is killed.
+ * Runs `work` on the connection that holds the schema change lock. The lock ends with the connection, even if this
+ * process is killed.
  *
- * @throws Conflict when somebody else holds it for too long, by name; Unavailable when PostgreSQL refuses us, or is behind
+ * @throws Conflict naming the other holder after waiting too long; Unavailable when PostgreSQL refuses us, or is behind
  * a pooler
  */
 export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => Promise<T>): Promise<T> {
@@ -34,7 +34,7 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
   let changed = false;
   const sql = openSql(options.url, {
     max: 1,
-    // A connection that postgres.js would renew by itself is one without the lock.
+    // If postgres.js renewed the connection, the new one would not hold the lock.
     max_lifetime: null,
     idle_timeout: undefined,
     fetch_types: false,
@@ -44,7 +44,7 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
     },
   });
   try {
-    // Behind a pooler the lock, and the settings, would stay with a connection that is somebody else's next.
+    // Behind a pooler, the lock and the settings would stay with a connection that another client uses next.
     await refusePooler(sql);
     await sql.unsafe(settings);
     const found = await options.unless?.(sql);
@@ -55,17 +55,17 @@ export async function withLock<T>(options: LockOptions<T>, work: (sql: Sql) => P
   } catch (error) {
     throw operatorsError(error);
   } finally {
-    // Not waited for when nothing was done: the answer is there.
+    // If nothing changed, the result does not depend on closing the connection.
     const ended = sql.end({ timeout: 5 });
     if (changed) await ended;
   }
 }
 
 /**
- * Whatever the role or the database presets, and whatever a revision before has set: a change waits neither for ever nor
- * is it cut short, and is about the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.) What a killed
- * process had begun ends too, instead of keeping its locks and being done behind somebody's back; on Windows PostgreSQL
- * cannot look.
+ * Overrides presets of the role and the database, and settings left by an earlier revision: a schema change neither
+ * waits forever nor times out, and works on the schema `public`. (PostgreSQL 15 and 16 have no transaction_timeout.) If
+ * this process is killed, its statement also ends, instead of holding locks and taking effect later; PostgreSQL on
+ * Windows cannot detect that.
  */
 export const settings = `reset all; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0;
 set idle_session_timeout = 0; set lock_timeout = '5s'; set search_path = public; set standard_conforming_strings = on;
@@ -73,7 +73,7 @@ select set_config(name, '0', false) from pg_catalog.pg_settings where name = 'tr
 select set_config('client_connection_check_interval', '1s', false) where pg_catalog.version() !~* 'mingw|visual c|msvc';
 `;
 
-/** Polls: a session that blocks in pg_advisory_lock deadlocks with CREATE INDEX CONCURRENTLY of the holder. */
+/** Polls, because a session that blocks in pg_advisory_lock deadlocks with the holder's CREATE INDEX CONCURRENTLY. */
 async function acquire(
   sql: Sql,
   { patience = defaultPatience, onWait }: Pick<LockOptions, "patience" | "onWait">,
@@ -97,7 +97,7 @@ async function acquire(
   }
 }
 
-/** Who holds the lock, for a person who wants to look for it. */
+/** Describes the lock's holder, so that a person can find it. */
 async function holder(sql: Sql): Promise<string> {
   const [row] = await sql`
     select a.pid, host(a.client_addr) as address, a.application_name as name
@@ -108,12 +108,12 @@ async function holder(sql: Sql): Promise<string> {
   return `${row.name || "unnamed"}, backend ${row.pid}${row.address ? ` from ${row.address}` : ""}`;
 }
 
-/** PostgreSQL cuts the name after 63 bytes. */
+/** PostgreSQL truncates the name to 63 bytes. */
 function nameOf(purpose: string): string {
   return `${purpose} (${hostname().slice(0, 24)}, process ${process.pid})`.slice(0, 63);
 }
 
-/** postgres.js would open another connection without a word; that one has no lock. */
+/** postgres.js would silently open another connection, which would not hold the lock. */
 function guarded(sql: Sql, isLost: () => boolean): Sql {
   const refuse = () => {
     if (isLost()) throw new Unavailable("The connection that held the lock was lost: run it again");

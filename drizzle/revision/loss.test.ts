@@ -10,7 +10,7 @@ import { splitStatements } from "./statements.ts";
 import { readApplied } from "./store.ts";
 import { upgrade } from "./upgrade.ts";
 
-/** A database with `first` applied and some rows in it. */
+/** A database with `first` applied and some rows. */
 async function filled(first: string, rows: string) {
   const database = await createEmptyTestDatabase();
   const { url } = database;
@@ -47,21 +47,21 @@ describe("upgrade", () => {
       "the values of report.order",
     ],
     [
-      "what is marked",
+      "a marked loss",
       "-- svc: data-loss column report.note where length(note) > 2 -- long notes\nupdate report set note = left(note, 2)",
       "the values of report.note: long notes",
     ],
     [
-      "what was renamed in the same revision",
+      "a column renamed in the same revision",
       "alter table report rename note to remark;\nalter table report drop column remark",
       "the values of report.remark",
     ],
     [
-      "one that sets no other column free",
+      "a dropped column after a dropped NOT NULL",
       "alter table only report alter column note drop not null, drop column if exists note cascade",
       "the values of report.note",
     ],
-  ])("stops before %s, and goes on when that is allowed", async (_, up, what) => {
+  ])("stops before %s, and continues with allowDataLoss", async (_, up, what) => {
     await using db = await filled(table, "insert into report values (1, 'abc', 'x')");
     const { url, base } = db;
     const revisions = [base, testRevision("2", ["1"], up)];
@@ -84,7 +84,7 @@ describe("upgrade", () => {
       "alter table report add priority int not null default 3; insert into report values (1)",
     ],
     [
-      "values that are said to be elsewhere",
+      "values marked as kept elsewhere",
       "-- svc: no-data-loss copied to the log\nalter table report drop note",
       "insert into report values (1, 'abc')",
     ],
@@ -98,16 +98,16 @@ describe("upgrade", () => {
       "alter table report drop constraint report_pkey",
       "insert into report values (1, 'abc')",
     ],
-  ])("does not stop at %s", async (_, up, rows) => {
+  ])("does not stop for %s", async (_, up, rows) => {
     await using db = await filled(table, rows);
     const revisions = [db.base, testRevision("2", ["1"], up)];
     expect((await upgrade({ url: db.url, revisions })).applied).toEqual(["2"]);
   });
 
   test.each([
-    ["a value that is not the default", "int not null default 3", "4"],
-    ["a default that is another one for each row", "uuid not null default gen_random_uuid()", "default"],
-    ["no value where the others have the default", "int default 3", "default), (2, null, null, null"],
+    ["a value other than the default", "int not null default 3", "4"],
+    ["a default that differs for each row", "uuid not null default gen_random_uuid()", "default"],
+    ["a null among defaults", "int default 3", "default), (2, null, null, null"],
   ])("stops before %s", async (_, type, value) => {
     await using db = await filled(
       table,
@@ -119,7 +119,7 @@ describe("upgrade", () => {
     );
   });
 
-  test("a new database has nothing to lose: what a revision wrote, a later one may drop", async () => {
+  test("a new database has nothing to lose: a later revision may drop what an earlier one wrote", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     const seed = testRevision("1", [], "create table t (id int); insert into t values (1)");
@@ -127,7 +127,7 @@ describe("upgrade", () => {
     expect((await upgrade({ url, revisions })).applied).toEqual(["1", "2"]);
   });
 
-  test("a database with somebody's tables is no new one", async () => {
+  test("a database with other tables does not count as new", async () => {
     await using database = await createEmptyTestDatabase();
     const { url } = database;
     const sql = openSql(url, { max: 1 });
@@ -138,7 +138,7 @@ describe("upgrade", () => {
     );
   });
 
-  test("rows that are written while it waits for the table are seen", async () => {
+  test("rows written while it waits for the table are noticed", async () => {
     await using db = await filled(table, "");
     const { url, sql, base } = db;
     const revisions = [base, testRevision("2", ["1"], "drop table report")];
@@ -151,7 +151,7 @@ describe("upgrade", () => {
     expect(await db.applied()).toEqual(["1"]);
   }, 20_000);
 
-  test("the script for psql stops there too, unless that is allowed", async () => {
+  test("the script for psql stops there too, unless data loss is allowed", async () => {
     await using db = await filled(table, "insert into report values (1, 'abc')");
     const { url, sql, base } = db;
     const revisions = [base, testRevision("2", ["1"], "alter table report drop column note;", "select 1")];
@@ -169,7 +169,7 @@ describe("upgrade", () => {
 });
 
 describe("downgrade", () => {
-  test("stops at a table called like a keyword only when it has rows", async () => {
+  test("stops at a table named like a keyword only if it has rows", async () => {
     for (const name of ["user", "order", "table", 'Odd "one"; --', "two  spaces", "a\nbreak"]) {
       const quoted = `"${name.replaceAll('"', '""')}"`;
       const mark = name === "a\nbreak" ? 'U&"a\\000abreak"' : quoted;
@@ -191,7 +191,7 @@ describe("downgrade", () => {
   });
 });
 
-test("what a text may lose is told by its marks, else by its statements", () => {
+test("losses come from a revision's marks, or else from its statements", () => {
   expect(
     describeLosses(`drop table if exists a, "b c", x.d cascade;
       alter table team drop column search, drop name;

@@ -7,15 +7,15 @@ import { nameAt } from "./additive.ts";
 import { type Loss, marksIn, readMarks } from "./marks.ts";
 import { type Statement, splitStatements, wordsOf } from "./statements.ts";
 
-/** A statement, and what it would lose if there is something to lose. */
+/** A statement, and what it might lose. */
 export interface Losing {
   statement: Statement;
   losses: Loss[];
 }
 
 /**
- * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that by what they are
- * (DROP TABLE, DROP COLUMN, TRUNCATE) need one and have none.
+ * The statements of a revision's SQL that may lose rows or values: those with a mark, and those that need one by their
+ * kind (DROP TABLE, DROP COLUMN, TRUNCATE) and have none.
  */
 export function losingStatements(sql: string): Losing[] {
   const marks = marksIn(sql);
@@ -33,7 +33,7 @@ export function losingStatements(sql: string): Losing[] {
 }
 
 function impliedLosses(text: string): Loss[] {
-  // Most statements, at the price of one look.
+  // A cheap check that excludes most statements.
   if (!/\b(drop|truncate)\b/i.test(text)) return [];
   const words = wordsOf(text);
   const [first, second] = words;
@@ -86,14 +86,14 @@ function droppedColumns(words: readonly string[]): Loss[] {
   return losses;
 }
 
-/** Whether a trigger of ours makes the column from others, as it will again. */
+/** Whether one of our triggers derives the column from others, and so can restore it. */
 function isDerived(table: string, column: string): boolean {
   return triggers.some(
     ({ table: own, fill }) => quoted(own) === table && fill && quoted(fill.column) === column,
   );
 }
 
-/** What all of a revision's SQL may lose, for a person. */
+/** Describes everything that a revision's SQL may lose. */
 export function describeLosses(sql: string): string[] {
   return losingStatements(sql).flatMap(({ losses }) => losses.map(describe));
 }
@@ -113,12 +113,12 @@ function describe(loss: Loss): string {
 
 const shown = (written: string) => shownName(nameParts(written));
 
-/** SQLSTATE of a guard that has found something; no class of PostgreSQL begins like it. */
+/** SQLSTATE of a guard that found data; PostgreSQL uses no class with this prefix. */
 const lossCode = "SVC01";
 
 /**
- * Looks for what a whole plan would lose, before any of it is run: an empty table is no loss, nor is a column that holds
- * nothing but its default. What a step of the plan makes or renames cannot be seen yet; see `lossGuard`.
+ * Checks what a whole plan would lose, before any of it runs. An empty table is no loss, nor is a column that holds
+ * only its default. Objects that a step of the plan creates or renames cannot be checked yet; see `lossGuard`.
  *
  * @throws Conflict naming what would be lost
  */
@@ -136,7 +136,7 @@ export async function refuseLosses(
   }
 }
 
-/** The refusal of a guard, as what the command says; undefined for any other error. */
+/** Converts a guard's error to the command's error; undefined for any other error. */
 export function lossRefusal(error: unknown, command: string): Conflict | undefined {
   if (errorCode(error) !== lossCode) return undefined;
   const { message } = error as Error;
@@ -146,16 +146,16 @@ export function lossRefusal(error: unknown, command: string): Conflict | undefin
 }
 
 /**
- * The statement to run directly before one that may lose something, in its transaction: it locks the tables, so that
- * nobody adds rows meanwhile, and fails if there is something to lose. Empty where only words say what is lost, which
- * counts when the plan is looked at.
+ * The statement to run directly before one that may lose data, in the same transaction: it locks the tables, so that no
+ * rows can be added meanwhile, and fails if there is data to lose. Empty for losses that are only described in words;
+ * those are checked with the plan.
  */
 export function lossGuard(losses: readonly Loss[]): string {
   const real = losses.filter(({ kind }) => kind !== "other");
   return real.length === 0 ? "" : guardBlock(real, "step");
 }
 
-/** A revision's SQL with the guards in it, for a script. */
+/** A revision's SQL including the guards, for a script. */
 export function withGuards(text: string): string {
   let sql = "";
   let copied = 0;
@@ -182,7 +182,7 @@ ${checks}
 end ${tag};`;
 }
 
-/** On the server, where nothing is asked of what does not exist, and where a condition that fails ends no transaction. */
+/** Runs on the server, where missing objects are skipped and a failing condition does not abort the transaction. */
 function check(loss: Loss, stage: "plan" | "step"): string {
   const add = `lost := lost || ${literal(describe(loss))}::text;`;
   if (loss.kind === "other") return `  ${add}`;
@@ -211,7 +211,7 @@ ${search}
   end if;`;
 }
 
-/** A column in which every row has its default comes back as it was. Of one that is volatile no row has the same. */
+/** A column whose rows all have the default can be restored. A volatile default gives each row another value. */
 function unusualValue(table: string, column: string): string {
   const name = quoted(column);
   const isUnset = `select exists (select from ${table} where ${name} is not null)`;
@@ -226,7 +226,7 @@ function unusualValue(table: string, column: string): string {
     end if;`;
 }
 
-/** A value that the conversion itself will refuse is not lost by it. */
+/** A value that the conversion itself rejects is not lost. */
 function matching(table: string, column: string, where: string, stage: "plan" | "step"): string {
   const rows = `select from ${table} where ${quoted(column)} is not null and (${where})`;
   const tolerated =

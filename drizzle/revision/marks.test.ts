@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { checkStatements, readMarks } from "./marks.ts";
 
-test("marks are read wherever a line of its own has them", () => {
+test("marks are read from any line that contains only a comment", () => {
   const sql = `-- svc: no-transaction
     --svc: data-loss table incident
 -- svc: data-loss column public.incident."Odd name"\r
@@ -20,7 +20,7 @@ select 1; -- svc: data-loss table behind_a_statement`;
   expect(readMarks("select 1")).toEqual({ transactional: true, losses: [] });
 });
 
-test("a mark that is misspelt would protect nothing: it is refused", () => {
+test("a misspelt mark is refused, as it would protect nothing", () => {
   expect(() => readMarks("-- svc: no-transactions")).toThrow('unknown mark "-- svc: no-transactions"');
   expect(() => readMarks("-- svc: dataloss table a")).toThrow("unknown mark");
 });
@@ -33,22 +33,22 @@ test.each([
   "end",
   "savepoint a",
   "prepare transaction 'a'",
-])("a revision may not hold %s", (statement) => {
+])("a revision may not contain %s", (statement) => {
   const sql = `select 1; ${statement}; select 2`;
-  expect(() => checkStatements("up.sql", sql, readMarks(sql))).toThrow("a transaction of its own");
+  expect(() => checkStatements("up.sql", sql, readMarks(sql))).toThrow("already runs in a transaction");
 });
 
-test("a function body may hold BEGIN, and PREPARE is not PREPARE TRANSACTION", () => {
+test("a function body may contain BEGIN, and PREPARE is not PREPARE TRANSACTION", () => {
   const sql = "do $$ begin perform 1; end $$; prepare p as select 1";
   expect(() => checkStatements("up.sql", sql, readMarks(sql))).not.toThrow();
 });
 
-test("without a transaction there is one statement, or several that can each be run again", () => {
+test("a non-transactional revision has one statement, or several that can each be run again", () => {
   const check = (sql: string) => () =>
     checkStatements("up.sql", `-- svc: no-transaction\n${sql}`, { transactional: false, losses: [] });
   expect(check("alter system set work_mem = '5MB'")).not.toThrow();
   expect(check("create index concurrently a on t (b); drop index concurrently b; vacuum t")).not.toThrow();
   expect(check("create index concurrently a on t (b); insert into t values (1)")).toThrow(
-    "this one is not: insert into t values (1). Give it a revision of its own",
+    "this one is not: insert into t values (1). Move it to a separate revision",
   );
 });

@@ -3,12 +3,12 @@ import { nameParts, shownName } from "../sql_text.ts";
 import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
 
 /**
- * What a revision's SQL says of itself, in comments of their own line:
+ * What a revision's SQL declares about itself, in comments on their own lines:
  *
  *     -- svc: no-transaction                  its statements cannot run in a transaction
  *     -- svc: irreversible REASON             there is no way back
  *
- * and above the statement that is meant:
+ * and above the statement concerned:
  *
  *     -- svc: data-loss table NAME            the rows of this table are lost
  *     -- svc: data-loss column TABLE.NAME     the values of this column are lost
@@ -19,7 +19,7 @@ import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
  */
 export interface Marks {
   transactional: boolean;
-  /** Why there is no way back. */
+  /** Why the revision cannot be reverted. */
   irreversible?: string;
   losses: Loss[];
 }
@@ -30,14 +30,14 @@ export type Loss =
   | { kind: "sequence"; sequence: string }
   | { kind: "other"; text: string };
 
-/** One mark: its word, what follows it, and where the comment begins in the SQL. */
+/** One mark: its keyword, the text after it, and the comment's offset in the SQL. */
 export interface Mark {
   word: string;
   rest: string;
   at: number;
 }
 
-/** The marks of a SQL text, in order. A line within a string or a function's body is none. */
+/** The marks in a SQL text, in order. Lines inside a string or a function body do not count. */
 export function marksIn(sql: string): Mark[] {
   if (!sql.includes("svc:")) return [];
   return commentsOf(sql).flatMap(({ text, at }) => {
@@ -49,7 +49,7 @@ export function marksIn(sql: string): Mark[] {
   });
 }
 
-/** @throws SvcError `configuration` for a mark that is none: a misspelt one would protect nothing */
+/** @throws SvcError `configuration` for an unknown mark, since a misspelt one would protect nothing */
 export function readMarks(sql: string): Marks {
   const marks: Marks = { transactional: true, losses: [] };
   for (const { word, rest } of marksIn(sql)) {
@@ -62,7 +62,7 @@ export function readMarks(sql: string): Marks {
   return marks;
 }
 
-/** What a mark `data-loss` says is lost. What is not understood is a loss in other words, which always counts. */
+/** Parses the text of a `data-loss` mark. Text that does not parse becomes a loss in words, which always counts. */
 function lossOf(text: string): Loss {
   const other: Loss = { kind: "other", text: text || "data" };
   const [, kind, rest = ""] = text.match(/^(table|column|position of sequence) (\S.*)$/) ?? [];
@@ -83,7 +83,7 @@ function lossOf(text: string): Loss {
   };
 }
 
-/** A name, and the condition that may follow it. */
+/** A name, and an optional condition after it. */
 const columnPattern =
   /^((?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+)(?:\.(?:(?:U&)?"(?:[^"]|"")+"|[^\s".]+))*)(?: where (.+))?$/i;
 
@@ -99,8 +99,9 @@ const transactionWords = new Set([
 ]);
 
 /**
- * @throws SvcError `configuration` when the text holds more than it may: its own BEGIN or COMMIT would take the
- * revision out of the transaction that records it; without one, several statements have to be such as can be run again
+ * Checks that the text contains only what a revision may contain. Its own BEGIN or COMMIT would end the transaction
+ * that records the revision; without a transaction, each of several statements must be safe to run again.
+ * @throws SvcError `configuration`
  */
 export function checkStatements(what: string, sql: string, { transactional }: Marks): void {
   const statements = splitStatements(sql);
@@ -110,7 +111,7 @@ export function checkStatements(what: string, sql: string, { transactional }: Ma
       const line = text.replace(/\s+/g, " ").trim().slice(0, 80);
       throw new SvcError(
         "configuration",
-        `${what} runs without a transaction: of several statements each has to be one that can be run again, and this one is not: ${line}. Give it a revision of its own`,
+        `${what} runs without a transaction, so each of several statements must be safe to run again, and this one is not: ${line}. Move it to a separate revision`,
       );
     }
   }
@@ -120,19 +121,19 @@ export function checkStatements(what: string, sql: string, { transactional }: Ma
     if (/^CREATE (UNIQUE )?INDEX CONCURRENTLY ON /.test(`${words.slice(0, 5).join(" ")} `)) {
       throw new SvcError(
         "configuration",
-        `${what}: an index that is made concurrently needs a name, to be found again`,
+        `${what}: CREATE INDEX CONCURRENTLY needs a name for the index, so that it can be found again`,
       );
     }
     if (transactionWords.has(first) || (first === "PREPARE" && second === "TRANSACTION")) {
       throw new SvcError(
         "configuration",
-        `${what} holds ${first}: each revision has a transaction of its own`,
+        `${what} holds ${first}: each revision already runs in a transaction`,
       );
     }
   }
 }
 
-/** Whether each statement that was interrupted, or done without a note, may simply be run again. */
+/** Whether each statement can simply be run again if it was interrupted, or done but not recorded. */
 export function isResumable(sql: string): boolean {
   return splitStatements(sql).every(({ text }) => {
     const words = wordsOf(text);
@@ -142,7 +143,7 @@ export function isResumable(sql: string): boolean {
   });
 }
 
-/** The name, as written, of the index that `CREATE | DROP INDEX CONCURRENTLY` is about. */
+/** The name, as written, of the index in `CREATE | DROP INDEX CONCURRENTLY`. */
 export function concurrentIndex(words: readonly string[]): string | undefined {
   const at = words.indexOf("INDEX");
   if (at < 1 || at > 2 || words[at + 1] !== "CONCURRENTLY") return undefined;
@@ -151,6 +152,6 @@ export function concurrentIndex(words: readonly string[]): string | undefined {
   let to = from + 1;
   while (words[to] === ".") to += 2;
   const name = words.slice(from, to);
-  // A name that is not quoted was put into capitals; PostgreSQL folds it down.
+  // `wordsOf` capitalised unquoted names; PostgreSQL folds them to lower case.
   return name.map((word) => (word.startsWith('"') ? word : word.toLowerCase())).join("");
 }

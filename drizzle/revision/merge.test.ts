@@ -7,7 +7,7 @@ import { tryOrders } from "./merge.ts";
 const base = testRevision("1", [], "create table t (id int, a int, b int)");
 const head = (id: string, up: string) => testRevision(id, ["1"], up);
 
-/** What is said of these heads; nothing when they can be merged. */
+/** The error for these heads; undefined when they can be merged. */
 async function judged(...heads: ReturnType<typeof testRevision>[]): Promise<string | undefined> {
   await using database = await createEmptyTestDatabase();
   return await tryOrders(database.url, [base, ...heads]).then(
@@ -25,7 +25,7 @@ test("heads that do not touch each other can be merged", async () => {
   expect(await judged(...heads)).toBeUndefined();
 });
 
-test("one that drops the column that the other indexes cannot, whichever comes first by name", async () => {
+test("a head that drops a column indexed by another conflicts, whichever name sorts first", async () => {
   const drop = "alter table t drop column a";
   const index = "select 1;\ncreate index t_a on t (a)";
   const said = (later: string, earlier: string) =>
@@ -33,29 +33,29 @@ test("one that drops the column that the other indexes cannot, whichever comes f
       `The heads cannot be merged: ${later} cannot be applied after ${earlier}`,
       `  up.sql of revision ${later}, line 2: column "a" does not exist`,
       "    create index t_a on t (a)",
-      `Make one follow the other: delete drizzle/revisions/${later} and write it again with svc database revision, after what it contradicts`,
+      `Make one follow the other: delete drizzle/revisions/${later} and write it again with svc database revision, after the one it conflicts with`,
     ].join("\n");
   expect(await judged(head("2a", drop), head("2b", index))).toBe(said("2b", "2a"));
   expect(await judged(head("2a", index), head("2b", drop))).toBe(said("2a", "2b"));
 });
 
-test("one that needs what the other makes cannot", async () => {
+test("a head that needs what another creates conflicts", async () => {
   const heads = [head("2a", "create table u (id int)"), head("2b", "create index u_id on u (id)")];
   expect(await judged(...heads)).toStartWith(
     'The heads cannot be merged: 2b cannot be applied by itself\n  up.sql of revision 2b, line 1: relation "u" does not exist\n',
   );
 });
 
-test("heads that end in another schema by another order cannot", async () => {
+test("heads whose order changes the resulting schema conflict", async () => {
   const rename = "alter table t rename a to c";
   const either =
     "do $$ begin if exists (select from pg_attribute where attrelid = 't'::regclass and attname = 'a') then create table x (id int); end if; end $$";
   expect(await judged(head("2a", rename), head("2b", either))).toMatch(
-    /^The heads cannot be merged: 2b, 2a make another schema than 2a, 2b:\n {2}\+ column x\.id integer\n {2}\+ table x\nMake one follow/,
+    /^The heads cannot be merged: 2b, 2a give a different schema than 2a, 2b:\n {2}\+ column x\.id integer\n {2}\+ table x\nMake one follow/,
   );
 });
 
-test("without the right to create a database it says so", async () => {
+test("without the right to create a database, the error says so", async () => {
   await using database = await createEmptyTestDatabase();
   const sql = openSql(database.url, { max: 1 });
   const url = new URL(database.url);

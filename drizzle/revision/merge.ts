@@ -6,14 +6,14 @@ import { ask } from "./session.ts";
 import { applyEach, upgrade } from "./upgrade.ts";
 import type { Snapshot } from "./write.ts";
 
-/** What both lines have in common and joined last; undefined where they began apart. */
+/** The newest common ancestor of both lines; undefined if they have none. */
 function commonAncestor(revisions: readonly Node[], left: string, right: string): string | undefined {
   const [a, b] = [withAncestors(revisions, left), withAncestors(revisions, right)];
   return inOrder([...revisions]).findLast(({ id }) => a.has(id) && b.has(id))?.id;
 }
 
 /**
- * The schema of several heads together: what each of them changed since they parted.
+ * The combined schema of several heads: everything that each of them changed since they diverged.
  * @throws Conflict naming what two of them changed in different ways
  */
 export async function mergeSnapshots(
@@ -25,7 +25,7 @@ export async function mergeSnapshots(
   let merged = await read(first!);
   const done = [first!];
   for (const head of others) {
-    // The last that it has in common with any line that is merged already.
+    // The newest ancestor shared with any line merged so far.
     const common = done
       .flatMap((other) => commonAncestor(revisions, other, head) ?? [])
       .sort((a, b) => order.indexOf(b) - order.indexOf(a))[0];
@@ -36,15 +36,15 @@ export async function mergeSnapshots(
   return { ...merged, id: crypto.randomUUID() };
 }
 
-/** Of three JSON values: the side that changed; where both changed, what is in them, one by one. */
+/** Three-way merge of JSON values: takes the side that changed; if both changed, merges their members. */
 function mergeValues(base: unknown, left: unknown, right: unknown, path: string[]): unknown {
   if (Bun.deepEquals(left, right) || Bun.deepEquals(base, right)) return left;
   if (Bun.deepEquals(base, left)) return right;
-  // Each snapshot has its own id, and the id of the one before.
+  // Each snapshot has its own id, and the id of its predecessor.
   if (path.length === 1 && ["id", "prevId"].includes(path[0]!)) return left;
   if (!isObject(left) || !isObject(right)) {
     throw new Conflict(
-      `The heads cannot be merged: each changes ${path.join(" ") || "the schema"} in its own way. Make one of them agree by a revision of its own`,
+      `The heads cannot be merged: each changes ${path.join(" ") || "the schema"} in a different way. Add a revision after one of them to make them agree`,
     );
   }
   const from = isObject(base) ? base : {};
@@ -61,11 +61,11 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 const advice = (head: string) =>
-  `Make one follow the other: delete drizzle/revisions/${head} and write it again with svc database revision, after what it contradicts`;
+  `Make one follow the other: delete drizzle/revisions/${head} and write it again with svc database revision, after the one it conflicts with`;
 
 /**
- * Applies the heads to empty databases, each head first once, since a database may be at any of them: all have to end in
- * the same schema.
+ * Applies the heads to empty databases, with each head first once, since a database may be at any of them. All have to
+ * end in the same schema.
  *
  * @throws Conflict when they do not; Unavailable when the user may not create a database
  */
@@ -89,7 +89,7 @@ export async function tryOrders(url: string, revisions: readonly Revision[]): Pr
     if (lines.length === 0) continue;
     throw new Conflict(
       [
-        `The heads cannot be merged: ${order.join(", ")} make another schema than ${one!.order.join(", ")}:`,
+        `The heads cannot be merged: ${order.join(", ")} give a different schema than ${one!.order.join(", ")}:`,
         ...lines.slice(0, 10).map((line) => `  ${line.split("\n", 1)[0]}`),
         advice(order[0]!),
       ].join("\n"),

@@ -11,7 +11,7 @@ import { upgrade } from "./upgrade.ts";
 
 const runs = effort(6);
 
-/** For each revision the earlier ones that it follows, its place among names, and which ancestor's table it changes. */
+/** For each revision: the earlier ones it follows, its sort prefix, and which ancestor's table it changes. */
 const shapes = fc.integer({ min: 2, max: 7 }).chain((size) =>
   fc.tuple(
     ...Array.from({ length: size }, (_, at) =>
@@ -26,7 +26,7 @@ const shapes = fc.integer({ min: 2, max: 7 }).chain((size) =>
 
 type Shapes = { parents: number[]; changes: number; name: number }[];
 
-/** Each makes a table of its own and, if it has ancestors, changes one of theirs. */
+/** Each creates a table and, if it has ancestors, changes one of theirs. */
 function revisionsOf(list: Shapes): Revision[] {
   const revisions: Revision[] = [];
   const id = (at: number) => `${String(list[at]!.name).padStart(2, "0")}_r${at}`;
@@ -54,7 +54,7 @@ function revisionsOf(list: Shapes): Revision[] {
   ];
 }
 
-/** Another order in which each comes behind its parents: by drawing the next one. */
+/** A random order in which each revision comes after its parents. */
 function drawnOrder(revisions: readonly Revision[], draws: readonly number[]): string[] {
   const order: string[] = [];
   for (let at = 0; order.length < revisions.length; at += 1) {
@@ -66,7 +66,7 @@ function drawnOrder(revisions: readonly Revision[], draws: readonly number[]): s
   return order;
 }
 
-test("whatever the graph, every order that its parents allow gives the same schema, and the way back none", async () => {
+test("every order that the graph allows gives the same schema, and downgrading leaves none", async () => {
   const draws = fc.array(fc.nat(), { minLength: 7, maxLength: 7 });
   await fc.assert(
     fc.asyncProperty(shapes, draws, async (list, order) => {

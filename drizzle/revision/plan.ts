@@ -12,10 +12,11 @@ import {
 import type { Applied } from "./store.ts";
 
 /**
- * What an upgrade to `target` has to apply, in order. `target`: `head`, `+N`, a revision or the beginning of its id.
+ * The revisions that an upgrade to `target` has to apply, in order. `target`: `head`, `+N`, a revision or a prefix of
+ * its id.
  *
- * @throws Conflict when the release has several heads, or the database what this release does not know
- * @throws InvalidInput for a target that is none
+ * @throws Conflict when the release has several heads, or the database has revisions that this release does not know
+ * @throws InvalidInput for an invalid target
  */
 export function planUpgrade(
   known: readonly Revision[],
@@ -44,19 +45,19 @@ export function planUpgrade(
   if (target === "base" || /^-\d+$/.test(target)) {
     throw new InvalidInput(
       "revision",
-      "An upgrade goes to head, +N or a revision: back is svc database downgrade",
+      "An upgrade goes to head, +N or a revision: to go back, run svc database downgrade",
     );
   }
   const wanted = withAncestors(known, findRevision(known, target).id);
   return pending.filter(({ id }) => wanted.has(id));
 }
 
-/** Alembic says `heads` where there may be several; here an upgrade refuses those. */
+/** Alembic says `heads` when there may be several; here an upgrade refuses several heads. */
 export function isHead(target: string): boolean {
   return target === "head" || target === "heads";
 }
 
-/** The head of a release. @throws Conflict when there are several, by name */
+/** The head of a release. @throws Conflict naming the heads if there are several */
 export function oneHead(known: readonly Node[]): string {
   const heads = headsOf(known);
   const [head, ...others] = heads;
@@ -70,10 +71,11 @@ export function oneHead(known: readonly Node[]): string {
 }
 
 /**
- * What a downgrade to `target` has to take back, in order. `target`: `-N`, `base`, or the revision that stays as the
- * newest of its line. Parents come from the database, so that what only a newer release knows can be taken back.
+ * The revisions that a downgrade to `target` has to revert, in order. `target`: `-N`, `base`, or the revision to keep
+ * as the newest of its line. Parents come from the database, so that revisions known only to a newer release can be
+ * reverted.
  *
- * @throws InvalidInput for a target that is none; Conflict when there is not so much to take back
+ * @throws InvalidInput for an invalid target; Conflict when there are fewer revisions to revert
  */
 export function planDowngrade(known: readonly Node[], applied: readonly Applied[], target = "-1"): Applied[] {
   const rows = withParents(known, applied);
@@ -83,7 +85,7 @@ export function planDowngrade(known: readonly Node[], applied: readonly Applied[
   if (isHead(target) || /^\+\d+$/.test(target)) {
     throw new InvalidInput(
       "revision",
-      "A downgrade goes to base, -N or a revision: on is svc database upgrade",
+      "A downgrade goes to base, -N or a revision: to go forward, run svc database upgrade",
     );
   }
   const stays = findRevision(
@@ -91,18 +93,18 @@ export function planDowngrade(known: readonly Node[], applied: readonly Applied[
     target,
   );
   if (!rows.some(({ id }) => id === stays.id)) {
-    throw new Conflict(`Revision ${stays.id} is not applied: svc database current shows what is`);
+    throw new Conflict(`Revision ${stays.id} is not applied: svc database current lists the applied ones`);
   }
   const gone = descendantsOf(rows, stays.id);
   return newestFirst.filter(({ id }) => gone.has(id));
 }
 
-/** One after another, each time the head that was applied last. */
+/** Reverts one by one, each time the head that was applied last. */
 function takeBack(rows: readonly Applied[], count: number): Applied[] {
   if (count === 0) throw new InvalidInput("revision", "invalid count: -0");
-  if (rows.length === 0) throw new Conflict("There is nothing to take back: no revision is applied");
+  if (rows.length === 0) throw new Conflict("There is nothing to revert: no revision is applied");
   if (count > rows.length) {
-    throw new Conflict(`There are not ${count} revisions to take back: only ${rows.length} applied`);
+    throw new Conflict(`There are not ${count} revisions to revert: only ${rows.length} applied`);
   }
   let left = [...rows];
   const plan: Applied[] = [];
@@ -118,18 +120,18 @@ function takeBack(rows: readonly Applied[], count: number): Applied[] {
 }
 
 /**
- * Whether somebody has written over the way back in the database: it is not that of the files it was taken from, or, where
- * this release does not have them, not what was recorded with it.
+ * Whether the down SQL in the database was overwritten: it differs from the files it was taken from or, if this release
+ * does not have them, from the checksum recorded with it.
  */
 export function isOverwritten(row: Applied, known: readonly Revision[]): boolean {
   const revision = known.find(({ id }) => id === row.id);
-  // Before what is recorded: earlier releases recorded the checksum of the SQL as it was generated.
+  // Compared before the recorded checksum: earlier releases recorded the checksum of the SQL as generated.
   if (revision?.checksum === row.checksum) return revision.down !== row.down;
   const recorded = row.manifest.checksums?.down;
   return recorded !== undefined && recorded !== sha256Hex(row.down);
 }
 
-/** The rows with their parents, without those that are not applied (somebody stamped). */
+/** The rows with their parents, without parents that are not applied (after a stamp). */
 export function withParents(known: readonly Node[], applied: readonly Applied[]): Applied[] {
   const there = new Set(applied.map(({ id }) => id));
   return applied.map((row) => {
@@ -139,8 +141,8 @@ export function withParents(known: readonly Node[], applied: readonly Applied[])
 }
 
 /**
- * Refuses a database that cannot be brought to our head: an edited revision, or one that we do not know, unless all
- * that we do not know came on top of ours and leaves us working (a newer release has upgraded before us).
+ * Refuses a database that cannot be brought to our head: one with an edited revision, or with an unknown revision,
+ * unless all unknown ones follow ours and are compatible with this release (a newer release upgraded first).
  *
  * @throws Conflict
  */
@@ -151,7 +153,7 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
     const revision = ours.get(row.id);
     if (revision && revision.checksum !== row.checksum) {
       throw new Conflict(
-        `Revision ${row.id} was edited after it had been applied: restore its files, or if the database is as they say: svc database repair --accept ${row.id}`,
+        `Revision ${row.id} was edited after it was applied: restore its files, or if the database matches them, run: svc database repair --accept ${row.id}`,
       );
     }
   }
@@ -161,7 +163,7 @@ function assertComparable(known: readonly Revision[], applied: readonly Applied[
   const first = known.find(({ parents }) => parents.length === 0)?.id;
   if (first !== undefined && unknown.every(({ id }) => id < first)) {
     throw new Conflict(
-      `The database was made by a version before ${first}, from which no revision leads on: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
+      `The database was created by a version before ${first}, which cannot be upgraded: delete .svc if it is a trial, otherwise run svc database drop, then svc database init`,
     );
   }
   throw new Conflict(

@@ -11,23 +11,23 @@ import { upgrade } from "./upgrade.ts";
 const node = (id: string, ...parents: string[]) => ({ id, parents });
 
 describe("the graph", () => {
-  test("heads are what nothing follows", () => {
+  test("heads are the revisions that nothing follows", () => {
     expect(headsOf([node("a"), node("b", "a"), node("c", "a")])).toEqual(["b", "c"]);
   });
 
-  test("each revision comes behind its parents, whatever their names", () => {
+  test("each revision comes after its parents, whatever their names", () => {
     const graph = [node("a", "z"), node("m", "a", "b"), node("z"), node("b", "z")];
     expect(inOrder(graph).map(({ id }) => id)).toEqual(["z", "a", "b", "m"]);
   });
 
-  test("a missing parent and a circle are named", () => {
+  test("a missing parent and a cycle are reported by name", () => {
     expect(() => inOrder([node("a", "x")])).toThrow("a follows x");
-    expect(() => inOrder([node("a", "b"), node("b", "a")])).toThrow("a, b form a circle");
+    expect(() => inOrder([node("a", "b"), node("b", "a")])).toThrow("a, b form a cycle");
   });
 });
 
 describe("upgrade", () => {
-  test("brings an empty database to head, twice changes nothing", async () => {
+  test("brings an empty database to head, and the second run changes nothing", async () => {
     await using database = await createEmptyTestDatabase();
     const revisions = await readRevisions();
     const lines: string[] = [];
@@ -37,13 +37,13 @@ describe("upgrade", () => {
     expect(await upgrade({ url: database.url })).toMatchObject({ applied: [], head: first.head });
   });
 
-  test("of eight at once one works and none fails", async () => {
+  test("of eight concurrent upgrades, one does the work and none fails", async () => {
     await using database = await createEmptyTestDatabase();
     const results = await Promise.all(Array.from({ length: 8 }, () => upgrade({ url: database.url })));
     expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1);
   });
 
-  test("a revision that fails leaves nothing of itself and what was before it", async () => {
+  test("a failing revision leaves no trace, and keeps earlier ones", async () => {
     await using database = await createEmptyTestDatabase();
     const known = [
       testRevision("1", [], "create table one (id int)"),
@@ -67,20 +67,20 @@ describe("upgrade", () => {
     ).rejects.toThrow(head);
   });
 
-  test("an old table of revisions, empty or not, gets the columns that it lacks", async () => {
+  test("an old revision table, empty or not, gets the missing columns", async () => {
     await using database = await createEmptyTestDatabase();
     const sql = openSql(database.url, { max: 1 });
     const old =
       "id text primary key, checksum text not null, down_sql text not null, applied_at timestamptz not null default now()";
     await sql.unsafe(`create table revision (${old})`);
     expect((await upgrade({ url: database.url })).applied.length).toBeGreaterThan(0);
-    // And the same with a row of before the first release.
+    // The same with a row from before the first release.
     await sql`alter table revision drop column manifest, drop column state`;
     expect(await upgrade({ url: database.url })).toMatchObject({ applied: [] });
     await sql.end();
   });
 
-  test("limits that the database presets do not cut a revision short", async () => {
+  test("timeouts preset by the database do not cut a revision short", async () => {
     await using database = await createEmptyTestDatabase();
     const sql = openSql(database.url, { max: 1 });
     const name = new URL(database.url).pathname.slice(1);
@@ -100,7 +100,7 @@ describe("upgrade", () => {
     expect(upgrade({ url: "postgres://127.0.0.1:9/x", revisions })).rejects.toThrow("2 heads: left, right");
   });
 
-  test("what an operator can cause is one clear sentence", async () => {
+  test("an operator's mistake gives one clear sentence", async () => {
     await using database = await createEmptyTestDatabase();
     const url = new URL(database.url);
     const variant = (change: Partial<URL>) => upgrade({ url: Object.assign(new URL(url), change).href });
@@ -114,7 +114,7 @@ describe("upgrade", () => {
   });
 });
 
-test("the newest revision's snapshot is the schema of the source: no change without a revision", async () => {
+test("the newest snapshot matches the source schema: no change without a revision", async () => {
   const revisions = await readRevisions();
   const [head] = headsOf(revisions);
   const snapshot = await import(`../../drizzle/revisions/${head}/snapshot.json`);
@@ -122,14 +122,14 @@ test("the newest revision's snapshot is the schema of the source: no change with
   expect(await generateMigration(snapshot.default, current)).toEqual([]);
 });
 
-test("revisions stay as they were when they were released: databases know their checksums", async () => {
+test("released revisions never change, since databases store their checksums", async () => {
   const newest = "20261122T2330_initial";
   const released = (await readRevisions()).filter(({ id }) => id <= newest);
   const lines = released.map(({ id, checksum }) => `${id} ${checksum}\n`).sort();
   expect(sha256Hex(lines.join(""))).toBe("b9fc457bc523c2030a06e63c396e1f763f2f966fddff2b2e91a302e1bc1713d9");
 });
 
-test("down takes back everything that up made", async () => {
+test("down reverts everything that up created", async () => {
   await using database = await createEmptyTestDatabase();
   await upgrade({ url: database.url });
   const revisions = await readRevisions();

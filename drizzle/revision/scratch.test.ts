@@ -9,8 +9,8 @@ import { startEmbeddedPostgres } from "../embedded.ts";
 import { withScratchDatabase } from "./scratch.ts";
 import { upgrade } from "./upgrade.ts";
 
-test("what a killed process left is dropped by the next one, and nothing else", async () => {
-  // Its own server: other tests create such databases, too.
+test("a killed process's temporary database is dropped by the next one, and nothing else is", async () => {
+  // A separate server, because other tests create such databases too.
   const directory = await mkdtemp(join(tmpdir(), "svc-scratch-"));
   const database = await startEmbeddedPostgres({ directory, durable: false, temporary: true });
   await upgrade({ url: database.url });
@@ -22,7 +22,7 @@ test("what a killed process left is dropped by the next one, and nothing else", 
   const others = ["svc_check_me", `svc_check_${process.pid}_123`];
   try {
     const killed = spawnSvc(["database", "check", "--drift"], { SVC_DATABASE_URL: database.url });
-    const left = await until("the database beside it", async () => (await scratches())[0]);
+    const left = await until("the temporary database", async () => (await scratches())[0]);
     killed.child.kill("SIGKILL");
     await killed.finished;
     for (const name of others) await sql`create database ${sql(name)}`;
@@ -32,7 +32,7 @@ test("what a killed process left is dropped by the next one, and nothing else", 
       return open.length === 0;
     });
     const seen = await withScratchDatabase(database.url, "a test", async (first) => {
-      // Of two that run, neither drops the other's.
+      // Two concurrent runs do not drop each other's database.
       await withScratchDatabase(database.url, "a test", async () => {});
       const own = new URL(first).pathname.slice(1);
       expect(await scratches()).toContain(own);

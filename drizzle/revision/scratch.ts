@@ -5,7 +5,7 @@ import { quoted } from "../sql_text.ts";
 import { setUp } from "./session.ts";
 
 /**
- * Creates an empty database beside the one that `url` names, and drops it afterwards.
+ * Creates a temporary empty database on the same server as `url`, and drops it afterwards.
  * @throws Unavailable when the user may not create a database
  */
 export async function withScratchDatabase<T>(
@@ -13,7 +13,7 @@ export async function withScratchDatabase<T>(
   purpose: string,
   use: (url: string) => Promise<T>,
 ): Promise<T> {
-  // A connection that postgres.js would renew by itself has another name.
+  // If postgres.js renewed the connection, the session's name would change.
   const sql = openSql(url, { max: 1, max_lifetime: null, idle_timeout: undefined, fetch_types: false });
   let name: string | undefined;
   try {
@@ -30,7 +30,7 @@ export async function withScratchDatabase<T>(
   }
 }
 
-/** What the database of a session is called: its process, and when that began (in ms, as PostgreSQL counts). */
+/** The name of a session's database: its process id and start time (in ms, as PostgreSQL counts). */
 const sessionName = "'svc_check_' || pid || '_' || floor(extract(epoch from backend_start) * 1000)::bigint";
 
 async function nameOfSession(sql: Sql): Promise<string> {
@@ -40,13 +40,16 @@ async function nameOfSession(sql: Sql): Promise<string> {
   return row!.name;
 }
 
-/** Drops what killed processes left: databases of our role whose session has ended, and that nobody is connected to. */
+/**
+ * Drops databases that killed processes left behind: those of our role whose session has ended and that have no
+ * connections.
+ */
 async function dropStale(sql: Sql): Promise<void> {
   const stale = await sql.unsafe<{ name: string }[]>(`
     select datname as name from pg_database
     where datname ~ '^svc_check_[0-9]+_[0-9]{13}$' and datdba = (select oid from pg_roles where rolname = current_user)
       and not exists (select from pg_stat_activity where datname = pg_database.datname or ${sessionName} = pg_database.datname)`);
-  // Another process may be dropping it, too, or somebody has just connected.
+  // Another process may be dropping it too, or someone may just have connected.
   for (const { name } of stale) await sql.unsafe(`drop database if exists ${quoted(name)}`).catch(() => {});
 }
 

@@ -19,16 +19,16 @@ import {
 import { createTriggersScript, dropTriggersScript } from "./triggers.ts";
 
 interface ScriptOptions {
-  /** Not asked for a range. */
+  /** Not needed for a range. */
   url?: string;
-  /** See planUpgrade and planDowngrade; also a range `FROM:TO`, for a database that is at FROM. */
+  /** See planUpgrade and planDowngrade; or a range `FROM:TO`, for a database that is at FROM. */
   target?: string;
-  /** Leave out the guards, which stop the script where rows or values would be lost. */
+  /** Omit the guards, which stop the script if rows or values would be lost. */
   allowDataLoss?: boolean;
   revisions?: readonly Revision[];
 }
 
-/** The SQL that `upgrade` would run now, for a person who has to read or to run it with psql. Changes nothing. */
+/** The SQL that `upgrade` would run now, to read or to run with psql. Changes nothing. */
 export async function upgradeScript(options: ScriptOptions): Promise<string> {
   const known = options.revisions ?? (await readRevisions());
   const { allowDataLoss } = options;
@@ -75,7 +75,7 @@ function otherWay(range: string, what: string, command: string): InvalidInput {
   return new InvalidInput("revision", `${what} ${from}: svc database ${command} ${range} --sql`);
 }
 
-/** Whether a target is `FROM:TO`, which needs no database. */
+/** Whether a target is a range `FROM:TO`, which needs no database. */
 export function isRange(target: string | undefined): target is string {
   return target?.includes(":") === true;
 }
@@ -100,7 +100,7 @@ async function startOf(
   return { applied, target: to };
 }
 
-/** @throws Conflict when a revision is half-way: what a script would have to do then is for `svc database upgrade` */
+/** @throws Conflict when a revision was interrupted: only `svc database upgrade` can finish it */
 async function readOnly(url: string): Promise<Applied[]> {
   const applied = (await ask(url, readApplied)) ?? [];
   const interrupted = applied.find(({ state }) => state !== "applied");
@@ -114,11 +114,11 @@ interface Step {
   id: string;
   file: "up.sql" | "down.sql";
   text: string;
-  /** Records the step when it is done. */
+  /** Records the completed step. */
   book: string;
-  /** Records that a statement without a transaction is begun. */
+  /** Records the start of a non-transactional statement. */
   begun?: string;
-  /** Without a transaction, whatever the text says. */
+  /** Run without a transaction, whatever the text declares. */
   alone?: boolean;
   allowDataLoss?: boolean;
 }
@@ -127,7 +127,7 @@ function step({ id, file, text, book, begun = "", alone = false, allowDataLoss =
   const marks = readMarks(text);
   checkStatements(`${file} of revision ${id}`, text, marks);
   const body = (allowDataLoss ? text : withGuards(text)).trim();
-  // A comment may stand at the end, behind a statement that nothing ends yet.
+  // The text may end with a comment after an unterminated statement.
   const ended = /;$/.test(body) && !body.split("\n").at(-1)!.includes("--") ? body : `${body}\n;`;
   const title = `-- Revision ${id}\n\n`;
   const restore = changesSettings(text) ? `\n${settings}` : "";

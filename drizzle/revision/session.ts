@@ -3,7 +3,7 @@ import { openSql, type Sql } from "../connection/sql.ts";
 import { operatorsError } from "../database_error.ts";
 import { settings } from "./lock.ts";
 
-/** Asks a database something, on a connection of its own. @throws Unavailable when PostgreSQL does not answer or refuses us */
+/** Queries a database on a separate connection. @throws Unavailable when PostgreSQL does not answer or refuses us */
 export async function ask<T>(url: string, question: (sql: Sql) => Promise<T>): Promise<T> {
   const sql = openSql(url, { max: 1, fetch_types: false });
   try {
@@ -17,8 +17,8 @@ export async function ask<T>(url: string, question: (sql: Sql) => Promise<T>): P
 }
 
 /**
- * Gives a connection the settings that our statements rely on, whatever the role or the database presets. Behind a pooler
- * it has them from the pooler, and they would stay with a connection that is somebody else's next.
+ * Applies the settings that our statements rely on, whatever the role or the database presets. Skipped behind a pooler:
+ * it supplies them itself, and ours would stay with a connection that another client uses next.
  */
 export async function setUp(sql: Sql): Promise<void> {
   if (!isPooled(await sql.unsafe(whichBackend))) await sql.unsafe(settings);

@@ -9,9 +9,8 @@ interface Options extends Pick<LockOptions, "url" | "patience"> {
 }
 
 /**
- * Notes that the database is at `target` (`head`, `base`, or a revision) without running anything: for a schema that
- * came there by another way. Revisions that this release does not know are left as they are unless it is `base`, or
- * `purge` is given.
+ * Records that the database is at `target` (`head`, `base`, or a revision) without running anything, for a schema that
+ * got there another way. Leaves unknown revisions alone unless the target is `base` or `purge` is set.
  */
 export async function stamp({
   url,
@@ -43,11 +42,11 @@ export async function stamp({
   });
 }
 
-/** What is wrong between files and database that only a person can decide. */
+/** A discrepancy between files and database that only a person can resolve. */
 export interface Fault {
   id: string;
   kind: "edited" | "unknown" | "interrupted" | "missing";
-  /** What is so, and the command that mends it. */
+  /** The problem, and the command that fixes it. */
   text: string;
 }
 
@@ -64,7 +63,7 @@ export async function findFaults(options: Options): Promise<Fault[]> {
         const text = `was interrupted while ${state}: svc database upgrade, or svc database repair ${id} --applied (or --not-applied)`;
         faults.push({ id, kind: "interrupted", text });
       } else if (!checksums.has(id) && isOverwritten(row, known)) {
-        const text = `has another way back in the database than was applied: svc database repair ${id} --accept, of the release that has its files`;
+        const text = `has different down SQL in the database than was applied: svc database repair ${id} --accept, of the release that has its files`;
         faults.push({ id, kind: "edited", text });
       } else if (!checksums.has(id)) {
         const text = row.manifest.compatible
@@ -72,10 +71,10 @@ export async function findFaults(options: Options): Promise<Fault[]> {
           : "is not known to this release: use the release that has it, or svc database downgrade";
         faults.push({ id, kind: "unknown", text });
       } else if (checksums.get(id) !== row.checksum) {
-        const text = `was edited after it had been applied: restore its files, or svc database repair ${id} --accept`;
+        const text = `was edited after it was applied: restore its files, or svc database repair ${id} --accept`;
         faults.push({ id, kind: "edited", text });
       } else if (isOverwritten(row, known)) {
-        const text = `has another way back in the database than its files say: svc database repair ${id} --accept takes theirs`;
+        const text = `has different down SQL in the database than in its files: svc database repair ${id} --accept takes theirs`;
         faults.push({ id, kind: "edited", text });
       }
     }
@@ -94,12 +93,12 @@ export async function findFaults(options: Options): Promise<Fault[]> {
 }
 
 /**
- * A person's decision about one revision, or with `accept` and no id about all edited ones. `accept`: the files are
- * right; their down SQL and checksum replace those of the database. `applied`, `notApplied`: what became of a
- * statement that was interrupted. Nothing of the schema is changed.
+ * Applies a person's decision about one revision, or with `accept` and no id about all edited ones. `accept`: the files
+ * are right; their down SQL and checksum replace those in the database. `applied`, `notApplied`: the outcome of an
+ * interrupted statement. The schema itself does not change.
  *
- * @returns the ids that were mended
- * @throws Conflict when the revision is not in that trouble
+ * @returns the ids that were repaired
+ * @throws Conflict when the revision does not have that problem
  */
 export async function repair(
   options: Options & { id?: string; decision: "accept" | "applied" | "notApplied" },

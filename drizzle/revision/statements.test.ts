@@ -3,7 +3,7 @@ import { splitStatements, wordsOf } from "./statements.ts";
 
 const split = (sql: string) => splitStatements(sql).map(({ text }) => text);
 
-test("cuts at semicolons, and leaves out what is empty", () => {
+test("splits at semicolons, and skips empty statements", () => {
   expect(split("select 1; select 2 ;\n\n;; select 3")).toEqual(["select 1", "select 2", "select 3"]);
   expect(split("")).toEqual([]);
   expect(split(" ;\n-- nothing;\n/* nor; this */")).toEqual([]);
@@ -25,16 +25,16 @@ test.each([
   ["a rule's parentheses", "create rule r as on insert to t do also (select 1; select 2)"],
   ["a name with a dollar sign", "select a$b$c"],
   ["an unfinished string", "select 'a; b"],
-])("a semicolon in %s cuts nothing", (_, statement) => {
+])("a semicolon in %s does not split", (_, statement) => {
   expect(split(statement)).toEqual([statement]);
   if (statement !== "select 'a; b") expect(split(`${statement};select 2`)).toEqual([statement, "select 2"]);
 });
 
-test("a line comment ends at a lone carriage return too, as for PostgreSQL", () => {
+test("a line comment also ends at a lone carriage return, as in PostgreSQL", () => {
   expect(split("create table t (id int); -- x\rcommit; select 1")).toHaveLength(3);
 });
 
-test("comments stay with the statement behind them, and say where it begins", () => {
+test("comments stay with the statement after them, which reports where it starts", () => {
   const sql = "-- one\nselect 1;\n\n-- two\nselect 2;";
   expect(splitStatements(sql)).toEqual([
     { text: "-- one\nselect 1", offset: 0, start: sql.indexOf("select 1") },
@@ -42,12 +42,12 @@ test("comments stay with the statement behind them, and say where it begins", ()
   ]);
 });
 
-test("a table called atomic, or a CASE outside of a function, holds nothing together", () => {
+test("a table called atomic, or a CASE outside a function, does not suppress splitting", () => {
   expect(split("begin; select case when a then b end; commit")).toHaveLength(3);
   expect(split("create table atomic (a int); select 1")).toHaveLength(2);
 });
 
-test("words are capitals, names stay as they are written", () => {
+test("keywords are capitalised, quoted names stay as written", () => {
   expect(wordsOf('-- x\ncreate Index concurrently "Odd name" on t (a)')).toEqual([
     ...["CREATE", "INDEX", "CONCURRENTLY", '"Odd name"', "ON", "T", "(", "A", ")"],
   ]);

@@ -1,16 +1,16 @@
-/** One statement of a SQL text, without the semicolon that ends it. */
+/** One statement of a SQL text, without its terminating semicolon. */
 export interface Statement {
   text: string;
-  /** Where `text` begins in the whole. */
+  /** The offset of `text` in the whole text. */
   offset: number;
-  /** Where its first word begins in the whole, after the comments above it. */
+  /** The offset of its first word in the whole text, after any comments above it. */
   start: number;
 }
 
 /**
- * Cuts a SQL text at its semicolons, as psql does: those in strings, quoted names, dollar quotes, comments,
- * parentheses and SQL bodies of functions (BEGIN ATOMIC ... END) cut nothing. Comments stay with the statement that
- * follows them; what holds nothing but comments is no statement.
+ * Splits a SQL text at its semicolons as psql does, except those in strings, quoted names, dollar quotes, comments,
+ * parentheses and SQL function bodies (BEGIN ATOMIC ... END). Comments stay with the statement that follows them; text
+ * that contains only comments is skipped.
  */
 export function splitStatements(sql: string): Statement[] {
   const statements: Statement[] = [];
@@ -48,14 +48,14 @@ export function splitStatements(sql: string): Statement[] {
       flush(at);
       continue;
     }
-    // Something that is no word still makes a statement.
+    // Punctuation also counts as the start of a statement.
     words.push(text);
   }
   flush(sql.length);
   return statements;
 }
 
-/** The first words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`, names as they are. */
+/** The words of a statement, in capitals: `["CREATE", "INDEX", "CONCURRENTLY", ...]`; quoted names keep their case. */
 export function wordsOf(statement: string): string[] {
   return [...tokens(statement)]
     .filter(({ kind }) => kind !== "comment")
@@ -68,7 +68,7 @@ function definesRoutine(words: readonly string[]): boolean {
   );
 }
 
-/** Every comment of a SQL text, and nothing that looks like one within a string. */
+/** All comments in a SQL text, ignoring text inside strings that looks like one. */
 export function commentsOf(sql: string): { text: string; at: number }[] {
   return [...tokens(sql)].filter(({ kind }) => kind === "comment");
 }
@@ -84,7 +84,8 @@ const lexeme = new RegExp(
     String.raw`(?<space>[ \t\n\r\f\v]+)`,
     String.raw`(?<line>--[^\n\r]*)`,
     String.raw`(?<block>/\*)`,
-    // An escape string ends at a quote without a backslash before it, and goes on if the next line begins with a quote.
+    // An escape string ends at a quote without a backslash before it, and continues if the next line begins with a
+    // quote.
     String.raw`(?<escape>[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'[ \t\f\v]*[\n\r](?:\s|--[^\n\r]*[\n\r])*'(?:[^'\\]|\\[\s\S]|'')*)*(?:'|$))`,
     "(?<string>'(?:[^']|'')*(?:'|$))",
     '(?<name>"(?:[^"]|"")*(?:"|$))',

@@ -17,26 +17,31 @@ function row({ id, checksum, down, manifest }: Revision, state: State = "applied
 }
 
 test.each([
-  ["the very schema of this release", [a, b], [row(a), row(b)], "ok"],
+  ["exactly the schema of this release", [a, b], [row(a), row(b)], "ok"],
   ["an empty database", [a, b], [], "behind"],
-  ["one that lacks a revision", [a, b], [row(a)], "behind"],
+  ["a missing revision", [a, b], [row(a)], "behind"],
+  ["a newer release's compatible revision", [a, b], [row(a), row(b), row(compatible)], "ahead"],
+  ["a newer release's incompatible revision", [a, b], [row(a), row(b), row(breaking)], "newer"],
   [
-    "a newer release's, by a revision that leaves us working",
+    "a newer release's compatible revision while ours are missing",
     [a, b],
-    [row(a), row(b), row(compatible)],
-    "ahead",
+    [row(a), row(compatible)],
+    "behind",
   ],
-  ["a newer release's, by one that does not", [a, b], [row(a), row(b), row(breaking)], "newer"],
-  ["a newer release's, while ours are missing", [a, b], [row(a), row(compatible)], "behind"],
-  ["two lines that nobody joined", [a, b, aside], [row(a), row(b), row(aside)], "heads"],
+  ["two unmerged lines", [a, b, aside], [row(a), row(b), row(aside)], "heads"],
   ["two lines, one of them not ours", [a, b], [row(a), row(b), row(aside)], "newer"],
   ["two lines, one of them not ours but compatible", [a, b], [row(a), row(b), row(aside2)], "heads"],
-  ["one of which the end is not known", [a, b], [row(a), row(b, "applying")], "behind"],
-  ["one that is just being taken back", [a, b], [row(a), row(b, "reverting")], "behind"],
-  ["a newer release's index that is being built", [a], [row(a), row(compatibleB, "applying")], "ahead"],
-  ["a newer release's change that is under way", [a], [row(a), row(b, "applying")], "newer"],
-  ["a newer release's that is being taken back", [a], [row(a), row(b, "reverting")], "ok"],
-  ["a newer one's, while ours are missing", [a, b], [row(a), row(breaking)], "newer"],
+  ["a revision whose end is unknown", [a, b], [row(a), row(b, "applying")], "behind"],
+  ["a revision that is being reverted", [a, b], [row(a), row(b, "reverting")], "behind"],
+  ["a newer release's index being built", [a], [row(a), row(compatibleB, "applying")], "ahead"],
+  ["a newer release's change in progress", [a], [row(a), row(b, "applying")], "newer"],
+  ["a newer release's revision being reverted", [a], [row(a), row(b, "reverting")], "ok"],
+  [
+    "a newer release's incompatible revision while ours are missing",
+    [a, b],
+    [row(a), row(breaking)],
+    "newer",
+  ],
 ] as const)("%s", (_, known, applied, expected) => {
   const status = compareRevisions(known, applied);
   expect(status.state).toBe(expected);
@@ -45,7 +50,7 @@ test.each([
   else expect(serve).toThrow(/svc database (upgrade|downgrade)/);
 });
 
-test("names what there is and what is needed", () => {
+test("names the current revision and the required one", () => {
   expect(() => assertServable(compareRevisions([a, b], [row(a)]))).toThrow(
     "it is at a, this release needs b",
   );

@@ -6,19 +6,19 @@ import { withParents } from "./plan.ts";
 import { type Applied, toApplied } from "./store.ts";
 
 /**
- * How the database's schema suits this release. Good: `ok`; `ahead` (a newer release has upgraded, by revisions that
- * leave us working). Bad: `behind`; `newer` (by revisions that do not); `heads` (several lines of revisions that
- * nobody has joined).
+ * How the database's schema compares with this release. Good: `ok`; `ahead` (a newer release has upgraded, with
+ * compatible revisions). Bad: `behind`; `newer` (with incompatible revisions); `heads` (several unmerged lines of
+ * revisions).
  */
 export type SchemaState = "ok" | "ahead" | "behind" | "newer" | "heads";
 
 export interface SchemaStatus {
   state: SchemaState;
-  /** Heads of what is applied; empty for a database without our schema. */
+  /** Heads of the applied revisions; empty for a database without our schema. */
   current: string[];
-  /** Heads of what this program knows. */
+  /** Heads of the revisions that this program knows. */
   head: string[];
-  /** Begun by a statement without a transaction, and not ended: it runs, or was interrupted. */
+  /** Non-transactional steps that have started but not ended: running, or interrupted. */
   interrupted: { id: string; state: "applying" | "reverting" }[];
 }
 
@@ -30,15 +30,15 @@ export async function schemaStatus(db: Database): Promise<SchemaStatus> {
 
 let release: Promise<Revision[]> | undefined;
 
-/** Read once: a process does not change its release, and balancers ask for its health every second. */
+/** Cached: a process never changes its release, and load balancers check its health every second. */
 function thisRelease(): Promise<Revision[]> {
   release ??= readRevisions();
   return release;
 }
 
 /**
- * A revision that runs without a transaction counts as soon as it has ended. Servers of the release before go on while
- * an index is built concurrently: that is what it is for.
+ * A non-transactional revision counts only once it has ended. Servers of the previous release keep working while an
+ * index is built concurrently, which is the point of doing so.
  */
 export function compareRevisions(known: readonly Revision[], rows: readonly Applied[]): SchemaStatus {
   const ours = new Map(known.map((revision) => [revision.id, revision]));
@@ -56,8 +56,8 @@ export function compareRevisions(known: readonly Revision[], rows: readonly Appl
 }
 
 /**
- * For a process that is about to serve: it must not meet tables that it does not know.
- * @throws Conflict that names the command which mends it
+ * Checks that a process which is about to serve knows all tables.
+ * @throws Conflict naming the command that fixes it
  */
 export function assertServable({ state, current, head }: SchemaStatus): void {
   const at = current.join(", ") || "base";
@@ -84,7 +84,7 @@ async function readAppliedBy(db: Database): Promise<Applied[]> {
   const [table] = await db.execute(sql`select to_regclass('public.revision') is not null as exists`);
   if (!table?.exists) return [];
   const rows = await db.execute<{ row: string }>(
-    // Without the way back, which is most of it and says nothing here.
+    // Without the down SQL, which is most of the row and not needed here.
     sql`select (to_jsonb(r) || '{"down_sql": ""}')::text as row from public.revision r`,
   );
   return rows.map(({ row }) => toApplied(JSON.parse(row)));

@@ -5,12 +5,12 @@ import { literal } from "../sql_text.ts";
 import type { Manifest, Revision } from "./history.ts";
 
 /**
- * `applied`: done. `applying`: a statement without a transaction was begun, and nobody has yet seen its end.
- * `reverting`: the same on the way back.
+ * `applied`: done. `applying`: a non-transactional statement was started, and its end has not been recorded.
+ * `reverting`: the same for a downgrade.
  */
 export type State = "applied" | "applying" | "reverting";
 
-/** A row of the table `revision`: with its down SQL and parents, so that an older release can go back too. */
+/** A row of the table `revision`, with its down SQL and parents, so that an older release can revert it. */
 export interface Applied {
   id: string;
   checksum: string;
@@ -21,7 +21,7 @@ export interface Applied {
   appliedAt: Date;
 }
 
-/** The table that holds the set of applied revisions. It is no part of the schema: no revision makes it. */
+/** The table of applied revisions. It is not part of the schema: no revision creates it. */
 export const revisionTable = `create table if not exists revision (
   id text primary key,
   checksum text not null,
@@ -31,7 +31,7 @@ export const revisionTable = `create table if not exists revision (
   state text not null default 'applied'
 )`;
 
-/** Databases of before the first release lack these. */
+/** Databases created before the first release lack these. */
 export const revisionColumns = `alter table public.revision
   add column if not exists manifest jsonb not null default '{}',
   add column if not exists state text not null default 'applied'`;
@@ -40,10 +40,10 @@ export async function createRevisionTable(sql: Sql): Promise<void> {
   await sql.unsafe(`${revisionTable};\n${revisionColumns}`);
 }
 
-/** undefined where the table is missing: a database that we never touched. */
+/** undefined if the table is missing, in a database that we never touched. */
 export async function readApplied(sql: Pick<Sql, "unsafe">): Promise<Applied[] | undefined> {
   try {
-    // As JSON, so that a column which this database does not have yet is just not there.
+    // As JSON, so that a column this database does not have yet is simply absent.
     const rows = await sql.unsafe(
       "select to_jsonb(r)::text as row from public.revision r order by applied_at, id",
     );
@@ -70,12 +70,12 @@ export function toApplied(row: Record<string, unknown>): Applied {
 
 type Runner = Pick<Sql, "unsafe">;
 
-/** With the checksums of what is applied, for a release that has no file to compare the way back with. */
+/** Adds the checksums of what is applied, for a release that has no file to compare the down SQL with. */
 function recorded(up: string, down: string, manifest: Manifest): Manifest {
   return { ...manifest, checksums: { up: sha256Hex(up), down: sha256Hex(down) } };
 }
 
-/** The statement that notes a revision as applied, for a script that takes no parameters. */
+/** The statement that records a revision as applied, for a script, which cannot pass parameters. */
 export function recordScript(
   { id, checksum, up, down, manifest }: Revision,
   state: State = "applied",
@@ -102,7 +102,7 @@ export async function setState(sql: Runner, id: string, state: State): Promise<v
   await sql.unsafe("update public.revision set state = $2, applied_at = now() where id = $1", [id, state]);
 }
 
-/** Takes the files' word for what a revision is: after an edit that a person stands for. */
+/** Replaces what is stored about a revision with the files' content, after a person has accepted an edit. */
 export async function accept(sql: Runner, { id, checksum, up, down, manifest }: Revision): Promise<void> {
   await sql.unsafe(
     "update public.revision set checksum = $2, down_sql = $3, manifest = $4::text::jsonb where id = $1",

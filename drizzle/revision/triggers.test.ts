@@ -19,7 +19,7 @@ beforeEach(() => syncTriggers(sql, { everything: true }));
 
 const nothing = { created: [], repaired: [], removed: [], filled: {} };
 const sync = () => syncTriggers(sql, { everything: true });
-/** Changes whenever one of them is made anew. */
+/** Changes whenever a trigger or function is recreated. */
 const identities = () =>
   sql`select oid, xmin::text from pg_trigger where tgname like 'svc\\_%'
     union all select oid, xmin::text from pg_proc where proname like 'svc\\_%' order by 1`;
@@ -32,7 +32,7 @@ const found = async (query: string) =>
     ({ name }) => name,
   );
 
-test("a database at head has every trigger, and to sync it again touches none", async () => {
+test("a database at head has every trigger, and another sync touches none", async () => {
   const names = await sql`select tgname as name from pg_trigger where tgname like 'svc\\_%'`;
   expect(new Set(names.map(({ name }) => name))).toEqual(new Set(triggers.map(({ name }) => name)));
   const before = await identities();
@@ -40,36 +40,32 @@ test("a database at head has every trigger, and to sync it again touches none", 
   expect(await identities()).toEqual(before);
 });
 
-describe("puts right", () => {
+describe("repairs", () => {
   const name = "svc_team_search";
   const repairs: [string, string, Partial<typeof nothing> | object][] = [
     ["a trigger that was dropped", `drop trigger ${name} on team`, { created: [name] }],
     ["a function that was dropped, trigger and all", `drop function ${name}() cascade`, { created: [name] }],
-    ["one that is switched off", `alter table team disable trigger ${name}`, { repaired: [name] }],
+    ["a disabled trigger", `alter table team disable trigger ${name}`, { repaired: [name] }],
+    ["a trigger for replicas only", `alter table team enable replica trigger ${name}`, { repaired: [name] }],
     [
-      "one that fires for replicas only",
-      `alter table team enable replica trigger ${name}`,
-      { repaired: [name] },
-    ],
-    [
-      "another body",
+      "a changed function body",
       `create or replace function ${name}() returns trigger language plpgsql as 'begin return new; end'`,
       { repaired: [name] },
     ],
     ["a body that runs as its owner", `alter function ${name}() security definer`, { repaired: [name] }],
-    ["a search path of its own", `alter function ${name}() set search_path = ''`, { repaired: [name] }],
+    ["a function with a search path", `alter function ${name}() set search_path = ''`, { repaired: [name] }],
     [
-      "one for certain columns only",
+      "a trigger for certain columns only",
       `drop trigger ${name} on team; create trigger ${name} before insert or update of name on team for each row execute function ${name}()`,
       { repaired: [name] },
     ],
     [
-      "one with a condition",
+      "a trigger with a condition",
       `drop trigger ${name} on team; create trigger ${name} before insert or update on team for each row when (new.id = 1) execute function ${name}()`,
       { repaired: [name] },
     ],
     [
-      "one that fires after the fact",
+      "an AFTER trigger instead of BEFORE",
       `drop trigger ${name} on team; create trigger ${name} after insert or update on team for each row execute function ${name}()`,
       { repaired: [name] },
     ],
@@ -82,7 +78,7 @@ describe("puts right", () => {
     expect(await sync()).toEqual(nothing);
   });
 
-  test("what is ours by name and no longer defined, and nothing else", async () => {
+  test("removes triggers that are ours by name but not defined, and nothing else", async () => {
     await sql.unsafe(`
       create function svc_old() returns trigger language plpgsql as 'begin return new; end';
       create trigger svc_old before insert on term for each row execute function svc_old();
@@ -94,8 +90,8 @@ describe("puts right", () => {
   });
 });
 
-describe("rows that were written while a trigger was missing", () => {
-  test("are found afterwards, new ones and changed ones", async () => {
+describe("rows written while a trigger was missing", () => {
+  test("are found later, whether new or changed", async () => {
     await addTeam("harbour");
     await sql`drop trigger svc_team_search on team`;
     await addTeam("quay");
@@ -109,10 +105,10 @@ describe("rows that were written while a trigger was missing", () => {
     ]);
   });
 
-  test("are filled by an upgrade too, also by the next one when the first was killed in between", async () => {
+  test("are filled by an upgrade, or by the next one if the first was killed in between", async () => {
     await sql`drop trigger svc_team_search on team`;
     await addTeam("mole");
-    // As a process does that is killed behind its commit.
+    // As a process does that is killed after its commit.
     await installTriggers(sql);
     expect(await found("mole")).toEqual([]);
     expect((await syncTriggers(sql)).filled).toEqual({ team: 1 });
@@ -120,7 +116,7 @@ describe("rows that were written while a trigger was missing", () => {
     expect(await syncTriggers(sql)).toEqual(nothing);
   });
 
-  test("are taken as they are behind a restore, which brings the vectors along", async () => {
+  test("are left alone after a restore, which brings the search vectors along", async () => {
     await sql`drop trigger svc_team_search on team`;
     await sql`update team set search = 'lamp:1' where name = 'mole'`;
     await installTriggers(sql, { filled: true });
@@ -130,7 +126,7 @@ describe("rows that were written while a trigger was missing", () => {
     expect(await found("mole")).toEqual(["mole"]);
   });
 
-  test("are left alone by an upgrade that had nothing to make", async () => {
+  test("are left alone by an upgrade that created no trigger", async () => {
     await sql`alter table team disable trigger user`;
     await sql`update team set search = null`;
     await sql`alter table team enable trigger user`;
@@ -138,7 +134,7 @@ describe("rows that were written while a trigger was missing", () => {
     expect(Object.keys((await sync()).filled)).toEqual(["team"]);
   });
 
-  test("wait for a row that somebody holds, and do not give up", async () => {
+  test("are filled once another transaction releases its row lock", async () => {
     await sql`drop trigger svc_team_search on team`;
     await addTeam("jetty");
     const holder = openSql(database.url, { max: 1 });
@@ -165,7 +161,7 @@ describe("rows that were written while a trigger was missing", () => {
     await holder.end();
   });
 
-  test("fill in steps over a table of many blocks", async () => {
+  test("are filled in several steps in a table of many blocks", async () => {
     await sql`drop trigger svc_definition_search on definition`;
     await sql`insert into definition (text, created_at, updated_at)
       select repeat('lantern ', 100) || n, now(), now() from generate_series(1, 9000) n`;
@@ -184,7 +180,7 @@ describe("search", () => {
     expect(ranked.map(({ name }) => name)).toEqual(["beacon", "other"]);
   });
 
-  test("a document is found by its text, for as long as it is there", async () => {
+  test("a document is found by its text as long as the text exists", async () => {
     const [row] = await sql`insert into document (name, resource_type, created_at, updated_at)
       values ('Runbook', 'reference', now(), now()) returning id`;
     const text = (content: string) => sql`
@@ -203,7 +199,7 @@ describe("search", () => {
     expect(await finds("hydra")).toBe(0);
   });
 
-  test("texts that are too long for a search vector are no reason to refuse them", async () => {
+  test("texts too long for a search vector are accepted", async () => {
     // Words of letters that take 4 bytes each (Deseret), none of them twice.
     const letter = (n: number) => String.fromCodePoint(0x10428 + (n % 40));
     const word = (n: number) =>
@@ -219,7 +215,7 @@ describe("search", () => {
   });
 });
 
-test("the timeline is announced", async () => {
+test("timeline events are announced", async () => {
   const heard: string[] = [];
   const listener = openSql(database.url, { max: 1 });
   await listener.listen("svc_event", (payload) => void heard.push(payload));

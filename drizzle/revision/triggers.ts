@@ -5,27 +5,30 @@ import { type StepOptions, whenFree } from "./apply.ts";
 
 export interface SyncResult {
   created: string[];
-  /** Altered or switched off by somebody, and put right. */
+  /** Altered or disabled by someone, and repaired. */
   repaired: string[];
-  /** Ours by name, of which nothing is known any more. */
+  /** Ours by name, but no longer defined. */
   removed: string[];
   /** Rows whose derived column was missing or stale, by table. */
   filled: Record<string, number>;
 }
 
-/** On a trigger whose table holds rows of before it. It survives a crash between making the trigger and filling them. */
+/**
+ * The comment on a trigger whose table has rows from before it. It survives a crash between creating the trigger and
+ * filling the rows.
+ */
 const unfilled = "rows written before it are not filled yet";
 const blocksOfOneFill = 512;
-/** "_" stands for any letter in a LIKE. */
+/** "_" matches any character in LIKE. */
 const likePrefix = triggerPrefix.replace("_", "\\_");
 
 /**
- * Makes triggers and their functions what their definitions say: what is missing or altered is made anew, what is ours
- * by name and no longer defined goes, what is right is not touched (to make a trigger locks its table). A trigger whose
- * table or columns do not exist at this revision is not there either.
+ * Brings triggers and their functions in line with their definitions: creates what is missing or altered, drops what is
+ * ours by name but no longer defined, and leaves the rest alone (creating a trigger locks its table). Skips triggers
+ * whose table or columns do not exist at this revision.
  *
- * Fills the derived columns: after a change those of the triggers that were made, under `everything` every row that is
- * not what its trigger would have written.
+ * Fills the derived columns: after a change those of the new triggers, with `everything` every row that differs from
+ * what its trigger would have written.
  */
 export async function syncTriggers(
   sql: Sql,
@@ -56,8 +59,8 @@ export async function syncTriggers(
 }
 
 /**
- * The part of it that belongs into the transaction of a step. `filled`: the rows that are there were written with the
- * triggers in place, as those of a backup were, and need not be looked through.
+ * The part of the synchronisation that belongs in the transaction of a step. `filled`: existing rows were written with
+ * the triggers in place, as in a backup, and need no check.
  */
 export async function installTriggers(
   sql: Pick<Sql, "unsafe">,
@@ -68,7 +71,7 @@ export async function installTriggers(
   if (statements.length > 0) await sql.unsafe(statements.join(";\n"));
 }
 
-/** Whether there is nothing to make and nothing to fill. */
+/** Whether there is nothing to create and nothing to fill. */
 export function isInSync(found: Found, triggers: readonly Trigger[] = ourTriggers): boolean {
   return changesOf(found, triggers).script.length === 0 && !found.triggers.some(({ unfilled }) => unfilled);
 }
@@ -90,7 +93,7 @@ function changesOf(found: Found, triggers: readonly Trigger[]): Changes {
   }
   for (const { name } of found.functions) {
     if (possible.some((trigger) => trigger.function === name)) continue;
-    // With whatever still leans on it: a table of somebody else's may.
+    // CASCADE includes dependent objects, such as a trigger on someone else's table.
     script.push(`drop function public.${name}() cascade`);
     if (!changes.removed.includes(name)) changes.removed.push(name);
   }
@@ -126,7 +129,7 @@ function commentOn({ name, table }: Trigger): string {
   return `comment on trigger ${name} on public.${table} is '${unfilled}'`;
 }
 
-/** For `--sql`: takes all triggers of ours away, so that no step meets one that speaks of what is gone. */
+/** For `--sql`: drops all our triggers, so that no step runs into one that refers to a dropped column. */
 export const dropTriggersScript = `-- Triggers go first, and come back at the end
 
 do $svc_drop$ declare routine regprocedure; begin
@@ -135,7 +138,7 @@ do $svc_drop$ declare routine regprocedure; begin
   loop execute 'drop function ' || routine || ' cascade'; end loop;
 end $svc_drop$;`;
 
-/** For `--sql`: makes the triggers whose tables are there, and fills what they would have written. */
+/** For `--sql`: creates the triggers whose tables exist, and fills what they would have written. */
 export function createTriggersScript(triggers: readonly Trigger[] = ourTriggers): string {
   const blocks = triggers.map((trigger) => {
     const { table, needs, fill } = trigger;
@@ -158,7 +161,7 @@ end $svc_make$;`;
 
 const quote = (text: string) => `$svc_text$${text}$svc_text$`;
 
-/** What a trigger is, in the terms of pg_trigger: type bits, function, for which columns, condition, arguments. */
+/** A trigger's definition in the terms of pg_trigger: type bits, function, columns, condition, arguments. */
 function fingerprintOf({ timing, events, function: name }: Trigger): string {
   const bits = { insert: 4, delete: 8, update: 16 };
   const type = 1 + (timing === "before" ? 2 : 0) + events.reduce((sum, event) => sum + bits[event], 0);
@@ -172,7 +175,7 @@ export interface Found {
   functions: { name: string; body: string; plain: boolean }[];
 }
 
-/** What is there of our triggers, in one question. */
+/** Reads the current state of our triggers in one query. */
 export async function inspectTriggers(
   sql: Pick<Sql, "unsafe">,
   triggers: readonly Trigger[] = ourTriggers,
@@ -204,8 +207,8 @@ export async function inspectTriggers(
 }
 
 /**
- * Writes what the trigger would have written into the rows where it is not so. A range of blocks at a time, each its
- * own transaction: a big table stays in use. What is written meanwhile goes through the trigger.
+ * Writes what the trigger would have written into rows that differ. Works on a range of blocks at a time, each in its
+ * own transaction, so that a big table stays usable. Rows written meanwhile go through the trigger.
  */
 async function fill(sql: Sql, { table, fill }: Trigger, onRetry: StepOptions["onRetry"]): Promise<number> {
   const { column, value } = fill!;

@@ -16,35 +16,35 @@ export interface ChangeOptions {
   target?: string;
   /** Drop rows and values that tables hold. */
   allowDataLoss?: boolean;
-  /** Told when a revision is begun, and when it is done. */
+  /** Called when a revision starts, and when it is done. */
   begin?: (revision: string) => void;
   log?: (revision: string) => void;
-  /** Told what keeps us waiting. */
+  /** Called with the reason for a wait. */
   notice?: (message: string) => void;
   /** Seconds to wait for another schema change. */
   patience?: number;
-  /** Otherwise those of this release. */
+  /** Defaults to those of this release. */
   revisions?: readonly Revision[];
 }
 
 export interface UpgradeResult {
   applied: string[];
-  /** The heads of what the database has now, as text. */
+  /** The heads that the database is at now, as text. */
   head: string;
   triggers: SyncResult;
 }
 
 /**
  * Brings the schema to its one head, or to `target`: each revision in its own transaction, then the triggers. Safe to
- * run from several machines at once: one works, the others wait and then find nothing to do.
+ * run from several machines at once: one does the work, the others wait and then find nothing to do.
  *
  * @throws Unavailable when PostgreSQL does not answer or refuses us
- * @throws Conflict when the release has several heads, the database's revisions are not ours, or someone else holds
- * the lock too long; when rows or values would be lost and `allowDataLoss` is not given
+ * @throws Conflict when the release has several heads, when the database's revisions are not ours, when another process
+ * holds the lock for too long, or when rows or values would be lost and `allowDataLoss` is not set
  */
 export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   const known = options.revisions ?? (await readRevisions());
-  // Before anything is asked of the database: a release with two heads is no release.
+  // Checked before the database is queried: a release with two heads is invalid.
   if (isHead(options.target ?? "head")) oneHead(known);
   const idle = (sql: Sql) => nothingToDo(sql, known, options.target);
   return withLock({ ...lockOptions(options, "svc database upgrade"), unless: idle }, async (sql) => {
@@ -71,14 +71,14 @@ export async function upgrade(options: ChangeOptions): Promise<UpgradeResult> {
   });
 }
 
-/** All of them in order, also those of lines that were not joined yet. For a database that holds nothing else. */
+/** Applies all revisions in order, including unmerged lines. For a database that holds nothing else. */
 export async function applyEach(url: string, revisions: readonly Revision[]): Promise<void> {
-  // Each run has a connection of its own and looks at all triggers.
+  // Each run opens a connection and inspects all triggers.
   const targets = headsOf(revisions).length === 1 ? ["head"] : inOrder(revisions).map(({ id }) => id);
   for (const target of targets) await upgrade({ url, revisions, target, allowDataLoss: true });
 }
 
-/** Whether every row that a revision can meet was written by one before it, in a database that has no table yet. */
+/** Whether an earlier revision wrote every row that a revision can meet, because the database had no tables. */
 async function isOwnWork(sql: Sql, applied: readonly Applied[]): Promise<boolean> {
   if (applied.length > 0) return false;
   const [row] = await sql.unsafe(`
@@ -90,7 +90,7 @@ async function isOwnWork(sql: Sql, applied: readonly Applied[]): Promise<boolean
   return row?.yes === true;
 }
 
-/** The result, if all is as it should be: one look at it, without the lock, which is what most upgrades are. */
+/** Returns the result if nothing needs to change. Takes one query and no lock, which is enough for most upgrades. */
 async function nothingToDo(
   sql: Sql,
   known: readonly Revision[],
@@ -105,32 +105,32 @@ async function nothingToDo(
 
 const untouched: SyncResult = { created: [], repaired: [], removed: [], filled: {} };
 
-/** The heads of what is applied, for a person. */
+/** The heads of the applied revisions, as text. */
 export function headText(known: readonly Revision[], applied: readonly Applied[]): string {
   return headsOf(withParents(known, applied)).join(", ") || "base";
 }
 
-/** Whether the schema is this release's alone: the triggers of a newer one are not for us to judge. */
+/** Whether the schema belongs to this release alone: triggers of a newer release must be left alone. */
 export function isOurs(known: readonly Revision[], applied: readonly { id: string }[]): boolean {
   const ours = new Set(known.map(({ id }) => id));
   return applied.every(({ id }) => ours.has(id));
 }
 
 /**
- * Every trigger, and every row.
+ * Synchronises every trigger and fills every row.
  * @throws Conflict on the schema of a newer release, whose triggers this one does not know
  */
 export async function syncAll(sql: Sql, onRetry: ChangeOptions["notice"]): Promise<SyncResult> {
   const known = await readRevisions();
   if (!isOurs(known, (await readApplied(sql)) ?? [])) {
     throw new Conflict(
-      "The schema is a newer release's: its triggers are for svc database sync-triggers of that release",
+      "The schema belongs to a newer release: run svc database sync-triggers of that release",
     );
   }
   return syncTriggers(sql, { everything: true, onRetry });
 }
 
-/** `+2`, when one of them was begun by a run that was killed, and is finished now: `+1`. */
+/** Reduces `+2` to `+1` if one of them was started by a killed run and has been finished now. */
 export function countedDown(
   target: string | undefined,
   sign: "+" | "-",
@@ -145,7 +145,7 @@ export function lockOptions({ url, patience, notice }: ChangeOptions, purpose: s
   return { url, purpose, patience, onWait };
 }
 
-/** What is applied, after what was interrupted has been brought to an end; `finished` are the ids of that. */
+/** Finishes interrupted revisions, then returns what is applied; `finished` lists their ids. */
 export async function readyRevisions(
   sql: Sql,
   known: readonly Revision[],
@@ -161,8 +161,8 @@ export async function readyRevisions(
 }
 
 /**
- * A function that speaks of a column that is gone makes every write fail, so a step that touches a table with triggers
- * of ours mends them in its own transaction.
+ * Repairs our triggers in the transaction of a step that touches their tables: a trigger function that refers to a
+ * dropped column would make every write fail.
  */
 export function afterStep(text: string): After | undefined {
   return ourTriggers.some(({ table }) => text.includes(table)) ? (sql) => installTriggers(sql) : undefined;

@@ -8,7 +8,7 @@ import { isAdditive } from "./additive.ts";
 import type { Manifest } from "./history.ts";
 import { readMarks } from "./marks.ts";
 
-/** A schema as drizzle-kit describes one: snapshot.json of a head, snapshot.json.gz of others. */
+/** A schema as described by drizzle-kit: snapshot.json for a head, snapshot.json.gz for others. */
 export type Snapshot = Record<string, unknown>;
 
 export interface NewRevision {
@@ -19,11 +19,11 @@ export interface NewRevision {
   down: string;
   snapshot: Snapshot;
   createdAt: Date;
-  /** The SQL is for a person to write: nobody knows yet what it will do to the release before. */
+  /** A person writes the SQL, so its effect on the previous release is unknown. */
   empty?: boolean;
 }
 
-/** `20261120T2350_sign_in`: sorts by time, and says what it is. */
+/** `20261120T2350_sign_in`: sorts by time and describes the change. */
 export function revisionId(message: string, at: Date): string {
   const time = at.toISOString().slice(0, 16).replaceAll(/[-:]/g, "");
   const words = message
@@ -36,7 +36,7 @@ export function revisionId(message: string, at: Date): string {
   return words === "" ? time : `${time}_${words}`;
 }
 
-/** @throws InvalidInput for what cannot be the name of a folder everywhere */
+/** @throws InvalidInput for an id that is not a valid folder name on every system */
 export function checkRevisionId(id: string): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]{0,79}$/.test(id) || ["head", "base"].includes(id)) {
     throw new InvalidInput(
@@ -48,8 +48,8 @@ export function checkRevisionId(id: string): string {
 }
 
 /**
- * Writes the folder of a revision, whole or not at all.
- * @throws Conflict when there is one of that id
+ * Writes the folder of a revision atomically.
+ * @throws Conflict when the id is taken
  */
 export async function writeRevision(
   directory: string,
@@ -58,7 +58,7 @@ export async function writeRevision(
   const { id, message, parents, snapshot } = revision;
   const folder = join(directory, id);
   if (existsSync(folder))
-    throw new Conflict(`There is a revision ${id} already: choose another message or --rev-id`);
+    throw new Conflict(`Revision ${id} already exists: choose another message or --rev-id`);
   const after = parents.length > 0 ? `after ${parents.join(", ")}` : "the first";
   const up = `-- ${oneLine(message)}\n-- Revision ${id}, ${after}\n\n${revision.up.trim()}\n`;
   const down = `-- Takes back: ${oneLine(message)}\n\n${revision.down.trim()}\n`;
@@ -101,13 +101,15 @@ export async function readSnapshot(directory: string, id: string): Promise<Snaps
     const text = existsSync(path) ? await readFile(path) : gunzipSync(await readFile(`${path}.gz`));
     return JSON.parse(text.toString()) as Snapshot;
   } catch (cause) {
-    throw new SvcError("configuration", `Revision ${id} has no snapshot.json that can be read`, { cause });
+    throw new SvcError("configuration", `Revision ${id} has no snapshot.json, or it cannot be read`, {
+      cause,
+    });
   }
 }
 
 /**
- * Compresses the snapshot of a revision that is no longer a head. It is read again only to write another revision after the
- * same one; uncompressed, each revision would leave thousands of lines behind.
+ * Compresses the snapshot of a revision that is no longer a head. It is read again only to write another revision after
+ * the same one; uncompressed, each revision would add thousands of lines.
  */
 async function compressSnapshot(directory: string, id: string): Promise<void> {
   const path = join(directory, id, "snapshot.json");

@@ -3,7 +3,7 @@ import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { editable, id } from "./columns.ts";
 import { instant, searchVector } from "./types.ts";
 
-/** A piece of software that incidents are about. */
+/** Software that incidents are about. */
 export const application = pgTable(
   "application",
   {
@@ -11,10 +11,10 @@ export const application = pgTable(
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
     uri: text("uri"),
-    /** Where application-sync found it, and under which id; both null for one that a person wrote. */
+    /** The source where application-sync found it, and its id there; both null for an application added by a person. */
     source: text("source"),
     externalId: text("external_id"),
-    /** A tombstone: it vanished from its source. */
+    /** A tombstone: it disappeared from its source. */
     deletedAt: instant("deleted_at"),
     ...editable(),
     search: searchVector("search"),

@@ -6,15 +6,15 @@ import { bytes, instant } from "./types.ts";
 export const authorityKinds = ["ssh", "x509"] as const;
 
 /**
- * A key of a certificate authority of ours. It is trusted from its creation until `expires_at`, and signs from `active_at`
- * until a newer one of its authority does.
+ * A key of one of our certificate authorities. It is trusted from its creation until `expires_at`, and signs from
+ * `active_at` until a newer key of the same authority does.
  */
 export const authorityKey = pgTable(
   "authority_key",
   {
     id: id(),
     kind: text("kind", { enum: authorityKinds }).notNull(),
-    /** Of the authority: hosts may trust one and not another. */
+    /** The authority's name: a host may trust one authority and not another. */
     name: text("name").notNull(),
     /** SSH: a line as in a `.pub` file; X.509: the certificate, PEM. */
     public: text("public").notNull(),
@@ -22,9 +22,9 @@ export const authorityKey = pgTable(
     privateKey: bytes("private_key").notNull(),
     createdAt: instant("created_at").notNull(),
     activeAt: instant("active_at").notNull(),
-    /** Null: no newer one follows yet. */
+    /** Null: no newer key follows yet. */
     expiresAt: instant("expires_at"),
-    /** Somebody else may know it: nothing that it has signed counts. */
+    /** The key may have leaked: nothing signed by it is trusted. */
     revokedAt: instant("revoked_at"),
   },
   (table) => [

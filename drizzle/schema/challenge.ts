@@ -4,10 +4,10 @@ import { session } from "./session.ts";
 import { bytes, instant } from "./types.ts";
 
 /**
- * One request of a terminal to be signed in (spec 2.1). The challenge token itself is never stored, only its SHA-256;
- * `id` is the name that pages, events and other tables use for it.
+ * A terminal's request to be signed in (spec 2.1). The challenge token itself is never stored, only its SHA-256; pages,
+ * events and other tables refer to the challenge by `id`.
  *
- * The state is derived from the times: collected, denied, expired (`expires_at` has come), approved, pending.
+ * The state is derived from the times: collected, denied, expired (`expires_at` has passed), approved, pending.
  */
 export const challenge = pgTable(
   "challenge",
@@ -16,7 +16,7 @@ export const challenge = pgTable(
     tokenHash: bytes("token_hash").notNull().unique(),
     /** Canonical: see core/auth/user/name.ts. */
     userName: text("user_name").notNull(),
-    /** What terminal and page both show (RFC 8628, 5.4). */
+    /** Shown by both terminal and page (RFC 8628, 5.4). */
     userCode: text("user_code").notNull(),
     /** base64url SHA-256 of the client's verifier (RFC 7636); null for a legacy client. */
     codeChallenge: text("code_challenge"),
@@ -24,7 +24,7 @@ export const challenge = pgTable(
     client: text("client").notNull(),
     createdAt: instant("created_at").notNull(),
     expiresAt: instant("expires_at").notNull(),
-    /** The first browser session that opened the challenge; no other one may decide. */
+    /** The first browser session that opened the challenge; only that session may decide. */
     sessionHash: bytes("session_hash").references(() => session.idHash, {
       onDelete: "set null",
       onUpdate: "cascade",
@@ -32,13 +32,13 @@ export const challenge = pgTable(
     boundAt: instant("bound_at"),
     approvedAt: instant("approved_at"),
     deniedAt: instant("denied_at"),
-    /** Groups of the user at the moment of approval: they go into the token. */
+    /** The user's groups at the time of approval, for the token. */
     groups: text("groups")
       .array()
       .notNull()
       .default(sql`'{}'`),
     collectedAt: instant("collected_at"),
-    /** First poll without the right verifier, so that a flood of them is one audit event. */
+    /** The first poll without the right verifier, so that a flood of them causes a single audit event. */
     wrongVerifierAt: instant("wrong_verifier_at"),
   },
   (table) => [

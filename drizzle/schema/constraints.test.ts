@@ -7,7 +7,7 @@ const at = new Date("2026-12-01T12:00:00.000Z");
 
 const client = useDatabase(2);
 
-describe("beside an incident with everything that belongs to one, refuses", () => {
+describe("an incident with related records rejects", () => {
   const key =
     "insert into idempotency_key (actor, method, path, key, request_hash, created_at, expires_at, state)";
   test.each([
@@ -37,7 +37,7 @@ describe("beside an incident with everything that belongs to one, refuses", () =
   );
 });
 
-describe("takes a row once, and not again", () => {
+describe("a duplicate row violates", () => {
   const times = "created_at, updated_at";
   const now = "now(), now()";
   const whole = "participant_group_id, individual_id, team_id, added_at";
@@ -110,7 +110,7 @@ describe("takes a row once, and not again", () => {
     }),
   );
 
-  // One conversation and one group an incident with each plugin, so their ids collide only between incidents.
+  // An incident has one conversation and one group per plugin, so their ids collide only between incidents.
   test.each(["conversation", "participant_group"])("%s_external_id_idx", (table) =>
     withIncidentIn(client.db, at, async (tx) => {
       await tx.execute(sql.raw(`update ${table} set external_id = 'x'`));
@@ -125,23 +125,25 @@ describe("takes a row once, and not again", () => {
     }),
   );
 
-  test.each(["term", "definition", "application"])("a %s has a source and an id there, or neither", (table) =>
-    withIncidentIn(client.db, at, async (tx) => {
-      const text = table === "application" ? "name" : "text";
-      const insert = sql.raw(`insert into ${table} (${text}, source, ${times}) values ('x', 's', ${now})`);
-      expect(await refusal(tx, (inner) => inner.execute(insert))).toBe(`${table}_source_with_id`);
-    }),
+  test.each(["term", "definition", "application"])(
+    "a %s has both a source and an external id, or neither",
+    (table) =>
+      withIncidentIn(client.db, at, async (tx) => {
+        const text = table === "application" ? "name" : "text";
+        const insert = sql.raw(`insert into ${table} (${text}, source, ${times}) values ('x', 's', ${now})`);
+        expect(await refusal(tx, (inner) => inner.execute(insert))).toBe(`${table}_source_with_id`);
+      }),
   );
 });
 
-test("every name fits into PostgreSQL's 63 bytes, which cuts a longer one without a word", async () => {
+test("every name fits into PostgreSQL's 63 bytes, which silently truncates longer ones", async () => {
   const cut = await client.db.execute(sql`
     select conname as name from pg_constraint where octet_length(conname::text) >= 63
     union all select relname from pg_class where octet_length(relname::text) >= 63 and relname !~ '^pg_'`);
   expect([...cut]).toEqual([]);
 });
 
-test("every foreign key has an index to look for what refers to a record", async () => {
+test("every foreign key has an index for finding references to a record", async () => {
   const bare = await client.db.execute(sql`
     select c.conname from pg_constraint c
     where c.contype = 'f' and c.connamespace = 'public'::regnamespace and not exists (

@@ -5,7 +5,7 @@ import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
 
-/** Where an incident is talked about: one with each conversation plugin in use. */
+/** Where an incident is discussed: one conversation per conversation plugin in use. */
 export const conversation = pgTable(
   "conversation",
   {
@@ -14,7 +14,7 @@ export const conversation = pgTable(
       .notNull()
       .references(() => incident.id, { onDelete: "cascade" }),
     pluginSlug: text("plugin_slug").notNull(),
-    /** What the plugin calls it; none where our id is enough. */
+    /** The plugin's id for it; null if our id suffices. */
     externalId: text("external_id"),
     weblink: text("weblink"),
     createdAt: instant("created_at").notNull(),
@@ -26,7 +26,7 @@ export const conversation = pgTable(
   ],
 );
 
-/** What was said in a conversation of the built-in plugin. */
+/** A message in a conversation of the built-in plugin. */
 export const conversationMessage = pgTable(
   "conversation_message",
   {
@@ -35,14 +35,14 @@ export const conversationMessage = pgTable(
       .notNull()
       .references(() => conversation.id, { onDelete: "cascade" }),
     at: instant("at").notNull(),
-    /** Null: the service itself. */
+    /** Null: svc itself. */
     authorId: idOf("author_id").references(() => individual.id, { onDelete: "restrict" }),
-    /** Only this person reads it; null: everyone in the conversation. */
+    /** Visible only to this person; null: to everyone in the conversation. */
     recipientId: idOf("recipient_id").references(() => individual.id, { onDelete: "restrict" }),
     text: text("text").notNull(),
-    /** The conversation plugin from which a person said it, which is not sent it again; null: svc itself. */
+    /** The conversation plugin that a person wrote it in, which does not receive it again; null: svc itself. */
     origin: text("origin"),
-    /** Of the delivery that brought it: one that is tried again is said once. */
+    /** The key of the delivery that brought it, so that a retry does not post it twice. */
     deliveryKey: text("delivery_key"),
   },
   (table) => [

@@ -16,20 +16,20 @@ import { participantRoles } from "./participant.ts";
 import { instant } from "./types.ts";
 
 /**
- * The numbers that a cost is computed with (schedule.md, Cost). The highest version is in force. Whoever wants others
- * adds a version, so that a cost of last year can still be explained.
+ * The parameters of the cost calculation (schedule.md, Cost). The highest version is in force. A change adds a version,
+ * so that older costs can still be explained.
  */
 export const costFormula = pgTable(
   "cost_formula",
   {
     version: integer("version").primaryKey(),
-    /** What a person costs in a year, in whole units of whatever currency. */
+    /** What a person costs per year, in whole units of any currency. */
     yearlyCost: integer("yearly_cost").notNull(),
-    /** Hours that a person works in a year. */
+    /** Working hours per person and year. */
     yearlyHours: integer("yearly_hours").notNull(),
-    /** Hours that a person works in a day: whoever is in it for days also sleeps. */
+    /** Working hours per person and day: someone who is involved for days also sleeps. */
     dailyHours: numeric("daily_hours", { mode: "number" }).notNull(),
-    /** Hours of review: to prepare it, and for each participant. */
+    /** Review hours: for preparation, and per participant. */
     reviewHours: numeric("review_hours", { mode: "number" }).notNull(),
     reviewHoursPerParticipant: numeric("review_hours_per_participant", { mode: "number" }).notNull(),
     createdAt: instant("created_at").notNull(),
@@ -42,7 +42,7 @@ export const costFormula = pgTable(
   ],
 );
 
-/** The share of an hour that an hour in this role counts. A role without a row counts nothing. */
+/** The weight of an hour in this role. A role without a row has weight zero. */
 export const costFormulaRole = pgTable(
   "cost_formula_role",
   {
@@ -59,7 +59,7 @@ export const costFormulaRole = pgTable(
   ],
 );
 
-/** A cost of an incident, written when it differs from the one before. `incident.cost` is the newest. */
+/** A calculated cost of an incident, written only when it changes. `incident.cost` is the newest. */
 export const incidentCost = pgTable(
   "incident_cost",
   {
@@ -70,7 +70,7 @@ export const incidentCost = pgTable(
     computedAt: instant("computed_at").notNull(),
     cost: bigint("cost", { mode: "number" }).notNull(),
     formulaVersion: integer("formula_version").notNull(),
-    /** What it came from: weighted seconds of work, hours of review, cost of an hour. */
+    /** The inputs: weighted seconds of work, review hours, cost per hour. */
     seconds: bigint("seconds", { mode: "number" }).notNull(),
     reviewHours: numeric("review_hours", { mode: "number" }).notNull(),
     rate: integer("rate").notNull(),

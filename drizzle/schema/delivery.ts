@@ -6,28 +6,28 @@ import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
 import { workColumns } from "./work.ts";
 
-/** What was Split has become a delivery for each recipient: those say what came of it. */
+/** A Split delivery has become one delivery per recipient, which have the results. */
 export const deliveryStates = ["Queued", "Done", "Dead", "Split"] as const;
 
 /**
- * A message that leaves the database: the outbox. It is written in the transaction of what it tells of, and it stays when it
- * is done: its key is never used again.
+ * A message to be sent: the outbox. It is written in the transaction of the change it reports, and stays when it is
+ * done: its key is never reused.
  */
 export const delivery = pgTable(
   "delivery",
   {
-    /** Task, what and whom, and by which plugin. The plugin gets it with each attempt. */
+    /** The task, subject, recipient and plugin. The plugin gets it with each attempt. */
     key: text("key").primaryKey(),
     task: text("task").notNull(),
-    /** Whose conversation it goes to, or in whose name to a person. */
+    /** The incident whose conversation it goes to, or on whose behalf it is sent to a person. */
     incidentId: idOf("incident_id")
       .notNull()
       .references(() => incident.id, { onDelete: "cascade" }),
-    /** Every incident that it tells of: none may have become Restricted meanwhile. */
+    /** Every incident it mentions: none may have become Restricted in the meantime. */
     about: jsonb("about").$type<number[]>().notNull(),
     /** Null: to the conversation. */
     individualId: idOf("individual_id").references(() => individual.id, { onDelete: "cascade" }),
-    /** Who alone of the conversation it goes to, as its plugin calls them; null: everyone in it. */
+    /** The only recipient within the conversation, by the plugin's id; null: everyone in it. */
     recipient: text("recipient"),
     pluginSlug: text("plugin_slug").notNull(),
     subject: text("subject").notNull(),
@@ -41,7 +41,7 @@ export const delivery = pgTable(
     index("delivery_state_idx").on(table.state, table.queuedAt, table.key),
     index("delivery_incident_idx").on(table.incidentId),
     index("delivery_individual_idx").on(table.individualId),
-    // By plugin, since each has its own share of what a worker sends at once.
+    // By plugin, because each has a separate share of a worker's concurrent deliveries.
     index("delivery_due_idx")
       .on(table.pluginSlug, table.dueAt)
       .where(sql`state = 'Queued'`),

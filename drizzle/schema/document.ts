@@ -5,8 +5,9 @@ import { incident } from "./incident.ts";
 import { bytes, instant, searchVector } from "./types.ts";
 
 /**
- * A document: an incident's own (`incident_id`), or one that incidents may be shown (runbooks, templates). Its text is
- * with the plugin `plugin_slug` under `resource_id`; without a plugin it is a link and nothing is read from it.
+ * A document: one of an incident (`incident_id`), or a shared one to show with incidents (runbooks, templates). Its
+ * text is stored by the plugin `plugin_slug` under `resource_id`; without a plugin, it is only a link and its text is
+ * never read.
  */
 export const document = pgTable(
   "document",
@@ -14,33 +15,33 @@ export const document = pgTable(
     id: id(),
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
-    /** What it is for, e.g. `incident`, `review`, `reference`. Plugins may bring others. */
+    /** Its purpose, e.g. `incident`, `review`, `reference`. Plugins may add others. */
     resourceType: text("resource_type").notNull(),
     pluginSlug: text("plugin_slug"),
     resourceId: text("resource_id"),
     weblink: text("weblink"),
     incidentId: idOf("incident_id").references(() => incident.id, { onDelete: "restrict" }),
-    /** Where incident-task-sync goes on: the plugin's word for what it has told us. Null: it starts over. */
+    /** Where incident-task-sync resumes: a cursor chosen by the plugin. Null: it starts over. */
     taskCursor: text("task_cursor"),
     taskSyncedAt: instant("task_synced_at"),
-    /** SHA-256 of the text as last seen, and of the text whose terms are linked: equal when there is nothing to do. */
+    /** SHA-256 of the text as last seen, and of the text whose terms are linked; equal if there is nothing to do. */
     contentHash: bytes("content_hash"),
     termContentHash: bytes("term_content_hash"),
-    /** The vocabulary that those terms are of: what document-term-sync makes of all terms together. */
+    /** The vocabulary of those terms: a digest that document-term-sync computes over all terms. */
     termVocabulary: text("term_vocabulary"),
     ...editable(),
     search: searchVector("search"),
   },
   (table) => [
     uniqueIndex("document_resource_id_idx").on(table.pluginSlug, table.resourceId),
-    // Lists go by id, one of the filters in front.
+    // Lists are sorted by id, with one of the filters first.
     index("document_incident_idx").on(table.incidentId, table.id),
     index("document_resource_type_idx").on(table.resourceType, table.id),
     index("document_name_idx").on(table.name, table.id),
-    // What a plugin proposes by its link. A hash, for a link may be longer than what any other index takes.
+    // For a plugin that looks up documents by link. A hash index, as a link may be too long for any other index.
     index("document_weblink_idx").using("hash", table.weblink),
     index("document_search_block_idx").using("gin", table.search, blockOf(table.id)),
-    // document-term-sync: read for the first time, or changed since.
+    // For document-term-sync: texts that are new, or changed since they were last read.
     index("document_term_due_idx")
       .on(table.id)
       .where(
@@ -50,7 +51,7 @@ export const document = pgTable(
   ],
 );
 
-/** The text of a document of the built-in document plugin. Apart, so that a list of documents reads none of it. */
+/** The text of a document of the built-in document plugin. Separate, so that listing documents does not read it. */
 export const documentContent = pgTable(
   "document_content",
   {
@@ -61,7 +62,7 @@ export const documentContent = pgTable(
     content: text("content").notNull(),
     /** SHA-256 of `content` in UTF-8. */
     hash: bytes("hash").notNull(),
-    /** Counted up by each change of the text: what a PUT must name, and the plugin's cursor. */
+    /** Incremented by each change of the text: a PUT must name it, and it is the plugin's cursor. */
     version: integer("version").notNull().default(1),
     updatedAt: instant("updated_at").notNull(),
   },

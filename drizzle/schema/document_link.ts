@@ -5,7 +5,7 @@ import { incidentPriority, incidentType } from "./incident_type.ts";
 import { term } from "./term.ts";
 
 // The document-resolver plugin proposes a document for incidents of these types and priorities, and for those whose
-// description has one of its terms.
+// description contains one of its terms.
 
 export const documentIncidentType = pgTable(
   "document_incident_type",
@@ -48,7 +48,10 @@ export const documentIncidentPriority = pgTable(
   ],
 );
 
-/** Found: document-term-sync saw it in the text and takes it away again. Given: a person said so, and it stays. */
+/**
+ * Found: added by document-term-sync because the text contains it, and removed when it no longer does. Given: added by
+ * a person, and kept.
+ */
 export const documentTermSources = ["Found", "Given"] as const;
 
 export const documentTerm = pgTable(
@@ -69,12 +72,12 @@ export const documentTerm = pgTable(
   ],
 );
 
-/** An incident of this type gets a document of this resource type, made from this template. */
+/** An incident of this type gets a document of this resource type, created from this template. */
 export const incidentTypeTemplate = pgTable(
   "incident_type_template",
   {
     incidentTypeId: idOf("incident_type_id").notNull(),
-    /** Of the document that is made. */
+    /** The type of the created document. */
     resourceType: text("resource_type").notNull(),
     documentId: idOf("document_id")
       .notNull()

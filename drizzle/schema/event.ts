@@ -4,8 +4,8 @@ import { incident } from "./incident.ts";
 import { instant } from "./types.ts";
 
 /**
- * The timeline of an incident: append-only, each event in the transaction of what it tells of. It goes with its
- * incident, of which `audit_log` keeps who deleted it.
+ * The timeline of an incident: append-only, each event in the transaction of the change it reports. It is deleted with
+ * its incident; `audit_log` records who deleted that.
  */
 export const event = pgTable(
   "event",
@@ -17,13 +17,13 @@ export const event = pgTable(
     at: instant("at").notNull(),
     /** A user name, `worker` or `system`, as in `audit_log`. */
     actor: text("actor").notNull(),
-    /** The part that tells of it: `core`, a scheduled task, the slug of a plugin. */
+    /** Where it comes from: `core`, a scheduled task, or the slug of a plugin. */
     source: text("source").notNull(),
     /** What happened, for programs, e.g. `incident.stable`. */
     kind: text("kind").notNull(),
     /** What happened, for people. */
     description: text("description").notNull(),
-    /** Names records by id; never a secret. */
+    /** Refers to records by id; never contains a secret. */
     data: jsonb("data").$type<Record<string, unknown>>().notNull().default({}),
   },
   (table) => [index("event_incident_idx").on(table.incidentId, table.at, table.id)],

@@ -7,9 +7,9 @@ import { workColumns } from "./work.ts";
 export const flowStepStates = ["Pending", "Running", "Done", "Failed"] as const;
 
 /**
- * A thing that follows from a change of an incident and may fail without it: participants, documents, conversation,
- * group. The rows are written with the change, so what a crash interrupts is still known to be missing. Each step may
- * run again: it finds what it has made before.
+ * A consequence of a change to an incident that may fail independently: participants, documents, conversation, group.
+ * The rows are written with the change, so that steps interrupted by a crash are known. Each step may run again: it
+ * finds what it created before.
  */
 export const flowStep = pgTable(
   "flow_step",
@@ -17,7 +17,7 @@ export const flowStep = pgTable(
     incidentId: idOf("incident_id")
       .notNull()
       .references(() => incident.id, { onDelete: "cascade" }),
-    /** What it follows from and what it does, e.g. `reported:documents`; with the plugin where there are several. */
+    /** Its cause and its action, e.g. `reported:documents`, with the plugin if there are several. */
     step: text("step").notNull(),
     state: text("state", { enum: flowStepStates }).notNull().default("Pending"),
     ...workColumns,

@@ -6,25 +6,25 @@ import { bytes, instant } from "./types.ts";
 export const idempotencyStates = ["Running", "Done"] as const;
 
 /**
- * A write that named an `Idempotency-Key`: for 24 h the same request of the same actor gets the same answer and is
- * done once. The same key on another request (`request_hash`) is refused.
+ * A write with an `Idempotency-Key`: for 24 h the same request by the same actor is done once and gets the same
+ * response. The same key with another request (`request_hash`) is refused.
  */
 export const idempotencyKey = pgTable(
   "idempotency_key",
   {
-    /** Canonical user name: nobody is answered what somebody else was told. */
+    /** Canonical user name, so that no one gets another user's response. */
     actor: text("actor").notNull(),
     method: text("method").notNull(),
     path: text("path").notNull(),
     key: text("key").notNull(),
-    /** SHA-256 of the body and of whatever else decides what the request does. */
+    /** SHA-256 of the body and everything else that determines the request's effect. */
     requestHash: bytes("request_hash").notNull(),
     state: text("state", { enum: idempotencyStates }).notNull().default("Running"),
-    /** While Running: afterwards its server has died, and a retry may begin anew. */
+    /** Only while Running: after it, the server is considered dead, and a retry may start over. */
     leaseUntil: instant("lease_until"),
     responseStatus: smallint("response_status"),
     responseHeaders: jsonb("response_headers").$type<Record<string, string>>(),
-    /** As it was sent; null where there was none. */
+    /** As sent; null if there was none. */
     responseBody: text("response_body"),
     createdAt: instant("created_at").notNull(),
     expiresAt: instant("expires_at").notNull(),

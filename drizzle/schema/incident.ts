@@ -10,8 +10,8 @@ export const incidentStatuses = ["Active", "Stable", "Closed"] as const;
 export const incidentNameSequence = pgSequence("incident_name_seq", { startWith: 1 });
 
 /**
- * An incident. Active → Stable → Closed; reopening leads back to Active and clears `stable_at` and `closed_at`, which
- * the timeline (`event`) keeps. Each step is one conditional UPDATE on `version`.
+ * An incident. Active → Stable → Closed; reopening returns to Active and clears `stable_at` and `closed_at`, which the
+ * timeline (`event`) preserves. Each transition is one conditional UPDATE on `version`.
  */
 export const incident = pgTable(
   "incident",
@@ -34,11 +34,11 @@ export const incident = pgTable(
     reportedAt: instant("reported_at").notNull(),
     stableAt: instant("stable_at"),
     closedAt: instant("closed_at"),
-    /** The newest of `incident_cost`. Computing it is no change: it leaves `version` and `updated_at` alone. */
+    /** The newest of `incident_cost`. Updating it does not change `version` and `updated_at`. */
     cost: bigint("cost", { mode: "number" }).notNull().default(0),
     /**
-     * Counted up by whatever changes what the cost depends on: state, roles, participants. The worker notes in
-     * `costed_basis` which one it has read, so a change that commits while it computes is seen the next time.
+     * Incremented by every change that affects the cost: state, roles, participants. The worker records in
+     * `costed_basis` which value it has read, so a change committed during the calculation is handled next time.
      */
     costBasis: integer("cost_basis").notNull().default(1),
     costedBasis: integer("costed_basis").notNull().default(0),
@@ -47,13 +47,13 @@ export const incident = pgTable(
   },
   (table) => [
     uniqueIndex("incident_name_idx").on(table.name),
-    // Lists go by (reported_at, id), one of the filters in front.
+    // Lists are sorted by (reported_at, id), with one of the filters first.
     index("incident_reported_idx").on(table.reportedAt, table.id),
     index("incident_status_idx").on(table.status, table.reportedAt, table.id),
     index("incident_visibility_idx").on(table.visibility, table.reportedAt, table.id),
     index("incident_type_idx").on(table.incidentTypeId, table.reportedAt, table.id),
     index("incident_priority_idx").on(table.incidentPriorityId, table.reportedAt, table.id),
-    // The daily summary: Stable or Closed within 24 h.
+    // For the daily summary: Stable or Closed within 24 h.
     index("incident_stable_at_idx")
       .on(table.stableAt)
       .where(sql`stable_at is not null`),

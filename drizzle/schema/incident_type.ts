@@ -4,7 +4,10 @@ import { editable, id, idOf, oneOf } from "./columns.ts";
 import { service } from "./service.ts";
 import { searchVector } from "./types.ts";
 
-/** Open: every member reads it. Restricted: its participants and admins, in every list, search, summary and stream. */
+/**
+ * Open: readable by every member. Restricted: only by its participants and admins, in every list, search, summary and
+ * stream.
+ */
 export const visibilities = ["Open", "Restricted"] as const;
 
 export const incidentType = pgTable(
@@ -13,9 +16,9 @@ export const incidentType = pgTable(
     id: id(),
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
-    /** What an incident of this type starts with when its reporter does not say. */
+    /** The visibility of a new incident of this type, unless its reporter chooses one. */
     visibility: text("visibility", { enum: visibilities }).notNull().default("Open"),
-    /** Who is on call there commands; without one, the reporter does. */
+    /** The person on call for this service becomes commander; without a service, the reporter does. */
     commanderServiceId: idOf("commander_service_id").references(() => service.id, { onDelete: "restrict" }),
     ...editable(),
     search: searchVector("search"),
@@ -34,11 +37,11 @@ export const incidentPriority = pgTable(
     id: id(),
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
-    /** Higher is more urgent. Names do not sort. */
+    /** Higher is more urgent; sorting by name would be meaningless. */
     rank: integer("rank").notNull().default(0),
-    /** Hours between two reminders to write a status report. */
+    /** Hours between two status report reminders. */
     reminderHours: integer("reminder_hours").notNull(),
-    /** The reporter commands and nobody is called: what Info says of itself, without its name being known to code. */
+    /** The reporter becomes commander and no one is called. Set for Info, so that the code need not know that name. */
     reporterCommands: boolean("reporter_commands").notNull().default(false),
     ...editable(),
   },

@@ -3,7 +3,7 @@ import { boolean, check, index, pgTable, text, uniqueIndex } from "drizzle-orm/p
 import { editable, id } from "./columns.ts";
 import { searchVector } from "./types.ts";
 
-/** A person. The one who signs in under `email` is this person; nobody needs to sign in to be one. */
+/** A person, identified with the user who signs in as `email`; a person need not ever sign in. */
 export const individual = pgTable(
   "individual",
   {
@@ -12,8 +12,8 @@ export const individual = pgTable(
     /** Canonical: see core/auth/user/name.ts. */
     email: text("email").notNull(),
     /**
-     * Whether everybody sees them: entered in the catalog, or on call. Otherwise they are known by what they have a part in,
-     * and shown to those who may read some of that (core/incident/visibility/visibility.ts).
+     * Whether everyone can see them: they are in the catalog, or on call. Otherwise they are visible only to those who
+     * may read something they take part in (core/incident/visibility/visibility.ts).
      */
     listed: boolean("listed").notNull().default(true),
     ...editable(),
@@ -23,7 +23,8 @@ export const individual = pgTable(
     uniqueIndex("individual_email_idx").on(table.email),
     index("individual_name_idx").on(table.name, table.id),
     index("individual_search_idx").using("gin", table.search),
-    // What the database can tell of canonical, so that one who writes past core cannot make two of one person.
+    // The part of the canonical form that the database can check, so that a write bypassing core cannot create a person
+    // twice.
     check("individual_email_canonical", sql`email ~ '^[^A-Z[:space:]@]+@[^A-Z[:space:]@]+$'`),
   ],
 );

@@ -5,7 +5,7 @@ import { individual } from "./individual.ts";
 import { term } from "./term.ts";
 
 // The built-in participant plugin proposes a person for incidents of these types and priorities, and for those whose
-// description has one of these terms. The names of foreign keys are ours where PostgreSQL would cut drizzle's at 63.
+// description contains one of these terms. Foreign keys have explicit names where drizzle's would exceed 63 bytes.
 
 export const individualIncidentType = pgTable(
   "individual_incident_type",

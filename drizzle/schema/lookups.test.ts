@@ -16,7 +16,7 @@ beforeAll(async () => {
   await client.db.execute(sql`vacuum analyze`);
 });
 
-/** As of a large table, which is not read from its beginning to its end. */
+/** The plan for a large table, for which a sequential scan would be too slow. */
 function planOf(query: ReturnType<typeof sql>): Promise<string> {
   return client.db.transaction(async (tx: Transaction) => {
     await tx.execute(sql`set local enable_seqscan = off`);
@@ -24,7 +24,7 @@ function planOf(query: ReturnType<typeof sql>): Promise<string> {
   });
 }
 
-test("a document is found by its link, also by the longest that there may be", async () => {
+test("a document is found by its link, even by the longest possible one", async () => {
   const letters = fc
     .sample(fc.integer({ min: 0x4e00, max: 0x9ffe }), urlLength - 20)
     .map((code) => String.fromCodePoint(code));
@@ -37,7 +37,7 @@ test("a document is found by its link, also by the longest that there may be", a
   expect(await planOf(byLink)).toContain("document_weblink_idx");
 });
 
-test("what somebody may read of the Restricted is in an index, and nothing else is read", async () => {
+test("access to Restricted incidents is answered from an index alone", async () => {
   const reader = { user: "alice@example.com", admin: false };
   const plan = await planOf(sql`select ${incident.id} from ${incident} where ${mayReadIncident(reader)}`);
   expect(plan).toMatch(/"Index Only Scan"[^{}]*"participant_individual_active_idx"/);

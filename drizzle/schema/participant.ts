@@ -14,7 +14,7 @@ export const participantRoles = [
   "observer",
 ] as const;
 
-/** An individual in an incident: active until `left_at`. Who comes back is a new participant. */
+/** An individual in an incident: active until `left_at`. A person who returns is a new participant. */
 export const participant = pgTable(
   "participant",
   {
@@ -34,22 +34,22 @@ export const participant = pgTable(
       .where(sql`left_at is null`),
     index("participant_incident_idx").on(table.incidentId, table.id),
     index("participant_individual_idx").on(table.individualId, table.incidentId),
-    // What somebody may read of the Restricted: asked with nearly each request, and answered by the index alone.
+    // For access to Restricted incidents: needed by nearly every request, and answered by the index alone.
     index("participant_individual_active_idx")
       .on(table.individualId, table.incidentId)
       .where(sql`left_at is null`),
-    // For the foreign key of participant_role, which repeats the incident.
+    // For the foreign key of participant_role, which includes the incident.
     unique("participant_of_incident").on(table.id, table.incidentId),
   ],
 );
 
-/** A role from `assumed_at` until `renounced_at`; open while that is null. Handing one over is one transaction. */
+/** A role from `assumed_at` until `renounced_at`; open while that is null. A handover is one transaction. */
 export const participantRole = pgTable(
   "participant_role",
   {
     id: id(),
     participantId: idOf("participant_id").notNull(),
-    /** The participant's, for the index that allows one open commander. */
+    /** The participant's incident, for the index that allows one open commander. */
     incidentId: idOf("incident_id").notNull(),
     role: text("role", { enum: participantRoles }).notNull(),
     assumedAt: instant("assumed_at").notNull(),

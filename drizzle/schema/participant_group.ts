@@ -6,7 +6,7 @@ import { individual } from "./individual.ts";
 import { team } from "./team.ts";
 import { instant } from "./types.ts";
 
-/** The participants of an incident as one address: a group with each participant_group plugin in use. */
+/** The participants of an incident as one address: a group per participant_group plugin in use. */
 export const participantGroup = pgTable(
   "participant_group",
   {
@@ -15,7 +15,7 @@ export const participantGroup = pgTable(
       .notNull()
       .references(() => incident.id, { onDelete: "cascade" }),
     pluginSlug: text("plugin_slug").notNull(),
-    /** What the plugin calls it; none where our id is enough. */
+    /** The plugin's id for it; null if our id suffices. */
     externalId: text("external_id"),
     name: text("name").notNull(),
     email: text("email"),
@@ -28,7 +28,7 @@ export const participantGroup = pgTable(
   ],
 );
 
-/** A member of a group of the built-in plugin: an individual, or a team by its own address. */
+/** A member of a group of the built-in plugin: an individual, or a team by its address. */
 export const participantGroupMember = pgTable(
   "participant_group_member",
   {

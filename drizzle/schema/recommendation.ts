@@ -7,7 +7,7 @@ import { individual } from "./individual.ts";
 import { team } from "./team.ts";
 import { instant } from "./types.ts";
 
-/** What a recommendation goes back to: a record by its kind and id, with its name as it was then. */
+/** The cause of a recommendation: a record's kind and id, and its name at that time. */
 export interface RecommendationReason {
   kind: "incident_type" | "incident_priority" | "term" | "service" | "other";
   id?: number;
@@ -15,8 +15,8 @@ export interface RecommendationReason {
 }
 
 /**
- * Why a document, a person or a team was proposed for an incident. A note for people: it keeps nothing from being
- * deleted and goes with what it names. Proposing once more replaces it.
+ * Why a document, a person or a team was proposed for an incident. Informational: it does not prevent deletion of the
+ * records it refers to, and is deleted with them. A new proposal replaces it.
  */
 export const recommendation = pgTable(
   "recommendation",

@@ -26,7 +26,7 @@ test.each([
   ["state = 'Done', lease_until = null, finished_at = now()", "taken"],
   ["state = 'Missed', lease_until = null, started_at = null, finished_at = now()", "taken"],
   ["state = 'Failed', error = 'x', lease_until = null, finished_at = now()", "taken"],
-])("a run that is Running set %s: %s", async (set, answer) => {
+])("a Running run set %s: %s", async (set, answer) => {
   await client.db.transaction(async (tx) => {
     await tx.delete(run);
     await tx.insert(run).values(running);
@@ -35,7 +35,7 @@ test.each([
   });
 });
 
-test("a slot is run once, and a task once at a time; faults go with their run", async () => {
+test("a slot runs once, and a task one slot at a time; faults are deleted with their run", async () => {
   await client.db.transaction(async (tx) => {
     await tx.delete(run);
     await tx.insert(run).values(running);

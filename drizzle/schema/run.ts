@@ -16,29 +16,29 @@ import { instant } from "./types.ts";
 export const runStates = ["Running", "Done", "Failed", "Missed"] as const;
 export const runTriggers = ["schedule", "eager"] as const;
 
-/** What became of the items of a run; and the slots before it that nobody ran, of which this one is the latest. */
+/** The results of a run's items, and the missed slots of which this one is the latest. */
 export interface RunResult {
   done?: number;
   skipped?: number;
   failed?: number;
   missed_slots?: { count: number; from: string };
-  /** How many attempts ended for a reason that passes; the last of these, and its reason. */
+  /** The number of attempts that failed temporarily; the last of these, and its reason. */
   retries?: { count: number; attempt: number; reason: string };
 }
 
-/** A task of the schedule, from the first time that a worker knew it. */
+/** A task of the schedule, since a worker first knew it. */
 export const scheduledTask = pgTable("scheduled_task", {
   name: text("name").primaryKey(),
-  /** Slots up to here are not run: a new task does nothing about the past, nor does one that was paused. */
+  /** Slots up to here are not run: neither a new task nor one that was paused catches up on the past. */
   since: instant("since").notNull(),
   /** While it is paused, no slot is claimed. */
   pausedAt: instant("paused_at"),
 });
 
 /**
- * A slot of a scheduled task that somebody has claimed, by inserting this row, or that was missed. While it is Running
- * its owner renews the lease; afterwards another worker takes it over (`attempt`), and what the first one still does
- * changes nothing. All times are the database's own.
+ * A slot of a scheduled task that a worker claimed by inserting this row, or that was missed. While it is Running, its
+ * owner renews the lease; after the lease ends, another worker takes over (`attempt`), and the first one can no longer
+ * change anything. All times are the database's.
  */
 export const run = pgTable(
   "run",
@@ -48,22 +48,22 @@ export const run = pgTable(
     state: text("state", { enum: runStates }).notNull(),
     trigger: text("trigger", { enum: runTriggers }).notNull(),
     attempt: integer("attempt").notNull().default(1),
-    /** The worker; of a missed slot, who noticed. */
+    /** The worker; for a missed slot, the one that noticed. */
     owner: text("owner").notNull(),
     leaseUntil: instant("lease_until"),
     startedAt: instant("started_at"),
     finishedAt: instant("finished_at"),
-    /** Why it failed, in words for people; never a secret or a message from a library. */
+    /** Why it failed, for people; never a secret or a message from a library. */
     error: text("error"),
     result: jsonb("result").$type<RunResult>().notNull().default({}),
   },
   (table) => [
     primaryKey({ name: "run_pk", columns: [table.task, table.slot] }),
-    // No overlap, whatever the code above believes.
+    // Prevents overlapping runs independently of the code.
     uniqueIndex("run_one_running_idx")
       .on(table.task)
       .where(sql`state = 'Running'`),
-    // Failures are counted again and again, among many runs that have none.
+    // Failures are counted often, among many successful runs.
     index("run_failed_idx")
       .on(table.task, table.finishedAt)
       .where(sql`state in ('Failed', 'Missed')`),
@@ -77,13 +77,13 @@ export const run = pgTable(
   ],
 );
 
-/** An item that a run could not do anything about; everything else of the run went on. */
+/** An item that a run could not process; the rest of the run continued. */
 export const runFault = pgTable(
   "run_fault",
   {
     task: text("task").notNull(),
     slot: instant("slot").notNull(),
-    /** What it is about, for people, e.g. `document 17`. */
+    /** The item, for people, e.g. `document 17`. */
     item: text("item").notNull(),
     /** For people; never a secret or a message from a library. */
     reason: text("reason").notNull(),
@@ -98,7 +98,7 @@ export const runFault = pgTable(
   ],
 );
 
-/** A worker process; it says every few seconds that it lives. */
+/** A worker process, with a heartbeat every few seconds. */
 export const worker = pgTable("worker", {
   id: text("id").primaryKey(),
   host: text("host").notNull(),

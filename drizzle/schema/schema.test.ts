@@ -6,7 +6,7 @@ import { type IncidentIds, refusal, withIncidentIn } from "../../tests/support/d
 import type { Transaction } from "../client.ts";
 import * as schema from "./index.ts";
 
-// What the tables refuse by themselves, whatever the code above them believes.
+// What the tables themselves reject, independently of the code.
 
 const at = new Date("2026-12-01T12:00:00.000Z");
 const stamps = { createdAt: at, updatedAt: at };
@@ -17,7 +17,7 @@ const client = useDatabase(2);
 const withIncident = (use: (tx: Transaction, ids: IncidentIds) => Promise<void>) =>
   withIncidentIn(client.db, at, use);
 
-/** Sets columns of one row, in SQL that PostgreSQL must refuse by that constraint, or take ("taken"). */
+/** Updates one row with SQL that PostgreSQL must reject with that constraint, or accept ("taken"). */
 function states(
   name: string,
   row: (ids: IncidentIds) => number,
@@ -31,7 +31,7 @@ function states(
   );
 }
 
-test("names go on by themselves: INC-<n>", () =>
+test("incident names are consecutive: INC-<n>", () =>
   withIncident(async (tx, ids) => {
     const [first] = await tx.select().from(schema.incident).where(eq(schema.incident.id, ids.incidentId));
     const { id: _, name: __, search: ___, ...values } = first!;
@@ -50,7 +50,7 @@ describe("states", () => {
     ["status = 'Open', stable_at = now()", "incident_status_known"],
     ["visibility = 'Hidden'", "incident_visibility_known"],
     ["status = 'Stable', stable_at = now()", "taken"],
-    // Another machine's clock is behind: that is no reason to refuse.
+    // Another machine's clock may be slow, which is no reason to reject it.
     ["status = 'Closed', stable_at = now() - interval '1 s', closed_at = now() - interval '2 s'", "taken"],
   ]);
   states("task", (ids) => ids.taskId, [
@@ -65,8 +65,8 @@ describe("states", () => {
   ]);
 });
 
-describe("one of each", () => {
-  test("open commander; another follows when the first has renounced", () =>
+describe("at most one", () => {
+  test("open commander; another may follow once the first has renounced", () =>
     withIncident(async (tx, { incidentId, commander, reporter }) => {
       const { participantRole } = schema;
       const assume = (inner: Transaction) =>
@@ -81,7 +81,7 @@ describe("one of each", () => {
       expect(await refusal(tx, assume)).toBeUndefined();
     }));
 
-  test("a role counts for the participant's own incident, and is one that we know", () =>
+  test("role record per participant, for their own incident and a known role", () =>
     withIncident(async (tx, { incidentId, reporter }) => {
       const role = { participantId: reporter, incidentId, role: "scribe" as const, assumedAt: at };
       const assume = (change: object) => (inner: Transaction) =>
@@ -94,7 +94,7 @@ describe("one of each", () => {
       expect(await refusal(tx, assume({}))).toBeUndefined();
     }));
 
-  test("active participant; who left comes back as a new one", () =>
+  test("active participant per person; one who left returns as a new participant", () =>
     withIncident(async (tx, { incidentId, alice, commander }) => {
       const { participant } = schema;
       const join = (inner: Transaction) =>
@@ -104,7 +104,7 @@ describe("one of each", () => {
       expect(await refusal(tx, join)).toBeUndefined();
     }));
 
-  test("reminder of each due time, message of each delivery, task of each item of a document", () =>
+  test("reminder per due time, message per delivery, task per item of a document", () =>
     withIncident(async (tx, { incidentId, conversationId, documentId }) => {
       const { statusReportReminder, conversationMessage, task } = schema;
       const remind = (k: number) => (inner: Transaction) =>
@@ -122,7 +122,7 @@ describe("one of each", () => {
       expect(await refusal(tx, find("2"))).toBeUndefined();
     }));
 
-  test("person of each address, in its one spelling", () =>
+  test("person per address, in canonical spelling", () =>
     withIncident(async (tx) => {
       const add = (email: string) => (inner: Transaction) =>
         inner.insert(schema.individual).values({ name: "Alice", email, ...stamps });
@@ -132,7 +132,7 @@ describe("one of each", () => {
       expect(await refusal(tx, add("élise@exämple.com"))).toBeUndefined();
     }));
 
-  test("member and recommendation are one thing each", () =>
+  test("individual or team per member and recommendation", () =>
     withIncident(async (tx, { incidentId, groupId, bob, teamId }) => {
       const member = (who: object) => (inner: Transaction) =>
         inner
@@ -152,7 +152,7 @@ describe("one of each", () => {
       expect(await refusal(tx, recommend({ teamId }))).toBeUndefined();
     }));
 
-  test("term of each id of a source; two sources may have the same word", () =>
+  test("term per id of a source; two sources may have the same word", () =>
     withIncident(async (tx) => {
       const add =
         (values: { source?: string; externalId?: string; deletedAt?: Date }) => (inner: Transaction) =>
@@ -165,7 +165,7 @@ describe("one of each", () => {
     }));
 });
 
-test("what is referred to stays; what belongs to an incident goes with it", () =>
+test("referenced records cannot be deleted; an incident's parts are deleted with it", () =>
   withIncident(async (tx, ids) => {
     const { incident, individual, incidentType, service, term, document, task } = schema;
     const remove = (table: PgTable & { id: PgColumn }, id: number) =>
@@ -183,7 +183,7 @@ test("what is referred to stays; what belongs to an incident goes with it", () =
     expect(await tx.$count(schema.participantRole)).toBe(0);
   }));
 
-test("an answer is kept once it is there, and a step that runs can be taken over", () =>
+test("a stored response is kept, and a running step can be taken over", () =>
   withIncident(async (tx, { incidentId }) => {
     const key = {
       actor: "alice@example.com",

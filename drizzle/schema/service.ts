@@ -4,16 +4,16 @@ import { editable, id, idOf } from "./columns.ts";
 import { individual } from "./individual.ts";
 import { instant, searchVector } from "./types.ts";
 
-/** What somebody is on call for. The plugin `plugin_slug` knows who, under its own `external_id`. */
+/** Something with a person on call. The plugin `plugin_slug` knows who, under its `external_id`. */
 export const service = pgTable(
   "service",
   {
     id: id(),
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
-    /** None: nobody is on call there. */
+    /** Null: no one is on call. */
     pluginSlug: text("plugin_slug"),
-    /** None where the plugin knows the service by our id, as the built-in rotation does. */
+    /** Null if the plugin identifies the service by our id, like the built-in rotation. */
     externalId: text("external_id"),
     ...editable(),
     search: searchVector("search"),
@@ -26,7 +26,7 @@ export const service = pgTable(
   ],
 );
 
-/** The built-in rotation: from `starts_at` on each member in turn is on call for `shift_hours`. */
+/** The built-in rotation: from `starts_at`, each member in turn is on call for `shift_hours`. */
 export const rotation = pgTable(
   "rotation",
   {
@@ -39,7 +39,7 @@ export const rotation = pgTable(
   () => [check("rotation_turns", sql`shift_hours > 0`)],
 );
 
-/** A place in a rotation. One person may have several. */
+/** A place in a rotation. A person may have several. */
 export const rotationMember = pgTable(
   "rotation_member",
   {

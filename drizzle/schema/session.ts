@@ -3,8 +3,8 @@ import { index, pgTable, text } from "drizzle-orm/pg-core";
 import { bytes, instant } from "./types.ts";
 
 /**
- * A browser that visited us. The cookie holds a random id of which only the SHA-256 is stored.
- * `user_name` is null until single sign-on has succeeded.
+ * A browser session. The cookie contains a random id of which only the SHA-256 is stored. `user_name` is null until
+ * single sign-on has succeeded.
  */
 export const session = pgTable(
   "session",
@@ -22,7 +22,7 @@ export const session = pgTable(
   (table) => [index("session_expires_at_idx").on(table.expiresAt)],
 );
 
-/** One attempt at single sign-on: what must come back unchanged from the issuer (OpenID Connect Core 3.1.2). */
+/** One attempt at single sign-on: the values that the issuer must return unchanged (OpenID Connect Core 3.1.2). */
 export const signIn = pgTable(
   "sign_in",
   {
@@ -32,7 +32,7 @@ export const signIn = pgTable(
       .references(() => session.idHash, { onDelete: "cascade", onUpdate: "cascade" }),
     nonce: text("nonce").notNull(),
     pkceVerifier: text("pkce_verifier").notNull(),
-    /** Where the browser goes afterwards: a path of ours, written by us. */
+    /** Where the browser is sent afterwards: one of our own paths, set by us. */
     returnTo: text("return_to").notNull(),
     createdAt: instant("created_at").notNull(),
     expiresAt: instant("expires_at").notNull(),

@@ -5,7 +5,7 @@ import { incident } from "./incident.ts";
 import { individual } from "./individual.ts";
 import { instant } from "./types.ts";
 
-/** How an incident stands, in three paragraphs. Never changed: a better one is a new one. */
+/** The state of an incident in three paragraphs. Never changed: a correction is a new report. */
 export const statusReport = pgTable(
   "status_report",
   {
@@ -28,8 +28,8 @@ export const statusReport = pgTable(
 );
 
 /**
- * A reminder to write a status report that was due at anchor + k · N hours: whoever inserts the row sends it.
- * `anchor` is when the last report was written or, without one, when the incident was reported.
+ * A status report reminder that was due at anchor + k · N hours: the process that inserts the row sends it. `anchor` is
+ * the time of the last report or, without one, of the incident.
  */
 export const statusReportReminder = pgTable(
   "status_report_reminder",

@@ -9,8 +9,8 @@ import { instant, searchVector } from "./types.ts";
 export const taskStatuses = ["Open", "Resolved", "Cancelled"] as const;
 
 /**
- * Something that somebody has to do in an incident. Either written here, or found by incident-task-sync in the
- * document `document_id`, whose plugin knows it as `external_id`.
+ * Something to do in an incident. Either created here, or found by incident-task-sync in the document `document_id`,
+ * whose plugin identifies it by `external_id`.
  */
 export const task = pgTable(
   "task",
@@ -21,25 +21,25 @@ export const task = pgTable(
       .references(() => incident.id, { onDelete: "restrict" }),
     description: text("description").notNull(),
     status: text("status", { enum: taskStatuses }).notNull().default("Open"),
-    /** Null where the document does not say, or names nobody that we know. */
+    /** Null if the document names no one, or no one that we know. */
     creatorId: idOf("creator_id").references(() => individual.id, { onDelete: "restrict" }),
     ownerId: idOf("owner_id").references(() => individual.id, { onDelete: "restrict" }),
     resolveBy: instant("resolve_by").notNull(),
     resolvedAt: instant("resolved_at"),
     documentId: idOf("document_id").references(() => document.id, { onDelete: "restrict" }),
     externalId: text("external_id"),
-    /** A tombstone: it is gone from its document. Should it come back there, it is this task again. */
+    /** A tombstone: it is gone from its document. If it reappears there, it is this task again. */
     deletedAt: instant("deleted_at"),
-    /** Whether incident-task-reminders speaks of it. */
+    /** Whether incident-task-reminders includes it. */
     reminders: boolean("reminders").notNull().default(true),
-    /** Written in the transaction that enqueues the reminder. No change: it leaves `version` alone. */
+    /** Written in the transaction that enqueues the reminder. Does not change `version`. */
     lastReminderAt: instant("last_reminder_at"),
     ...editable(),
     search: searchVector("search"),
   },
   (table) => [
     uniqueIndex("task_external_id_idx").on(table.documentId, table.externalId),
-    // Lists go by (resolve_by, id), one of the filters in front.
+    // Lists are sorted by (resolve_by, id), with one of the filters first.
     index("task_resolve_by_idx").on(table.resolveBy, table.id),
     index("task_incident_idx").on(table.incidentId, table.resolveBy, table.id),
     index("task_status_idx").on(table.status, table.resolveBy, table.id),

@@ -3,14 +3,14 @@ import { check, index, pgTable, text, uniqueIndex } from "drizzle-orm/pg-core";
 import { editable, id } from "./columns.ts";
 import { searchVector } from "./types.ts";
 
-/** Groups of people who are contacted together, at the address of their list. Who they are is the list's business. */
+/** A group of people who are contacted together through a mailing list, which determines its members. */
 export const team = pgTable(
   "team",
   {
     id: id(),
     name: text("name").notNull(),
     description: text("description").notNull().default(""),
-    /** Canonical, as an individual's; none for a team that only stands in documents. */
+    /** Canonical, like an individual's; null for a team that only appears in documents. */
     email: text("email"),
     ...editable(),
     search: searchVector("search"),

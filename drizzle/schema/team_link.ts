@@ -4,7 +4,7 @@ import { incidentPriority, incidentType } from "./incident_type.ts";
 import { team } from "./team.ts";
 import { term } from "./term.ts";
 
-// When the built-in participant plugin proposes a team: as for an individual.
+// When the built-in participant plugin proposes a team, analogous to individuals.
 
 export const teamIncidentType = pgTable(
   "team_incident_type",

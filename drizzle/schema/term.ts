@@ -3,18 +3,21 @@ import { boolean, check, index, pgTable, primaryKey, text, uniqueIndex } from "d
 import { editable, id, idOf } from "./columns.ts";
 import { instant, searchVector } from "./types.ts";
 
-/** A word or phrase that is looked for in documents and descriptions. */
+/** A word or phrase to find in documents and descriptions. */
 export const term = pgTable(
   "term",
   {
     id: id(),
     text: text("text").notNull(),
-    /** Whether it is looked for; a word that is everywhere only makes noise. */
+    /** Whether to look for it; a very common word only produces noise. */
     discoverable: boolean("discoverable").notNull().default(true),
-    /** Where term-sync found it, and under which id; both null for one that a person wrote. */
+    /** The source where term-sync found it, and its id there; both null for a term added by a person. */
     source: text("source"),
     externalId: text("external_id"),
-    /** A tombstone: it vanished from its source. It comes back under the same id, with its definitions. */
+    /**
+     * A tombstone: it disappeared from its source. If it reappears with the same id, it is restored with its
+     * definitions.
+     */
     deletedAt: instant("deleted_at"),
     ...editable(),
     search: searchVector("search"),
@@ -30,13 +33,13 @@ export const term = pgTable(
   ],
 );
 
-/** What terms mean: one definition may serve several, and a term may have several. */
+/** The meaning of terms: a definition may belong to several terms, and a term may have several. */
 export const definition = pgTable(
   "definition",
   {
     id: id(),
     text: text("text").notNull(),
-    /** As a term's, without a tombstone: nothing but its terms refers to it, so it is simply deleted. */
+    /** As for a term, but without a tombstone: only its terms refer to it, so it is simply deleted. */
     source: text("source"),
     externalId: text("external_id"),
     ...editable(),

@@ -3,7 +3,7 @@ import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import { challenge } from "./challenge.ts";
 import { bytes, instant } from "./types.ts";
 
-/** An access token that was issued: its claims, never the token. */
+/** An issued access token: its claims, never the token. */
 export const token = pgTable(
   "token",
   {
@@ -22,12 +22,12 @@ export const token = pgTable(
   },
   (table) => [
     index("token_expires_at_idx").on(table.expiresAt),
-    // Somebody's newest token: it tells which groups they are in by now.
+    // For the newest token of a user, which has their current groups.
     index("token_user_idx").on(table.userName, table.issuedAt),
   ],
 );
 
-/** A key that signs access tokens. It verifies from creation to `expires_at` and signs from `active_at` on. */
+/** A key that signs access tokens. It verifies from its creation until `expires_at` and signs from `active_at` on. */
 export const signingKey = pgTable("signing_key", {
   kid: text("kid").primaryKey(),
   algorithm: text("algorithm").notNull(),

@@ -1,7 +1,7 @@
 import { customType } from "drizzle-orm/pg-core";
 import { readInstant } from "../endless.ts";
 
-/** A point in time; PostgreSQL keeps microseconds, we write milliseconds. */
+/** A point in time; PostgreSQL stores microseconds, we write milliseconds. */
 export const instant = customType<{ data: Date; driverData: string }>({
   dataType: () => "timestamp with time zone",
   toDriver: (value) => value.toISOString(),
@@ -16,7 +16,7 @@ export const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({
 });
 
 /**
- * Words for full-text search. A trigger fills it (drizzle/triggers), so nobody writes it and it may be null until
- * `svc database sync-triggers` has seen the row. Nobody reads it either: name the columns of a list without it.
+ * Words for full-text search. A trigger fills it (drizzle/triggers), so code never writes it, and it may be null until
+ * `svc database sync-triggers` has processed the row. Code never reads it either: select a list's columns without it.
  */
 export const searchVector = customType<{ data: string }>({ dataType: () => "tsvector" });

@@ -1,27 +1,27 @@
-/** Every trigger of ours, and its function, is named so; what is and is not defined here is removed. */
+/** The prefix of all our triggers and their functions; those not defined here are removed. */
 export const triggerPrefix = "svc_";
 
 /**
- * A trigger for each row, and its function. Never for certain columns only (UPDATE OF): PostgreSQL then refuses to
- * change their type or to drop them, and revisions do both.
+ * A row-level trigger and its function. Never limited to columns (UPDATE OF): PostgreSQL then refuses to change their
+ * type or to drop them, and revisions do both.
  */
 export interface Trigger {
   name: string;
   table: string;
-  /** The columns of the table that the function speaks of; without one of them there is no trigger. */
+  /** The columns that the function uses; if one is missing, there is no trigger. */
   needs: readonly string[];
   timing: "before" | "after";
   events: readonly ("insert" | "update" | "delete")[];
   function: string;
-  /** The function's body, in PL/pgSQL. Names in it are qualified, for the search path is the caller's. */
+  /** The function's body, in PL/pgSQL. It qualifies all names, because the search path is the caller's. */
   body: string;
-  /** The column that it derives, and the expression over the row's other columns. */
+  /** The derived column, and an expression over the row's other columns. */
   fill?: { column: string; value: string };
 }
 
 /**
- * Tells every server process that a challenge was decided, so that a held poll is answered at once and a remembered
- * `pending` is forgotten. The payload is the hash that is stored, in hex: it opens nothing.
+ * Notifies every server process when a challenge is decided, so that a held poll is answered immediately and a cached
+ * `pending` is invalidated. The payload is the stored hash in hex, which grants no access.
  */
 const challengeDecided: Trigger = {
   name: "svc_challenge_decided",
@@ -41,7 +41,7 @@ end
 `,
 };
 
-/** Tells of each line of an incident's timeline, for whoever follows one: `<incident id> <event id>`. */
+/** Announces each line of an incident's timeline to its followers: `<incident id> <event id>`. */
 const eventWritten: Trigger = {
   name: "svc_event_written",
   table: "event",
@@ -57,10 +57,10 @@ end
 `,
 };
 
-/** PostgreSQL's weights: a word found under A counts most. */
+/** PostgreSQL's weights: A ranks highest. */
 type Weight = "A" | "B" | "C" | "D";
 
-/** The columns of which a table's `search` is made. What a search finds is decided here and nowhere else. */
+/** The columns that make up a table's `search`. This alone determines what a search finds. */
 const searched: Readonly<Record<string, Readonly<Record<string, Weight>>>> = {
   incident: { name: "A", title: "A", description: "B", resolution: "C" },
   incident_type: { name: "A", description: "B" },
@@ -73,13 +73,16 @@ const searched: Readonly<Record<string, Readonly<Record<string, Weight>>>> = {
   application: { name: "A", description: "B", uri: "C" },
 };
 
-/** Stemming and stop words; the same in a query, or it finds nothing. */
+/** Defines stemming and stop words; queries must use the same, or they find nothing. */
 const language = "pg_catalog.english";
 
-/** Characters of all columns. A tsvector holds 1 MB at most, a letter takes up to 4 bytes, and a longer one makes the write fail. */
+/**
+ * In characters, over all columns. A tsvector holds at most 1 MB, a letter takes up to 4 bytes, and a longer value
+ * makes the write fail.
+ */
 const longest = 200_000;
 
-/** The words of some texts, weighted; each an SQL expression. */
+/** The weighted words of several texts, given as SQL expressions. */
 function vector(texts: readonly (readonly [string, Weight])[]): string {
   const share = Math.floor(longest / texts.length);
   return texts
@@ -90,7 +93,7 @@ function vector(texts: readonly (readonly [string, Weight])[]): string {
     .join(" || ");
 }
 
-/** An update that changes none of these texts costs nothing; one that sets `search` to null asks for it anew. */
+/** Skips the work for an update that changes none of these texts; setting `search` to null recomputes it. */
 function searchTrigger(table: string, columns: readonly string[], value: (row: string) => string): Trigger {
   const values = (row: string) => columns.map((column) => `${row}.${column}`).join(", ");
   return {
@@ -112,7 +115,7 @@ end
   };
 }
 
-/** A document is found by its text as well, which the built-in document plugin keeps in another table. */
+/** A document is also found by its text, which the built-in document plugin stores in another table. */
 const documents: readonly Trigger[] = [
   searchTrigger("document", ["id", "name", "description"], (row) =>
     vector([
@@ -150,5 +153,7 @@ const searchTriggers: readonly Trigger[] = [
   ...documents,
 ];
 
-/** The one definition of all triggers: `svc database upgrade` and `sync-triggers` make the database agree with it. */
+/**
+ * The single definition of all triggers: `svc database upgrade` and `sync-triggers` bring the database in line with it.
+ */
 export const triggers: readonly Trigger[] = [challengeDecided, eventWritten, ...searchTriggers];

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 import { sshString, sshUint32 } from "./wire.ts";
 
-/** An Ed25519 key of a client. */
+/** A client's Ed25519 key. */
 export interface SshKeyPair {
   /** 32 bytes each. */
   seed: Buffer;
@@ -21,7 +21,7 @@ export function sshPublicLine({ publicKey }: SshKeyPair, comment: string): strin
   return `${type} ${Buffer.concat([sshString(type), sshString(publicKey)]).toString("base64")} ${comment}`;
 }
 
-/** The file of a private key without a passphrase (OpenSSH's PROTOCOL.key). */
+/** A private key file without a passphrase (OpenSSH's PROTOCOL.key). */
 export function sshPrivateKeyFile({ seed, publicKey }: SshKeyPair, comment: string): string {
   const check = randomBytes(4);
   const secret = Buffer.concat([
@@ -45,7 +45,7 @@ export function sshPrivateKeyFile({ seed, publicKey }: SshKeyPair, comment: stri
 const addConstrained = 25;
 const lifetimeConstraint = 1;
 
-/** The message that gives a key with its certificate to an agent, for so many seconds (draft-ietf-sshm-ssh-agent). */
+/** The message that adds a key with its certificate to an agent for a number of seconds (draft-ietf-sshm-ssh-agent). */
 export function sshAddCertificateMessage(
   { seed, publicKey }: SshKeyPair,
   { certificate, comment, seconds }: { certificate: string; comment: string; seconds: number },

@@ -1,7 +1,7 @@
-// The data types of the SSH wire format (RFC 4251, section 5), in which keys, certificates, KRLs and the messages of an agent
-// are written. All numbers are big-endian.
+// The data types of the SSH wire format (RFC 4251, section 5), used by keys, certificates, KRLs and agent messages. All
+// numbers are big-endian.
 
-/** A four-byte length, and the bytes. */
+/** A four-byte length, followed by the bytes. */
 export function sshString(value: string | Uint8Array): Buffer {
   const bytes = typeof value === "string" ? Buffer.from(value) : value;
   const encoded = Buffer.allocUnsafe(4 + bytes.length);
@@ -22,14 +22,14 @@ export function sshUint64(value: number | bigint): Buffer {
   return encoded;
 }
 
-/** A positive number, from its big-endian bytes: without leading zeros, but with one where the first bit would be a sign. */
+/** A positive number from its big-endian bytes: without leading zeros, except one if the first bit would be a sign. */
 export function sshMpint(magnitude: Uint8Array): Buffer {
   const start = magnitude.findIndex((byte) => byte !== 0);
   const bytes = start < 0 ? new Uint8Array() : magnitude.subarray(start);
   return sshString(bytes[0] !== undefined && bytes[0] >= 0x80 ? Buffer.concat([Buffer.of(0), bytes]) : bytes);
 }
 
-/** Reads what was encoded. @throws RangeError where the bytes end before they should */
+/** Reads encoded data. @throws RangeError when the bytes end too early */
 export class SshReader {
   #at = 0;
 

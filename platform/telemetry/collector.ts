@@ -2,7 +2,10 @@ import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import type { Log } from "../log.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
-/** `name=value`, comma-separated, with percent-encoded values (W3C Baggage); the variables' pattern has let them pass. */
+/**
+ * Parses `name=value`, comma-separated, with percent-encoded values (W3C Baggage). The variables' pattern has validated
+ * the text.
+ */
 export function pairsOf(text: string | undefined): [string, string][] {
   return (text ?? "").split(",").flatMap((pair): [string, string][] => {
     const at = pair.indexOf("=");
@@ -18,10 +21,10 @@ function decoded(text: string): string {
   }
 }
 
-/** The exporters' own word for it is an enum that they do not hand out. */
+/** The exporters use an enum for this, which they do not export. */
 type Compression = NonNullable<ConstructorParameters<typeof OTLPTraceExporter>[0]>["compression"];
 
-/** What an exporter is told about the collector. */
+/** An exporter's settings for the collector. */
 export function collectorOf(config: TelemetryConfig, signal: "metrics" | "traces") {
   const [endpoint, headers] =
     signal === "metrics"
@@ -40,8 +43,8 @@ interface Exporter<T, R> {
 }
 
 /**
- * The same exporter, which tells once when the collector begins to refuse what is sent, and once when it takes it again.
- * What it refuses is lost: nothing is kept for it.
+ * Wraps an exporter to log once when the collector starts rejecting data, and once when it accepts data again. Rejected
+ * data is lost: nothing is buffered.
  */
 export function toldOnce<T, R extends { code: number; error?: Error }, E extends Exporter<T, R>>(
   exporter: E & Exporter<T, R>,
@@ -54,8 +57,8 @@ export function toldOnce<T, R extends { code: number; error?: Error }, E extends
     send(items, (result) => {
       const failed = result.code !== 0;
       if (failed && !refused)
-        log.warn({ err: result.error }, `the collector does not take ${what}: they are lost until it does`);
-      else if (!failed && refused) log.info(`the collector takes ${what} again`);
+        log.warn({ err: result.error }, `the collector rejects ${what}: they are lost until it accepts them`);
+      else if (!failed && refused) log.info(`the collector accepts ${what} again`);
       refused = failed;
       done(result);
     });

@@ -21,7 +21,7 @@ export function metricsPlace(
 }
 
 export interface MetricsEndpoint {
-  /** As a person types it. */
+  /** In the form that a person types. */
   address: string;
   stop(): Promise<void>;
 }
@@ -29,7 +29,7 @@ export interface MetricsEndpoint {
 const contentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * Serves /metrics on a port of its own, where no proxy leads by accident.
+ * Serves /metrics on a separate port, which no proxy exposes by accident.
  * @throws SvcError when it cannot listen there
  */
 export function serveMetrics(
@@ -48,10 +48,10 @@ export function serveMetrics(
     };
   } catch (cause) {
     const taken = (cause as { code?: string }).code === "EADDRINUSE";
-    const reason = taken ? "is taken" : "cannot be listened on";
+    const reason = taken ? "is taken" : "is not available";
     throw new SvcError(
       "configuration",
-      `Port ${port} of ${host} ${reason}, which is to serve /metrics: choose another one with ${variable}`,
+      `Cannot serve /metrics on port ${port} of ${host}, which ${reason}: choose another one with ${variable}`,
       { cause },
     );
   }

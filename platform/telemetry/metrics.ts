@@ -9,7 +9,7 @@ import { collectorOf, toldOnce } from "./collector.ts";
 import type { MetricProvider } from "./providers.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
-/** Collects when it is asked, and not by itself. */
+/** Collects on request only. */
 class AskedReader extends MetricReader {
   protected async onShutdown(): Promise<void> {}
   protected async onForceFlush(): Promise<void> {}

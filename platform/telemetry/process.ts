@@ -5,8 +5,8 @@ import { build } from "../build.ts";
 const sampleMilliseconds = 250;
 
 /**
- * Watches the process itself: memory, processor time, and how late its timers are.
- * @returns what ends it
+ * Observes the process itself: memory, processor time, and how late its timers run.
+ * @returns a function that stops it
  */
 export function observeProcess(meter: Meter): () => void {
   const started = performance.timeOrigin / 1000;
@@ -15,14 +15,19 @@ export function observeProcess(meter: Meter): () => void {
   meter
     .createObservableGauge("svc_build_info", { description: "The release of svc, and its build" })
     .addCallback((seen) => seen.observe(1, { version, build: build ?? "" }));
-  gauge("process_start_time_seconds", "When the process was started, since 1970", "s", () => started);
-  gauge("process_resident_memory_bytes", "Memory that the process takes", "By", () =>
+  gauge("process_start_time_seconds", "Start time of the process, since 1970", "s", () => started);
+  gauge("process_resident_memory_bytes", "Resident memory of the process", "By", () =>
     process.memoryUsage.rss(),
   );
-  gauge("process_heap_bytes", "Of that, what its objects take", "By", () => process.memoryUsage().heapUsed);
+  gauge(
+    "process_heap_bytes",
+    "Heap memory in use by the process",
+    "By",
+    () => process.memoryUsage().heapUsed,
+  );
   meter
     .createObservableCounter("process_cpu_seconds_total", {
-      description: "Processor time that the process has had",
+      description: "Processor time used by the process",
       unit: "s",
     })
     .addCallback((seen) => {
@@ -32,10 +37,10 @@ export function observeProcess(meter: Meter): () => void {
   return observeEventLoop(meter);
 }
 
-/** A timer that asks each time how late it is: so long whatever else waits for its turn, too. */
+/** Measures how late a timer runs, which is how long everything else waits too. */
 function observeEventLoop(meter: Meter): () => void {
   const delay = meter.createHistogram("svc_event_loop_delay_seconds", {
-    description: `How late a timer was that is due every ${sampleMilliseconds} ms`,
+    description: `Delay of a timer that is due every ${sampleMilliseconds} ms`,
     unit: "s",
     advice: { explicitBucketBoundaries: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5] },
   });

@@ -21,6 +21,6 @@ test.each([
   ["statsd", ""],
   ["prometheus;otlp", ""],
 ])("METRIC_PROVIDERS=%p is refused", (list, hint) => {
-  const fault = `METRIC_PROVIDERS: "${list}" names something that is none of prometheus, otlp${hint}`;
+  const fault = `METRIC_PROVIDERS: "${list}" contains an unknown provider (known: prometheus, otlp)${hint}`;
   expect(() => readConfig({ METRIC_PROVIDERS: list })).toThrow(fault);
 });

@@ -1,21 +1,21 @@
 import { nearest } from "../nearest.ts";
 
-/** Ways in which metrics leave this process. */
+/** The ways in which metrics leave this process. */
 const metricProviders = ["prometheus", "otlp"] as const;
 export type MetricProvider = (typeof metricProviders)[number];
 
-/** METRIC_PROVIDERS, which was found to name nothing else. */
+/** Parses METRIC_PROVIDERS, which has been validated. */
 export function providersOf(list: string): ReadonlySet<MetricProvider> {
   const named = new Set(wordsOf(list));
   return new Set(metricProviders.filter((one) => named.has(one)));
 }
 
-/** What is wrong with METRIC_PROVIDERS, if anything is. */
+/** Describes what is wrong with METRIC_PROVIDERS, if anything. */
 export function providersFault(list: string): string | undefined {
   const stranger = wordsOf(list).find((word) => !metricProviders.some((one) => one === word));
   if (stranger === undefined) return undefined;
   const meant = nearest(stranger, metricProviders);
-  return `names something that is none of ${metricProviders.join(", ")}${meant ? `: did you mean ${meant}?` : ""}`;
+  return `contains an unknown provider (known: ${metricProviders.join(", ")})${meant ? `: did you mean ${meant}?` : ""}`;
 }
 
 function wordsOf(list: string): string[] {

@@ -7,10 +7,13 @@ import type { MetricProvider } from "./providers.ts";
 import type { Program, Telemetry } from "./telemetry.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
-/** For what is left at the end; the collector may be down. */
+/** The time limit for sending the rest at the end; the collector may be down. */
 const flushMilliseconds = 2000;
 
-/** Starts telemetry that is wanted. Loaded by `openTelemetry` alone: it takes a while, and most programs want none. */
+/**
+ * Starts the configured telemetry. Loaded only by `openTelemetry`, because loading takes a while and most programs do
+ * not need it.
+ */
 export async function startTelemetry({
   config,
   log,
@@ -28,7 +31,7 @@ export async function startTelemetry({
     resourceFromAttributes({
       ...Object.fromEntries(pairsOf(config.otelResourceAttributes)),
       "service.name": config.otelServiceName ?? program,
-      // Several processes are one service: each has counters of its own.
+      // Several processes form one service, and each has its own counters.
       "service.instance.id": crypto.randomUUID(),
     }),
   );
@@ -47,7 +50,7 @@ export async function startTelemetry({
       stopWatching?.();
       const { promise: late, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, flushMilliseconds);
-      // Why it could not be sent was told when it was tried.
+      // A failure to send was logged when it happened.
       await Promise.race([Promise.allSettled([metrics?.stop(), traces?.stop()]), late]);
       clearTimeout(timer);
     },

@@ -26,7 +26,7 @@ test.each([
     { METRIC_PROVIDERS: "otlp,prometheus", OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" },
     ["meter", "scrape"],
   ],
-])("%p has nothing that is not asked for", async (environment, parts) => {
+])("%p starts only what is configured", async (environment, parts) => {
   const log = createLog("silent");
   const telemetry = await openTelemetry(readConfig(environment), log, "svc-server");
   const names = (["meter", "tracing", "scrape"] as const).filter((name) => telemetry?.[name] !== undefined);
@@ -34,7 +34,7 @@ test.each([
   await telemetry?.stop();
 });
 
-test("pairs are read as OpenTelemetry writes them", () => {
+test("pairs are parsed as OpenTelemetry writes them", () => {
   expect(pairsOf("a=1, b = x%20y%2C ,c=d=e==,f=100%,g=")).toEqual([
     ...([
       ["a", "1"],
@@ -47,7 +47,7 @@ test("pairs are read as OpenTelemetry writes them", () => {
   expect(pairsOf(undefined)).toEqual([]);
 });
 
-/** Everything that is sent while `work` is done. */
+/** All spans exported during `work`. */
 async function spansOf(
   work: (
     tracing: NonNullable<Awaited<ReturnType<typeof startTestTelemetry>>["telemetry"]["tracing"]>,
@@ -62,7 +62,7 @@ async function spansOf(
   return collector.spans();
 }
 
-test("what is done within a span is its child, also behind an await, and beside another one", async () => {
+test("spans started within a span are its children, also after an await, and with concurrent spans", async () => {
   const spans = await spansOf((tracing) =>
     Promise.all(
       ["a", "b"].map((name) =>
@@ -89,7 +89,7 @@ test("what is done within a span is its child, also behind an await, and beside 
   expect(named("a renamed").traceId).not.toBe(named("b renamed").traceId);
 });
 
-test("work that throws has failed, and its message stays here", async () => {
+test("a span of work that throws has failed, without the error's message", async () => {
   const spans = await spansOf(async (tracing) => {
     const failing = tracing.within({ name: "work" }, async () => {
       throw new TypeError("a secret");
@@ -101,12 +101,12 @@ test("work that throws has failed, and its message stays here", async () => {
   expect(JSON.stringify(spans)).not.toContain("a secret");
 });
 
-test("without a span above there is no child: statements of nobody's are not told", async () => {
+test("without a parent span there is no child span", async () => {
   const spans = await spansOf(async (tracing) => expect(tracing.child({ name: "x" })).toBeUndefined());
   expect(spans).toEqual([]);
 });
 
-test("a sampler decides what is kept; the caller's decision goes before it, if that is how it is set", async () => {
+test("the sampler decides which spans are kept, and a parent-based one follows the caller's decision", async () => {
   const caller = (flags: string) => `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-${flags}`;
   const kept = async (environment: Record<string, string>) => {
     const spans = await spansOf(async (tracing) => {

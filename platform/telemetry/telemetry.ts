@@ -7,55 +7,57 @@ import type { TelemetryConfig } from "./variables.ts";
 /*
  * Vocabulary of this folder
  *
- * provider    a way in which metrics leave this process: `prometheus` is asked for them, `otlp` sends them
- * collector   what receives by OTLP; it may be down or slow, and nothing here waits for it
- * scrape      to ask for all metrics, as they are now
- * series      a metric with one set of values for its labels. Every label has few values, whatever is sent to us: a name
- *             from a request, an id or an address is never one
+ * provider    a way in which metrics leave this process: `prometheus` serves them, `otlp` sends them
+ * collector   the receiver of OTLP data; it may be down or slow, and nothing here waits for it
+ * scrape      to fetch the current values of all metrics
+ * series      a metric with one set of label values. Every label has few values, whatever clients send: a name from a
+ *             request, an id or an address is never a label
  */
 
-/** What a process tells of itself. Whatever is not configured is not there, and costs nothing. */
+/** The telemetry of a process. Parts that are not configured are undefined, and cost nothing. */
 export interface Telemetry {
   readonly meter?: Meter;
   readonly tracing?: Tracing;
-  /** All metrics in the text format of Prometheus; only where METRIC_PROVIDERS names it. */
+  /** All metrics in the text format of Prometheus; only if METRIC_PROVIDERS includes it. */
   readonly scrape?: () => Promise<string>;
-  /** Counts what became of a challenge. */
+  /** Counts a challenge's outcome. */
   challenge(outcome: ChallengeOutcome): void;
-  /** Sends what is left, as far as the collector takes it in a moment. Throws nothing. */
+  /** Sends the rest, as far as the collector accepts it within a short time. Throws nothing. */
   stop(): Promise<void>;
 }
 
 export interface Work {
-  /** One of few: a template, never what was sent to us. */
+  /** A template with few values, never taken from client input. */
   name: string;
-  /** `server`: somebody waits for it; `client`: we wait for somebody else. */
+  /** `server`: another party waits for it; `client`: we wait for another party. */
   kind?: "server" | "client";
   attributes?: Attributes;
-  /** The `traceparent` that a caller sent; one that is not well-formed counts as none. */
+  /** The caller's `traceparent`; a malformed one is ignored. */
   parent?: string | null;
 }
 
-/** A piece of work while it is done; OpenTelemetry's own is for those who have loaded it. */
+/** A span in progress, independent of OpenTelemetry's types, which are loaded on demand. */
 export interface WorkSpan {
   readonly traceId: string;
   rename(name: string): void;
   note(attributes: Attributes): void;
-  /** It came to nothing; `type` is one of few. */
+  /** Marks it as failed; `type` has few values. */
   failed(type?: string): void;
 }
 
 export interface Tracing {
-  /** Does the work in a span that ends with it; one that throws has failed. Spans that begin meanwhile are its children. */
+  /**
+   * Runs the work in a span that ends with it; if it throws, the span has failed. Spans started meanwhile are children.
+   */
   within<T>(work: Work, run: (span: WorkSpan) => Promise<T>): Promise<T>;
-  /** Begins a child of the span that is at work here, if there is one. */
+  /** Starts a child of the current span, if there is one. */
   child(work: Work): (WorkSpan & { end(): void }) | undefined;
 }
 
-/** What this program is called in telemetry, unless OTEL_SERVICE_NAME says so. */
+/** The name of this program in telemetry, unless OTEL_SERVICE_NAME overrides it. */
 export type Program = "svc-server" | "svc-scheduler";
 
-/** Begins to tell what the configuration asks for; undefined when that is nothing, and then nothing is loaded. */
+/** Starts the configured telemetry; undefined, without loading anything, if there is none. */
 export async function openTelemetry(
   config: TelemetryConfig,
   log: Log,

@@ -9,7 +9,7 @@ const hex = (length: number) =>
 const id = (length: number) => hex(length).filter((digits) => /[1-9a-f]/.test(digits));
 const [trace, span] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
 
-test("one that is well-formed is taken as it stands; of its flags, the one that has a meaning", () => {
+test("a well-formed header is accepted; of its flags, only the one with a meaning is kept", () => {
   fc.assert(
     fc.property(id(32), id(16), fc.integer({ min: 0, max: 255 }), (traceId, spanId, flags) => {
       const header = `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, "0")}`;
@@ -18,14 +18,14 @@ test("one that is well-formed is taken as it stands; of its flags, the one that 
   );
 });
 
-test("a later version may have more to say", () => {
+test("a later version may contain more", () => {
   expect(parseTraceParent(`cc-${trace}-${span}-01-what-will-be`)).toMatchObject({ traceId: trace });
   expect(parseTraceParent(`cc-${trace}-${span}-01`)).toMatchObject({ traceId: trace });
 });
 
 test.each([
-  ["nothing", null],
-  ["no text", ""],
+  ["null", null],
+  ["an empty header", ""],
   ["a version that does not exist", `ff-${trace}-${span}-01`],
   ["more than version 00 has", `00-${trace}-${span}-01-x`],
   ["more without a hyphen", `cc-${trace}-${span}-01x`],
@@ -36,12 +36,12 @@ test.each([
   ["no flags", `00-${trace}-${span}`],
   ["blanks", ` 00-${trace}-${span}-01`],
   ["a second line", `00-${trace}-${span}-01\n`],
-  ["a page", `cc-${trace}-${span}-01-${"x".repeat(500)}`],
-])("%s is none", (_, header) => {
+  ["a long header", `cc-${trace}-${span}-01-${"x".repeat(500)}`],
+])("%s is rejected", (_, header) => {
   expect(parseTraceParent(header)).toBeUndefined();
 });
 
-test("whatever is sent, it is one or none", () => {
+test("arbitrary text is rejected", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (header) => {
       expect(parseTraceParent(header)).toBeUndefined();

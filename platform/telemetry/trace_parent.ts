@@ -5,10 +5,10 @@ export interface TraceParent {
 }
 
 /**
- * Reads a `traceparent` (W3C Trace Context, 3.2). A later version may have more behind another hyphen; version ff does
- * not exist, and ids of zeros are none.
+ * Parses a `traceparent` (W3C Trace Context, 3.2). A later version may have more after another hyphen; version ff does
+ * not exist, and all-zero ids are invalid.
  *
- * @returns undefined for one that is not well-formed: the trace begins here
+ * @returns undefined for a malformed one: a new trace starts here
  */
 export function parseTraceParent(header: string | null | undefined): TraceParent | undefined {
   if (!header || header.length > 512) return undefined;

@@ -28,7 +28,7 @@ import type { Tracing, Work, WorkSpan } from "./telemetry.ts";
 import { parseTraceParent } from "./trace_parent.ts";
 import type { TelemetryConfig } from "./variables.ts";
 
-/** Spans that wait for the collector; those beyond are lost. */
+/** The maximum number of spans waiting for the collector; more are lost. */
 const queuedSpans = 2048;
 const sentAtOnce = 512;
 const longestWaitMilliseconds = 2000;
@@ -59,7 +59,7 @@ export function openTraces({
     sampler: samplerOf(config),
     spanProcessors: [processor],
   });
-  // The way from a request to what is done for it; only the first one of a process counts.
+  // Links a request to the work done for it; only the first context manager of a process takes effect.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   return { tracing: new Spans(provider.getTracer("svc", version)), stop: () => provider.shutdown() };
 }
@@ -76,7 +76,7 @@ class Spans implements Tracing {
     try {
       return await context.with(trace.setSpan(above, span), () => run(view));
     } catch (error) {
-      // Not its message, which may hold what must not leave.
+      // Without the message, which may contain a secret.
       view.failed(error instanceof Error ? error.name : typeof error);
       throw error;
     } finally {

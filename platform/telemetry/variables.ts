@@ -4,20 +4,20 @@ import { providersFault } from "./providers.ts";
 
 const port = (value: number) => Type.Integer({ default: value, minimum: 0, maximum: 65_535 });
 const milliseconds = (value: number) => Type.Integer({ default: value, minimum: 1, maximum: 3_600_000 });
-/** No user and password, and no query: what is secret goes into headers. */
+/** Without user, password and query: secrets belong in headers. */
 const collector = {
   pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$",
   description: "an http(s) address without user, password and query",
 };
-/** `name=value`, comma-separated; what else stands in a value is percent-encoded (W3C Baggage). */
+/** `name=value`, comma-separated; other characters in a value are percent-encoded (W3C Baggage). */
 const pairs = {
   pattern: "^[^\\s=,]+=[ -+\\--~]*(, *[^\\s=,]+=[ -+\\--~]*)*$",
   description: "a list of name=value, separated by commas",
 };
 
 /**
- * What leaves this process about itself. The names that begin with OTEL_ are OpenTelemetry's own, and mean what they mean
- * everywhere (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
+ * The configuration of telemetry. Names that start with OTEL_ are OpenTelemetry's, with their standard meaning
+ * (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/).
  */
 export const telemetryVariables = {
   metricProviders: variable(
@@ -126,5 +126,5 @@ export const telemetryVariables = {
 FormatRegistry.Set("metric providers", (list) => providersFault(list) === undefined);
 
 type Variables = typeof telemetryVariables;
-/** What a program's telemetry is configured with. */
+/** The telemetry configuration of a program. */
 export type TelemetryConfig = Readonly<{ [K in keyof Variables]: Static<Variables[K]["schema"]> }>;

@@ -93,7 +93,7 @@ async function loadInto(tx: Transaction, { known, now, signal, progress }: Loadi
   const runner = { unsafe: run } as unknown as Runner;
   await run("set local lock_timeout = '5s'; set local statement_timeout = 0; set local search_path = public");
   await dropEverything(runner);
-  progress?.({ doing: "making the tables" });
+  progress?.({ doing: "creating tables" });
   await makeTables(runner, known, known);
   for (const revision of known) await record(runner, revision);
   await installTriggers(runner);

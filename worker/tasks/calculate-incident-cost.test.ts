@@ -138,7 +138,7 @@ describe("one bad incident of a hundred does not affect the others:", () => {
     const result = await run();
     expect(result).toEqual({ done: 99, skipped: 0, failed: 1 });
     expect(faults).toEqual([
-      { item: name, reason: "A time of it is infinite, or in none of the years 100 to 9999" },
+      { item: name, reason: "It has a time that is infinite, or outside the years 100 to 9999" },
     ]);
   });
 

@@ -220,7 +220,7 @@ describe("the task", () => {
       await outbox.db.execute(sql.raw(`update incident set ${column} = '${time}' where id = ${bad}`));
       expect(await run()).toEqual({
         result: { done: 2, skipped: 0, failed: 1 },
-        faults: [`INC-${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
+        faults: [`INC-${bad}: It has a time that is infinite, or outside the years 100 to 9999`],
       });
     },
   );

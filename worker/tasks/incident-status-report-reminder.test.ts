@@ -169,7 +169,7 @@ describe("the task", () => {
       outbox.clock.advance(2 * 3600);
       expect(await run()).toEqual({
         result: { done: 1, skipped: 0, failed: 1 },
-        faults: [`INC-${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
+        faults: [`INC-${bad}: It has a time that is infinite, or outside the years 100 to 9999`],
       });
     },
   );

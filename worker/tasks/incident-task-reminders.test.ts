@@ -130,7 +130,7 @@ describe("the task", () => {
     await outbox.db.execute(sql.raw(`update task set ${column} = '${time}' where id = ${bad}`));
     expect(await run()).toEqual({
       result: { done: 1, skipped: 0, failed: 1 },
-      faults: [`task ${bad}: A time of it is infinite, or in none of the years 100 to 9999`],
+      faults: [`task ${bad}: It has a time that is infinite, or outside the years 100 to 9999`],
     });
     expect(await messages()).toEqual([[alice, [good]]]);
   });

@@ -96,7 +96,7 @@ describe("an error is the fault of", () => {
     expect(faults).toEqual([
       {
         item: `document ${id}, task 1`,
-        reason: "A time of it is infinite, or in none of the years 100 to 9999",
+        reason: "It has a time that is infinite, or outside the years 100 to 9999",
       },
     ]);
     const [kept] = await its.db.select({ said: task.description }).from(task).where(eq(task.externalId, "2"));

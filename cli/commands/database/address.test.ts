@@ -22,20 +22,20 @@ test("an unsupported parameter is one line that names only the parameter", async
   const refusals: [string, string][] = [
     [
       "channel_binding=require",
-      "asks for a channel_binding that svc does not have: it may be disable, prefer",
+      "asks for a channel_binding that svc does not support: use one of disable, prefer",
     ],
-    ["gssencmode=require", "asks for a gssencmode that svc does not have: it may be disable, prefer"],
+    ["gssencmode=require", "asks for a gssencmode that svc does not support: use one of disable, prefer"],
     [
       "target_session_attrs=hunter2",
-      "asks for a target_session_attrs that svc does not have: it may be any, read-write, read-only, primary, standby, prefer-standby",
+      "asks for a target_session_attrs that svc does not support: use one of any, read-write, read-only, primary, standby, prefer-standby",
     ],
     [
       "sslmode=hunter2",
-      "asks for a sslmode that svc does not have: it may be disable, allow, prefer, require, verify-ca, verify-full",
+      "asks for a sslmode that svc does not support: use one of disable, allow, prefer, require, verify-ca, verify-full",
     ],
     [
       "sslmode=verify-ca&sslrootcert=/hunter2",
-      "names a file by sslrootcert that cannot be read: the file does not exist",
+      "names a file in sslrootcert that cannot be read: the file does not exist",
     ],
   ];
   for (const [parameters, refusal] of refusals) {

@@ -220,8 +220,8 @@ describe("a disk that is full", () => {
       expect(stdout).toBe(`exit 1\nold\n${file}\n`);
       expect(stderr).toMatch(
         disk.kind === "disk"
-          ? /^svc: The disk is full: \/\S+\/svc-backup\.dump could not be written to its end\n$/
-          : /^svc: \/\S+\/svc-backup\.dump would be larger than a file may be here [^\n]+\n$/,
+          ? /^svc: The disk is full: \/\S+\/svc-backup\.dump could not be written completely\n$/
+          : /^svc: \/\S+\/svc-backup\.dump would exceed the maximum file size [^\n]+\n$/,
       );
     },
   );

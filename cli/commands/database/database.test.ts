@@ -67,7 +67,7 @@ test("the triggers of a newer release are left to that release", async () => {
   await sql`insert into revision (id, checksum, down_sql, manifest) values ('9999_next', '', '', ${manifest}::text::jsonb)`;
   await sql`create function svc_next() returns trigger language plpgsql as 'begin return new; end'`;
   const run = on(database.url);
-  expect((await run("sync-triggers")).stderr).toMatch(/^svc: The schema is a newer release's: .*\n$/);
+  expect((await run("sync-triggers")).stderr).toMatch(/^svc: The schema belongs to a newer release: .*\n$/);
   expect((await run("upgrade")).code).toBe(0);
   expect(await sql`select proname from pg_proc where proname = 'svc_next'`).toHaveLength(1);
   await sql.end();
@@ -111,7 +111,7 @@ test("stamp notes and runs nothing; repair and check --drift find it out", async
   expect(await run("repair")).toEqual(
     failed(
       "1 revision needs attention",
-      `${head} was edited after it had been applied: restore its files, or svc database repair ${head} --accept\n`,
+      `${head} was edited after it was applied: restore its files, or svc database repair ${head} --accept\n`,
     ),
   );
   expect((await run("upgrade")).stderr).toContain(`svc database repair --accept ${head}`);

@@ -49,7 +49,7 @@ test("ranges: SQL without a database, and a part of the history", async () => {
   const history = await svc(["database", "history", "-r", `${first}:${second}`, "--json"], {});
   expect(JSON.parse(history.stdout).map(({ id }: { id: string }) => id)).toEqual([second, first]);
   expect(await svc(["database", "history", "--range", "current:"], {})).toEqual(
-    failed("What is current only a database knows: set SVC_DATABASE_URL"),
+    failed("Only a database knows what is current: set SVC_DATABASE_URL"),
   );
   expect((await svc(["database", "upgrade", "base:head"], {})).stderr).toStartWith(
     "svc: the range base:head requires --sql\n",
@@ -88,7 +88,7 @@ test("heads --verbose, history --indicate-current, current --check-heads", async
   expect(history.stdout.match(/\S+ \(current\)/g)).toEqual([`${before} (current)`]);
   expect((await run("history", "-i", "-v")).stdout).toContain(`Revision     ${before} (current)\n`);
   expect(await svc(["database", "history", "--indicate-current"], {})).toEqual(
-    failed("What is current only a database knows: set SVC_DATABASE_URL"),
+    failed("Only a database knows what is current: set SVC_DATABASE_URL"),
   );
   const behind = `Behind this release, which has ${head}: run svc database upgrade\n`;
   const check = await run("current", "--check-heads");

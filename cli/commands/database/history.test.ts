@@ -38,12 +38,12 @@ test("a release forward and back, step by step", async () => {
     ),
   );
   expect(await run("downgrade", "base")).toEqual(ok("Nothing to do: the schema is at base\n"));
-  expect(await run("downgrade")).toEqual(failed("There is nothing to take back: no revision is applied"));
+  expect(await run("downgrade")).toEqual(failed("There is nothing to revert: no revision is applied"));
   expect(await run("upgrade", "nowhere")).toEqual(
     failed("There is no revision nowhere: svc database history lists them"),
   );
   expect(await run("upgrade", "-1")).toEqual(
-    failed("An upgrade goes to head, +N or a revision: back is svc database downgrade"),
+    failed("An upgrade goes to head, +N or a revision: to go back, run svc database downgrade"),
   );
 });
 

@@ -41,7 +41,7 @@ test("without the tables: one line that says how to get them", async () => {
 
 test("without an address, or with one that does not answer: one line, without the password", async () => {
   const stderr =
-    "svc: SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name, or start a trial that has its own: npm start\n";
+    "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n";
   expect(await svc(["database", "populate"])).toEqual({ code: 1, stdout: "", stderr });
   const address = "postgres://svc:hunter2@127.0.0.1:1/svc";
   expect(await svc(["database", "populate"], { SVC_DATABASE_URL: address })).toEqual({

@@ -74,7 +74,7 @@ afterAll(async () => {
 
 test("TLS as the parameters of libpq say it", async () => {
   expect(await run({ sslmode: "require" })).toEqual(
-    failed("PostgreSQL offers no TLS, and sslmode in SVC_DATABASE_URL asks for it"),
+    failed("PostgreSQL does not offer TLS, but sslmode in SVC_DATABASE_URL requires it"),
   );
   for (const [sslmode, reached] of [
     ["disable", true],
@@ -105,10 +105,10 @@ test("TLS as the parameters of libpq say it", async () => {
 
   const own = { sslcert: at("server.crt"), sslkey: at("server.key") };
   const untrusted = failed(
-    "The certificate of PostgreSQL is not one to trust: sslrootcert in SVC_DATABASE_URL names the file of its authority",
+    "PostgreSQL's certificate is not trusted: set sslrootcert in SVC_DATABASE_URL to the file of its authority",
   );
   while (await reaches({ sslmode: "require" })) await Bun.sleep(20);
-  expect(await run({})).toEqual(failed("PostgreSQL wants TLS: add sslmode=require to SVC_DATABASE_URL"));
+  expect(await run({})).toEqual(failed("PostgreSQL requires TLS: add sslmode=require to SVC_DATABASE_URL"));
   expect((await run({ sslmode: "require" })).code).toBe(1);
   expect((await run({ ...own, sslmode: "require" })).code).toBe(0);
   expect(await reaches({})).toBe(false);

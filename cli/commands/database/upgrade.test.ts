@@ -16,7 +16,7 @@ test("applies pending revisions once", async () => {
 
 test("without an address, or with a bad one: says which variable", async () => {
   const stderr =
-    "svc: SVC_DATABASE_URL is not set: give it as postgres://user:password@host:5432/name, or start a trial that has its own: npm start\n";
+    "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n";
   expect(await svc(["database", "upgrade"])).toEqual({ code: 1, stdout: "", stderr });
   const bad = await svc(["database", "upgrade"], { SVC_DATABASE_URL: "mysql://root:hunter2@db/x" });
   expect(bad).toMatchObject({ code: 1, stdout: "" });

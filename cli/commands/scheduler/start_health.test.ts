@@ -72,7 +72,7 @@ test("a worker whose event loop is frozen fails its probe and ends itself, with 
   const last = JSON.parse(stderr.trim().split("\n").at(-1)!) as object;
   expect(last).toMatchObject({
     level: 60,
-    msg: "the event loop did not turn for 20 s: this process ends itself",
+    msg: "the event loop was blocked for 20 s: this process exits",
   });
 }, 90_000);
 

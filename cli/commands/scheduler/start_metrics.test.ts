@@ -44,7 +44,7 @@ test("the worker serves its own metrics, those of a run and of the outbox among 
   const taken = await svc(["scheduler", "start"], env);
   expect({ code: taken.code, stderr: taken.stderr }).toEqual({
     code: 1,
-    stderr: `svc: Port ${port} of 127.0.0.1 is taken, which is to serve /metrics: choose another one with SVC_SCHEDULER_METRICS_PORT\n`,
+    stderr: `svc: Cannot serve /metrics on port ${port} of 127.0.0.1, which is taken: choose another one with SVC_SCHEDULER_METRICS_PORT\n`,
   });
   worker.child.kill("SIGTERM");
   expect((await worker.finished).code).toBe(0);

@@ -18,7 +18,7 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
   expect(code).toBe(1);
   expect(JSON.parse(stderr.trim().split("\n").at(-1)!)).toMatchObject({
     level: 60,
-    msg: "the event loop did not turn for 20 s: this process ends itself",
+    msg: "the event loop was blocked for 20 s: this process exits",
   });
   await several.says("ended with exit code 1; starting another");
   await until("another worker", () => {

@@ -193,7 +193,7 @@ test.each([[[]], [["--workers", "2"]]])("a port that is taken with %p: one clear
   const { code, stderr } = await svc(given, { ...own.env, SVC_METRICS_PORT: String(taken.port) }, own.path);
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `svc: Port ${taken.port} of 127.0.0.1 is taken, which is to serve /metrics: choose another one with SVC_METRICS_PORT\n`,
+    stderr: `svc: Cannot serve /metrics on port ${taken.port} of 127.0.0.1, which is taken: choose another one with SVC_METRICS_PORT\n`,
   });
 });
 
@@ -203,7 +203,7 @@ test.each([[[]], [["--workers", "2"]]])("an unknown provider with %p: one clear 
   const { code, stderr } = await svc(given, wrong, own.path);
   expect([code, stderr.split("\n")[0]]).toEqual([
     1,
-    `svc: METRIC_PROVIDERS: "prometheus,oltp" names something that is none of prometheus, otlp: did you mean otlp?`,
+    `svc: METRIC_PROVIDERS: "prometheus,oltp" contains an unknown provider (known: prometheus, otlp): did you mean otlp?`,
   ]);
 });
 

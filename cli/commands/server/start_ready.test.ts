@@ -102,9 +102,9 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
     database: "disk_full",
     keys: "ok",
   });
-  await server.says('"reason":"The disk of PostgreSQL is full"');
+  await server.says(`"reason":"PostgreSQL's disk is full"`);
   expect(await refusal(env)).toBe(
-    "svc: The disk of PostgreSQL is full: free some space, then start the server again\n",
+    "svc: PostgreSQL's disk is full: free some space, then start the server again\n",
   );
   await small.empty();
   expect(await health(server)).toMatchObject({ code: 200, database: "ok" });

@@ -118,13 +118,13 @@ test("a collector that hangs delays nothing, and is reported once", async () => 
     const some = Array.from({ length: 50 }, () => server.fetch("/healthcheck"));
     expect((await Promise.all(some)).every(({ status }) => status === 200)).toBe(true);
   }
-  await server.says("the collector does not take traces");
-  await server.says("the collector does not take metrics");
+  await server.says("the collector rejects traces");
+  await server.says("the collector rejects metrics");
   await until("it was asked again", () => collector.received.length > 5);
   const { code, stderr } = await server.end();
   expect(code).toBe(0);
-  expect(stderr.match(/the collector does not take traces/g)).toHaveLength(1);
-  expect(stderr.match(/the collector does not take metrics/g)).toHaveLength(1);
+  expect(stderr.match(/the collector rejects traces/g)).toHaveLength(1);
+  expect(stderr.match(/the collector rejects metrics/g)).toHaveLength(1);
 }, 60_000);
 
 test("a collector that recovers is reported, too", async () => {
@@ -135,9 +135,9 @@ test("a collector that recovers is reported, too", async () => {
     OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `${collector.url}/elsewhere`,
     OTEL_METRIC_EXPORT_INTERVAL: "100",
   });
-  await server.says("the collector does not take metrics");
+  await server.says("the collector rejects metrics");
   down = false;
-  await server.says("the collector takes metrics again");
+  await server.says("the collector accepts metrics again");
   expect(collector.received[0]?.path).toBe("/elsewhere");
 });
 
