@@ -14,7 +14,7 @@ process.stderr.on("error", () => {});
 // Before anything else is loaded: scripts and shells run it often.
 if (argv[0] === "--version" || argv[0] === "-V") {
   process.stdout.write(`${release}\n`);
-} else {
+} else if (!(argv[1] === "get" && (await shortcut()))) {
   const [{ run }, { systemIo }] = await Promise.all([import("./run.ts"), import("./io.ts")]);
   const code = await run(argv, systemIo());
   await ended(process.stdout);
@@ -23,6 +23,12 @@ if (argv[0] === "--version" || argv[0] === "-V") {
   await new Promise((done) => process.stderr.write("", done));
   // A browser process or a kept connection would keep the event loop, and so the terminal, busy.
   process.exit(code);
+}
+
+/** The same for what AWS's tools and kubectl run for every command of theirs. */
+async function shortcut(): Promise<boolean> {
+  const { printCached } = await import("./client/access_shortcut.ts");
+  return printCached(argv, process.env, process.stdout);
 }
 
 /** Resolves when a slow reader has read everything. The callback of an empty `write` does not wait for that. */

@@ -45,6 +45,7 @@ export interface Lease {
   request_id: number | null;
   name: string;
   state: "Issuing" | "Active" | "Revoking" | "Revoked" | "Failed";
+  created_at: string;
   expires_at: string;
   max_expires_at: string;
   end_reason: string | null;

@@ -5,12 +5,15 @@ import type { Io } from "../io.ts";
 import { AccessClient, type Issued, type Lease, type Wanted } from "./access.ts";
 import { CommandKey, type UsedCredential } from "./access_use.ts";
 import { request } from "./request.ts";
+import { localTime } from "./when.ts";
 
 /** The shortest time that can be asked for. */
 const shortestSeconds = 60;
 /** Before it expires; a renewal that fails is tried again as often as there is time. */
 const renewalSeconds = 60;
 const retrySeconds = 15;
+/** Of the others nothing lasts longer, and what a command has in its environment stays as it is. */
+const renewableKinds: ReadonlySet<string> = new Set(["database"]);
 /** Not passed on by who presses keys at a terminal: the command gets them as we do. */
 const forwarded = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
 
@@ -57,6 +60,11 @@ export async function runWithAccess(
     void keepRenewed(io, issued, over.signal, async (lease) => {
       const { replace } = used;
       if (replace) return await askAgain(client, leases, { first: issued, key, replace, io });
+      if (!renewableKinds.has(issued.credential.kind)) {
+        const end = localTime(new Date(lease.expires_at));
+        io.stderr.write(`svc: the access ends at ${end}, and cannot be renewed while the command runs\n`);
+        return undefined;
+      }
       return client.call<Lease>("POST", `/access/leases/${lease.id}/renew`, undefined, 45);
     });
     await child.exited;

@@ -37,7 +37,8 @@ export function kubeconfig(issued: Issued): string {
   })}\n`;
 }
 
-function tokenOf({ role, credential: { kind, fields } }: Issued): string {
+/** @throws Unavailable for a kind without a token */
+export function tokenOf({ role, credential: { kind, fields } }: Issued): string {
   if (kind !== "token" || fields.token === undefined)
     throw new Unavailable(
       `${role} gives no token: a credential of kind ${kind} cannot be had in this format`,

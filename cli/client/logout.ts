@@ -1,5 +1,6 @@
 import { SvcError, Unavailable } from "../../platform/errors.ts";
 import type { Io } from "../io.ts";
+import { forgetCredentials } from "./access_cache.ts";
 import { revoke } from "./api.ts";
 import { type Credentials, type Entry, NO_CREDENTIALS, withoutToken } from "./credentials.ts";
 import { updateCredentials } from "./credentials_file.ts";
@@ -14,7 +15,7 @@ export interface SignedOut {
 }
 
 /**
- * Revokes the stored token at the server and forgets it; with `all`, those of every server.
+ * Revokes the stored token at the server and forgets it and what was issued by it; with `all`, those of every server.
  * @returns the servers signed out of
  * @throws Unavailable when a server could not be told. Its token is forgotten here all the same.
  */
@@ -36,6 +37,7 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
       await fromKeychain(() => io.keychain.delete(server.base)).catch(() => {});
     updateCredentials(io.env, (all) => withoutToken(all, server.base));
   }
+  forgetCredentials(io.env, options.all ? undefined : server.base);
   if (options.all && Object.keys(credentials().servers).length > 0) {
     updateCredentials(io.env, (all: Credentials) => forgetUsers(all));
   }

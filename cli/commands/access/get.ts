@@ -8,11 +8,11 @@ export default defineCommand({
     role: { type: "positional", metavar: "ROLE", description: "The access role" },
     format: {
       type: "enum",
-      choices: ["json", "env", "ssh", "x509", "kube"],
+      choices: ["json", "env", "token", "aws", "ssh", "x509", "kube"],
       default: "json",
       metavar: "FORMAT",
       description:
-        "json, env for a shell, ssh or x509 for a key and a certificate in files, kube for kubectl (default: json)",
+        "json, env for a shell, token for the token alone, aws for credential_process, ssh or x509 for a key and a certificate in files, kube for kubectl (default: json)",
     },
     ...wantedArgs,
     server: clientArgs.server,
@@ -20,11 +20,12 @@ export default defineCommand({
   examples: [
     "svc access get orders-db",
     'eval "$(svc access get orders-db --format env)"',
+    "svc access get aws-deploy --format aws",
     "svc access get web-hosts --format ssh",
   ],
   notes: [
     "With ssh and x509, the private key is made on this machine and stays there, in a folder beside the credentials of svc login, and the certificate is written next to it. With ssh, asking again renews the certificate for the same key. The command prints what to type.",
-    "With kube, the command prints an ExecCredential, for the exec section of a kubeconfig. The credential is kept in a private file until a minute before it ends, because kubectl asks each time it starts.",
+    "With aws, it prints what credential_process in ~/.aws/config takes; with kube, an ExecCredential for the exec section of a kubeconfig. Tools ask for these each time they start, so the credential is kept in a private file until shortly before it ends (ten minutes for AWS, one for kubectl), or you sign out.",
     "It ends when it expires or is revoked, also when you sign out, leave the incident, or the incident is closed. svc access run ends it as soon as a command is done, and is the better choice for one.",
   ],
   async run({ role, format, server, ...wanted }, io) {
@@ -32,18 +33,20 @@ export default defineCommand({
       const { getSshAccess, getX509Access } = await import("../../client/access_key.ts");
       return (format === "ssh" ? getSshAccess : getX509Access)(io, { role, server, wanted });
     }
-    const [{ AccessClient }, { cachedFormats, formatCredential }, { cachedCredential }] = await Promise.all([
-      import("../../client/access.ts"),
+    const [{ cachedFormats, formatCredential }, { accountOf, cachedCredential }] = await Promise.all([
       import("../../client/access_format.ts"),
       import("../../client/access_cache.ts"),
     ]);
-    const issued = await AccessClient.within(io, server, (client) => {
-      const obtain = () => client.obtain(role, wanted);
-      const secondsBeforeEnd = cachedFormats[format];
-      if (secondsBeforeEnd === undefined) return obtain();
-      const key = { session: client.session, role, asked: [format, wanted.incident, wanted.duration] };
-      return cachedCredential(io, key, secondsBeforeEnd, obtain);
-    });
+    const obtain = async () => {
+      const { AccessClient } = await import("../../client/access.ts");
+      return await AccessClient.within(io, server, (client) => client.obtain(role, wanted));
+    };
+    const margin = cachedFormats[format];
+    const account = margin && accountOf(io.env, server);
+    const { incident, duration } = wanted;
+    const issued = account
+      ? await cachedCredential(io, { ...account, role, incident, duration }, margin, obtain)
+      : await obtain();
     io.stdout.write(formatCredential(format, issued, io.env));
   },
 });

@@ -35,11 +35,16 @@ export default defineCommand({
     );
     if ((id === undefined) === (filters.length === 0))
       throw new UsageError("name one lease, or say which by --user, --role or --incident");
-    const { AccessClient, parseId } = await import("../../client/access.ts");
+    const [{ AccessClient, parseId }, { forgetCredentials }] = await Promise.all([
+      import("../../client/access.ts"),
+      import("../../client/access_cache.ts"),
+    ]);
     const path = id === undefined ? `?${new URLSearchParams(filters)}` : parseId(id);
     type Answer = { ended?: number; role?: string; expires_at?: string };
     const { answer, role: ofLease } = await AccessClient.within(io, server, async (client) => {
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
+      // It may have been one of these; the others are issued anew.
+      forgetCredentials(io.env, client.session.server.base);
       // Somebody may lose a role and keep its leases for a moment.
       const role =
         answer.role === undefined ? undefined : await client.role(answer.role).catch(() => undefined);

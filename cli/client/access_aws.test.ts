@@ -1,0 +1,372 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import * as fs from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { aptInstall, ensure } from "../../scripts/ensure.ts";
+import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { fakeToken } from "../testing/fake_server.ts";
+import { sourceProgram, spawnSvc } from "../testing/process.ts";
+import { formatCredentials } from "./credentials.ts";
+
+let server: TestServer;
+let sts: FakeSts;
+let home: string;
+let env: Record<string, string>;
+let token: string;
+
+const roleArn = "arn:aws:iam::123456789012:role/deploy";
+const aws = "/usr/bin/aws";
+
+beforeAll(async () => {
+  ensure({
+    why: "The tests of AWS access need the AWS command line of Debian, which is not installed",
+    install: aptInstall("awscli"),
+    found: () => fs.existsSync(aws),
+  });
+  sts = startFakeSts();
+  server = await startTestServer({ pluginCredential: "aws-web-identity,oidc-token" });
+  sts.provider.issuer = server.url;
+  sts.roles.set(roleArn, {
+    maxSessionSeconds: 43_200,
+    web: { audience: "sts.amazonaws.com", subject: "role:aws-*:user:*@example.com" },
+  });
+  // The program has the real time.
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  const role = {
+    ...{ description: "AWS", groups: ["*"], approval: "none", default_duration: 3600, max_duration: 43_200 },
+    ...{ incident_required: false, break_glass: false, disabled: false },
+  };
+  const settings = { roleArn, endpoint: sts.url, region: "eu-central-1" };
+  for (const [slug, plugin, given] of [
+    ["aws-deploy", "aws-web-identity", settings],
+    ["aws-other", "aws-web-identity", settings],
+    ["vault", "oidc-token", { audience: "vault" }],
+  ] as const)
+    expect(
+      (await admin.call("POST", "/access/roles/", { ...role, slug, plugin, settings: given })).http,
+    ).toBe(201);
+  server.issuer.user = "alice@example.com";
+  server.issuer.claims = { email_verified: true, groups: [] };
+}, 600_000);
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  await sts.stop();
+});
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "svc-home-"));
+  env = { HOME: home };
+  sts.asked.length = 0;
+  sts.next.length = 0;
+  token = await signInToken(server);
+  await signIn();
+  return () => rm(home, { recursive: true, force: true });
+});
+
+const ends = "2026-12-24T12:00:00.000Z";
+
+/** As `svc login` leaves it. */
+async function signIn(base = server.url, user = "alice@example.com", stored = token): Promise<void> {
+  const directory = join(home, ".config/svc");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const entry = { user, storage: "file" as const, token: stored, expires_at: ends };
+  const text = formatCredentials({ last: base, servers: { [base]: entry } });
+  await writeFile(join(directory, "credentials.json"), text, { mode: 0o600 });
+}
+
+const svc = (...args: string[]) => spawnSvc(args, env).finished;
+const get = (role = "aws-deploy", ...more: string[]) =>
+  svc("access", "get", role, "--format", "aws", ...more);
+const directory = () => join(home, ".config/svc/issued");
+const files = () =>
+  fs.existsSync(directory()) ? fs.readdirSync(directory()).filter((name) => name.endsWith(".json")) : [];
+const file = () => join(directory(), files()[0]!);
+const mode = (path: string) => (fs.statSync(path).mode & 0o777).toString(8);
+
+/** What is printed, which has to be a session that AWS has given. */
+function sessionIn({ code, stdout, stderr }: { code: number | null; stdout: string; stderr: string }) {
+  expect([code, stderr]).toEqual([0, ""]);
+  const { Version, AccessKeyId, SecretAccessKey, SessionToken, Expiration, ...rest } = JSON.parse(stdout);
+  expect([Version, rest, stdout.endsWith("}\n")]).toEqual([1, {}, true]);
+  expect(sts.secrets.get(AccessKeyId)).toBe(SecretAccessKey);
+  expect(SessionToken).toStartWith("token/");
+  expect(Expiration).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  return AccessKeyId as string;
+}
+
+/** Changes what is kept, as time or somebody else would. */
+function rewrite(change: (issued: { created_at: string; expires_at: string }) => void): void {
+  const kept = JSON.parse(fs.readFileSync(file(), "utf8"));
+  change(kept.issued);
+  fs.writeFileSync(file(), JSON.stringify(kept));
+}
+
+/** So that it ends in so many seconds, of an hour. */
+const endIn = (seconds: number) =>
+  rewrite((issued) => {
+    issued.expires_at = new Date(Date.now() + seconds * 1000).toISOString();
+    issued.created_at = new Date(Date.now() + (seconds - 3600) * 1000).toISOString();
+  });
+
+describe("svc access get --format aws", () => {
+  test("asks AWS once, and keeps the answer in a private file", async () => {
+    const first = sessionIn(await get());
+    expect(sessionIn(await get())).toBe(first);
+    expect(sessionIn(await svc("credentials", "get", "--format=aws", "aws-deploy"))).toBe(first);
+    expect(sessionIn(await get("aws-deploy", "--server", server.url))).toBe(first);
+    expect(sts.asked).toHaveLength(1);
+    expect([mode(directory()), mode(file())]).toEqual(["700", "600"]);
+    for (const secret of [token, sts.asked[0]!.WebIdentityToken!])
+      expect(fs.readFileSync(file(), "utf8")).not.toContain(secret);
+    // What another role, incident or duration gives is another one.
+    expect(sessionIn(await get("aws-other"))).not.toBe(first);
+    expect(sessionIn(await get("aws-deploy", "--duration", "15m"))).not.toBe(first);
+    expect(sts.asked).toHaveLength(3);
+  });
+
+  test("a new session gets its own: the one before may have been ended elsewhere", async () => {
+    const first = sessionIn(await get());
+    env.SVC_TOKEN = await signInToken(server);
+    const second = sessionIn(await get("aws-deploy", "--server", server.url));
+    expect(second).not.toBe(first);
+    expect(sessionIn(await get("aws-deploy", "--server", server.url))).toBe(second);
+  });
+
+  test("another user and another server get their own", async () => {
+    const first = sessionIn(await get());
+    const { url } = server;
+    await signIn(url, "bob@example.com");
+    expect(sessionIn(await get())).not.toBe(first);
+    await signIn(url.replace("127.0.0.1", "localhost"));
+    expect(sessionIn(await get())).not.toBe(first);
+    await signIn();
+    expect(sessionIn(await get())).toBe(first);
+    // A file under the name of another one is not that one.
+    const [mine, ...others] = files().map((name) => join(directory(), name));
+    for (const other of others) fs.copyFileSync(mine!, other);
+    const owner = JSON.parse(JSON.parse(fs.readFileSync(mine!, "utf8")).key)[1];
+    const stranger = owner === "bob@example.com" ? "alice@example.com" : "bob@example.com";
+    await signIn(url, stranger);
+    const asked = sts.asked.length;
+    sessionIn(await get());
+    expect(sts.asked.length).toBe(asked + 1);
+  });
+
+  test("needs no session for what is still good, and gets another ten minutes before the end", async () => {
+    const first = sessionIn(await get());
+    await signIn(server.url, "alice@example.com", fakeToken({ seconds: -10 }));
+    expect(sessionIn(await get())).toBe(first);
+    await signIn();
+    endIn(601);
+    expect(sessionIn(await get())).toBe(first);
+    endIn(599);
+    const second = sessionIn(await get());
+    expect(second).not.toBe(first);
+    expect(sessionIn(await get())).toBe(second);
+  });
+
+  test("uses the last one until its end while there is no other", async () => {
+    const first = sessionIn(await get());
+    endIn(300);
+    await signIn(server.url, "alice@example.com", fakeToken({ seconds: -10 }));
+    const { code, stdout, stderr } = await get();
+    expect([code, JSON.parse(stdout).AccessKeyId]).toEqual([0, first]);
+    expect(stderr).toBe(
+      `svc: warning: no newer credential for aws-deploy: the sign-in to ${server.url} has expired; run svc login\n`,
+    );
+    endIn(-1);
+    expect(await get()).toEqual({
+      ...{ code: 4, stdout: "" },
+      stderr: `svc: the sign-in to ${server.url} has expired; run svc login\n`,
+    });
+  });
+
+  test("many at once get one session", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let waiting = 0;
+    sts.next.push(async () => {
+      waiting++;
+      await promise;
+      return new Response(null, { status: 503 });
+    });
+    const all = Array.from({ length: 8 }, () => get());
+    while (waiting === 0) await Bun.sleep(10);
+    resolve();
+    const keys = (await Promise.all(all)).map(sessionIn);
+    expect(new Set(keys).size).toBe(1);
+    // The first was told to try again.
+    expect(sts.asked).toHaveLength(2);
+    expect(files()).toHaveLength(1);
+  });
+
+  test("signing out deletes it, and so does svc access revoke", async () => {
+    sessionIn(await get());
+    const { stdout } = await svc("access", "leases", "--json");
+    const [{ id }] = (JSON.parse(stdout) as { items: [{ id: number }] }).items;
+    expect(await svc("access", "revoke", String(id))).toMatchObject({ code: 0 });
+    expect(files()).toEqual([]);
+    sessionIn(await get());
+    expect(files()).toHaveLength(1);
+    expect(await svc("logout")).toMatchObject({ code: 0 });
+    expect(files()).toEqual([]);
+    expect(await get()).toEqual({
+      ...{ code: 4, stdout: "" },
+      stderr: `svc: not signed in to ${server.url}; run svc login\n`,
+    });
+  });
+
+  test("what is over is deleted when another one is kept", async () => {
+    sessionIn(await get("aws-other"));
+    const old = file();
+    endIn(-1);
+    sessionIn(await get());
+    expect(fs.existsSync(old)).toBe(false);
+    expect(files()).toHaveLength(1);
+  });
+
+  test("a role of another kind says so", async () => {
+    expect(await get("vault")).toMatchObject({
+      ...{ code: 1, stdout: "" },
+      stderr: "svc: vault is no role for AWS: a credential of kind token cannot be had in this format\n",
+    });
+  });
+});
+
+describe("a cache file is not used", () => {
+  const replaced = async (change: () => void, fault?: string) => {
+    const first = sessionIn(await get());
+    const path = file();
+    change();
+    const { code, stdout, stderr } = await get();
+    expect([code, stderr]).toEqual([
+      0,
+      fault === undefined ? "" : `svc: warning: ${path} ${fault}, and is not used\n`,
+    ]);
+    const second = JSON.parse(stdout).AccessKeyId;
+    expect(second).not.toBe(first);
+    // And is there again.
+    expect(sessionIn(await get())).toBe(second);
+    expect([fs.lstatSync(path).isFile(), mode(path)]).toEqual([true, "600"]);
+  };
+
+  test("that others can read", () =>
+    replaced(() => fs.chmodSync(file(), 0o644), "can be read or written by others"));
+
+  test.if(process.getuid?.() === 0)("that belongs to another user", () =>
+    replaced(() => fs.chownSync(file(), 12_345, 12_345), "belongs to another user"),
+  );
+
+  test.each(["", "{", "null", "[]", '{"key":1}', '{"issued":{}}', "\0".repeat(100)])(
+    "that holds %p",
+    (text) => replaced(() => fs.writeFileSync(file(), text)),
+  );
+
+  test("whose times are none", () =>
+    replaced(() =>
+      rewrite((issued) => {
+        issued.expires_at = "later";
+      }),
+    ));
+
+  test("that is a link to another file", () =>
+    replaced(() => {
+      const [path, elsewhere] = [file(), join(home, "elsewhere")];
+      fs.renameSync(path, elsewhere);
+      fs.symlinkSync(elsewhere, path);
+    }));
+
+  test("that is a pipe", () =>
+    replaced(() => {
+      const path = file();
+      fs.rmSync(path);
+      expect(Bun.spawnSync(["mkfifo", "-m", "600", path]).exitCode).toBe(0);
+    }));
+});
+
+test("without a place for the cache, it is told that nothing is kept", async () => {
+  await writeFile(directory(), "");
+  const { code, stdout, stderr } = await get();
+  expect([code, JSON.parse(stdout).Version]).toEqual([0, 1]);
+  expect(stderr).toMatch(
+    /^svc: warning: \S+\/issued cannot be written \(\w+\), so the credential is not kept\n$/,
+  );
+});
+
+test.if(process.getuid?.() === 0)("nothing is kept in a folder of another user", async () => {
+  sessionIn(await get());
+  fs.chownSync(directory(), 12_345, 12_345);
+  for (const name of files()) fs.rmSync(join(directory(), name));
+  const { code, stderr } = await get();
+  expect(code).toBe(0);
+  expect(stderr).toBe(
+    `svc: warning: ${directory()} belongs to another user, so the credential is not kept\n`,
+  );
+  expect(files()).toEqual([]);
+});
+
+describe("AWS's own command line", () => {
+  /** With nothing of AWS around but the configuration that the documentation shows. */
+  async function runAws(...args: string[]) {
+    await mkdir(join(home, ".aws"), { recursive: true });
+    const program = sourceProgram.map((word) => `"${word}"`).join(" ");
+    await writeFile(
+      join(home, ".aws/config"),
+      `[profile deploy]\nregion = eu-central-1\ncredential_process = ${program} access get aws-deploy --format aws\n`,
+    );
+    const child = Bun.spawn([aws, "--profile", "deploy", "--endpoint-url", sts.url, ...args], {
+      env: { HOME: home, PATH: "/usr/bin:/bin", AWS_EC2_METADATA_DISABLED: "true" },
+      ...{ stdin: "ignore", stdout: "pipe", stderr: "pipe", cwd: home },
+    });
+    const [stdout, stderr] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    return { code: await child.exited, stdout, stderr };
+  }
+
+  test("gets its credentials by credential_process, and signs with them", async () => {
+    for (let time = 0; time < 2; time++) {
+      const { code, stdout, stderr } = await runAws("sts", "get-caller-identity", "--output", "json");
+      expect([code, stderr]).toEqual([0, ""]);
+      expect(JSON.parse(stdout).Arn).toBe(
+        `arn:aws:sts::123456789012:assumed-role/of/${sessionIn(await get())}`,
+      );
+    }
+    expect(sts.asked.filter(({ Action }) => Action === "AssumeRoleWithWebIdentity")).toHaveLength(1);
+  }, 60_000);
+
+  test("shows why there are none", async () => {
+    expect(await svc("logout")).toMatchObject({ code: 0 });
+    const { code, stderr } = await runAws("sts", "get-caller-identity");
+    expect(code).not.toBe(0);
+    expect(stderr).toContain(`svc: not signed in to ${server.url}; run svc login`);
+  }, 60_000);
+
+  test("takes the variables of svc access run", async () => {
+    const command = [aws, "--endpoint-url", sts.url, "sts", "get-caller-identity", "--output", "json"];
+    const { code, stdout, stderr } = await svc("access", "run", "aws-deploy", "--", ...command);
+    expect([code, stderr]).toEqual([0, ""]);
+    expect(JSON.parse(stdout).Arn).toMatch(/assumed-role\/of\/ASIA\d{16}$/);
+  }, 60_000);
+});
+
+test("svc access get --format env, for AWS and for a token", async () => {
+  const { code, stdout } = await svc("access", "get", "aws-deploy", "--format", "env");
+  expect(code).toBe(0);
+  const lines = stdout.trim().split("\n");
+  expect(lines.map((line) => line.split("=", 1)[0])).toEqual(
+    ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN", "REGION", "DEFAULT_REGION"].map(
+      (name) => `export AWS_${name}`,
+    ),
+  );
+  expect(lines[3]).toBe("export AWS_REGION='eu-central-1'");
+  const shown = await svc("access", "get", "vault", "--format", "env");
+  expect(shown.stdout).toMatch(/^export OIDC_TOKEN='ey[\w-]+\.[\w-]+\.[\w-]+'\n$/);
+  expect((await svc("access", "get", "vault", "--format", "token")).stdout).toMatch(
+    /^ey[\w-]+\.[\w-]+\.[\w-]+\n$/,
+  );
+  expect(files()).toEqual([]);
+});

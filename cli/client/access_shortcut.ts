@@ -1,0 +1,61 @@
+import { systemClock } from "../../platform/clock.ts";
+import type { Environment } from "../../platform/variable.ts";
+import type { Output } from "../io.ts";
+import { accountOf, findCredential } from "./access_cache.ts";
+import { type AccessFormat, cachedFormats, formatCredential } from "./access_format.ts";
+
+/**
+ * Prints a credential from the cache, for the command lines that tools run each time they start; before anything that parses
+ * and explains command lines is loaded, which takes longer than all the rest.
+ *
+ * @returns whether it did; if not, the command runs as usual, and says what is wrong
+ */
+export function printCached(argv: readonly string[], env: Environment, stdout: Output): boolean {
+  try {
+    const asked = parse(argv);
+    const margin = asked && cachedFormats[asked.format];
+    const account = margin && accountOf(env, asked.server);
+    if (!account) return false;
+    const { role, incident } = asked;
+    let isDoubtful = false;
+    const warn = () => {
+      isDoubtful = true;
+    };
+    const issued = findCredential(
+      env,
+      { ...account, role, incident },
+      { now: systemClock.now(), margin, warn },
+    );
+    if (!issued || isDoubtful) return false;
+    stdout.write(formatCredential(asked.format, issued, env));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+interface Asked {
+  role: string;
+  format: AccessFormat;
+  server?: string;
+  incident?: string;
+}
+
+/** The plainest spelling only; undefined for every other. */
+function parse(argv: readonly string[]): Asked | undefined {
+  const [group, command, ...rest] = argv;
+  if ((group !== "access" && group !== "credentials") || command !== "get") return undefined;
+  const options: Record<string, string> = {};
+  const words: string[] = [];
+  for (let at = 0; at < rest.length; at++) {
+    const [, name, value] = /^--(format|server|incident)(?:=(.+))?$/.exec(rest[at]!) ?? [];
+    if (name === undefined) words.push(rest[at]!);
+    else if (name in options) return undefined;
+    else options[name] = value ?? rest[++at] ?? "";
+  }
+  const [role, ...more] = words;
+  const values = [role ?? "", ...Object.values(options)];
+  if (more.length > 0 || values.some((value) => value === "" || value.startsWith("-"))) return undefined;
+  if (!(options.format && Object.hasOwn(cachedFormats, options.format))) return undefined;
+  return { ...options, role: role!, format: options.format as AccessFormat };
+}
