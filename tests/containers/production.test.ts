@@ -184,7 +184,7 @@ test("docs/restore.md brings back what was there at the dump, while servers and 
 });
 
 test("docs/restore.md tries the newest dump beside the live database", async () => {
-  expect(await compose.type(await restoreCommands("Try it"))).toContain("Restored svc-backup.dump");
+  expect(await compose.type(await restoreCommands("Test a backup"))).toContain("Restored svc-backup.dump");
 });
 
 test("docs/restore.md brings a dump to a new machine", async () => {

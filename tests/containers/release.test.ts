@@ -41,7 +41,7 @@ beforeAll(async () => {
   await commitBoth();
   const settings = [`RELEASE_IMAGE=svc:${older}`, "SERVER_REPLICAS=3", "WORKER_REPLICAS=2"];
   writeFileSync(join(directory, ".env"), `${settings.join("\n")}\n`);
-  for (const block of blocksOf("The first one")) await type(block);
+  for (const block of blocksOf("Install the first release")) await type(block);
   await compose.healthy(["server", "worker"]);
   const url = `https://localhost:${compose.env.HTTPS_PORT}`;
   await until(
@@ -112,7 +112,7 @@ const all = (image: string) => [
 test("forward: three servers and two workers go to the next release, and nothing is lost", async () => {
   expect(await running()).toEqual(all(older));
   const said: string[] = [];
-  for (const block of blocksOf("Forward")) said.push(await type(block));
+  for (const block of blocksOf("Upgrade")) said.push(await type(block));
   expect(said[0]).toContain(newHead);
   expect(await running()).toEqual(all(newer));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
@@ -148,7 +148,7 @@ test("a release whose servers exit at once: the roll says so at once, keeps thei
 });
 
 test("back: the older release takes back what only the newer one knew, and nothing is lost", async () => {
-  for (const block of blocksOf("Back")) await type(block);
+  for (const block of blocksOf("Roll back")) await type(block);
   expect(await running()).toEqual(all(older));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${oldHead} (head)`);
   await compose.slotsLater(1);
@@ -166,8 +166,8 @@ test("all that was acknowledged is there once; each slot was run, and each messa
 });
 
 test("with a pause: the same two releases by the commands for a revision that is not compatible", async () => {
-  const [checkout] = blocksOf("Forward");
-  for (const block of [checkout!, ...blocksOf("With a revision that is not compatible")]) await type(block);
+  const [checkout] = blocksOf("Upgrade");
+  for (const block of [checkout!, ...blocksOf("Upgrade with an incompatible revision")]) await type(block);
   await compose.healthy(["server", "worker"]);
   expect(await running()).toEqual(all(newer));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${newHead} (head)`);
