@@ -12,7 +12,7 @@ const incidents = support.countFrom("SVC_BENCH_INCIDENTS", 100_000);
 const size = { incidents, documents: incidents * 10 };
 const clients = 50;
 const poolSize = 10;
-/** Milliseconds, on the average, between an answer and the next request: fifty people who do nothing else. */
+/** The average pause between a response and the next request, in milliseconds: fifty people who do nothing else. */
 const pause = 1000;
 const rounds = 2;
 const roundSeconds = 4;
@@ -30,12 +30,12 @@ interface Trial {
   name: string;
   kind: Kind["name"];
   load: Load;
-  /** Each client sends its next request at once; and after a pause. */
+  /** Each client sends its next request immediately; or after a pause. */
   busy: Round[];
   calm: Round[];
 }
 
-/** Incidents by svc and by FastAPI with SQLAlchemy, on one database; search and create by svc alone. */
+/** Compares svc with FastAPI and SQLAlchemy for incidents in the same database; search and create only in svc. */
 export async function benchApi(parts: AsyncDisposableStack): Promise<void> {
   const wrk = support.ensureProgram("wrk");
   const directory = await support.temporaryDirectory(parts);
@@ -66,7 +66,7 @@ export async function benchApi(parts: AsyncDisposableStack): Promise<void> {
   };
   const trials = await Promise.all(contests.map(([contender, kind]) => prepare(contender, kind)));
   await measure(trials);
-  // At the end: what follows from a report goes on when it is answered, and would be measured with the others.
+  // Measured last, because the follow-up work of a report continues after its response, and would affect the others.
   const creating = await prepare(ours, creates);
   await measure([creating]);
   report([...trials, creating]);
@@ -83,7 +83,7 @@ async function startOurs(
     SVC_DATABASE_POOL_SIZE: String(poolSize),
     SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
     SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
-    // Never asked: nobody signs in here.
+    // Never contacted: no one signs in here.
     SVC_OIDC_ISSUER: "http://127.0.0.1:9",
   };
   const tokens = await issueTokens(environment, clients);
@@ -96,7 +96,7 @@ async function startOurs(
   };
 }
 
-/** It believes who the caller says they are, which costs it nothing. */
+/** It trusts the caller's name, which costs nothing. */
 async function startTheirs(
   parts: AsyncDisposableStack,
   directory: string,
@@ -106,7 +106,9 @@ async function startTheirs(
   return { ...started, name: "FastAPI", headersOf: (user) => ({ "x-user": email(user + 1) }) };
 }
 
-/** Round after round, each trial in turn; the first does not count. @throws BenchError for a refusal */
+/**
+ * Runs the trials in turn for several rounds; the first round does not count. @throws BenchError for a refused request
+ */
 async function measure(trials: readonly Trial[]): Promise<void> {
   for (let round = 0; round <= rounds; round += 1) {
     for (const { name, kind, load, busy, calm } of trials) {
@@ -124,7 +126,7 @@ async function measure(trials: readonly Trial[]): Promise<void> {
 }
 
 const percentiles = ["p50", "p95", "p99"] as const;
-/** Of the rounds the median. */
+/** The median of the rounds. */
 const middle = (results: readonly Round[], of: (round: Round) => number) => support.median(results.map(of));
 const p95 = (results: readonly Round[]) => middle(results, ({ milliseconds }) => milliseconds.p95);
 
@@ -140,7 +142,7 @@ function report(trials: readonly Trial[]): void {
   console.log(
     `Medians of ${rounds} rounds; p50, p95, p99 in ms. At once: each of ${clients} clients sends its next request`,
   );
-  console.log(`with the answer. With pauses: ${pause} ms later, on the average.\n`);
+  console.log(`with the answer. With pauses: ${pause} ms later, on average.\n`);
   console.log(`${"".padEnd(18)}at once: requests/s    p50    p95    p99   with pauses: p50    p95    p99`);
   for (const { name, kind, busy, calm } of trials) {
     const rate = whole(middle(busy, (round) => round.rate)).padStart(10);

@@ -13,11 +13,11 @@ const aim = 1.1;
 
 interface Step {
   name: string;
-  /** Seconds of each round. */
+  /** Seconds per round. */
   times: number[];
 }
 
-/** `svc database dump` and `restore` of one database, beside pg_dump and pg_restore alone. */
+/** Compares `svc database dump` and `restore` with plain pg_dump and pg_restore. */
 export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
   ensureDebianPostgres();
   const directory = await support.temporaryDirectory(parts);
@@ -36,7 +36,7 @@ export async function benchBackup(parts: AsyncDisposableStack): Promise<void> {
   const emptyTarget = async () => {
     await admin`drop database if exists restored with (force)`;
     await admin`create database restored template template0`;
-    // What the step before left to be written must not count for this one.
+    // Writes left over from the previous step must not count for this one.
     await admin`checkpoint`;
   };
   const steps = (
@@ -111,13 +111,13 @@ async function time(cwd: string, command: string[], env: Record<string, string> 
   return (performance.now() - started) / 1000;
 }
 
-/** An address for PostgreSQL's own tools, which the list of processes may show. */
+/** An address for PostgreSQL's own tools, without the password, as the process list may show it. */
 function on(url: string): string[] {
   const { hostname, port, username, pathname } = new URL(url);
   return ["-h", hostname, "-p", port, "-U", username, "-d", pathname.slice(1)];
 }
 
-/** Documents with texts that neither repeat nor compress better than words do. */
+/** Documents whose texts neither repeat nor compress better than words do. */
 async function fillDatabase(url: string): Promise<void> {
   await upgrade({ url });
   const sql = openSql(url, { max: 1 });
@@ -125,7 +125,7 @@ async function fillDatabase(url: string): Promise<void> {
   const documents = Math.round((gigabytes * 1e9) / each);
   console.log(`filling a database with ${documents.toLocaleString("en")} documents`);
   try {
-    // Their search vectors are not what is measured; without them the size is that of the texts.
+    // Search vectors are not measured here; without them, the size is that of the texts.
     await sql`alter table document disable trigger user`;
     await sql`alter table document_content disable trigger user`;
     await sql.unsafe(`insert into document (name, resource_type, created_at, updated_at)

@@ -1,4 +1,4 @@
-// What a poll costs when nothing is checked: the same answer from a bare Bun.serve.
+// The cost of a poll without any checks: the same response from a bare Bun.serve.
 const server = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,

@@ -9,7 +9,7 @@ export interface PendingChallenge {
 
 const batch = 5000;
 
-/** Writes `count` pending challenges of bound clients into the database, as the generator would in a day. */
+/** Inserts `count` pending challenges of bound clients, like those that the generator creates in a day. */
 export async function insertChallenges(databaseUrl: string, count: number): Promise<PendingChallenge[]> {
   const all = Array.from({ length: count }, () => ({ token: newSecret(), verifier: newSecret() }));
   const sql = openSql(databaseUrl, { max: 1 });
@@ -28,7 +28,7 @@ export async function insertChallenges(databaseUrl: string, count: number): Prom
           ${some.map(({ verifier }) => Buffer.from(sha256(verifier)).toString("base64url"))}::text[]
         ) as given (id, hash, code, code_challenge)`;
     }
-    // Or PostgreSQL would do it by itself, in the middle of a measurement.
+    // Otherwise PostgreSQL would do it in the middle of a measurement.
     await sql`vacuum analyze challenge`;
     await sql`checkpoint`;
     return all;

@@ -3,7 +3,7 @@ import { join, relative } from "node:path";
 import { build } from "../scripts/build.ts";
 import { root } from "./support.ts";
 
-/** `dist/svc`, built first if it is missing or older than what it is made of. */
+/** Returns `dist/svc`, built first if it is missing or older than its sources. */
 export async function freshExecutable(): Promise<string> {
   const file = join(root, "dist/svc");
   const built = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;

@@ -11,12 +11,12 @@ const aimMilliseconds = 150;
 
 interface Way {
   name: string;
-  /** What the terminal talks to. */
+  /** The server that the terminal uses. */
   server: string;
   times: number[];
 }
 
-/** From the Approve click to the end of `svc login`, for a poll that is held and for one every two seconds. */
+/** Measures from the Approve click to the end of `svc login`, with a held poll and with a poll every two seconds. */
 export async function benchLogin(parts: AsyncDisposableStack): Promise<void> {
   const svc = await freshExecutable();
   const directory = await support.temporaryDirectory(parts);
@@ -74,7 +74,7 @@ interface SignIn {
   wait: number;
 }
 
-/** One sign-in with the real client. @returns milliseconds from the click to its exit */
+/** Signs in once with the real client. @returns milliseconds from the click to its exit */
 async function signIn(
   parts: AsyncDisposableStack,
   { svc, directory, server, address, wait }: SignIn,
@@ -117,8 +117,8 @@ async function readUntil(stream: ReadableStream<Uint8Array>, pattern: RegExp): P
 }
 
 /**
- * What a terminal sees of a server that knows nothing of verifiers, and so holds no poll: the generator is asked as
- * by an old client, and its answer leads back here.
+ * Proxies to a server as if it did not know verifiers, and so held no polls: the generator gets an old client's
+ * request, and its response points back here.
  */
 function withoutBinding(address: string): Bun.Server<undefined> {
   const proxy: Bun.Server<undefined> = Bun.serve({

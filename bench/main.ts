@@ -1,7 +1,7 @@
 import { awaitStop } from "../cli/up/signals.ts";
 import { BenchError, describeMachine } from "./support.ts";
 
-/** A measurement; what it starts it puts on `parts`, in the order in which it was started. */
+/** A benchmark. It registers everything it starts in `parts`, in starting order. */
 export type Bench = (parts: AsyncDisposableStack) => Promise<void>;
 
 const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
@@ -67,7 +67,7 @@ const usage = [
   "",
   ...Object.entries(benches).map(([name, { about }]) => `  ${name.padEnd(9)}${about}`),
   "",
-  "Numbers mean something only on a machine that does nothing else. Whatever a bench starts it also ends.",
+  "Results are meaningful only on an otherwise idle machine. A bench stops everything that it starts.",
 ].join("\n");
 
 async function main(args: string[]): Promise<number> {
@@ -79,7 +79,11 @@ async function main(args: string[]): Promise<number> {
   const bench = Object.hasOwn(benches, name) ? benches[name] : undefined;
   if (!bench || rest.length > 0) {
     const fault =
-      name === "" ? "no bench is named" : bench ? `"${rest[0]}" is too much` : `no bench "${name}"`;
+      name === ""
+        ? "expected the name of a bench"
+        : bench
+          ? `unexpected argument "${rest[0]}"`
+          : `no bench "${name}"`;
     console.error(`bench: ${fault}\n\n${usage}`);
     return 2;
   }
@@ -87,7 +91,7 @@ async function main(args: string[]): Promise<number> {
   await using parts = new AsyncDisposableStack();
   console.log(describeMachine());
   const measured = bench.load().then((run) => run(parts));
-  // After a stop it fails because its parts end under it, which is no news.
+  // After a stop it fails because its parts have ended, which needs no report.
   measured.catch(() => {});
   const interrupted = await Promise.race([measured, stop.reason]);
   return interrupted ? 130 : 0;

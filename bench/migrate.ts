@@ -12,7 +12,7 @@ const raceRounds = 20;
 const racers = 4;
 const dbmateVersion = "2.36.0";
 
-/** A migrator, set up with the same revisions as the others. */
+/** A migration tool, set up with the same revisions as the others. */
 interface Contender {
   name: string;
   about: string;
@@ -20,7 +20,7 @@ interface Contender {
   command: string[];
   cwd: string;
   env(url: string): Record<string, string>;
-  /** No aim is set against it. */
+  /** Measured for information only, without a target. */
   information?: boolean;
 }
 
@@ -30,7 +30,7 @@ interface Times {
   failures: number;
 }
 
-/** A release's upgrade in a process of its own, as each tool's user would run it; on one durable PostgreSQL. */
+/** Measures a release's upgrade in a separate process, as each tool's user would run it, on a durable PostgreSQL. */
 export async function benchMigrate(parts: AsyncDisposableStack): Promise<void> {
   const directory = await support.temporaryDirectory(parts);
   const url = await support.startDatabase(parts, directory);
@@ -41,7 +41,7 @@ export async function benchMigrate(parts: AsyncDisposableStack): Promise<void> {
   const times = contenders.map((): Times => ({ all: [], nothing: [], failures: 0 }));
   const admin = openSql(url, { max: 1 });
   parts.defer(() => admin.end({ timeout: 5 }));
-  // Round 0 does not count: caches are cold for whoever comes first.
+  // Round 0 does not count, because the caches are cold for the first tool.
   for (let round = 0; round <= rounds; round += 1) {
     for (const [at, contender] of contenders.entries()) {
       const { all, nothing } = await inDatabase(admin, url, async (target) => ({
@@ -119,7 +119,7 @@ async function timeRun(contender: Contender, url: string): Promise<number> {
   return milliseconds;
 }
 
-/** The three statements of a revision, and what takes them back. */
+/** The three statements of a revision, and those that revert them. */
 function statements(n: number): { up: string[]; down: string[] } {
   return {
     up: [
@@ -214,7 +214,7 @@ async function dbmate(directory: string): Promise<Contender> {
   };
 }
 
-/** For information: its program without npm's command, which starts Node first. */
+/** For information: the program without npm's wrapper, which starts Node first. */
 function bareDbmate(directory: string, dbmate: Contender): Contender {
   const program = `dbmate/node_modules/@dbmate/${process.platform}-${process.arch}/bin/dbmate`;
   const [, ...args] = dbmate.command;

@@ -1,5 +1,5 @@
-// oidc-provider on Node, with its own store in memory and a device code that nobody ever approves.
-// Prints its address and, after it, the code to poll. Ends when its standard input does.
+// oidc-provider on Node, with its in-memory store and a device code that is never approved. Prints its address,
+// followed by the code to poll. Ends when its standard input closes.
 import { createServer } from "node:http";
 import Provider from "oidc-provider";
 

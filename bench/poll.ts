@@ -7,7 +7,7 @@ import { insertChallenges } from "./challenges.ts";
 import * as support from "./support.ts";
 import { connections, type Load, prepareLoad, type Round, requestText, wrkVersion } from "./wrk.ts";
 
-/** So many, and rounds so short, that none meets its limit of 60 polls a minute and 5 at once. */
+/** So many challenges and so short rounds that none exceeds its limit of 60 polls a minute and bursts of 5. */
 const challenges = 80_000;
 const rounds = 5;
 const roundSeconds = 5;
@@ -18,7 +18,7 @@ interface Contender extends support.Started {
   name: string;
   about: string[];
   requests: string[];
-  /** The answer that is wanted, all of the time. */
+  /** The expected response, throughout. */
   status: number;
   body: string;
 }
@@ -29,7 +29,7 @@ interface Trial {
   results: Round[];
 }
 
-/** Pending polls of our server, of oidc-provider and of a bare Bun.serve, loaded in turn by the same wrk. */
+/** Compares pending polls of our server, oidc-provider and a bare Bun.serve, loaded in turn by the same wrk. */
 export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
   const wrk = support.ensureProgram("wrk");
   const directory = await support.temporaryDirectory(parts);
@@ -44,7 +44,7 @@ export async function benchPoll(parts: AsyncDisposableStack): Promise<void> {
       console.log(`${(at === 0 ? contender.name : "").padEnd(15)}${line}`);
     const load = await prepareLoad(parts, wrk, contender, join(directory, `list-${trials.length}`));
     await assertAnswer(contender);
-    // Until each request was sent once: before our server can remember a challenge it has to look it up.
+    // Sends each request once: the server has to look up a challenge before it can cache it.
     let left = contender.requests.length;
     while (left > 0) left -= (await load(warmUpSeconds)).answers;
     trials.push({ contender, load, results: [] });
@@ -69,7 +69,7 @@ async function startOurs(parts: AsyncDisposableStack, directory: string): Promis
   const port = await chooseFreePort("127.0.0.1");
   const started = await support.startServer(parts, directory, port, {
     SVC_DATABASE_URL: databaseUrl,
-    // Never asked: nobody signs in here.
+    // Never contacted: no one signs in here.
     SVC_OIDC_ISSUER: "http://127.0.0.1:9",
     SVC_RATE_POLL: "1000000000",
   });
@@ -79,7 +79,7 @@ async function startOurs(parts: AsyncDisposableStack, directory: string): Promis
     about: [
       `svc server start server/main:app on Bun ${Bun.version}; PostgreSQL ${await support.postgresVersion(databaseUrl)}, durable;`,
       `${whole(challenges)} challenges, all bound; verifier, limit of each and limit of the address are checked`,
-      "(SVC_RATE_POLL is raised, since all load comes from one address; the limit counts all the same)",
+      "(SVC_RATE_POLL is raised, since all load comes from one address; the limit is still checked)",
     ],
     requests: pending.map(({ token, verifier }) => {
       const url = `${started.address}/noauth/v1/challenge_poller/${token}`;
@@ -130,11 +130,11 @@ async function startBare(
     command: [process.execPath, "--no-orphans", join(support.root, "bench/bare.ts")],
     ready: /bare on (\S+)/,
   });
-  const about = [`on Bun ${Bun.version}, bare: gets the very requests that svc gets, checks nothing`];
+  const about = [`on Bun ${Bun.version}, bare: gets the same requests as svc, checks nothing`];
   return { ...started, name: "Bun.serve", about, requests, status, body };
 }
 
-/** One answer, looked at: a load test of an error page is quickly done. */
+/** Checks one response: a load test of an error page would be meaningless. */
 async function assertAnswer({ name, address, requests, status, body }: Contender): Promise<void> {
   const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname);
@@ -163,9 +163,7 @@ async function report({ contender: { name, status }, load, results }: Trial): Pr
   const wrong = status === 200 ? refused : answers - refused;
   if (wrong > 0) {
     const { statuses } = await load(warmUpSeconds, { statuses: true });
-    console.log(
-      `\n  !! ${whole(wrong)} ANSWERS ARE NOT WHAT IS MEASURED HERE: do not believe the line above.`,
-    );
+    console.log(`\n  !! ${whole(wrong)} UNEXPECTED RESPONSES: ignore the line above.`);
     console.log(`  !! Statuses of another round (429: a limit was met): ${statuses}\n`);
   } else if (status === 200) {
     console.log(`${"".padEnd(15)}      0 answers were 429`);

@@ -1,14 +1,16 @@
-/** Numbers that look random and are the same for the same seed, on every machine. */
+/** Pseudo-random numbers that are the same for the same seed, on every machine. */
 export interface Random {
-  /** From `from` up to, and without, `to`. */
+  /** From `from` up to, but excluding, `to`. */
   between(from: number, to: number): number;
   chance(share: number): boolean;
   pick<T>(from: readonly T[]): T;
-  /** As many of them as there are, at most `count`, in any order. */
+  /** At most `count` elements, in any order. */
   some<T>(from: readonly T[], count: number): T[];
 }
 
-/** mulberry32, begun with the FNV-1a hash of the seed: a part that has a seed of its own changes no other part. */
+/**
+ * mulberry32, seeded with the FNV-1a hash of the seed, so that a part with a separate seed does not affect the others.
+ */
 export function randomOf(seed: string): Random {
   let state = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(seed)) state = Math.imul(state ^ byte, 0x01000193);

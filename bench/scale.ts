@@ -22,7 +22,9 @@ interface Figures {
   p99: number;
 }
 
-/** Servers of compose.yaml on one PostgreSQL, each asked at a port of its own: what a balancer adds is not measured. */
+/**
+ * Servers of compose.yaml on one PostgreSQL, each with a published port, so a load balancer's overhead is not measured.
+ */
 export async function benchScale(parts: AsyncDisposableStack): Promise<void> {
   const wrk = support.ensureProgram("wrk");
   const seconds = support.numberFrom("SVC_BENCH_SECONDS", 5);
@@ -53,7 +55,7 @@ export async function benchScale(parts: AsyncDisposableStack): Promise<void> {
             parts,
             wrk,
             {
-              // Processor time is not told here, so whose it is does not matter.
+              // Processor time is not reported here, so the process does not matter.
               ...{ address, pid: process.pid, clients: connections / count },
               requests: requestsOf({ address, headersOf }, path),
             },
@@ -76,7 +78,7 @@ export async function benchScale(parts: AsyncDisposableStack): Promise<void> {
   }
 }
 
-/** The clone, its image and a project, all of which are gone at the end. */
+/** The clone, its image and a project; all of them are removed at the end. */
 async function prepare(parts: AsyncDisposableStack): Promise<Compose> {
   ensureEngine();
   const clone = await support.keep(parts, makeClone, (directory) =>
@@ -93,7 +95,7 @@ async function prepare(parts: AsyncDisposableStack): Promise<Compose> {
     JSON.stringify({
       services: {
         db: { ports: ["127.0.0.1::5432"] },
-        // Without the defaults: the bench brings rows of its own.
+        // Skips the defaults, because the bench inserts its own rows.
         migrate: { command: ["sh", "-c", "deploy/containers/first_start && svc database upgrade"] },
         server: {
           ports: ["127.0.0.1::8000"],
@@ -120,7 +122,7 @@ async function addressesOf(compose: Compose): Promise<string[]> {
   return Promise.all(containers.map(async (one) => `http://${await published(one, 8000)}`));
 }
 
-/** Where a port of a container is had on this machine. */
+/** The address of a container's port on this machine. */
 async function published(container: string, port: number): Promise<string> {
   return (await docker("port", container, String(port))).split("\n")[0]!.trim();
 }

@@ -6,7 +6,7 @@ import { measureTakeover } from "./schedule/takeover.ts";
 import { measureTerms } from "./schedule/terms.ts";
 import * as support from "./support.ts";
 
-/** The worker and its tasks, on one durable PostgreSQL. */
+/** Measures the worker and its tasks on a durable PostgreSQL. */
 export async function benchSchedule(parts: AsyncDisposableStack): Promise<void> {
   const directory = await support.temporaryDirectory(parts);
   const url = await support.startDatabase(parts, directory);

@@ -31,7 +31,10 @@ interface Trial {
   results: Round[];
 }
 
-/** The web server as an operator starts it, beside uvicorn with FastAPI, and a bare Bun.serve for the router's cost. */
+/**
+ * Compares the web server as an operator starts it with uvicorn and FastAPI, and with a bare Bun.serve for the router's
+ * cost.
+ */
 export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   const wrk = support.ensureProgram("wrk");
   const directory = await support.temporaryDirectory(parts);
@@ -69,10 +72,8 @@ export async function benchServer(parts: AsyncDisposableStack): Promise<void> {
   console.log(
     `svc      on Bun ${Bun.version}; signature and revocation are checked, every request is logged`,
   );
-  console.log(`uvicorn  ${uvicorn.about}; no access log, the caller is believed`);
-  console.log(
-    "bare     Bun.serve that asks the database the same; alike: with our headers and our line in the log",
-  );
+  console.log(`uvicorn  ${uvicorn.about}; no access log, the caller is trusted`);
+  console.log("bare     Bun.serve with the same query; alike: also with our headers and log lines");
   console.log(
     `load     ${wrkVersion(wrk)}, ${connections} connections; ${poolSize} database connections a process;`,
   );
@@ -104,18 +105,18 @@ const environmentOf = (databaseUrl: string) => (port: number) => ({
   SVC_DATABASE_POOL_SIZE: String(poolSize),
   SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
   SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
-  // Never asked: nobody signs in here.
+  // Never contacted: no one signs in here.
   SVC_OIDC_ISSUER: "http://127.0.0.1:9",
 });
 
-/** What one server is loaded with. */
+/** The requests for one server. */
 export function requestsOf(
   { address, headersOf }: Pick<Contender, "address" | "headersOf">,
   path: Trial["path"],
 ): string[] {
   if (path === "/healthcheck") return [requestText("GET", `${address}/healthcheck`, {})];
   return Array.from({ length: 2000 }, (_, at) => {
-    // Ten documents an incident; those of Restricted ones are not there for most.
+    // Ten documents per incident; most people cannot see those of Restricted ones.
     const incident = 1 + (at % (size.incidents - 1));
     const id = (isRestricted(incident) ? incident + 1 : incident) * 10 - (at % 9);
     return requestText("GET", `${address}/documents/${id}`, headersOf(at % people));
@@ -190,7 +191,7 @@ function compare(what: string, ratio: number, aim: number): void {
   );
 }
 
-/** The processes that a process has started, itself among them. Linux only. */
+/** A process and its children. Linux only. */
 function childrenOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
   return [...children, pid];

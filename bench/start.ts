@@ -4,7 +4,7 @@ import { BenchError, ensureProgram, environment, firstLine, median, quantile, ve
 const warmUps = 3;
 const runs = 30;
 
-/** How long `svc --version` takes, beside the GitHub CLI, which is one executable too. */
+/** Compares `svc --version` with the GitHub CLI, which is a single executable too. */
 export async function benchStart(): Promise<void> {
   const gh = ensureProgram("gh");
   const svc = await freshExecutable();
@@ -41,7 +41,7 @@ export async function benchStart(): Promise<void> {
   console.log(`\nsvc / gh       ${ratio.toFixed(2)}   aim: no slower (at most 1), ${verdict(ratio <= 1)}`);
 }
 
-/** From before the start to after the end, without a shell. */
+/** Measures from before the start to after the exit, without a shell. */
 function timeRun(command: string[]): number {
   const env = environment();
   const started = performance.now();

@@ -7,7 +7,7 @@ import { upgrade } from "../drizzle/revision/upgrade.ts";
 
 export const root = join(import.meta.dir, "..");
 
-/** What a person can do something about; its message is all that is shown. */
+/** An error that the user can fix; only its message is shown. */
 export class BenchError extends Error {}
 
 export function describeMachine(): string {
@@ -16,22 +16,22 @@ export function describeMachine(): string {
   return `machine  ${availableParallelism()} cores of ${model}, ${memory} GiB, ${process.platform} ${process.arch}`;
 }
 
-/** A number above 0 by which a variable makes a bench shorter or longer. @throws BenchError when it is none */
+/** Reads a positive number from a variable that scales a bench. @throws BenchError if it is invalid */
 export function numberFrom(variable: string, usual: number): number {
   const text = process.env[variable];
   const number = text === undefined ? usual : Number(text);
   if (Number.isFinite(number) && number > 0) return number;
-  throw new BenchError(`${variable} is no number above 0`);
+  throw new BenchError(`${variable} must be a number above 0`);
 }
 
-/** The same of what there can only be whole ones of. */
+/** The same for whole numbers. */
 export function countFrom(variable: string, usual: number): number {
   const number = numberFrom(variable, usual);
   if (Number.isSafeInteger(number)) return number;
-  throw new BenchError(`${variable} is no whole number`);
+  throw new BenchError(`${variable} must be a whole number`);
 }
 
-/** Starts a part that is stopped at the end, whatever the end is; also one that is still being started then. */
+/** Starts a part and stops it at the end in any case, even while it is still starting. */
 export async function keep<T>(
   parts: AsyncDisposableStack,
   start: () => Promise<T>,
@@ -53,8 +53,8 @@ export function temporaryDirectory(parts: AsyncDisposableStack): Promise<string>
 }
 
 /**
- * A new PostgreSQL as `svc up` runs it (crash-safe), but for `settings`; its schema at head. It removes the directory
- * with itself, also when we are killed.
+ * Starts a new PostgreSQL as `svc up` does (crash-safe), except for `settings`, with its schema at head. It removes its
+ * directory when it stops, even if we are killed.
  */
 export async function startDatabase(
   parts: AsyncDisposableStack,
@@ -71,7 +71,7 @@ export async function startDatabase(
   return url;
 }
 
-/** Some settings are read only when PostgreSQL starts: it is started once for these. */
+/** Some settings require a restart of PostgreSQL, so this starts it once to apply them. */
 async function applySettings(directory: string, settings: Readonly<Record<string, string>>): Promise<void> {
   if (Object.keys(settings).length === 0) return;
   const { url, stop } = await startEmbeddedPostgres({ directory });
@@ -95,7 +95,7 @@ export async function postgresVersion(url: string): Promise<string> {
   }
 }
 
-/** What every program needs to run: what is set in the shell must not decide about a measurement. */
+/** The minimal environment of a program, so that variables of the shell do not affect a measurement. */
 export function environment(more: Record<string, string> = {}): Record<string, string> {
   const { PATH = "", HOME = "/" } = process.env;
   return { PATH, HOME, TMPDIR: tmpdir(), ...more };
@@ -104,7 +104,7 @@ export function environment(more: Record<string, string> = {}): Record<string, s
 interface Program {
   command: string[];
   env?: Record<string, string>;
-  /** Matches what it writes when it answers; the first group is its address. */
+  /** Matches its output when it is ready; the first group is its address. */
   ready: RegExp;
 }
 
@@ -113,7 +113,7 @@ export interface Started {
   pid: number;
 }
 
-/** Starts a server as a process of its own. It ends when its standard input does, or when it is told to. */
+/** Starts a server in a separate process. It ends when its standard input closes, or when it is stopped. */
 export async function startProgram(
   parts: AsyncDisposableStack,
   cwd: string,
@@ -136,7 +136,7 @@ function awaitAddress(child: Bun.Subprocess<"pipe", "pipe", "pipe">, ready: RegE
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   let output = "";
   const follow = async (stream: ReadableStream<Uint8Array>) => {
-    // Read to the end: a program whose pipe is full stands still.
+    // Reads to the end, because a program whose pipe is full would block.
     for await (const chunk of stream) {
       output = (output + Buffer.from(chunk).toString()).slice(-10_000);
       const address = output.match(ready)?.[1];
@@ -156,7 +156,7 @@ export const svcFromSource = [
   join(root, "cli/main.ts"),
 ];
 
-/** Our server as in production: `svc server start server/main:app`, with nothing switched off. */
+/** Starts our server as in production: `svc server start server/main:app`, with nothing disabled. */
 export function startServer(
   parts: AsyncDisposableStack,
   cwd: string,
@@ -173,8 +173,8 @@ export function startServer(
 }
 
 /**
- * Finds a program of Debian's, or installs it, with what else it needs, when we are root.
- * @throws BenchError that says what to type
+ * Finds a program, or installs its Debian package (and others it needs) if we are root.
+ * @throws BenchError with the command to run
  */
 export function ensureProgram(name: string, others: readonly string[] = []): string {
   const found = Bun.which(name);
@@ -185,7 +185,7 @@ export function ensureProgram(name: string, others: readonly string[] = []): str
   return installed;
 }
 
-/** @throws BenchError that says what to type, when we are not root */
+/** @throws BenchError with the command to run, if we are not root */
 export function installPackages(what: string, packages: readonly string[]): void {
   const apt = Bun.which("apt-get");
   if (!apt || process.getuid?.() !== 0)
@@ -199,13 +199,13 @@ export function installPackages(what: string, packages: readonly string[]): void
     Bun.spawnSync([apt, ...words], { env, stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** The first line that a program writes, for its version. */
+/** The first line of a program's output, for its version. */
 export function firstLine(command: string[]): string {
   const { stdout, stderr } = Bun.spawnSync(command, { env: environment(), stdin: "ignore" });
   return (stdout.toString() || stderr.toString()).split("\n")[0]!.trim();
 }
 
-/** The smallest value that at least `fraction` of all are not above (nearest rank). */
+/** The smallest value such that at least `fraction` of all values do not exceed it (nearest rank). */
 export function quantile(values: number[], fraction: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil(sorted.length * fraction) - 1)]!;

@@ -1,7 +1,8 @@
--- Sends the requests of a list one after another, over and over:
---   wrk -s walk.lua <url> -- <file> <how many to leave out at first> <pause> [statuses]
--- The file holds whole requests, each ended by a NUL. It is the same work for every server. `statuses` counts answers
--- by status, which makes wrk read every header. Between an answer and the next request pass up to twice `pause` milliseconds.
+-- Sends the requests of a list one after another in a loop:
+--   wrk -s walk.lua <url> -- <file> <number to skip at first> <pause> [statuses]
+-- The file contains complete requests, each ended by a NUL, so that the work is the same for every server. `statuses`
+-- counts responses by status, which makes wrk read every header. Up to twice `pause` milliseconds pass between a
+-- response and the next request.
 
 local requests, at = {}, 0
 local threads = {}

@@ -5,27 +5,28 @@ import { descendants } from "../tests/support/process/processes.ts";
 import { BenchError, environment, firstLine, keep, type Started } from "./support.ts";
 
 export interface Round {
-  /** Answers a second. */
+  /** Responses per second. */
   rate: number;
   answers: number;
-  /** Answers that were not 2xx. */
+  /** Responses other than 2xx. */
   refused: number;
-  /** What the loaded server used. */
+  /** Processor time used by the loaded server. */
   processorMicroseconds: number;
-  /** From a request to its answer. */
+  /** From a request to its response. */
   milliseconds: { p50: number; p95: number; p99: number };
-  /** `<status> <count>` of each, if they were asked for: that costs wrk too much for a measurement. */
+  /** `<status> <count>` of each, only on request, because it slows wrk down too much for a measurement. */
   statuses: string;
 }
 
-/** Loads one server for so many seconds. */
+/** Loads one server for a number of seconds. */
 export type Load = (seconds: number, options?: { statuses: boolean; pause?: number }) => Promise<Round>;
 
 export const connections = 32;
 
 /**
- * A load that sends `requests` to `address` one after another, over and over, each time from where it ended; `file` keeps
- * the list. A client sends its next when it has its answer, or up to twice `pause` milliseconds later.
+ * Prepares a load that sends `requests` to `address` one after another in a loop, each time continuing where it
+ * stopped; `file` stores the list. A client sends its next request when it has the response, or up to twice `pause`
+ * milliseconds later.
  */
 export async function prepareLoad(
   parts: AsyncDisposableStack,
@@ -37,7 +38,7 @@ export async function prepareLoad(
   const script = join(import.meta.dir, "walk.lua");
   let at = 0;
   return async (seconds, { statuses, pause = 0 } = { statuses: false }) => {
-    // A slow answer is a figure, too: wrk by itself gives up after two seconds.
+    // A slow response also counts; by default wrk gives up after two seconds.
     const command = [wrk, "-t1", `-c${clients}`, `-d${seconds}s`, "--timeout", "30s", "-s", script, address];
     command.push("--", file, String(at), String(pause));
     if (statuses) command.push("statuses");
@@ -70,8 +71,8 @@ export async function prepareLoad(
 }
 
 /**
- * What a server has used so far, with the workers below its supervisor: user and system time (proc(5), stat fields 14 and
- * 15, in hundredths).
+ * The processor time used by a server and its workers so far: user and system time (proc(5), stat fields 14 and 15, in
+ * hundredths of a second).
  */
 function processorMicroseconds(pid: number): number {
   const used = [pid, ...descendants(pid).map((one) => one.pid)].map((one) => {
@@ -82,12 +83,12 @@ function processorMicroseconds(pid: number): number {
   return used.reduce((sum, one) => sum + one, 0);
 }
 
-/** Debian's says nothing but its revision, e.g. `wrk debian/4.1.0-3+b2 [epoll] ...`. */
+/** Debian's version is only its revision, e.g. `wrk debian/4.1.0-3+b2 [epoll] ...`. */
 export function wrkVersion(wrk: string): string {
   return firstLine([wrk, "-v"]).replace(/ \[.*/, "");
 }
 
-/** A whole request as a client would send it. */
+/** The text of a complete HTTP request. */
 export function requestText(method: string, url: string, headers: Record<string, string>, body = ""): string {
   const { host, pathname, search } = new URL(url);
   const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`);

@@ -3,7 +3,7 @@ import { openSql, type Sql } from "../../drizzle/client.ts";
 import { randomOf } from "../random.ts";
 import { retired, writerOf } from "./words.ts";
 
-/** How many of what there are most of; all else follows from the incidents. */
+/** The numbers of the most numerous records; everything else follows from the incidents. */
 export interface Size {
   incidents: number;
   documents: number;
@@ -13,13 +13,13 @@ const users = 1000;
 const types = 8;
 const priorities = 4;
 const day = 86_400_000;
-/** The newest incident is of this moment: times that change from run to run would change the plans. */
+/** The time of the newest incident, fixed because changing times would change the query plans. */
 const newest = Date.UTC(2026, 10, 1);
 
 type Value = string | number | null;
 type Rows = Generator<readonly Value[]>;
 
-/** A table, the columns that are written, and its rows. */
+/** A table, the columns to write, and its rows. */
 interface Load {
   table: string;
   columns: string;
@@ -30,14 +30,14 @@ const at = (time: number) => new Date(Math.floor(time)).toISOString();
 const stamps = (time: number) => [at(time), at(time)] as const;
 export const email = (person: number) => `user${person}@example.com`;
 
-/** Three years of incidents, evenly; the id is the order in which they were reported. */
+/** Three years of incidents, evenly distributed; ids are in order of the report. */
 const reported = (id: number, { incidents }: Size) => newest - ((incidents - id) * 3 * 365 * day) / incidents;
-/** One of ten. */
+/** One in ten. */
 export const isRestricted = (id: number) => id % 10 === 7;
 const statusOf = (id: number, { incidents }: Size) =>
   id > incidents * 0.995 ? "Active" : id > incidents * 0.99 ? "Stable" : "Closed";
 
-/** Who takes part in an incident: from three to seven, the first of whom commands and the second reported. */
+/** The participants of an incident: three to seven, of whom the first commands and the second reported it. */
 function participantsOf(id: number): number[] {
   const random = randomOf(`people ${id}`);
   const chosen = new Set<number>();
@@ -120,7 +120,7 @@ const loads: readonly Load[] = [
         yield [
           ...[id, writer.words(5), old ? `${text} The ${retired} had it.` : text],
           id % 10 === 0 ? "reference" : id % 3 === 0 ? "review" : "incident",
-          // One of ten is the incident's own text.
+          // One in ten is the incident's own text.
           ...(id % 10 === 1 ? ["markdown", String(id)] : [null, null]),
           `https://wiki.example.com/${id}`,
           id % 10 === 0 ? null : incident,
@@ -202,11 +202,11 @@ function* eachParticipant(
   }
 }
 
-/** Fills a database by COPY. The search vectors are made by the triggers, as in life. */
+/** Fills a database with COPY. Triggers compute the search vectors, as in production. */
 export async function fill(url: string, size: Size): Promise<void> {
   const sql = openSql(url, { max: 1 });
   try {
-    // Made when all is loaded: a GIN index that grows row by row takes several times as long.
+    // Created after loading: updating a GIN index row by row takes several times as long.
     const indexes = await sql`
       select indexname as name, indexdef as definition from pg_indexes
       where schemaname = 'public' and indexdef like '%USING gin%'`;
@@ -217,7 +217,7 @@ export async function fill(url: string, size: Size): Promise<void> {
     await sql.unsafe(`set maintenance_work_mem = '512MB'`);
     for (const { definition } of indexes) await sql.unsafe(definition);
     await countOn(sql, size);
-    // Or PostgreSQL would do it by itself, in the middle of a measurement.
+    // Otherwise PostgreSQL would do it in the middle of a measurement.
     await sql`vacuum analyze`;
     await sql`checkpoint`;
   } finally {
@@ -225,7 +225,7 @@ export async function fill(url: string, size: Size): Promise<void> {
   }
 }
 
-/** What is created next gets the next number. */
+/** Makes the next record get the next number. */
 async function countOn(sql: Sql, { incidents }: Size): Promise<void> {
   for (const table of [
     "individual",
@@ -245,7 +245,7 @@ async function* pieces(rows: Rows): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   let piece = "";
   for (const row of rows) {
-    // None of our texts has a tab, a line break or a backslash.
+    // None of our texts contains a tab, a line break or a backslash.
     piece += `${row.map((value) => value ?? "\\N").join("\t")}\n`;
     if (piece.length < pieceLength) continue;
     yield encoder.encode(piece);

@@ -13,7 +13,7 @@ import { BenchError } from "../support.ts";
 import { email, type Size } from "./data.ts";
 import { words } from "./requests.ts";
 
-/** What PostgreSQL has done for one list. */
+/** How PostgreSQL executed one list. */
 interface Plan {
   name: string;
   milliseconds: number;
@@ -24,7 +24,7 @@ interface Scan {
   type: string;
   relation: string;
   index: string | undefined;
-  /** Read, also those that did not fit. */
+  /** Rows read, including those that were filtered out. */
   rows: number;
 }
 
@@ -38,12 +38,12 @@ interface Node {
   Plans?: Node[];
 }
 
-/** Fewer rows than these may be read one after the other. */
+/** Tables with fewer rows than this may be scanned sequentially. */
 const largeTable = 5000;
 
 /**
- * Prints how each list is read, by a member and by an admin.
- * @throws BenchError when one reads a large table from its beginning to its end
+ * Prints the query plan of each list, for a member and for an admin.
+ * @throws BenchError when a list scans a large table sequentially
  */
 export async function explainLists(url: string, size: Size): Promise<void> {
   const sql = openSql(url, { max: 1 });
@@ -58,7 +58,7 @@ export async function explainLists(url: string, size: Size): Promise<void> {
       ...{ clock: systemClock, config: readConfig({}), log: createLog("warn") },
     };
     const large = await largeTables(sql);
-    // The client's own questions come with its first.
+    // Triggers the client's own initial queries.
     await recorder`select 1`;
     console.log("plans    of each list: time, and what was read (index, or SEQUENTIAL)");
     const faults: string[] = [];
@@ -76,7 +76,8 @@ export async function explainLists(url: string, size: Size): Promise<void> {
       }
     }
     console.log("");
-    if (faults.length > 0) throw new BenchError(`a large table is read as a whole: ${faults.join("; ")}`);
+    if (faults.length > 0)
+      throw new BenchError(`a large table is scanned sequentially: ${faults.join("; ")}`);
   } finally {
     await Promise.all([sql.end({ timeout: 5 }), recorder.end({ timeout: 5 })]);
   }
@@ -135,14 +136,14 @@ async function largeTables(sql: Sql): Promise<Set<string>> {
 
 async function explain(sql: Sql, name: string, text: string, parameters: unknown[]): Promise<Plan> {
   const statement = `explain (analyze, timing off, format json) ${text}`;
-  // Once more: whoever comes first reads from the disk.
+  // Runs it twice, because the first run reads from the disk.
   await sql.unsafe(statement, parameters as string[]);
   const [row] = await sql.unsafe(statement, parameters as string[]);
   const [{ Plan: root, "Execution Time": milliseconds }] = row!["QUERY PLAN"];
   return { name, milliseconds, scans: scansOf(root) };
 }
 
-/** Those that were carried out. */
+/** The scans that were executed. */
 function scansOf(node: Node): Scan[] {
   const {
     "Node Type": type,
@@ -159,7 +160,7 @@ function scansOf(node: Node): Scan[] {
 function print({ name, milliseconds, scans }: Plan): void {
   const read = new Map<string, number>();
   for (const { type, relation, index, rows } of scans) {
-    // Its index says it.
+    // Its index scan is reported instead.
     if (type === "Bitmap Heap Scan") continue;
     const what = type === "Seq Scan" ? `SEQUENTIAL ${relation}` : (index ?? relation);
     read.set(what, (read.get(what) ?? 0) + rows);

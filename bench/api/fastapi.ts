@@ -5,7 +5,7 @@ import { BenchError, firstLine, installPackages, root, type Started, startProgra
 const python = "/usr/bin/python3";
 const packages = ["fastapi", "uvicorn", "sqlalchemy", "psycopg2", "uvloop", "httptools"];
 
-/** The service that one would write with FastAPI instead, on Debian's packages. */
+/** Starts an equivalent service written with FastAPI, on Debian's packages. */
 export async function startFastApi(
   parts: AsyncDisposableStack,
   directory: string,
@@ -32,7 +32,7 @@ export async function startFastApi(
   return { ...started, about };
 }
 
-/** @throws BenchError that says what to type */
+/** @throws BenchError with the command to run */
 function ensurePackages(): string {
   const imports = () => Bun.spawnSync([python, "-c", `import ${packages.join(", ")}`]).exitCode === 0;
   if (imports()) return python;

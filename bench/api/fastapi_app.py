@@ -1,6 +1,6 @@
-"""The list and the detail of incidents, and a document, as somebody would write them with FastAPI and SQLAlchemy.
+"""The list and the detail of incidents, and a document, as one would write them with FastAPI and SQLAlchemy.
 
-The caller is believed: no signature is checked and no revocation looked up, which svc does for each request.
+The caller is trusted: no signature or revocation is checked, which svc does for each request.
 """
 
 import os
@@ -332,8 +332,8 @@ def readable(user: str):
     return or_(Incident.visibility == "Open", Incident.id.in_(theirs))
 
 
-# A session from `Depends` would be closed by another thread of the pool: under load all of these wait for a
-# connection, and none is left to give one back.
+# A session from `Depends` would be closed by another thread of the pool: under load, all of these wait for a
+# connection, and none is left to return one.
 @app.get("/incidents/", response_model=Page)
 def list_incidents(limit: int = 50, x_user: str = Header()):
     with SessionLocal() as session:

@@ -3,7 +3,7 @@ import { requestText } from "../wrk.ts";
 import { isRestricted, type Size } from "./data.ts";
 import { retired, vocabulary } from "./words.ts";
 
-/** One kind of request, and how it is made by the people who send it. */
+/** One kind of request, and how to create it for the people who send it. */
 export interface Kind {
   name: "list" | "detail" | "search" | "create";
   requests(address: string, headersOf: (user: number) => Record<string, string>): string[];
@@ -18,13 +18,13 @@ const reading = (name: Kind["name"], paths: readonly string[]): Kind => ({
     paths.map((path, at) => requestText("GET", `${address}${path}`, headersOf(at % people))),
 });
 
-/** The first page, of fifty. */
+/** The first page of fifty. */
 export const lists = reading(
   "list",
   each(people).map(() => "/incidents/"),
 );
 
-/** Of all years, Open ones: the others are not there for most. */
+/** Open incidents of all years; most people cannot see the others. */
 export const details = ({ incidents }: Size): Kind => {
   const random = randomOf("detail");
   const ids = each(2000).map(() => 1 + Math.floor(random.between(0, incidents - 1)));
@@ -34,7 +34,7 @@ export const details = ({ incidents }: Size): Kind => {
   );
 };
 
-/** What people look for: by how many words of the vocabulary are written more often. */
+/** Search terms, classified by how many words of the vocabulary are more frequent. */
 export const words = {
   common: (at: number) => vocabulary[at % 10]!,
   frequent: (at: number) => vocabulary[20 + (at % 100)]!,
@@ -45,7 +45,7 @@ export const words = {
   unknown: (at: number) => `nothing${at}`,
 } satisfies Record<string, (at: number) => string>;
 
-/** As many of each kind of words, but for what only old documents have: one in fifty asks for that. */
+/** Equal shares of each kind of words, except for the one only in old documents, which is one search in fifty. */
 export const searches = reading(
   "search",
   each(600).map((at) => {

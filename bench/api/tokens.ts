@@ -7,7 +7,7 @@ import { systemClock } from "../../platform/clock.ts";
 import { createLog } from "../../platform/log.ts";
 import { email } from "./data.ts";
 
-/** Access tokens of the first `count` people, none of them an admin, as svc itself would have issued them today. */
+/** Access tokens of the first `count` people, none of them an admin, as svc would issue them today. */
 export async function issueTokens(environment: Record<string, string>, count: number): Promise<string[]> {
   const config = readConfig(environment);
   const { db, close } = openDatabase(environment.SVC_DATABASE_URL!, 1);

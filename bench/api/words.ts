@@ -1,7 +1,7 @@
 import { randomOf } from "../random.ts";
 
-// Words as people write them: the one of rank n is written once where the first is written n times (Zipf). So one word
-// stands in nearly every document and most in hardly any, and those between are what a search has most work with.
+// Words with a natural frequency: the one of rank n occurs once where the first occurs n times (Zipf). So one word is
+// in nearly every document and most are in hardly any; those in between are the most work for a search.
 
 const topics =
   `error service database latency request timeout deploy customer payment queue cache node cluster region
@@ -47,7 +47,7 @@ function coined(count: number): string[] {
 /** All words, the most frequent first. */
 export const vocabulary: readonly string[] = [...topics, ...coined(20_000)];
 
-/** What only the oldest twentieth of the documents speaks of. */
+/** A word that occurs only in the oldest twentieth of the documents. */
 export const retired = "mainframe";
 
 export interface Writer {

@@ -4,8 +4,8 @@ import { finishRun } from "../../core/schedule/runs.ts";
 import { previousSlot } from "../../core/schedule/slots.ts";
 import { openDatabase, openSql } from "../../drizzle/client.ts";
 
-// Claims and finishes slots of tasks of which more are due than it can do, beside others that do the same; or, with
-// BENCH_WAY=bare, does no more than to insert a row for each.
+// Claims and finishes slots of more due tasks than it can process, concurrently with other claimers; with
+// BENCH_WAY=bare it only inserts a row for each.
 
 const { SVC_DATABASE_URL = "", BENCH_TASKS = "1", BENCH_WAY } = process.env;
 const connections = 8;
@@ -43,7 +43,7 @@ async function race(): Promise<void> {
   for (;;) await step(works[Math.floor(Math.random() * works.length)]!);
 }
 
-// From now on they are known, and due.
+// Makes the tasks known, so that they become due.
 for (const work of works) await step(work);
 console.log("ready: claimer");
 await Promise.all(Array.from({ length: connections }, race));

@@ -3,7 +3,7 @@ import { openSql, type Sql } from "../../drizzle/client.ts";
 import * as support from "../support.ts";
 
 const workers = 3;
-/** Due every 50 ms each: 8,000 slots a second. */
+/** Each due every 50 ms: 8,000 slots a second. */
 const tasks = 400;
 const rounds = 3;
 const roundSeconds = support.numberFrom("SVC_BENCH_SECONDS", 5);
@@ -13,11 +13,11 @@ const ways = [
   { name: "svc", about: "each claimed and finished, by the rules of the schedule" },
   {
     name: "bare",
-    about: "one INSERT ... ON CONFLICT DO NOTHING into the same table each, which nobody finishes",
+    about: "one INSERT ... ON CONFLICT DO NOTHING per slot into the same table, never finished",
   },
 ] as const;
 
-/** Slots that three workers claim and finish in a second, all of them racing for those of the same tasks. */
+/** Measures how many slots per second three workers claim and finish while competing for the same tasks. */
 export async function measureClaims(
   parts: AsyncDisposableStack,
   directory: string,

@@ -8,7 +8,7 @@ import type { TaskContext } from "../../worker/task.ts";
 
 const none: Plugins = { ofType: () => [], find: () => undefined };
 
-/** What a task works with, without a worker around it. */
+/** The context of a task without a worker. */
 export function contextOf(db: Database, clock: TestClock, plugins = none): TaskContext {
   return taskContextOf({ db, clock, plugins, config: readConfig({}), log: createLog("silent") });
 }

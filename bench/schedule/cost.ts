@@ -14,14 +14,14 @@ const size = { incidents: 100_000, active: 1000 };
 const rounds = 5;
 const aim = 1;
 
-/** The whole task, beside a loop that takes one incident after the other. */
+/** Compares the whole task with a loop over single incidents. */
 export async function measureCost(url: string): Promise<void> {
   const { db, close } = openDatabase(url, 2);
   const clock = new TestClock(new Date("2026-12-01T12:00:00.000Z"));
   await populate(db, clock);
   await insertMany(db, await prepareCosts(db, clock.now(), 2), size);
   const [ours, loop]: [number[], number[]] = [[], []];
-  // Round 0 does not count. The clock goes on before each, so that every cost is another one.
+  // Round 0 does not count. The clock advances before each round, so that every cost changes.
   for (let round = 0; round <= rounds; round += 1) {
     for (const [times, work] of [
       [ours, () => calculateIncidentCost.run(contextOf(db, clock))],
@@ -46,7 +46,7 @@ export async function measureCost(url: string): Promise<void> {
   console.log(`${"".padEnd(15)}aim: under ${aim} s, ${support.verdict(our < aim)}`);
 }
 
-/** As one writes it at first, with the same formula: read an incident, compute, write it. */
+/** The naive implementation with the same formula: read an incident, compute, write it. */
 async function oneByOne(db: Database, now: Date): Promise<void> {
   const shares = Object.fromEntries(multipliers.map(({ role, multiplier }) => [role, multiplier]));
   const rules = { ...formula, multipliers: shares } as Formula;

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 
-// graphile-worker: its crontab knows no period under a minute, so each job adds the next one. It looks for jobs that have
-// become due every `pollInterval`; a hundredth of a second instead of its two seconds.
+// graphile-worker: its crontab has no period under a minute, so each job adds the next one. It looks for due jobs every
+// `pollInterval`; a hundredth of a second instead of its default of two seconds.
 
 const { BENCH_PACKAGES, BENCH_TASKS, DATABASE_URL } = process.env;
 const { run } = createRequire(`${BENCH_PACKAGES}/package.json`)("graphile-worker");

@@ -6,11 +6,11 @@ import { residentMegabytes } from "./memory.ts";
 
 const graphileVersion = "0.18.0";
 const workers = 3;
-/** One alone, and as many as the schedule has, all due at the same moment. */
+/** A single task, and as many as the schedule has, all due at the same moment. */
 const loads = [1, 8];
 const rounds = 3;
 const roundSeconds = support.numberFrom("SVC_BENCH_SECONDS", 15);
-/** Until then our workers have heard of each other, by a heartbeat. */
+/** Enough time for our workers to see each other's heartbeats. */
 const warmUpSeconds = 12;
 const aim = 50;
 
@@ -22,12 +22,12 @@ interface Kind {
 }
 
 interface Contender extends Kind {
-  /** Milliseconds from each slot to the row that the task wrote first. */
+  /** Milliseconds from each slot to the first row that the task wrote. */
   late: number[];
   megabytes: number[];
 }
 
-/** Tasks that are due each second, by three workers of each kind; on one database, one kind after the other. */
+/** Tasks that are due each second, with three workers of each kind, one kind after another on one database. */
 export async function measureLateness(
   parts: AsyncDisposableStack,
   directory: string,
@@ -83,7 +83,7 @@ async function measure(
        create table if not exists tick (task text, slot timestamptz, pid int, at timestamptz default clock_timestamp())`,
     );
     const pids: number[] = [];
-    // The first one makes its tables, and begins.
+    // The first one creates its tables before the others start.
     for (let at = 0; at < workers; at += 1) {
       const program = {
         command,
@@ -125,7 +125,7 @@ function graphileWorker(directory: string, url: string): Kind {
   const node = findNode();
   return {
     name: "graphile-worker",
-    about: `${graphileVersion} on Node ${support.firstLine([node, "--version"])}; looks every 10 ms, each job adds the next`,
+    about: `${graphileVersion} on Node ${support.firstLine([node, "--version"])}; polls every 10 ms, each job adds the next`,
     command: [node, join(support.root, "bench/schedule/graphile_worker.mjs")],
     env: { DATABASE_URL: url, BENCH_PACKAGES: cwd, NODE_ENV: "production" },
   };
@@ -135,7 +135,7 @@ function pgBoss(url: string): Kind {
   const node = findNode();
   return {
     name: "pg-boss",
-    about: `${bossPackage.version} on Node ${support.firstLine([node, "--version"])}; a poller for each task, each every 0.5 s (its least), each job sends the next`,
+    about: `${bossPackage.version} on Node ${support.firstLine([node, "--version"])}; a poller for each task, each every 0.5 s (its minimum), each job sends the next`,
     command: [node, join(support.root, "bench/schedule/pg_boss.mjs")],
     env: { DATABASE_URL: url, NODE_ENV: "production" },
   };

@@ -3,13 +3,13 @@ import { type Started, startProgram, svcFromSource } from "../support.ts";
 
 const idleSeconds = 15;
 
-/** What a process holds in memory. Linux only, as is /proc. */
+/** The resident memory of a process. Linux only, because it reads /proc. */
 export function residentMegabytes(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(status.match(/^VmRSS:\s+(\d+) kB$/m)?.[1]) / 1024;
 }
 
-/** A worker for the whole schedule, a while after its start, when nothing is due. */
+/** Measures an idle worker with the whole schedule, some time after its start. */
 export async function measureMemory(
   parts: AsyncDisposableStack,
   directory: string,

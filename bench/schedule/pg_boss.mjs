@@ -1,7 +1,7 @@
 import { PgBoss } from "pg-boss";
 
-// pg-boss: its schedule knows no period under a minute, so each job sends the next one. It looks for jobs that have
-// become due every half second at most, each of so many pollers by itself.
+// pg-boss: its schedule has no period under a minute, so each job sends the next one. It looks for due jobs every half
+// second at most, with separate pollers.
 
 const { BENCH_TASKS, DATABASE_URL } = process.env;
 const tasks = Number(BENCH_TASKS);

@@ -7,7 +7,7 @@ const rounds = 5;
 const leaseSeconds = 3;
 const aim = 100;
 
-/** From the end of a dead worker's lease to the first thing that its heir does. */
+/** Measures from the end of a dead worker's lease to the first action of its successor. */
 export async function measureTakeover(
   parts: AsyncDisposableStack,
   directory: string,
@@ -44,9 +44,9 @@ export async function measureTakeover(
   await sql.end({ timeout: 5 });
   const middle = support.median(behind);
   console.log(
-    `\ntakeover       ${middle.toFixed(0)} ms behind the end of the lease (${behind.join(", ")}); with a lease of ${leaseSeconds} s`,
+    `\ntakeover       ${middle.toFixed(0)} ms after the end of the lease (${behind.join(", ")}); with a lease of ${leaseSeconds} s`,
   );
   console.log(
-    `${"".padEnd(15)}${(support.median(all) / 1000).toFixed(1)} s behind SIGKILL   aim: within ${aim} ms of the lease, ${support.verdict(middle <= aim)}`,
+    `${"".padEnd(15)}${(support.median(all) / 1000).toFixed(1)} s after SIGKILL   aim: within ${aim} ms of the lease, ${support.verdict(middle <= aim)}`,
   );
 }

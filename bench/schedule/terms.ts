@@ -13,16 +13,16 @@ import { contextOf, secondsOf } from "./context.ts";
 
 const size = { terms: 10_000, documents: 1000, words: 400 };
 const rounds = 3;
-/** Of the documents, so many are read by the loop: each takes it as long. */
+/** The loop reads only this many documents, because each takes the same time. */
 const sample = 20;
 
-/** The whole task on texts that we keep ourselves, beside a loop that looks for one term after the other. */
+/** Compares the whole task on locally stored texts with a loop over single terms. */
 export async function measureTerms(url: string): Promise<void> {
   const { db, close } = openDatabase(url, 2);
   const clock = new TestClock();
   const [terms, texts] = await fill(db, clock);
   const reads: number[] = [];
-  // The terms are read where the vocabulary is built, and nowhere else.
+  // Building the vocabulary is the only code that reads the terms.
   const counting = new Proxy(db, {
     get: (target, name) => {
       if (name !== "select") return Reflect.get(target, name);
@@ -63,7 +63,7 @@ export async function measureTerms(url: string): Promise<void> {
 
 async function fill(db: Database, clock: TestClock): Promise<[string[], string[]]> {
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
-  // Half of them are one word, half are two, as terms are.
+  // Half of the terms are one word and half are two, as in practice.
   const terms = Array.from({ length: size.terms }, (_, at) =>
     at % 2 === 0 ? words[at]! : `${words[at % 150]} ${words[at >> 2]}`,
   );

@@ -3,7 +3,7 @@ import { openWorker } from "../../worker/open.ts";
 import type { Work } from "../../worker/run.ts";
 import { work } from "../../worker/worker.ts";
 
-// A worker of ours with tasks of its own, which note when they have begun to work; with BENCH_HANGS they never end.
+// A worker of ours with test tasks that record when they started; with BENCH_HANGS they never end.
 
 const { BENCH_TASKS = "1", BENCH_EVERY = "1", BENCH_LEASE = "30", BENCH_HANGS } = process.env;
 const stop = new AbortController();

@@ -5,7 +5,7 @@ import { BenchError, environment, keep, median } from "../support.ts";
 const runs = 7;
 const patienceMilliseconds = 20_000;
 
-/** A server as it is started by a person, to listen on 127.0.0.1 at `port`. */
+/** A server as started by a person, listening on 127.0.0.1 at `port`. */
 export interface Startable {
   name: string;
   command: (port: number) => string[];
@@ -13,8 +13,8 @@ export interface Startable {
 }
 
 /**
- * From the start of the process to its first good answer to /healthcheck, in milliseconds: the median of some runs, the
- * servers in turn.
+ * Milliseconds from the start of the process to its first successful response to /healthcheck: the median of several
+ * runs, with the servers in turn.
  */
 export async function timeStarts(
   parts: AsyncDisposableStack,
@@ -56,7 +56,7 @@ async function timeStart(parts: AsyncDisposableStack, cwd: string, server: Start
   return milliseconds;
 }
 
-/** One request on a connection of its own. */
+/** Sends one request on a new connection. */
 async function answers(port: number): Promise<boolean> {
   const socket = connect(port, "127.0.0.1");
   try {

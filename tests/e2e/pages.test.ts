@@ -84,7 +84,7 @@ describe("the sign-in page", () => {
 
   test("without a challenge it is an error page", async () => {
     await tab.goto(`${stack.issuer}/sign-in/nothing`);
-    await tab.shows("Sign-in cannot go on");
+    await tab.shows("Sign-in cannot continue");
     expect(await tab.inspect("sign-in-error")).toEqual([]);
   });
 });

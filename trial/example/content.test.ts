@@ -14,7 +14,7 @@ beforeAll(async () => {
   example = await readLoadedExample(client.db);
 });
 
-describe("there is", () => {
+describe("the example contains", () => {
   test("enough of everything", () => {
     const least = { incidents: 40, individuals: 25, teams: 6, services: 6, terms: 40, applications: 12 };
     for (const [key, count] of Object.entries(least)) {
@@ -42,14 +42,14 @@ describe("there is", () => {
     expect(example.participants.some(({ leftAt }) => leftAt !== null)).toBe(true);
   });
 
-  test("somebody who has more than one role at a time, and one who came back", () => {
+  test("someone with several roles at a time, and someone who returned", () => {
     const open = example.roles.filter(({ renouncedAt }) => renouncedAt === null);
     expect(new Set(open.map(({ participantId }) => participantId)).size).toBeLessThan(open.length);
     const pairs = example.participants.map((one) => `${one.incidentId} ${one.individualId}`);
     expect(new Set(pairs).size).toBeLessThan(pairs.length);
   });
 
-  test("for each trial user: an incident that goes on, and a task that is theirs", () => {
+  test("an active incident and an assigned task for each trial user", () => {
     const active = new Set(example.incidents.filter(({ status }) => status === "Active").map(({ id }) => id));
     for (const { email } of trialUsers) {
       const person = example.individuals.find((one) => one.email === email);
@@ -63,7 +63,7 @@ describe("there is", () => {
     }
   });
 
-  test("a Restricted incident that bob is in, and one that he is not in", () => {
+  test("a Restricted incident with bob, and one without", () => {
     const bob = example.individuals.find(({ email }) => email === "bob@example.com")?.id;
     const restricted = example.incidents.filter(({ visibility }) => visibility === "Restricted");
     const his = restricted.filter(({ id }) =>
@@ -76,7 +76,7 @@ describe("there is", () => {
   });
 });
 
-test("what is said in a Restricted incident stands in no document, message or report of others", () => {
+test("a Restricted incident's content appears in no document, message or report of others", () => {
   const restricted = example.incidents.filter(({ visibility }) => visibility === "Restricted");
   const hidden = new Set(restricted.map(({ id }) => id));
   const openConversations = new Set(

@@ -27,12 +27,12 @@ describe("an offset", () => {
     "-21d 15:48",
     "-21d 25:00:00",
     "-1d 00:00:00 ",
-  ])("not %p", (offset) => {
+  ])("rejects %p", (offset) => {
     expect(() => timeAt(offset, now)).toThrow(`not an offset such as -21d 15:48:15: ${offset}`);
   });
 });
 
-test("in a text, offsets are filled in, and a template's {{fields}} stay", () => {
+test("offsets in texts are replaced, and a template's {{fields}} stay", () => {
   const texts = rowsAt(files, now).documentContent.map(({ content }) => String(content));
   expect(texts.filter((text) => text.includes("${"))).toEqual([]);
   expect(texts.filter((text) => text.includes("at 2026-11-")).length).toBeGreaterThan(10);
@@ -40,7 +40,7 @@ test("in a text, offsets are filled in, and a template's {{fields}} stay", () =>
   expect(texts.filter((text) => text.includes("{{reported_at}}")).length).toBeGreaterThan(0);
 });
 
-test("every file in data/ is used, once", () => {
+test("every file in data/ is used once", () => {
   const rows = rowsAt(files, now);
   const ofTables = [...Object.values(exampleTables), incidentType].map(
     (table) => `${getTableName(table)}.jsonl`,
@@ -51,12 +51,12 @@ test("every file in data/ is used, once", () => {
   expect([...ofTables, ...ofTexts].sort()).toEqual(Object.keys(files).sort());
 });
 
-test("a file that is missing is named", () => {
+test("a missing file is named", () => {
   const without: ExampleFiles = { ...files, "documents/INC-01.md": undefined as never };
   expect(() => rowsAt(without, now)).toThrow("trial/example/data/documents/INC-01.md is missing");
 });
 
-/** Every time in it, in the order in which they stand. */
+/** All times in it, in order. */
 function timesIn(value: unknown): number[] {
   if (value instanceof Date) return [value.getTime()];
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(timesIn) : [];
@@ -67,21 +67,21 @@ test("a column that the table does not have is named", () => {
   expect(() => rowsAt(renamed, now)).toThrow("trial/example/data/rotation.jsonl: no column starts");
 });
 
-test("a week later, everything is a week later", () => {
+test("a week later, all times are a week later", () => {
   const week = 7 * 24 * 3_600_000;
   const times = timesIn(rowsAt(files, now));
   expect(times.length).toBeGreaterThan(4000);
   expect(timesIn(rowsAt(files, new Date(now.getTime() + week)))).toEqual(times.map((time) => time + week));
 });
 
-test("whatever the present: nothing is before its cause or after the present", () => {
+test("at any time, nothing precedes its cause or lies in the future", () => {
   fc.assert(
     fc.property(
       fc.date({ noInvalidDate: true, min: new Date("2000-01-01"), max: new Date("2100-01-01") }),
       (present) => {
         const { task, incident, participant, ...rest } = rowsAt(files, present);
         const at = (value: unknown) => (value === undefined ? present.getTime() : Number(value));
-        // Only what is to be done lies ahead.
+        // Only due dates lie in the future.
         const past = timesIn([rest, incident, participant, task.map(({ resolveBy, ...row }) => row)]);
         expect(past.reduce((latest, date) => Math.max(latest, date), 0)).toBeLessThanOrEqual(
           present.getTime(),

@@ -7,16 +7,17 @@ import { sha256 } from "../../platform/secret.ts";
 
 // The example is the files in data/: three months of an imaginary company's incidents.
 //
-// <table>.jsonl   The rows of a table, one per line. Columns that are null or have their default are left out, and so is
-//                 an updatedAt that equals createdAt. A string in a column for an id is a name: of a type, a priority, a
-//                 team, a service or a term, or a person's e-mail address up to the @.
-// documents/*.md  The texts that document_content.jsonl names.
+// <table>.jsonl   The rows of a table, one per line. Columns that are null or have their default are omitted, and so is
+// an
+//                 updatedAt that equals createdAt. A string in an id column is a name: of a type, a priority, a team, a
+//                 service or a term, or a person's e-mail address up to the @.
+// documents/*.md  The texts that document_content.jsonl refers to.
 //
 // Times are offsets from the present: `-21d 15:48:15` is 21 days, 15 hours, 48 minutes and 15 seconds ago, and
 // `end of day -21d 15:48:15` the last millisecond of that day in UTC. Within a text, `${time OFFSET}` stands for
 // the time, and `${day OFFSET}` for its day.
 
-/** The tables in data/ whose rows are inserted, each after those that it references. */
+/** The tables in data/ whose rows are inserted, each after those it references. */
 export const exampleTables = {
   individual: tables.individual,
   team: tables.team,
@@ -55,16 +56,16 @@ export const exampleTables = {
   event: tables.event,
 };
 
-/** And the types, which `populate` inserts: the example only says who commands their incidents. */
+/** Includes the types, which `populate` inserts: the example only adds who commands their incidents. */
 const tablesOfFiles = { ...exampleTables, incidentType: tables.incidentType };
 
 export type Row = Record<string, unknown>;
-/** Rows by table, with names in place of ids. */
+/** Rows by table, with names instead of ids. */
 export type ExampleRows = Record<keyof typeof tablesOfFiles, Row[]>;
 /** Contents by path within data/. */
 export type ExampleFiles = Readonly<Record<string, string>>;
 
-/** Written into the single executable by scripts/build.ts, which has no source tree to read. */
+/** Embedded into the single executable by scripts/build.ts, as it has no source tree to read. */
 declare const SVC_EXAMPLE: ExampleFiles | undefined;
 
 const directory = join(import.meta.dir, "data");
@@ -74,16 +75,16 @@ export async function readExample(): Promise<ExampleFiles> {
   const names = (await readdir(directory, { recursive: true })).filter((name) => /\.(jsonl|md)$/.test(name));
   const read = async (name: string) => {
     const text = await readFile(join(directory, name), "utf8");
-    // On Windows the folder is separated by a backslash, and git may have written other line ends.
+    // Windows separates folders by a backslash, and git may have converted line endings.
     return [name.replaceAll("\\", "/"), text.replaceAll("\r\n", "\n")] as const;
   };
   return Object.fromEntries(await Promise.all(names.sort().map(read)));
 }
 
 /**
- * The example as it is at `now`.
+ * The example relative to `now`.
  *
- * @throws RangeError for a missing file, an unknown column, and a time that is no offset
+ * @throws RangeError for a missing file, an unknown column, and an invalid offset
  */
 export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
   const entries = Object.entries(tablesOfFiles).map(([name, table]) => [name, readRows(files, table, now)]);
@@ -96,7 +97,7 @@ export function rowsAt(files: ExampleFiles, now: Date): ExampleRows {
   }
   for (const row of rows.document) {
     row.contentHash = hashes.get(row.id);
-    // A vocabulary was matched with the text as it is.
+    // A document that was matched with a vocabulary was matched with its current text.
     if (row.termVocabulary !== undefined) row.termContentHash = row.contentHash;
   }
   return rows;
@@ -109,7 +110,7 @@ function readRows(files: ExampleFiles, table: PgTable, now: Date): Row[] {
   const lines = fileNamed(files, file).trim().split("\n");
   return lines.map((line) => {
     const row = JSON.parse(fillIn(line, now)) as Row;
-    // An insert would leave it out silently.
+    // An insert would silently ignore it.
     const unknown = Object.keys(row).find((key) => !Object.hasOwn(columns, key));
     if (unknown !== undefined) throw new RangeError(`trial/example/data/${file}: no column ${unknown}`);
     for (const key of times) if (row[key] !== undefined) row[key] = timeAt(String(row[key]), now);
@@ -134,7 +135,7 @@ function fillIn(text: string, now: Date): string {
 const offsetPattern =
   /^(?<endOfDay>end of day )?(?<sign>[+-])(?<days>\d+)d (?<time>(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)$/;
 
-/** The time at an offset from `now`. @throws RangeError for a text that is no offset */
+/** The time at an offset from `now`. @throws RangeError for an invalid offset */
 export function timeAt(offset: string, now: Date): Date {
   const { endOfDay, sign, days, time } = offsetPattern.exec(offset)?.groups ?? {};
   if (time === undefined) throw new RangeError(`not an offset such as -21d 15:48:15: ${offset}`);

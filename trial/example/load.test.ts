@@ -20,14 +20,14 @@ const count = async (query: string) => {
   return Number(row?.count);
 };
 
-test("every row is there", async () => {
+test("all rows are inserted", async () => {
   for (const [name, table] of Object.entries(exampleTables)) {
     const { length } = rows[name as keyof typeof exampleTables];
     expect([name, await count(getTableName(table))]).toEqual([name, length]);
   }
 });
 
-test("what is written next gets the next number; words are found", async () => {
+test("the next record gets the next number, and search finds words", async () => {
   const { db } = client;
   const [type] = await db.select().from(incidentType).limit(1);
   const stamps = { createdAt: now, updatedAt: now };
@@ -56,10 +56,10 @@ test("what is written next gets the next number; words are found", async () => {
   expect(await count("incident where search is null")).toBe(0);
 });
 
-test("it is loaded once: a second time, also at the same time, and into data of others it is refused", async () => {
+test("it loads only once and only into an empty database, even concurrently", async () => {
   await expect(loadExample(client.db, now)).rejects.toMatchObject({
     code: "conflict",
-    detail: "The example goes into an empty database, and this one has data already (individual)",
+    detail: "The example needs an empty database, but this one has data already (individual)",
   });
   await using other = await createTestDatabase();
   const { db, close } = openDatabase(other.url, 3);
@@ -88,10 +88,10 @@ test("the schema is as an upgrade leaves it", async () => {
   expect([applied, triggers.filled]).toEqual([[], {}]);
 });
 
-describe("at the present there is work for", () => {
+describe("there is work to do for", () => {
   const at = `timestamptz '${now.toISOString()}'`;
   const openTask = "t.status = 'Open' and t.reminders and t.deleted_at is null";
-  // Reminders that are due and were not sent: at anchor + k · N hours, k the newest.
+  // Reminders that are due and have not been sent: at anchor + k · N hours, where k is the newest.
   const dueReports = `(select i.id, a.anchor, floor(extract(epoch from ${at} - a.anchor) / 3600 / p.reminder_hours)::int as k
     from incident i join incident_priority p on p.id = i.incident_priority_id,
     lateral (select coalesce(max(r.created_at), i.created_at) as anchor from status_report r where r.incident_id = i.id) a
@@ -137,7 +137,7 @@ describe("at the present there is work for", () => {
     expect(await count(query)).toBeGreaterThanOrEqual(least);
   });
 
-  test("and not everything is: a reminder was sent, a report is not due, a task sleeps", async () => {
+  test("but not for every record: a reminder was sent, a report is not due, a task is muted", async () => {
     expect(await count("status_report_reminder")).toBeGreaterThan(0);
     expect(await count(dueReports)).toBeLessThan(8);
     expect(await count("task where not reminders and status = 'Open'")).toBe(1);
@@ -147,7 +147,7 @@ describe("at the present there is work for", () => {
   });
 });
 
-test("on call is who commands, by the rotation in the database", async () => {
+test("commanders match the rotations in the database", async () => {
   const { rows } = await client.db
     .execute(
       sql`

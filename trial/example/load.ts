@@ -14,14 +14,14 @@ export interface LoadedExample {
 }
 
 /**
- * Inserts the example as it is at `now`, and the defaults that it needs, in one transaction. The schema is at head.
+ * Inserts the example relative to `now`, and the defaults it needs, in one transaction. The schema must be at head.
  *
- * @throws Conflict when there are rows already: the example's ids are fixed, and it is not for real data
+ * @throws Conflict when there are rows already: the example's ids are fixed, and it must not mix with real data
  */
 export async function loadExample(db: Database | Transaction, now: Date): Promise<LoadedExample> {
   const rows = rowsAt(await readExample(), now);
   await db.transaction(async (tx) => {
-    // Of two at once, the second one waits, and then finds the rows of the first.
+    // Of two concurrent loads, the second waits, and then finds the rows of the first.
     await tx.execute(sql`lock table ${tables.incident} in share row exclusive mode`);
     await refuseOthers(tx);
     await populate(tx, { now: () => now });
@@ -40,7 +40,7 @@ export async function loadExample(db: Database | Transaction, now: Date): Promis
   return { incidents: incident.length, documents: document.length, people: individual.length };
 }
 
-/** Tables whose ids the example fixes. */
+/** Tables with fixed ids in the example. */
 const numbered = Object.values(exampleTables).filter((table) => "id" in table);
 
 async function refuseOthers(tx: Transaction): Promise<void> {
@@ -48,7 +48,7 @@ async function refuseOthers(tx: Transaction): Promise<void> {
     const found = await tx.select({ id: table.id }).from(table).limit(1);
     if (found.length === 0) continue;
     const what = getTableName(table).replaceAll("_", " ");
-    throw new Conflict(`The example goes into an empty database, and this one has data already (${what})`);
+    throw new Conflict(`The example needs an empty database, but this one has data already (${what})`);
   }
 }
 
@@ -67,7 +67,7 @@ function idsBy(key: string, rows: readonly Row[]): Ids {
   return new Map(rows.map((row) => [row[key], row.id]));
 }
 
-/** Puts ids in place of names. */
+/** Replaces names by ids. */
 function resolver(rows: ExampleRows, { types, priorities }: { types: Ids; priorities: Ids }) {
   const people = new Map(rows.individual.map(({ id, email }) => [String(email).split("@")[0], id]));
   const terms = idsBy("text", rows.term);
@@ -108,7 +108,7 @@ async function setCommanders(tx: Transaction, types: readonly Row[]): Promise<vo
   }
 }
 
-/** The next row of the table gets the id after the highest. */
+/** Makes the next row of the table get the id after the highest. */
 async function continueAfter(tx: Transaction, table: PgTable & { id: PgColumn }): Promise<void> {
   const [row] = await tx.select({ last: max(table.id) }).from(table);
   if (!row?.last) return;

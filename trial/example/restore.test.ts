@@ -7,7 +7,7 @@ import { restoreExample } from "./restore.ts";
 const clock = new TestClock();
 const confirm = async () => {};
 
-test("stopped when everything is loaded but not committed: the database is as it was", async () => {
+test("a stop after loading but before the commit leaves the database as it was", async () => {
   await using database = await createTestDatabase();
   const { url } = database;
   await using(url, (sql) => sql`insert into audit_log (at, actor, action) values (now(), 'x', 'y')`);
@@ -21,7 +21,7 @@ test("stopped when everything is loaded but not committed: the database is as it
   expect(await contentOf(url)).toEqual(before);
 });
 
-test("a database that is missing is made, and its example ends at the clock's time", async () => {
+test("a missing database is created, and its example ends at the clock's time", async () => {
   await using database = await createTestDatabase();
   const url = `${database.url}_new`;
   const exists = () =>
@@ -41,7 +41,7 @@ test("a database that is missing is made, and its example ends at the clock's ti
   }
 });
 
-test("a server that does not answer: one line, without the password", async () => {
+test("an unreachable server gives one line without the password", async () => {
   const url = "postgres://svc:hunter2@127.0.0.1:1/svc";
   await expect(restoreExample({ url, confirm, clock })).rejects.toMatchObject({
     code: "unavailable",

@@ -17,27 +17,27 @@ import { type LoadedExample, loadExample } from "./load.ts";
 
 export interface RestoreExampleOptions {
   url: string;
-  /** Asked before a database that holds tables is replaced; throws to leave it as it is. */
+  /** Called before a database that holds tables is replaced; throws to cancel. */
   confirm: (database: DatabaseDescription) => Promise<void>;
   clock?: Clock;
   /** Seconds to wait for another schema change. */
   patience?: number;
   signal?: AbortSignal;
   progress?: OnProgress;
-  /** Told what keeps us waiting. */
+  /** Called with the reason for a wait. */
   notice?: (message: string) => void;
 }
 
 export interface RestoredExample extends LoadedExample {
-  /** The revision that the schema is at. */
+  /** The schema's revision. */
   head: string;
 }
 
 /**
- * Replaces what the database holds by the example, at head, in one transaction: if anything fails, the database is as it
- * was. A database that is missing is created.
+ * Replaces the database's content with the example, at head, in one transaction: if anything fails, the database is
+ * unchanged. A missing database is created.
  *
- * @throws Unavailable for what the server refuses; what `confirm` throws
+ * @throws Unavailable for an error from the server; the error that `confirm` throws
  */
 export async function restoreExample(options: RestoreExampleOptions): Promise<RestoredExample> {
   const { url, signal } = options;
@@ -60,7 +60,7 @@ async function replace(
   known: readonly Revision[],
 ): Promise<LoadedExample> {
   const onWait = (holder: string) => notice?.(`waiting for another schema change: ${holder}`);
-  // A connection of its own: drizzle changes how the one that it is given reads and writes.
+  // A separate connection, because drizzle changes how its connection reads and writes values.
   const { db, close } = openDatabase(url, 1, undefined, { connection: { statement_timeout: 0 } });
   const load = (tx: Transaction) => loadInto(tx, { known, now: clock.now(), signal, progress });
   try {
@@ -99,7 +99,7 @@ async function loadInto(tx: Transaction, { known, now, signal, progress }: Loadi
   await installTriggers(runner);
   progress?.({ doing: "loading the example" });
   const loaded = await loadExample(tx, now);
-  // The last moment at which nothing has happened.
+  // The last point before anything takes effect.
   signal?.throwIfAborted();
   return loaded;
 }

@@ -10,7 +10,7 @@ beforeAll(async () => {
   example = await readLoadedExample(client.db);
 });
 
-/** What the timeline of one incident says of it, told from its first line to its last. */
+/** The state that results from one incident's timeline. */
 function replay(events: Example["events"]) {
   const state = { status: "", stableAt: null as Date | null, closedAt: null as Date | null };
   const active = new Set<number>();
@@ -27,7 +27,7 @@ function replay(events: Example["events"]) {
     if (kind === "participant.joined") active.add(participant);
     if (kind === "participant.left") {
       expect(active.delete(participant)).toBe(true);
-      // Whoever leaves has given up every role before.
+      // A participant gives up every role before leaving.
       expect([...roles].filter((one) => one.startsWith(`${participant} `))).toEqual([]);
     }
     if (kind === "role.assumed") {
@@ -48,7 +48,7 @@ function replay(events: Example["events"]) {
 
 const idsOf = (rows: readonly { id: number }[]) => rows.map(({ id }) => id).sort((a, b) => a - b);
 
-test("the timelines agree with what they tell of", () => {
+test("the timelines agree with the records they describe", () => {
   const { events } = example;
   for (const incident of example.incidents) {
     const { id, status, stableAt, closedAt, reportedAt } = incident;
@@ -97,7 +97,7 @@ test("the timelines agree with what they tell of", () => {
   }
 });
 
-test("whoever writes a report or a message is in the incident at that time", () => {
+test("authors of reports and messages take part in the incident at that time", () => {
   const isIn = (incidentId: number | undefined, individualId: number | null, at: Date) =>
     example.participants.some(
       (one) =>
@@ -116,7 +116,7 @@ test("whoever writes a report or a message is in the incident at that time", () 
   expect(strangers).toEqual([]);
 });
 
-test("every number of a record is there once, and each names what is there", () => {
+test("ids are consecutive", () => {
   for (const [key, rows] of Object.entries(example)) {
     expect([key, rows.map(({ id }) => id)]).toEqual([key, rows.map((_, index) => index + 1)]);
   }

@@ -3,8 +3,8 @@ import type { Adapter, AdapterPayload } from "oidc-provider";
 const capacity = 5000;
 
 /**
- * oidc-provider's store, in memory: what has not been written for longest gives way to what is new, so that nobody
- * can fill it. Everything is gone at the next start, as are the keys.
+ * A bounded in-memory store for oidc-provider, so that no client can exhaust the memory: new entries replace those not
+ * written for longest. A restart discards all of them, as well as the keys.
  */
 export function memoryAdapter(): (model: string) => Adapter {
   const entries = new Map<string, { payload: AdapterPayload; expires: number }>();

@@ -3,8 +3,8 @@ const windowMilliseconds = 60_000;
 const remembered = 1000;
 
 /**
- * Counts wrong passwords: ten a minute for a user, then the right one is refused too. A name that is no user's is
- * counted alike, or the limit would tell users from others; how many such names are remembered is bounded.
+ * Counts wrong passwords: after ten in a minute for a user, even the right one is refused. Unknown names are counted
+ * alike, since the limit would otherwise reveal which users exist; the number of remembered names is bounded.
  */
 export class Attempts {
   #wrong = new Map<string, { count: number; since: number }>();
@@ -26,7 +26,7 @@ export class Attempts {
     entry.count++;
     this.#wrong.set(name, entry);
     if (this.#wrong.size <= remembered) return;
-    // Never a user's: whoever sends a thousand invented names must not get new attempts for a real one.
+    // Never drops a real user: a thousand invented names must not reset the limit of a real one.
     const oldest = this.#wrong.keys().find((key) => !this.isUser(key));
     if (oldest !== undefined) this.#wrong.delete(oldest);
   }

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => idp.stop());
 
-/** A browser without script: keeps cookies, follows redirects inside the provider, stops where it leaves. */
+/** A browser without scripts: keeps cookies, follows redirects within the provider, and stops when it leaves it. */
 class Browser {
   #cookies = new Map<string, string>();
 
@@ -109,7 +109,7 @@ describe("signing in", () => {
     expect(await signIn(new Browser(), " BOB ")).toMatchObject({ email: "bob@example.com", groups: [] });
   });
 
-  test("is remembered by the browser, and asked for again with prompt=login", async () => {
+  test("is remembered by the browser, and required again with prompt=login", async () => {
     const browser = new Browser();
     await signIn(browser, "alice");
     const again = await begin(browser);
@@ -117,7 +117,7 @@ describe("signing in", () => {
     expect((await begin(browser, { prompt: "login" })).page.text).toContain('name="password"');
   });
 
-  test("switches to another user, by prompt=login or by the name that the service asks for", async () => {
+  test("switches users with prompt=login, or with the service's login_hint", async () => {
     const browser = new Browser();
     await signIn(browser, "alice");
     expect(await signIn(browser, "bob", { prompt: "login" })).toMatchObject({ sub: "bob", groups: [] });
@@ -153,7 +153,7 @@ describe("refusals", () => {
     expect(said.join("\n")).not.toContain("wrong");
   });
 
-  test("ten wrong passwords stop a user for a minute, whoever asks; others may go on", async () => {
+  test("ten wrong passwords block a user for a minute for everyone; other users can go on", async () => {
     const browser = new Browser();
     const { page } = await begin(browser);
     for (let i = 0; i < 10; i++) await browser.submit(page, { user: "carol", password: `wrong ${i}` });
@@ -178,7 +178,7 @@ describe("refusals", () => {
   test("another redirect address, no PKCE, plain PKCE", async () => {
     const elsewhere = await begin(new Browser(), { redirect_uri: `${publicUrl}/sign_in/callback/..` });
     expect(elsewhere.page.response.status).toBe(400);
-    expect(elsewhere.page.text).toContain("Sign-in cannot go on");
+    expect(elsewhere.page.text).toContain("Sign-in cannot continue");
     const none = { code_challenge: "", code_challenge_method: "" };
     const wrong: Record<string, string>[] = [none, { code_challenge_method: "plain" }];
     for (const extra of wrong) {
@@ -205,7 +205,7 @@ describe("refusals", () => {
     expect(answer.status).toBe(401);
   });
 
-  test("listening beyond loopback with the password that everybody knows", async () => {
+  test("listening beyond loopback with the default password", async () => {
     const options = { port: 0, publicUrl, clientSecret, log: () => {} };
     expect(startIdp({ ...options, host: "0.0.0.0" })).rejects.toThrow("SVC_TRIAL_PASSWORD");
     const open = await startIdp({ ...options, host: "0.0.0.0", password: "another one" });
@@ -213,7 +213,7 @@ describe("refusals", () => {
   });
 });
 
-test("the page is for people: headings, labels, no script, no framing, nothing kept", async () => {
+test("the page has a heading and labels, no script, no framing, and is not cached", async () => {
   const { page } = await begin(new Browser());
   expect(page.text).toContain('<html lang="en">');
   expect(page.text.match(/<h1>/g)).toHaveLength(1);
@@ -228,7 +228,7 @@ test("the page is for people: headings, labels, no script, no framing, nothing k
   }
 });
 
-test("a password of one's own is not shown", async () => {
+test("a custom password is not shown", async () => {
   const own = await startIdp({
     host: "127.0.0.1",
     port: 0,
@@ -258,7 +258,7 @@ test("a password of one's own is not shown", async () => {
   await own.stop();
 });
 
-test("--issuer: every address that is handed out is the issuer's, whatever a request says of its way", async () => {
+test("--issuer: all addresses in the metadata are the issuer's, whatever the request's headers", async () => {
   const issuer = "https://id.example.com";
   const port = await chooseFreePort("127.0.0.1");
   const other = await startIdp({

@@ -7,11 +7,11 @@ import { defaultPassword } from "./users.ts";
 
 export interface IdpOptions {
   host: string;
-  /** 0: any free one, if `issuer` does not say which. */
+  /** 0: any free port, unless `issuer` specifies one. */
   port: number;
-  /** The address that tokens name; `http://<host>:<port>` unless given. */
+  /** The issuer in tokens; defaults to `http://<host>:<port>`. */
   issuer?: string;
-  /** The address of the service, our only client. */
+  /** The address of the service, the only client. */
   publicUrl: string;
   clientSecret: string;
   password?: string;
@@ -19,24 +19,24 @@ export interface IdpOptions {
 }
 
 /**
- * The bundled sign-in provider, for trials and tests: three made-up users and one password for all of them.
+ * The bundled sign-in provider for trials and tests: three fictional users with the same password.
  *
- * @throws ConfigurationError when it would be open to others with the password that everybody knows
+ * @throws ConfigurationError when it would be reachable by others with the default password
  * @throws SvcError when the port is taken
  */
 export async function startIdp(options: IdpOptions): Promise<{ issuer: string; stop(): Promise<void> }> {
   const { host, publicUrl, clientSecret, password = defaultPassword, log } = options;
   if (!isLoopback(host) && password === defaultPassword) {
     throw new ConfigurationError([
-      `The trial sign-in provider does not listen on ${host} with the password that everybody knows: set SVC_TRIAL_PASSWORD, or leave --host out`,
+      `The trial sign-in provider does not listen on ${host} with the default password: set SVC_TRIAL_PASSWORD, or omit --host`,
     ]);
   }
   const server = createServer();
-  // From the first moment on, or a request that comes before the provider is made would never be answered.
+  // Installed at once, because a request that arrives before the provider exists would otherwise never be answered.
   const handler = Promise.withResolvers<RequestListener>();
   server.on("request", async (request, response) => {
     const handle = await handler.promise;
-    // The addresses that the provider hands out are the issuer's, whatever is in front of it and says who was asked.
+    // The provider's addresses are always the issuer's, whatever a proxy says about the requested host.
     const { protocol, host: publicHost } = new URL(issuer);
     Object.assign(request.headers, {
       "x-forwarded-proto": protocol.slice(0, -1),
@@ -49,7 +49,7 @@ export async function startIdp(options: IdpOptions): Promise<{ issuer: string; s
   const provider = await createProvider({ issuer, publicUrl, clientSecret });
   provider.proxy = true;
   addSignIn(provider, { issuer, publicUrl, password, log });
-  // A fault of its own, e.g. a bug: the words go to the log, the browser gets the error page.
+  // An internal error, e.g. a bug: the message is logged, the browser gets the error page.
   provider.on("server_error", (_ctx, error) => log(`internal fault: ${error.name}: ${error.message}`));
   handler.resolve(provider.callback());
   return {
@@ -69,7 +69,7 @@ async function listen(server: ReturnType<typeof createServer>, host: string, por
     await promise;
   } catch (cause) {
     const taken = (cause as NodeJS.ErrnoException).code === "EADDRINUSE";
-    const reason = taken ? "is taken: choose another one with --port" : "cannot be listened on";
+    const reason = taken ? "is taken: choose another one with --port" : "is not available";
     throw new SvcError("configuration", `Port ${port} of ${host} ${reason}`, { cause });
   }
   return (server.address() as { port: number }).port;

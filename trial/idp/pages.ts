@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { defaultPassword, trialUsers } from "./users.ts";
 
-/** The only style sheet, in the page itself; its hash stands in the Content-Security-Policy. */
+/** The only style sheet, inlined in the page; its hash is in the Content-Security-Policy. */
 export const style = `
 :root { color-scheme: light dark; --text: #1c2430; --soft: #4a5568; --page: #eef1f5; --card: #fff; --line: #76818f;
   --accent: #1d4ed8; --on-accent: #fff; --warn: #fff4d6; --warn-line: #b7791f; --bad: #b3261e; }
@@ -32,8 +32,8 @@ li { overflow-wrap: anywhere; } code { font: 0.95em ui-monospace, Menlo, Consola
 const styleHash = `'sha256-${createHash("sha256").update(style).digest("base64")}'`;
 
 /**
- * Headers of every page. A browser applies `form-action` to the redirects behind a form too, so the service that the
- * person returns to stands in it. `same-origin`, since with `no-referrer` a browser says `Origin: null` on our form.
+ * Headers of every page. A browser also applies `form-action` to redirects after a form, so it includes the service
+ * that the user returns to. `same-origin`, because with `no-referrer` a browser sends `Origin: null` with our form.
  */
 export function pageHeaders(serviceOrigin: string): Record<string, string> {
   return {
@@ -49,14 +49,14 @@ export function pageHeaders(serviceOrigin: string): Record<string, string> {
 export interface SignInForm {
   action: string;
   user: string;
-  /** The users and their password are shown only while the password is the public default. */
+  /** The users and their password are shown only if the password is the public default. */
   showPassword: boolean;
   error?: string;
 }
 
 export function signInPage({ action, user, showPassword, error }: SignInForm): string {
   const focus = (wanted: boolean) => (wanted ? " autofocus" : "");
-  // Which of the two is wrong is not said, so the error belongs to both.
+  // The error does not reveal which of the two is wrong, so it belongs to both.
   const invalid = error ? ` aria-invalid="true" aria-describedby="error"` : "";
   const body = `<p class="trial"><strong>This is the trial sign-in provider of svc.</strong> Its users and passwords are made up. Never type a real password here.</p>
 <form method="post" action="${escapeHtml(action)}">
@@ -84,11 +84,11 @@ ${items.join("\n")}
 <p>Password of each: <code>${defaultPassword}</code></p>`;
 }
 
-/** What oidc-provider, or we, cannot go on with. `code` is one of OAuth's fixed words. */
+/** A page for an error from oidc-provider or ourselves. `code` is one of OAuth's error codes. */
 export function errorPage(code: string, detail: string): string {
   return page(
-    "Sign-in cannot go on",
-    "Sign-in cannot go on",
+    "Sign-in cannot continue",
+    "Sign-in cannot continue",
     `<p>${escapeHtml(detail)}</p>
 <p>Go back to the terminal and start again: <code>npx svc login</code></p>
 <p>Code: <code>${escapeHtml(code)}</code></p>`,

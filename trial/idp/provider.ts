@@ -8,7 +8,7 @@ import { findUser, trialUsers } from "./users.ts";
 
 export interface ProviderOptions {
   issuer: string;
-  /** The service, our only client; the browser may return to `<publicUrl>/sign_in/callback` and nowhere else. */
+  /** The service, the only client; the browser may return only to `<publicUrl>/sign_in/callback`. */
   publicUrl: string;
   clientSecret: string;
 }
@@ -16,7 +16,7 @@ export interface ProviderOptions {
 const scopes = "openid email profile groups";
 const minute = 60;
 
-/** oidc-provider with our users, our one client and a key of this start. */
+/** Creates an oidc-provider with our users, one client, and a key generated at each start. */
 export async function createProvider({
   issuer,
   publicUrl,
@@ -53,7 +53,7 @@ export async function createProvider({
       profile: ["name", "groups"],
       groups: ["groups"],
     },
-    // Into the ID token too: one request less for the client.
+    // Puts the claims into the ID token too, which saves the client a request.
     conformIdTokenClaims: false,
     enabledJWA: { idTokenSigningAlgValues: ["ES256"] },
     jwks: { keys: [key] },
@@ -82,7 +82,7 @@ export async function createProvider({
         claims: async () => ({ sub: id, email, email_verified: true, name, groups: [...groups] }),
       };
     },
-    // The only client is our own service, so nobody is asked whether it may know their name.
+    // The only client is our own service, so no consent page is needed.
     loadExistingGrant: async ({ oidc }) => {
       const grant = new oidc.provider.Grant({
         accountId: oidc.session!.accountId!,
@@ -100,11 +100,11 @@ export async function createProvider({
   return new Provider(issuer, configuration);
 }
 
-/** Asks again when the service names another user than the one who is signed in here. */
+/** Prompts again if the service requests another user than the one signed in here. */
 function signInPolicy({ base, Check }: typeof interactionPolicy) {
   const policy = base();
   policy.get("login")!.checks.add(
-    new Check("other_user", "Another user is asked for", ({ oidc }) => {
+    new Check("other_user", "Another user is requested", ({ oidc }) => {
       const wanted = findUser(String(oidc.params?.login_hint ?? ""));
       const signedIn = oidc.session?.accountId;
       if (!wanted || !signedIn || oidc.result?.login) return Check.NO_NEED_TO_PROMPT;
@@ -115,7 +115,7 @@ function signInPolicy({ base, Check }: typeof interactionPolicy) {
   return policy;
 }
 
-/** It warns on the console that Bun is not Node; it works on Bun, and our tests say so. */
+/** Suppresses its console warning that Bun is not Node; it works on Bun, as our tests show. */
 async function importQuietly() {
   const { warn } = console;
   console.warn = () => {};

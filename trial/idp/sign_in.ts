@@ -15,7 +15,7 @@ type Koa = Parameters<Parameters<Provider["use"]>[0]>[0];
 const path = /^\/sign-in\/([\w-]+)$/;
 const largestForm = 4096;
 
-/** The sign-in page: GET shows it, POST takes user and password. oidc-provider ties it to the browser by a cookie. */
+/** The sign-in page: GET shows it, POST takes user and password. oidc-provider ties it to the browser with a cookie. */
 export function addSignIn(provider: Provider, { issuer, publicUrl, password, log }: SignInOptions): void {
   const attempts = new Attempts((name) => findUser(name) !== undefined);
   const headers = pageHeaders(new URL(publicUrl).origin);
@@ -47,7 +47,7 @@ export function addSignIn(provider: Provider, { issuer, publicUrl, password, log
       return;
     }
     const form = await readForm(ctx);
-    if (!form) return show(ctx, 413, "", "That was too long");
+    if (!form) return show(ctx, 413, "", "The form is too long");
     if (form.get("cancel")) {
       const result = { error: "access_denied", error_description: "cancelled by the user" };
       return provider.interactionFinished(ctx.req, ctx.res, result);
@@ -60,14 +60,14 @@ export function addSignIn(provider: Provider, { issuer, publicUrl, password, log
       ctx.set("retry-after", String(wait));
       return show(ctx, 429, typed, `Too many wrong passwords for this user: try again in ${wait} seconds`);
     }
-    // Compared for an unknown user as well, so that the time does not tell.
+    // Compared even for an unknown user, so that the response time reveals nothing.
     if (!samePassword(form.get("password") ?? "", password) || !user) {
       attempts.wrong(name);
       log("a sign-in was refused");
       return show(ctx, 401, typed, "User or password is wrong");
     }
     attempts.right(name);
-    // In this order: a result is taken only while the session is as it was when the page was shown.
+    // The order matters: a result is accepted only while the session is as it was when the page was shown.
     const next = await provider.interactionResult(ctx.req, ctx.res, { login: { accountId: user.id } });
     await forgetOther(provider, details.session?.uid, user.id);
     log(`${user.email} signed in`);
@@ -76,7 +76,7 @@ export function addSignIn(provider: Provider, { issuer, publicUrl, password, log
   });
 }
 
-/** Left to itself, oidc-provider would put a page with a script between signing one user out and the next one in. */
+/** By default, oidc-provider would show a page with a script between signing one user out and the next one in. */
 async function forgetOther(provider: Provider, uid: string | undefined, id: string): Promise<void> {
   const session = uid ? await provider.Session.findByUid(uid) : undefined;
   if (!session?.accountId || session.accountId === id) return;

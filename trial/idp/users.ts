@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** A person of the trial. The `id` is what tokens call `sub`. */
+/** A user of the trial. `id` becomes `sub` in tokens. */
 export interface TrialUser {
   id: string;
   email: string;
@@ -8,7 +8,7 @@ export interface TrialUser {
   groups: readonly string[];
 }
 
-/** Shown wherever it is in use: it keeps nobody out, which is why the provider then listens on loopback only. */
+/** Shown wherever it is used, so it protects nothing; that is why the provider then listens on loopback only. */
 export const defaultPassword = "trial-password";
 
 export const trialUsers: readonly TrialUser[] = [
@@ -17,13 +17,13 @@ export const trialUsers: readonly TrialUser[] = [
   { id: "carol", email: "carol@example.com", name: "Carol Clark", groups: [] },
 ];
 
-/** `alice`, `Alice@Example.com` and such; undefined for anybody else. */
+/** Accepts `alice`, `Alice@Example.com` and the like; undefined for anyone else. */
 export function findUser(name: string): TrialUser | undefined {
   const wanted = name.trim().toLowerCase();
   return trialUsers.find(({ id, email }) => wanted === id || wanted === email);
 }
 
-/** Takes the same time whatever `given` is. */
+/** Compares in constant time. */
 export function samePassword(given: string, right: string): boolean {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(given), digest(right));
