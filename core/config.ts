@@ -86,7 +86,7 @@ export const variables = {
   rateGenerate: variable(
     "SVC_RATE_GENERATE",
     Type.Integer({ default: 300, minimum: 1 }),
-    "Sign-in requests that one address may start in a minute; one user of it, a fifth of them",
+    "Sign-in requests that one address may start in a minute; each user at that address may start a fifth of them",
   ),
   ratePoll: variable(
     "SVC_RATE_POLL",
@@ -180,7 +180,7 @@ export const variables = {
       pattern: "^https?://[^\\s/@?#]+(/[^\\s?#]*)?$",
       description: "an http(s) address without user and query, such as https://keys.example.com/svc",
     }),
-    "The issuer in tokens for AWS and others, where they find /.well-known/openid-configuration; SVC_PUBLIC_URL unless set",
+    "The issuer of tokens for AWS and others, which must serve /.well-known/openid-configuration (by default SVC_PUBLIC_URL)",
   ),
   proxyHeaders: variable(
     "SVC_PROXY_HEADERS",
@@ -195,7 +195,7 @@ export const variables = {
   pluginPackages: variable(
     "SVC_PLUGIN_PACKAGES",
     optional(),
-    "npm packages that hold plugins of third parties, comma-separated; looked for from the working directory",
+    "npm packages with third-party plugins, comma-separated, resolved from the working directory",
   ),
   pluginTimeout: variable(
     "SVC_PLUGIN_TIMEOUT",
@@ -210,7 +210,7 @@ export const variables = {
   pluginDocumentResolver: variable(
     "SVC_PLUGIN_DOCUMENT_RESOLVER",
     slugs("document-matcher"),
-    "Plugins that propose documents for an incident, comma-separated, as are all that follow; `none` switches a type off",
+    "Plugins that propose documents for an incident, comma-separated like those below; `none` disables a type",
   ),
   pluginParticipant: variable(
     "SVC_PLUGIN_PARTICIPANT",
@@ -252,7 +252,7 @@ export const variables = {
   logLevel: variable(
     "SVC_LOG_LEVEL",
     oneOf(["trace", "debug", "info", "warn", "error", "fatal"], "info"),
-    "The least severe log line that is written",
+    "The minimum level of log lines",
   ),
   accessLog: variable(
     "SVC_ACCESS_LOG",

@@ -48,7 +48,8 @@ export async function signFederationToken(
   claims: FederationClaims,
 ): Promise<{ token: string; subject: string; expiresAt: Date }> {
   const { audience, user, role, leaseId, incident, issuedAt } = claims;
-  if (audience === tokenAudience) throw new Refused(`The audience ${tokenAudience} is that of svc itself`);
+  if (audience === tokenAudience)
+    throw new Refused(`The audience ${tokenAudience} is reserved for svc itself`);
   const subject = subjectOf(claims);
   const seconds = Math.floor(Math.min(claims.seconds, longestFederationSeconds));
   const start = new Date(Math.floor(issuedAt.getTime() / 1000) * 1000);
@@ -71,7 +72,8 @@ function subjectOf({ subject, user, role, incident }: FederationClaims): string 
   const values: Record<string, string | undefined> = { user, role, incident };
   const made = subject.replace(/\{(user|role|incident)\}/g, (_, name: string) => {
     const value = values[name];
-    if (value === undefined) throw new Refused("The subject names the incident: say which with --incident");
+    if (value === undefined)
+      throw new Refused("The subject contains {incident}: name the incident with --incident");
     return value;
   });
   if (made.length > longestSubject)

@@ -83,7 +83,7 @@ export async function callPlugin<T extends PluginType, M extends MethodName<T>>(
     frames: framesOf(error, plugin.secrets),
   });
   const call = plugin.methods[method];
-  if (call === undefined) return failure("missing", `does not know how to ${method}`);
+  if (call === undefined) return failure("missing", `does not support ${method}`);
   if (signal?.aborted) return failure("aborted", "was not called: the work was cancelled");
 
   const controller = new AbortController();

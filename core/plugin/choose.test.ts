@@ -132,8 +132,8 @@ test("reports every fault at once with the alternatives, and no secret", async (
       "SVC_PLUGIN_ONE_URL is not set: Where it is",
       "SVC_PLUGIN_ONE_API_KEY_FILE: cannot read /nowhere: the file does not exist",
       'SVC_PLUGIN_ONE_SIZE: "0" is not a whole number of at least 1',
-      'SVC_PLUGIN_TERM: there is no plugin "three"; of type term there is one, two',
-      'SVC_PLUGIN_APPLICATION: "one" is a plugin of type term; of type application there is none',
+      'SVC_PLUGIN_TERM: there is no plugin "three"; plugins of type term: one, two',
+      'SVC_PLUGIN_APPLICATION: "one" is a plugin of type term; plugins of type application: none',
       "SVC_PLUGIN_DOCUMENT: plugin empty of broken is of type document and has no method create, get, update, text, tasks, move, remove",
       'SVC_PLUGIN_CONVERSATION: plugin thrower of broken cannot be set up: "***" is not good',
       "SVC_PLUGIN_PARTICIPANT: plugin hanger of broken was not set up within 1 s",
@@ -184,7 +184,7 @@ test("none disables a type, must stand alone, and is not a valid slug", async ()
   expect(plugins.ofType("term")).toEqual([]);
   expect(
     await faultsOf({ SVC_PLUGIN_TERM: "one,none", SVC_PLUGIN_ONE_URL: "https://one.example" }),
-  ).toContain('SVC_PLUGIN_TERM: there is no plugin "none"; of type term there is one, two');
+  ).toContain('SVC_PLUGIN_TERM: there is no plugin "none"; plugins of type term: one, two');
   const none = { ...facts, slug: "none", type: "term", configSchema: { type: "object" }, create: () => ({}) };
   expect(() => createRegistry([{ origin: "x", exported: none }])).toThrow("is reserved");
 });

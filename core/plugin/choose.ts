@@ -74,7 +74,7 @@ function unknownSlug(registry: PluginRegistry, type: PluginType, slug: string): 
   const other = registry.find(slug);
   const problem = other ? `"${slug}" is a plugin of type ${other.type}` : `there is no plugin "${slug}"`;
   const there = registry.ofType(type).map((plugin) => plugin.slug);
-  return `${problem}; of type ${type} there ${there.length === 0 ? "is none" : `is ${there.join(", ")}`}`;
+  return `${problem}; plugins of type ${type}: ${there.join(", ") || "none"}`;
 }
 
 /** Finds misspelt variables, which would otherwise be ignored silently. Those of an unselected plugin are allowed. */

@@ -10,31 +10,31 @@ type Values<T extends { $inferInsert: object }> = Omit<T["$inferInsert"], "creat
 /** Nobody is on call for these until an operator configures it: the reporter commands. */
 export const incidentTypes: Values<typeof incidentType>[] = [
   { name: "Availability", description: "Something that people rely on is down or slow", visibility: "Open" },
-  { name: "Data Loss", description: "Data were lost, damaged or cannot be read", visibility: "Open" },
+  { name: "Data Loss", description: "Data was lost, damaged or cannot be read", visibility: "Open" },
   {
     name: "Security",
-    description: "Somebody got, or may have got, where they must not be",
+    description: "Somebody gained, or may have gained, unauthorized access",
     visibility: "Restricted",
   },
   {
     name: "Vulnerability",
-    description: "A weakness that nobody is known to have used",
+    description: "A weakness that is not known to have been exploited",
     visibility: "Restricted",
   },
   { name: "Simulation", description: "An exercise: nothing is broken", visibility: "Open" },
-  { name: "Other", description: "What fits none of the other types", visibility: "Open" },
+  { name: "Other", description: "Anything that fits no other type", visibility: "Open" },
 ];
 
 /** Hours between two reminders to report: schedule.md, incident-status-report-reminder. */
 export const incidentPriorities: Values<typeof incidentPriority>[] = [
   {
     name: "Info",
-    description: "To be known and kept, with nothing to be done at once; the reporter commands",
+    description: "For information, with nothing to do at once; the reporter commands",
     rank: 0,
     reminderHours: 24,
     reporterCommands: true,
   },
-  { name: "Low", description: "Few are affected, and there is a way around", rank: 1, reminderHours: 12 },
+  { name: "Low", description: "Few are affected, and there is a workaround", rank: 1, reminderHours: 12 },
   { name: "Medium", description: "Many are affected, or there is no workaround", rank: 2, reminderHours: 6 },
   { name: "High", description: "Everything else can wait", rank: 3, reminderHours: 2 },
 ];

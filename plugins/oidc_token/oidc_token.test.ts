@@ -136,7 +136,7 @@ describe("a user decides", () => {
     const { http, body } = await alice.call("POST", "/access/leases/", { role });
     expect([http, body.detail]).toEqual([
       503,
-      `${role}: oidc-token failed: The subject names the incident: say which with --incident`,
+      `${role}: oidc-token failed: The subject contains {incident}: name the incident with --incident`,
     ]);
   });
 });
@@ -179,7 +179,7 @@ describe("a federation token and an access token never pass for each other", () 
     const claims = { subject: "{user}", user: "alice@example.com", role: "x", leaseId: 1, seconds: 60 };
     expect(
       signFederationToken(context, { ...claims, audience: "svc", issuedAt: new Date() }),
-    ).rejects.toThrow("that of svc itself");
+    ).rejects.toThrow("reserved for svc itself");
   });
 });
 

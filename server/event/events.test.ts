@@ -146,8 +146,8 @@ test("a line that was written earlier names no document of another incident, nor
   expect(items.map(({ description }: { description: string }) => description)).toEqual([
     "Document proposed: Runbook",
     "Document proposed: Its own",
-    "Document proposed: one that is gone",
-    "Document proposed: one that is gone",
+    "Document proposed: a deleted document",
+    "Document proposed: a deleted document",
   ]);
   const [runbook, own] = ids;
   expect(items.map(({ data }: { data: object }) => data)).toEqual([

@@ -97,7 +97,7 @@ describe("POST participants", () => {
   test.each([
     ["nobody", {}, "individual_id"],
     ["two ways to say who", { individual_id: 1, email: "bob@example.com" }, "individual_id"],
-    ["an individual that is not there", { individual_id: 4_711_000 }, "individual_id"],
+    ["an individual that does not exist", { individual_id: 4_711_000 }, "individual_id"],
     ["a negative individual", { individual_id: -1 }, "individual_id"],
     ["an individual as text", { individual_id: "1" }, "individual_id"],
     ["an empty e-mail", { email: "" }, "email"],

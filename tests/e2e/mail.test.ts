@@ -141,10 +141,10 @@ test("the texts are what the tasks say, letter by letter", () => {
     return found && textOf(found);
   };
   expect(textTo("zoe", /^INC-1: a status/)).toStartWith(
-    "INC-1: Kühlhaus zu warm – 8 °C 🧊 (priority Hoch) is Active, and nobody has written a status report since it was reported 1 day 3 hours ago.\n\nSay how it stands:",
+    "INC-1: Kühlhaus zu warm – 8 °C 🧊 (priority Hoch) is Active, and has had no status report since it was reported 1 day 3 hours ago.\n\nReport the current state:",
   );
   expect(textTo("dave", /task of yours/)).toMatch(
-    /^The time of this task is past\. .+:\n\n- Tür dave \(INC-1: Kühlhaus zu warm – 8 °C 🧊\), due [-\d]+ [\d:]+ UTC\n {2}https:\/\/svc\.example\.com\/tasks\/\d+$/,
+    /^This task is overdue\. .+:\n\n- Tür dave \(INC-1: Kühlhaus zu warm – 8 °C 🧊\), due [-\d]+ [\d:]+ UTC\n {2}https:\/\/svc\.example\.com\/tasks\/\d+$/,
   );
   expect(textTo("carol", /^Incidents on/)).toMatch(
     /^Active: 2\n\n(- .+\n {2}https:\/\/svc\.example\.com\/incidents\/\d\n){2}\nStable or closed in the last 24 hours: none\.$/,

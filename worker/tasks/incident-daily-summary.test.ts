@@ -52,7 +52,7 @@ describe("the message", () => {
 
 Stable or closed in the last 24 hours: 3
 
-- INC-8: Disk full (Closed, nobody commands, no status report yet)
+- INC-8: Disk full (Closed, no commander, no status report yet)
   https://svc.example.com/incidents/8
 - and 2 more`,
     });

@@ -101,7 +101,7 @@ test("the message says what is due, how to write it, and where", () => {
     subject: "INC-7: a status report is due",
     text: `**INC-7: Disk \\*full\\*** (priority High) is Active, and its last status report is 2 hours 30 minutes old.
 
-Say how it stands: what is the case (conditions), what is being done (actions), what is missing (needs):
+Report the current state: what is happening (conditions), what is being done (actions), what is missing (needs):
 
 POST https://svc.example.com/incidents/7/reports
 {"conditions": "...", "actions": "...", "needs": "..."}
@@ -109,7 +109,7 @@ POST https://svc.example.com/incidents/7/reports
 https://svc.example.com/incidents/7`,
   });
   expect(reminderMessage({ ...due, hasReport: false }, words).text).toContain(
-    "nobody has written a status report since it was reported 2 hours 30 minutes ago.",
+    "has had no status report since it was reported 2 hours 30 minutes ago.",
   );
 });
 

@@ -27,7 +27,7 @@ describe("the message", () => {
   test("names each task, its incident, its due time and its URL", () => {
     expect(overdueMessage([one(1), one(2)], words)).toEqual({
       subject: "INC-7: 2 tasks of yours are overdue",
-      text: `The time of these tasks is past. Set what is done to Resolved, and give the rest another time:
+      text: `These tasks are overdue. Set those that are done to Resolved, and change the due time of the rest:
 
 - Free disk 1 (INC-7: Disk full), due 2026-12-01 12:00 UTC
   https://svc.example.com/tasks/1
@@ -40,7 +40,7 @@ describe("the message", () => {
   test("uses the singular for one task, and the schedule's time zone", () => {
     expect(overdueMessage([one(1)], { ...words, timezone: "Asia/Kathmandu" })).toEqual({
       subject: "INC-7: a task of yours is overdue",
-      text: `The time of this task is past. Set it to Resolved if it is done, or give it another time:
+      text: `This task is overdue. Set it to Resolved if it is done, or change its due time:
 
 - Free disk 1 (INC-7: Disk full), due 2026-12-01 17:45 Asia/Kathmandu
   https://svc.example.com/tasks/1`,

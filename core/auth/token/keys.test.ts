@@ -156,7 +156,7 @@ describe("key storage", () => {
       new Keys({ ...server, config: { ...server.config, ...config }, log: {} as never });
     expect(keysOf({ tokenKeyFiles: "/nowhere.pem" }).signing()).rejects.toThrow("cannot read /nowhere.pem");
     expect(keysOf({ tokenKeyFiles: import.meta.path }).signing()).rejects.toThrow(
-      "no P-256 or Ed25519 private key",
+      "not a P-256 or Ed25519 private key",
     );
     expect(() => keysOf({ keySecret: undefined })).toThrow("SVC_KEY_SECRET");
   });

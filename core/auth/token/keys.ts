@@ -170,7 +170,7 @@ async function readKeyFile(file: string) {
     }
   }
   throw new ConfigurationError([
-    `SVC_TOKEN_KEY_FILES: ${file} is no P-256 or Ed25519 private key in PKCS #8 PEM`,
+    `SVC_TOKEN_KEY_FILES: ${file} is not a P-256 or Ed25519 private key in PKCS #8 PEM`,
   ]);
 }
 

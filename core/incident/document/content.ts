@@ -83,7 +83,7 @@ function keeperOf({ plugins }: PluginContext, found: Keepable) {
 
 /** For a document whose plugin did not answer in time when its incident was reported (flow/make_documents.ts). */
 const stillMade =
-  "The text of this document is yet to be made: POST /incidents/{incident_id}/retry tries again, PUT writes another";
+  "The text of this document has not been created yet: POST /incidents/{incident_id}/retry tries again, PUT writes another";
 
 /** @throws Conflict when the text has another version; NotFound when it is gone */
 async function expectVersion(

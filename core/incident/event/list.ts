@@ -65,7 +65,7 @@ const proposesHidden = sql`${event.kind} = 'document.proposed' and not exists (
 export const eventColumns = {
   ...getTableColumns(event),
   // Nested, because drizzle would otherwise drop the columns' table names.
-  description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: one that is gone'
+  description: sql<string>`${sql`case when ${proposesHidden} then 'Document proposed: a deleted document'
     else ${event.description} end`}`,
   data: sql`${sql`case when ${proposesHidden} then ${event.data} - 'document_id' else ${event.data} end`}`.mapWith(
     event.data,

@@ -96,7 +96,7 @@ test("a conversation stays archived if its plugin cannot reopen it, and the time
   expect((await place()).archivedAt).not.toBeNull();
   expect(await flow.step(id, step)).toMatchObject({ state: "Done" });
   expect((await flow.told(id, "step.done")).at(-1)).toEndWith(
-    "Conversation stays archived: fake-conversation does not know how to reopen it",
+    "Conversation stays archived: fake-conversation cannot reopen it",
   );
 });
 

@@ -198,9 +198,9 @@ export function reminderMessage(
     `**${name}: ${literally(title)}** (priority ${literally(priority)}) is Active, and ${
       hasReport
         ? `its last status report is ${since} old.`
-        : `nobody has written a status report since it was reported ${since} ago.`
+        : `has had no status report since it was reported ${since} ago.`
     }`,
-    "Say how it stands: what is the case (conditions), what is being done (actions), what is missing (needs):",
+    "Report the current state: what is happening (conditions), what is being done (actions), what is missing (needs):",
     `POST ${publicUrl}/incidents/${id}/reports\n{"conditions": "...", "actions": "...", "needs": "..."}`,
     `${publicUrl}/incidents/${id}`,
   ];

@@ -105,7 +105,7 @@ test("the person on call commands, and the reason is kept", async () => {
 
 const person = { email: "olga@example.com" };
 const failures: [string, string, Script<"participant">["onCall"], string][] = [
-  ["nobody is on call", "known", () => null, "Nobody is on call at known, according to fake-participant"],
+  ["nobody is on call", "known", () => null, "Nobody is on call for known, according to fake-participant"],
   [
     "the plugin throws",
     "known",
@@ -119,14 +119,14 @@ const failures: [string, string, Script<"participant">["onCall"], string][] = [
     "the address is none",
     "known",
     () => ({ email: "ol(ga@example.com" }),
-    "fake-participant named somebody without a valid name or address",
+    "fake-participant returned a person without a valid name or address",
   ],
-  ["no plugin is named", "of nobody", undefined, "No plugin knows who is on call at of nobody"],
+  ["no plugin is named", "of nobody", undefined, "No plugin knows who is on call for of nobody"],
   [
     "the plugin is not chosen",
     "of another",
     undefined,
-    "gone is not chosen, so nobody knows who is on call at of another",
+    "gone is not enabled, so it is unknown who is on call for of another",
   ],
 ];
 test.each(failures)("%s: the reporter stands in, and the step fails", async (_, type, onCall, error) => {

@@ -47,7 +47,7 @@ export async function findCommander(run: StepRun): Promise<string> {
     await write((tx) => reporterCommands(tx, run));
     // Even if the plugin says that it would fail every time: somebody else is on call by then.
     if (!(error instanceof InvalidInput)) throw new Unavailable(error.detail, { cause: error });
-    throw new Unavailable(`${where.pluginSlug} named somebody without a valid name or address`);
+    throw new Unavailable(`${where.pluginSlug} returned a person without a valid name or address`);
   }
 }
 
@@ -71,15 +71,15 @@ async function onCallService({ context, incident: { id } }: StepRun): Promise<Se
 /** @throws Unavailable when the person on call cannot be determined, or there is none */
 async function askOnCall(run: StepRun, { id, name, pluginSlug, externalId }: Service) {
   const { plugins, clock } = run.context;
-  if (pluginSlug === null) throw new Unavailable(`No plugin knows who is on call at ${name}`);
+  if (pluginSlug === null) throw new Unavailable(`No plugin knows who is on call for ${name}`);
   const plugin = plugins.find("participant", pluginSlug);
   if (!plugin)
-    throw new Unavailable(`${pluginSlug} is not chosen, so nobody knows who is on call at ${name}`);
+    throw new Unavailable(`${pluginSlug} is not enabled, so it is unknown who is on call for ${name}`);
   const facts = { id, name, ...(externalId !== null && { externalId }) };
   // Different for each attempt, because the person on call changes.
   const at = clock.now().toISOString();
   const person = await ask(run, plugin, "onCall", { service: facts, at }, keyFor(run, "on-call", id, at));
-  if (person === null) throw new Unavailable(`Nobody is on call at ${name}, according to ${pluginSlug}`);
+  if (person === null) throw new Unavailable(`Nobody is on call for ${name}, according to ${pluginSlug}`);
   return person;
 }
 
@@ -128,7 +128,7 @@ async function reporterCommands(tx: Transaction, run: StepRun): Promise<void> {
     .where(and(eq(participantRole.incidentId, incidentId), eq(participantRole.role, "reporter")))
     .orderBy(participantRole.id)
     .limit(1);
-  if (!reporter) throw new Unavailable("Nobody reported this incident, so nobody can command it");
+  if (!reporter) throw new Unavailable("This incident has no reporter who could command it");
   await command(tx, run, reporter.individualId, "core");
 }
 

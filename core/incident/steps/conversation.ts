@@ -75,12 +75,12 @@ export async function joinConversation(run: StepRun, slug: string): Promise<stri
   const people = await readPeople(run);
   if (row.archivedAt === null) await addEverybody(run, plugin, facts, people);
   const { left, participations } = people;
-  if (left.length === 0) return row.archivedAt === null ? "Conversation follows who takes part" : undefined;
+  if (left.length === 0) return row.archivedAt === null ? "Conversation members updated" : undefined;
   if (plugin.methods.remove === undefined)
     return `${slug} cannot remove people from a conversation: those who left may still read it`;
   const key = keyFor(run, "conversation-remove", ...participations.left);
   await ask(run, plugin, "remove", { conversation: facts, people: left }, key);
-  return "Conversation follows who takes part";
+  return "Conversation members updated";
 }
 
 /** Restricts it to the participants, unless the incident is Open again. @throws Refused if that is impossible */
@@ -123,8 +123,7 @@ export async function reopenConversation(run: StepRun, slug: string): Promise<st
   const row = await find(run, slug);
   if (!row || run.incident.status === "Closed") return undefined;
   const plugin = chosen(run, "conversation", slug);
-  if (plugin.methods.reopen === undefined)
-    return `Conversation stays archived: ${slug} does not know how to reopen it`;
+  if (plugin.methods.reopen === undefined) return `Conversation stays archived: ${slug} cannot reopen it`;
   // It is already open if an earlier attempt got this far.
   if (row.archivedAt !== null) await turn(run, slug, { row, method: "reopen", archivedAt: null });
   return "Conversation reopened";
@@ -256,7 +255,7 @@ export function welcomeMessage(facts: IncidentFacts): Message {
   const lines = [
     `Type: ${literally(type.name)}, priority: ${literally(priority.name)}`,
     ...(reporter ? [`Reporter: ${literally(reporter.name)}`] : []),
-    commander ? `Commander: ${literally(commander.name)}` : "Nobody commands yet",
+    commander ? `Commander: ${literally(commander.name)}` : "No commander yet",
     weblink,
   ];
   return { subject: `${name}: ${title}`, text: lines.join("\n\n") };

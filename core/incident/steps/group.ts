@@ -26,7 +26,7 @@ export async function makeGroup(run: StepRun, slug: string): Promise<string> {
   const row = await find(run, slug);
   if (!row) throw new LeaseLost();
   await addEverybody(run, plugin, resourceFacts(run.incident, row));
-  return `Group made: ${row.email ?? row.name}`;
+  return `Group created: ${row.email ?? row.name}`;
 }
 
 /** Adds people who have joined since, and removes those who have left. */
@@ -41,7 +41,7 @@ export async function joinGroup(run: StepRun, slug: string): Promise<string | un
     const key = keyFor(run, "group-remove", ...participations.left);
     await ask(run, plugin, "remove", { group, people: left, teams: [] }, key);
   }
-  return "Group follows who takes part";
+  return "Group members updated";
 }
 
 async function find({ context, incident: { id } }: StepRun, slug: string) {

@@ -65,7 +65,7 @@ test("without a template, an incident gets one document", async () => {
   expect(await flow.told(id, "document.created", "step.done")).toEqual([
     "step.done core: Commander: rita",
     expect.stringMatching(/^document.created fake-document: Document added: INC-\d+: Disk full$/),
-    "step.done core: Documents proposed: 0; made: 1",
+    "step.done core: Documents proposed: 0; created: 1",
   ]);
 });
 
@@ -145,7 +145,7 @@ test("a record deleted during the plugin call is not a document, and is not anno
   expect(await made(id)).toEqual([]);
   expect(await flow.told(id, "document.created", "step.done")).toEqual([
     "step.done core: Commander: rita",
-    "step.done core: Documents proposed: 0; made: 0",
+    "step.done core: Documents proposed: 0; created: 0",
   ]);
 });
 

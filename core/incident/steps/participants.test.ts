@@ -129,11 +129,11 @@ test("if one plugin fails, the others' proposals are kept; a retry with the same
 
 const nonsense = [
   [
-    "an individual that is not there",
+    "an individual that does not exist",
     { individual: { id: 999_999 }, reasons: [] },
-    "an individual that is not there",
+    "an individual that does not exist",
   ],
-  ["a team that is not there", { team: { id: 999_999 }, reasons: [] }, "a team that is not there"],
+  ["a team that does not exist", { team: { id: 999_999 }, reasons: [] }, "a team that does not exist"],
   [
     "an address of look-alikes",
     { individual: { email: "\u212Aate@example.com" }, reasons: [] },
@@ -176,7 +176,7 @@ test.each([
   });
   await run;
   expect(await flow.step(id, step)).toMatchObject({
-    error: `fake-participant proposed ${what} that is not there`,
+    error: `fake-participant proposed ${what} that does not exist`,
   });
 });
 

@@ -83,7 +83,7 @@ async function individualsOf(
   for (const { individual: one, reasons } of people) {
     if (!("id" in one)) continue;
     if (there.has(one.id)) add(one.id, reasons);
-    else faults.add("proposed an individual that is not there");
+    else faults.add("proposed an individual that does not exist");
   }
   const named = people.flatMap(({ individual: one, reasons }) => {
     if (!("email" in one)) return [];
@@ -106,7 +106,7 @@ async function teamsOf(tx: Transaction, proposals: readonly Proposal[], faults: 
   const proposed = proposals.flatMap((one) => ("team" in one ? [one] : []));
   const ids = proposed.map((one) => one.team.id);
   const there = await rowsThere(tx, team, ids);
-  if (ids.some((id) => !there.has(id))) faults.add("proposed a team that is not there");
+  if (ids.some((id) => !there.has(id))) faults.add("proposed a team that does not exist");
   return [...there].map(([id, name]) => {
     const reasons = proposed.filter((one) => one.team.id === id).flatMap((one) => one.reasons);
     return { id, name, reasons };

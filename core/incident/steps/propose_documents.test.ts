@@ -157,8 +157,8 @@ test("a document of another incident is not named on the timeline, since that ma
   expect((await proposedIn(id)).map((row) => row.id)).toEqual([ofOther, linked, runbook, own]);
   const said = "document.proposed fake-document-resolver: Document proposed:";
   expect(await flow.told(id, "document.proposed")).toEqual([
-    `${said} one of another incident`,
-    `${said} one of another incident`,
+    `${said} a document of another incident`,
+    `${said} a document of another incident`,
     `${said} Runbook`,
     `${said} Its own`,
   ]);
@@ -199,12 +199,12 @@ test("a document that an admin is deleting counts as missing", async () => {
   });
   await run;
   expect(await flow.step(id, step)).toMatchObject({
-    error: "fake-document-resolver proposed a document that is not there",
+    error: "fake-document-resolver proposed a document that does not exist",
   });
 });
 
 const faults: [string, object, string][] = [
-  ["an unknown id", { id: 999_999 }, "proposed a document that is not there"],
+  ["an unknown id", { id: 999_999 }, "proposed a document that does not exist"],
   [
     "a link with a password",
     { name: "x", weblink: "https://a:b@example.com/" },

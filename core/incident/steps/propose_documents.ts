@@ -86,7 +86,7 @@ async function lockLinks(tx: Transaction, proposals: readonly Proposal[]): Promi
  * and that incident may become Restricted. Its id reveals nothing to those who may not read it.
  */
 function wordsFor({ incident }: StepRun, { name, incidentId }: Found): string {
-  return incidentId === null || incidentId === incident.id ? name : "one of another incident";
+  return incidentId === null || incidentId === incident.id ? name : "a document of another incident";
 }
 
 /** What this incident's people may see: no document of another incident that is Restricted. */
@@ -101,7 +101,7 @@ async function byId(tx: Transaction, run: StepRun, id: number, faults: Set<strin
     .leftJoin(incident, eq(incident.id, document.incidentId))
     .where(eq(document.id, id))
     .for("key share", { of: document });
-  if (!found) faults.add("proposed a document that is not there");
+  if (!found) faults.add("proposed a document that does not exist");
   return found?.free ? found : undefined;
 }
 

@@ -284,7 +284,7 @@ test("an internal error is logged, and not shown", async () => {
     state: "Failed",
     error: "Internal error: see svc's log",
   });
-  expect(flow.logged.join()).toContain("a step failed by a fault of ours");
+  expect(flow.logged.join()).toContain("a step failed because of an internal error");
 });
 
 test("the caller gets no error if the database is away", async () => {

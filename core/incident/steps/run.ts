@@ -43,7 +43,7 @@ export async function runFlow(
       await runClaims(context, claims, signal);
     }
   } catch (err) {
-    context.log.error({ err, incident_id: incidentId }, "could not go on with what follows from an incident");
+    context.log.error({ err, incident_id: incidentId }, "could not run the steps of an incident");
   }
 }
 
@@ -67,7 +67,10 @@ async function runClaims(context: PluginContext, claims: Claim[], signal: AbortS
       } catch (err) {
         // The lease expires, and another process takes the step over.
         if (!(err instanceof LeaseLost)) {
-          context.log.error({ err, incident_id: incidentId, step }, "a step could not be ended");
+          context.log.error(
+            { err, incident_id: incidentId, step },
+            "the outcome of a step could not be recorded",
+          );
         }
       } finally {
         ended.get(step)?.resolve();
@@ -98,7 +101,7 @@ async function runStep(
     fail: (failure) => fail(context, claim, failure),
     giveBack: (seconds) => giveBack(context, claim, seconds),
     onFault: (err) =>
-      context.log.error({ err, incident_id: incidentId, step }, "a step failed by a fault of ours"),
+      context.log.error({ err, incident_id: incidentId, step }, "a step failed because of an internal error"),
   });
 }
 
@@ -136,7 +139,7 @@ export async function runDueFlows(context: PluginContext, options: FlowOptions =
     };
     await Promise.all(Array.from({ length: incidentsAtOnce }, work));
   } catch (err) {
-    log.warn({ err }, "could not look for what follows from incidents");
+    log.warn({ err }, "could not look for due steps of incidents");
   }
 }
 
@@ -169,5 +172,5 @@ export async function bringDocuments(run: StepRun): Promise<string> {
     makeDocuments(run),
   ]);
   throwFailures([...first.failures, ...second.failures]);
-  return `Documents proposed: ${proposed}; made: ${made}`;
+  return `Documents proposed: ${proposed}; created: ${made}`;
 }

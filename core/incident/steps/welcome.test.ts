@@ -15,7 +15,7 @@ test("the welcome shows the incident, its commander and a link", () => {
     subject: "INC-1: Disk full",
     text: "Type: Data loss, priority: High\n\nReporter: Rita\n\nCommander: Olga\n\nhttps://svc.example.com/incidents/1",
   });
-  expect(welcomeMessage(facts).text).toContain("Nobody commands yet");
+  expect(welcomeMessage(facts).text).toContain("No commander yet");
 });
 
 test("a name is not interpreted as Markdown", () => {

@@ -47,7 +47,7 @@ export function summaryMessage({ incidents, active, ended }: Summary, words: Wor
 export function restrictedMessage(one: Listed, { date, window, publicUrl }: Words): Message {
   return {
     subject: `${one.name} on ${date}`,
-    text: `${lineOf(one, window.until)}\n\n${publicUrl}/incidents/${one.id}\n\nRestricted: only those who take part are told.`,
+    text: `${lineOf(one, window.until)}\n\n${publicUrl}/incidents/${one.id}\n\nRestricted: only its participants get this message.`,
   };
 }
 
@@ -64,7 +64,7 @@ function lineOf(
   const parts = [
     status === "Active" ? `priority ${literally(priority)}` : status,
     ...(status === "Active" && !isEndless(reportedAt) ? [`for ${durationText(reportedAt, now)}`] : []),
-    commander === null ? "nobody commands" : `commander ${literally(commander)}`,
+    commander === null ? "no commander" : `commander ${literally(commander)}`,
     lastReportAt === null || isEndless(lastReportAt)
       ? "no status report yet"
       : `last report ${durationText(lastReportAt, now)} ago`,

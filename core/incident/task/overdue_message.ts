@@ -25,11 +25,11 @@ export function overdueMessage(
     tasks.length === 1
       ? [
           "a task of yours is overdue",
-          "The time of this task is past. Set it to Resolved if it is done, or give it another time:",
+          "This task is overdue. Set it to Resolved if it is done, or change its due time:",
         ]
       : [
           `${tasks.length} tasks of yours are overdue`,
-          "The time of these tasks is past. Set what is done to Resolved, and give the rest another time:",
+          "These tasks are overdue. Set those that are done to Resolved, and change the due time of the rest:",
         ];
   const lines = tasks.slice(0, most).map(({ id, description, resolveBy, incident: { name, title } }) => {
     const where = `${name}: ${literally(title)}`;
