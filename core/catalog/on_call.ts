@@ -46,7 +46,7 @@ async function askPlugin(
   at: Date,
 ): Promise<OnCall | null> {
   const plugin = plugins.find("participant", slug);
-  if (!plugin) throw new Unavailable(`${slug} is not chosen: SVC_PLUGIN_PARTICIPANT`);
+  if (!plugin) throw new Unavailable(`${slug} is not enabled: SVC_PLUGIN_PARTICIPANT`);
   const facts = { id, name, ...(externalId === null ? {} : { externalId }) };
   const outcome = await callPlugin(plugin, "onCall", { service: facts, at: at.toISOString() });
   if (!outcome.ok) throw new Unavailable(outcome.detail);

@@ -57,7 +57,7 @@ function parsePlugin(
   { pluginSlug, externalId }: Pick<ServiceFields, "pluginSlug" | "externalId">,
 ) {
   if (pluginSlug === null) {
-    if (externalId !== null) throw new InvalidInput("external_id", "An external_id is one of a plugin");
+    if (externalId !== null) throw new InvalidInput("external_id", "An external_id needs a plugin_slug");
     return { pluginSlug, externalId };
   }
   if (registry.find(pluginSlug)?.type !== "participant")

@@ -34,7 +34,7 @@ async function runDue(): Promise<TaskName[]> {
   }
   return ran;
 }
-/** Those that are due again within the hour. */
+/** The tasks that are due again within the hour. */
 const periodic = scheduledTasks.filter(({ timing }) => "every" in timing).map(({ name }) => name);
 const statusOf = async (name: TaskName) =>
   (await scheduleStatus(as())).tasks.find((one) => one.name === name)!;

@@ -178,7 +178,7 @@ describe("GET /services/{service_id}/on_call", () => {
     test("is 503 when that serves no longer", async () => {
       expect(await ask(await paged("gone"))).toMatchObject({
         http: 503,
-        body: { detail: "gone is not chosen: SVC_PLUGIN_PARTICIPANT" },
+        body: { detail: "gone is not enabled: SVC_PLUGIN_PARTICIPANT" },
       });
     });
   });

@@ -249,7 +249,7 @@ describe("the task", () => {
     const { result, faults } = await run();
     expect(result).toEqual({ done: 2, skipped: 0, failed: 1 });
     expect(faults).toEqual([
-      `individual ${carol!.id}: None of their incidents has an open conversation by which to send the summary`,
+      `individual ${carol!.id}: None of their incidents has an open conversation to send the summary to`,
     ]);
     await outbox.db.delete(participant).where(eq(participant.incidentId, none));
   });
@@ -261,7 +261,7 @@ describe("the task", () => {
     const { result, faults } = await run();
     expect(result).toEqual({ done: 2, skipped: 0, failed: 1 });
     expect(faults).toEqual([
-      `individual ${alice}, INC-${secret}: This Restricted incident has no open conversation by which to tell of it`,
+      `individual ${alice}, INC-${secret}: This Restricted incident has no open conversation to send its summary to`,
     ]);
     await outbox.db.update(incident).set({ status: "Stable", stableAt: at }).where(eq(incident.id, secret));
     expect((await run()).faults).toEqual([]);

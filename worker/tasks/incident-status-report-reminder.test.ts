@@ -308,7 +308,7 @@ describe("the task", () => {
     outbox.clock.advance(2 * 3600);
     expect(await run()).toEqual({
       result: { done: 1, skipped: 0, failed: 1 },
-      faults: [`${name}: It has no open conversation by which to send a reminder`],
+      faults: [`${name}: It has no open conversation to send a reminder to`],
     });
     await outbox.db.insert(conversation).values({ incidentId: other, pluginSlug: "channel", createdAt: at });
     expect((await run()).result).toEqual({ done: 1, skipped: 1, failed: 0 });

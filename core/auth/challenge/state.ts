@@ -6,7 +6,7 @@ import type { challenge } from "../../../drizzle/schema/index.ts";
  * challenge   one request of a terminal to be signed in, for one user name (spec 2.1)
  * T           the challenge token: 32 random bytes that stand in both URLs; only its SHA-256 is stored
  * verifier    a second secret that only the terminal knows; the challenge holds its hash (RFC 7636 in spirit)
- * bound       twofold in the field, so we say: a *bound client* is one that sent a hash of its verifier; a challenge
+ * bound       a word with two meanings in the field. Here, a *bound client* has sent a hash of its verifier; a challenge
  *             is *opened by* the first browser session that visits it
  * legacy      a client without a verifier
  * collect     to receive the token: the one poll that is answered `success`

@@ -178,7 +178,7 @@ export class ChallengeWatch {
         });
       } catch (error) {
         if (first && error instanceof Unavailable) return refuse(error);
-        if (!this.#stopped) this.log.warn({ err: error }, "the database connection that listens was lost");
+        if (!this.#stopped) this.log.warn({ err: error }, "the listening database connection was lost");
       }
       this.#lost();
       this.#wakeAll();

@@ -6,7 +6,7 @@ export function foldText(text: string): string {
   const folded = text.normalize("NFKC").toUpperCase().toLowerCase().replaceAll("ς", "σ").normalize("NFKC");
   return folded
     .replaceAll("i\u0307", "i") // what JavaScript makes of the Turkish İ
-    .replace(/[\u00AD\u200B-\u200D\u2060]/g, "") // seen by nobody: soft hyphens, joiners
+    .replace(/[\u00AD\u200B-\u200D\u2060]/g, "") // invisible: soft hyphens, joiners
     .replace(/[\s\p{Pd}]+/gu, " ")
     .trim();
 }

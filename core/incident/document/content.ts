@@ -77,7 +77,7 @@ function keeperOf({ plugins }: PluginContext, found: Keepable) {
   const facts = documentFacts(found);
   if (!facts) throw new Conflict(stillMade);
   const plugin = plugins.find("document", found.pluginSlug);
-  if (!plugin) throw new Unavailable("The plugin that keeps the text of this document is not enabled");
+  if (!plugin) throw new Unavailable("The plugin that stores the text of this document is not enabled");
   return { plugin, facts };
 }
 

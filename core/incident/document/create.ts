@@ -31,7 +31,7 @@ export async function createDocument(context: Context, actor: Actor, wanted: New
   const { db, clock } = context;
   const { incidentId } = wanted;
   const resource = parseResource(wanted);
-  if (resource && !actor.admin) throw new Forbidden("Only an admin can choose the plugin that keeps a text");
+  if (resource && !actor.admin) throw new Forbidden("Only an admin can choose the plugin that stores a text");
   const values = { ...parseDocument(wanted), ...resource, incidentId };
   const at = clock.now();
   return db.transaction(async (tx) => {

@@ -36,7 +36,7 @@ export async function startText(
 ): Promise<{ found: Keepable; version: string | null }> {
   if (version !== null) throw new Conflict("This document has no text yet: its version is null");
   const [plugin] = context.plugins.ofType("document");
-  if (!plugin) throw new Conflict("This document has no text, and no plugin keeps documents here");
+  if (!plugin) throw new Conflict("This document has no text, and no document plugin is enabled");
   const { id, name, resourceType, incidentId } = found;
   const wanted = { document: { id, name, resourceType }, name, variables: {} };
   const isAwaited = found.pluginSlug !== null && incidentId !== null;

@@ -90,7 +90,7 @@ export async function remind(
     ...endless.map((row) => ({ item: row.incident.name, reason: endlessReason })),
     ...unreachable.map((outgoing) => ({
       item: wanted.get(outgoing)!.incident.name,
-      reason: "It has no open conversation by which to send a reminder",
+      reason: "It has no open conversation to send a reminder to",
     })),
   ];
   return { done, skipped: ids.length - done - faults.length, faults };

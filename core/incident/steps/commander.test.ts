@@ -116,14 +116,14 @@ const failures: [string, string, Script<"participant">["onCall"], string][] = [
   ],
   ["the plugin hangs", "known", () => new Promise(() => {}), "fake-participant did not answer within 0.03 s"],
   [
-    "the address is none",
+    "the address is invalid",
     "known",
     () => ({ email: "ol(ga@example.com" }),
     "fake-participant returned a person without a valid name or address",
   ],
-  ["no plugin is named", "of nobody", undefined, "No plugin knows who is on call for of nobody"],
+  ["the service has no plugin", "of nobody", undefined, "No plugin knows who is on call for of nobody"],
   [
-    "the plugin is not chosen",
+    "the plugin is not enabled",
     "of another",
     undefined,
     "gone is not enabled, so it is unknown who is on call for of another",

@@ -161,7 +161,7 @@ describe("a conversation", () => {
     const second = await reported(pluginsOf(fake));
     expect(await rowsOf(first)).toHaveLength(1);
     expect(await flow.step(second, step)).toMatchObject({
-      ...{ state: "Failed", error: "fake-conversation returned what belongs to another incident" },
+      ...{ state: "Failed", error: "fake-conversation returned a resource of another incident" },
     });
   });
 

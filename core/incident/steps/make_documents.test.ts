@@ -166,7 +166,7 @@ test.each(["elsewhere", "a link"])(
     expect(await flow.step(id, step)).toMatchObject({
       ...{
         state: "Failed",
-        error: "The text of the template Template of a review is not with fake-document",
+        error: "The text of the template Template of a review is not stored in fake-document",
       },
     });
     expect(await made(id)).toMatchObject([{ resourceType: "incident" }]);

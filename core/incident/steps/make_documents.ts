@@ -77,7 +77,7 @@ async function make(
   const { context, claim } = run;
   const text = template && documentFacts(template);
   if (template && (template.pluginSlug !== plugin.slug || !text))
-    throw new Unavailable(`The text of the template ${template.name} is not with ${plugin.slug}`);
+    throw new Unavailable(`The text of the template ${template.name} is not stored in ${plugin.slug}`);
   const kind = resourceType === "incident" ? "" : ` ${resourceType}`;
   const name = `${facts.name}${kind}: ${facts.title}`.slice(0, nameLength).toWellFormed();
   const row = await writeAs(context, claim, (tx) => rowFor(tx, run, plugin.slug, { resourceType, name }));

@@ -37,6 +37,6 @@ export function isTaken(error: unknown): boolean {
 export function takenByAnother(slug: string): (error: unknown) => never {
   return (error) => {
     if (!isTaken(error)) throw error;
-    throw new Unavailable(`${slug} returned what belongs to another incident`, { cause: error });
+    throw new Unavailable(`${slug} returned a resource of another incident`, { cause: error });
   };
 }

@@ -57,14 +57,14 @@ export async function summarise(
       const message = summaryMessage(summary, words);
       outgoing.push({ key: key(what), incidentId: by.incident.id, about, ...to, message });
     } else if (open.some(({ incident: { status } }) => status === "Active")) {
-      const reason = "None of their incidents has an open conversation by which to send the summary";
+      const reason = "None of their incidents has an open conversation to send the summary to";
       faults.push({ item: `individual ${individualId}`, reason });
     } else skipped += 1;
     for (const row of rows) {
       const one = restricted.find(({ id }) => id === row.incident.id);
       if (!one) continue;
       if (!reachable.has(one.id)) {
-        const reason = "This Restricted incident has no open conversation by which to tell of it";
+        const reason = "This Restricted incident has no open conversation to send its summary to";
         if (one.status === "Active") faults.push({ item: `individual ${individualId}, ${one.name}`, reason });
         continue;
       }
