@@ -349,12 +349,6 @@ describe("a new key of an authority", () => {
     expect(asked.http).toBe(403);
     expect((await alice.call("GET", "/access/authority_keys/")).http).toBe(403);
   });
-
-  test("ten at once that are the first make one", async () => {
-    const role = await makeRole({ authority: "first" });
-    await Promise.all(Array.from({ length: 10 }, () => issue(role)));
-    expect(await trusted("first")).toHaveLength(1);
-  });
 });
 
 describe("nothing is issued", () => {
