@@ -5,13 +5,14 @@ import { claimNow } from "../core/schedule/claims.ts";
 import { pauseTask } from "../core/schedule/operate.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
 import { openDatabase } from "../drizzle/client.ts";
-import { scheduledTask } from "../drizzle/schema/index.ts";
+import { accessLease, scheduledTask } from "../drizzle/schema/index.ts";
 import { createLog } from "../platform/log.ts";
 import { fakeConversation, fakeMailing } from "../plugins/fake/fakes.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { insertSecond, type Outbox, startOutbox } from "../tests/support/domain/delivery.ts";
 import { everySeconds, scheduleOf } from "../tests/support/domain/schedule.ts";
 import { valuesOf } from "../tests/support/http/exposition.ts";
+import { insertAccess } from "../tests/support/http/permission_access.ts";
 import { until } from "../tests/support/process/until.ts";
 import { startTestTelemetry, type TestTelemetry } from "../tests/support/telemetry.ts";
 import { sendDeliveries } from "./deliveries.ts";
@@ -127,6 +128,27 @@ describe("the schedule's metrics", () => {
     down = false;
     expect(await ask()).toBe(3);
   });
+});
+
+test("leases are counted by state, and those whose revocation keeps failing", async () => {
+  await using started = await startTestTelemetry();
+  const { db } = outbox;
+  await insertAccess(db, "counted");
+  const [lease] = await db.select().from(accessLease);
+  const { id: _, ...issuing } = lease!;
+  const active = { ...issuing, state: "Active" as const, issuedAt: issuing.createdAt };
+  const revoking = { ...active, state: "Revoking" as const };
+  const ended = { ...revoking, state: "Revoked" as const, finishedAt: issuing.createdAt };
+  const named = [active, active, { ...revoking, attempts: 4 }, { ...revoking, attempts: 5 }, ended];
+  await db.insert(accessLease).values(named.map((row, at) => ({ ...row, name: `svc_counted_${at}` })));
+  watched(started, pluginsOf());
+  const families = await started.scrape();
+  const states = ["issuing", "active", "revoking"].map((state) =>
+    valuesOf(families, "svc_leases", { state }),
+  );
+  expect(states).toEqual([[1], [2], [2]]);
+  expect(valuesOf(families, "svc_leases")).toHaveLength(3);
+  expect(valuesOf(families, "svc_leases_stuck")).toEqual([1]);
 });
 
 test("deliveries are counted by state, and attempts by outcome", async () => {

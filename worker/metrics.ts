@@ -1,3 +1,4 @@
+import { countLeases } from "../core/access/count.ts";
 import type { Attempt } from "../core/incident/delivery/attempt.ts";
 import { countDeliveries } from "../core/outbox/list.ts";
 import type { Claim } from "../core/schedule/claims.ts";
@@ -85,6 +86,7 @@ function observeDatabase(
 ): void {
   const status = cached(() => scheduleStatus(schedule()));
   const deliveries = cached(() => countDeliveries(schedule()));
+  const leases = cached(() => countLeases(schedule()));
   const gauge = (name: string, description: string, unit?: string) =>
     meter.createObservableGauge(name, { description, unit });
   gauge(
@@ -111,6 +113,14 @@ function observeDatabase(
   gauge("svc_deliveries", "Deliveries by state").addCallback(async (seen) => {
     for (const [state, count] of Object.entries((await deliveries()) ?? {}))
       seen.observe(count, { state: state.toLowerCase() });
+  });
+  gauge("svc_leases", "Leases of access roles that have not ended, by state").addCallback(async (seen) => {
+    const { stuck: _, ...states } = (await leases()) ?? {};
+    for (const [state, count] of Object.entries(states)) seen.observe(count, { state });
+  });
+  gauge("svc_leases_stuck", "Leases whose revocation keeps failing").addCallback(async (seen) => {
+    const now = await leases();
+    if (now) seen.observe(now.stuck);
   });
 }
 

@@ -3,17 +3,22 @@ import { localTime } from "../../client/when.ts";
 import { defineCommand } from "../../command.ts";
 
 export default defineCommand({
-  summary: "List the access that you have; admins see that of all",
+  summary: "List your access; admins see that of everybody",
   args: {
-    all: { type: "boolean", short: "a", description: "Also what is over" },
-    user: { type: "string", metavar: "USER", description: "Only that of this user" },
-    role: { type: "string", metavar: "ROLE", description: "Only that of this access role" },
-    incident: { type: "string", short: "i", metavar: "INCIDENT", description: "Only that for this incident" },
+    all: { type: "boolean", short: "a", description: "Also access that has ended" },
+    user: { type: "string", metavar: "USER", description: "Only access of this user" },
+    role: { type: "string", metavar: "ROLE", description: "Only access to this role" },
+    incident: {
+      type: "string",
+      short: "i",
+      metavar: "INCIDENT",
+      description: "Only access for this incident",
+    },
     ...clientArgs,
   },
   examples: ["svc access leases", "svc access leases --all --incident INC-44"],
   notes: [
-    "Revoking: it has ended, and its target has not confirmed that yet; it is tried again until it has. Last Error says what is in the way.",
+    "Revoking: the access has ended, but its target has not confirmed that yet. svc tries again until it does; Last Error says what is in the way.",
   ],
   async run({ all, user, role, incident, server, json }, io) {
     const [{ AccessClient }, { table }, { printable }] = await Promise.all([
@@ -37,9 +42,22 @@ export default defineCommand({
     const when = (text: string | null) => (text === null ? "" : localTime(new Date(text)));
     const rows = leases.map((one) => [
       ...[String(one.id), one.role, printable(one.user), one.incident ?? "", one.state],
-      ...[when(one.expires_at), when(one.next_attempt_at), printable(one.error ?? one.end_reason ?? "")],
+      ...[when(one.expires_at), (one.end_reason ?? "").replaceAll("_", " ")],
+      ...(one.error === null
+        ? ["", ""]
+        : [`${one.attempts}, next ${when(one.next_attempt_at)}`, printable(one.error)]),
     ]);
-    const header = ["Id", "Role", "User", "Incident", "State", "Expires", "Next Try", "Last Error"];
+    const header = [
+      "Id",
+      "Role",
+      "User",
+      "Incident",
+      "State",
+      "Expires",
+      "Ends Because",
+      "Attempts",
+      "Last Error",
+    ];
     io.stdout.write(table(header, rows));
   },
 });

@@ -1,0 +1,30 @@
+import { gte, isNull, sql } from "drizzle-orm";
+import { accessLease } from "../../drizzle/schema/index.ts";
+import type { Context } from "../context.ts";
+
+/** A minute of failed attempts (`revocations.backoff`): longer than a target takes to restart. */
+export const stuckAttempts = 5;
+
+export interface LeaseCounts {
+  issuing: number;
+  active: number;
+  revoking: number;
+  /** Those of `revoking` that failed `stuckAttempts` times or more. */
+  stuck: number;
+}
+
+/** Counts the leases that have not ended. */
+export async function countLeases({ db }: Pick<Context, "db">): Promise<LeaseCounts> {
+  const { state, attempts, finishedAt } = accessLease;
+  const inState = (name: string) => sql<number>`(count(*) filter (where ${state} = ${name}))::int`;
+  const [counts] = await db
+    .select({
+      issuing: inState("Issuing"),
+      active: inState("Active"),
+      revoking: inState("Revoking"),
+      stuck: sql<number>`(count(*) filter (where ${state} = 'Revoking' and ${gte(attempts, stuckAttempts)}))::int`,
+    })
+    .from(accessLease)
+    .where(isNull(finishedAt));
+  return counts!;
+}
