@@ -18,7 +18,7 @@ async function stopTwice(signal: NodeJS.Signals, milliseconds: number) {
   `;
   const child = Bun.spawn([process.execPath, "-e", code], { stdio: ["ignore", "pipe", "inherit"] });
   return {
-    said: await new Response(child.stdout).text(),
+    output: await new Response(child.stdout).text(),
     exitCode: await child.exited,
     killedBy: child.signalCode,
   };
@@ -27,10 +27,10 @@ async function stopTwice(signal: NodeJS.Signals, milliseconds: number) {
 test.each(["SIGINT", "SIGTERM"] as const)("%s and its echo let the process finish", async (signal) => {
   for (const milliseconds of [0, 50])
     expect(await stopTwice(signal, milliseconds)).toEqual({
-      ...{ said: "stops\nhas finished\n", exitCode: 0, killedBy: null },
+      ...{ output: "stops\nhas finished\n", exitCode: 0, killedBy: null },
     });
 });
 
 test.each(["SIGINT", "SIGTERM"] as const)("a second %s ends it immediately", async (signal) => {
-  expect(await stopTwice(signal, 1000)).toMatchObject({ said: "stops\n", killedBy: signal });
+  expect(await stopTwice(signal, 1000)).toMatchObject({ output: "stops\n", killedBy: signal });
 });

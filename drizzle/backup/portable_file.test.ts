@@ -35,9 +35,9 @@ test("what was written can be read back, table by table", async () => {
   const path = join(directory.path, "backup");
   const bytes = await writeFile(path);
   const summary = { rows: [400_000, 0, 1], bytes: rows.length + 5 };
-  const told: number[] = [];
-  expect(await verifyPortable(path, (at) => told.push(at))).toEqual({ header, summary });
-  expect(told.length).toBeGreaterThan(3);
+  const reported: number[] = [];
+  expect(await verifyPortable(path, (at) => reported.push(at))).toEqual({ header, summary });
+  expect(reported.length).toBeGreaterThan(3);
   const read = await Array.fromAsync(readPortable(path, { header, summary }));
   const of = (table: number) =>
     Buffer.concat(read.filter((one) => one.table === table).map(({ rows }) => rows));

@@ -83,7 +83,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     await using database = await createDatabaseOn(server());
     const path = join(directory.path, "backup");
     await upgrade({ url: database.url, revisions: hostileRevisions.slice(0, 1) });
-    await using1(database.url, "insert into seeded values ('three', 3)");
+    await runStatement(database.url, "insert into seeded values ('three', 3)");
     expect(await dump(options(database.url, path, { format }))).toMatchObject({ heads: ["1_tables"] });
     await upgrade({ url: database.url, revisions: hostileRevisions });
     await insertHostileRows(database.url);
@@ -108,7 +108,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     await using gone = await createDatabaseOn(server());
     const path = join(directory.path, "backup");
     await dump(options(database.url, path, { format }));
-    await using1(database.url, `drop database ${gone.name}`);
+    await runStatement(database.url, `drop database ${gone.name}`);
     const reason = new Error("stopped");
     const stop = new AbortController();
     const progress = ({ doing }: { doing: string }) => {
@@ -129,7 +129,7 @@ describe.each(cases)("%s", (_name, server, format) => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, "backup");
     const role = `owner_${crypto.randomUUID().slice(0, 8)}`;
-    await using1(server(), `create role ${role} login password 'p:a\\ss'`);
+    await runStatement(server(), `create role ${role} login password 'p:a\\ss'`);
     {
       await using database = await createDatabaseOn(server(), `owner ${role}`);
       const url = Object.assign(new URL(database.url), { username: role, password: "p:a\\ss" }).href;
@@ -139,7 +139,7 @@ describe.each(cases)("%s", (_name, server, format) => {
       await dump(options(url, path, { format }));
       await restore(options(url, path, { confirm: async () => {} }));
       expect(await contentOf(url)).toEqual(before);
-      await using1(database.url, `reassign owned by ${role} to current_user`);
+      await runStatement(database.url, `reassign owned by ${role} to current_user`);
       const refused = await dump(options(url, path, { format })).catch((error) => error);
       expect(refused.detail).toMatch(
         /^PostgreSQL: permission denied for table .*\. Dump as the owner of the tables$/,
@@ -147,9 +147,9 @@ describe.each(cases)("%s", (_name, server, format) => {
       const kept = await restore(options(url, path, { confirm: async () => {} })).catch((error) => error);
       expect(kept.detail).toStartWith("PostgreSQL does not let this user do that");
       expect(await contentOf(database.url)).toEqual(before);
-      await using1(database.url, `drop owned by ${role}`);
+      await runStatement(database.url, `drop owned by ${role}`);
     }
-    await using1(server(), `drop role ${role}`);
+    await runStatement(server(), `drop role ${role}`);
   });
 });
 
@@ -233,7 +233,10 @@ describe("refused before anything changes", () => {
   test("a portable backup of tables that no revision creates", async () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
-    await using1(database.url, `create table "By Hand" (); create schema more; create table more.egg ()`);
+    await runStatement(
+      database.url,
+      `create table "By Hand" (); create schema more; create table more.egg ()`,
+    );
     const refused = dump(options(database.url, join(directory.path, "x"), { format: "portable" }));
     expect(await refused.catch((error) => error.detail)).toStartWith(
       "No revision creates more.egg, By Hand, so the portable format cannot restore it",
@@ -245,7 +248,7 @@ describe("refused before anything changes", () => {
     await using directory = await temporaryDirectory();
     await using database = await hostileDatabase(embedded);
     const path = join(directory.path, "backup");
-    await using1(
+    await runStatement(
       database.url,
       `alter table egg add column "the ""yolk""" numeric(5, 2), add column m mood, add column due timestamptz(3)[];
        update egg set "the ""yolk""" = 1.5, m = 'calm'`,
@@ -261,7 +264,10 @@ describe("refused before anything changes", () => {
     expect(notices).toEqual(
       ['the "yolk"', "m", "due"].map((name) => `no revision creates the column ${name} of egg: ${without}`),
     );
-    await using1(database.url, "create type by_hand as enum ('a'); alter table egg add column hand by_hand");
+    await runStatement(
+      database.url,
+      "create type by_hand as enum ('a'); alter table egg add column hand by_hand",
+    );
     const now = await contentOf(database.url);
     await dump(options(database.url, path, { format: "portable" }));
     const refused = restore(options(database.url, path, { confirm: async () => {} }));
@@ -316,7 +322,7 @@ async function pgDump({ url, name }: { url: string; name: string }, path: string
   expect(exitCode).toBe(0);
 }
 
-async function using1(url: string, statement: string): Promise<void> {
+async function runStatement(url: string, statement: string): Promise<void> {
   await using(url, (sql) => sql.unsafe(statement));
 }
 

@@ -54,7 +54,7 @@ const stamps = { createdAt: new Date(), updatedAt: new Date() };
 const insert = (tx: Transaction, name: string) => tx.insert(incidentType).values({ name, ...stamps });
 
 /** Checks that later statements are answered, and that the lost transaction left nothing. */
-async function goesOn(): Promise<void> {
+async function expectUsable(): Promise<void> {
   const answers = await Promise.all([1, 2, 3].map((n) => db.execute(sql`select ${n}::int as n`)));
   expect(answers.map(([row]) => row?.n)).toEqual([1, 2, 3]);
   await db.transaction(async (tx) => {
@@ -81,7 +81,7 @@ test("a connection that ends during a statement", async () => {
       .then(() => true)
       .catch(() => false),
   );
-  await goesOn();
+  await expectUsable();
 });
 
 test("a connection that ends between two statements", async () => {
@@ -91,7 +91,7 @@ test("a connection that ends between two statements", async () => {
     await tx.select().from(incidentType);
   });
   await expect(running).rejects.toMatchObject(lost);
-  await goesOn();
+  await expectUsable();
 });
 
 test("a connection that ends before the commit", async () => {
@@ -100,7 +100,7 @@ test("a connection that ends before the commit", async () => {
     await end(await pidOf(tx));
   });
   await expect(running).rejects.toMatchObject(lost);
-  await goesOn();
+  await expectUsable();
 });
 
 test("a connection that ends before the work itself throws", async () => {
@@ -109,7 +109,7 @@ test("a connection that ends before the work itself throws", async () => {
     throw new Error("our own");
   });
   await expect(running).rejects.toMatchObject(lost);
-  await goesOn();
+  await expectUsable();
 });
 
 test("a connection that ends within a savepoint, and before one", async () => {
@@ -120,13 +120,13 @@ test("a connection that ends within a savepoint, and before one", async () => {
     });
   });
   await expect(within).rejects.toMatchObject(lost);
-  await goesOn();
+  await expectUsable();
   const before = db.transaction(async (tx) => {
     await end(await pidOf(tx));
     await tx.transaction((inner) => insert(inner, "lost"));
   });
   await expect(before).rejects.toMatchObject(lost);
-  await goesOn();
+  await expectUsable();
 });
 
 test("a fatal error on another connection used by the work does not lose this one", async () => {
@@ -136,7 +136,7 @@ test("a fatal error on another connection used by the work does not lose this on
     await other.db.execute(sql`select`);
   });
   await expect(running).rejects.toMatchObject({ cause: { severity: "FATAL" } });
-  await goesOn();
+  await expectUsable();
   await other.close();
 });
 

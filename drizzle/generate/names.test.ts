@@ -14,7 +14,7 @@ import { emptyLike } from "./snapshot.ts";
 const { trip, between } = tripDatabase();
 
 /** A schema in which everything is named `name`. */
-function called(name: string, more: Record<string, pg.PgColumnBuilderBase> = {}) {
+function everythingNamed(name: string, more: Record<string, pg.PgColumnBuilderBase> = {}) {
   const kind = pg.pgEnum(`${name} kind`, [name, "b"]);
   const table = pg.pgTable(
     name,
@@ -58,12 +58,14 @@ describe.each(names)("a schema in which everything is named %j", (name) => {
 
   test("goes up, down and up again, with rows", async () => {
     const seed = `insert into ${quoted} (${quoted}, "${name.replaceAll('"', '""')} kind") values ('x', 'b')`;
-    const { rows } = await trip(called(name), called(name, { more: pg.integer("more") }), { seed });
+    const { rows } = await trip(everythingNamed(name), everythingNamed(name, { more: pg.integer("more") }), {
+      seed,
+    });
     expect(rows.down).toEqual(rows.before);
   });
 
   test("counts as lost only if it has rows, and is then named", async () => {
-    const snapshot = await snapshotFor(...called(name));
+    const snapshot = await snapshotFor(...everythingNamed(name));
     const { up, down } = await generateBetween(emptyLike(snapshot), snapshot);
     const revisions = [testRevision("1", [], up, down)];
     await using database = await createEmptyTestDatabase();

@@ -6,14 +6,14 @@ import { commentsOf, splitStatements, wordsOf } from "./statements.ts";
  * What a revision's SQL declares about itself, in comments on their own lines:
  *
  *     -- svc: no-transaction                  its statements cannot run in a transaction
- *     -- svc: irreversible REASON             there is no way back
+ *     -- svc: irreversible REASON             this revision cannot be reverted
  *
  * and above the statement concerned:
  *
  *     -- svc: data-loss table NAME            the rows of this table are lost
  *     -- svc: data-loss column TABLE.NAME     the values of this column are lost
- *     -- svc: data-loss column TABLE.NAME where CONDITION -- WORDS    those for which the SQL condition holds
- *     -- svc: data-loss position of sequence NAME    how far it has counted is lost
+ *     -- svc: data-loss column TABLE.NAME where CONDITION -- WORDS    the values for which the SQL condition holds
+ *     -- svc: data-loss position of sequence NAME    the sequence's position is lost
  *     -- svc: data-loss TEXT                  something else is lost
  *     -- svc: no-data-loss REASON             nothing is lost, although it drops a table or a column
  */

@@ -8,7 +8,7 @@ const base = testRevision("1", [], "create table t (id int, a int, b int)");
 const head = (id: string, up: string) => testRevision(id, ["1"], up);
 
 /** The error for these heads; undefined when they can be merged. */
-async function judged(...heads: ReturnType<typeof testRevision>[]): Promise<string | undefined> {
+async function mergeError(...heads: ReturnType<typeof testRevision>[]): Promise<string | undefined> {
   await using database = await createEmptyTestDatabase();
   return await tryOrders(database.url, [base, ...heads]).then(
     () => undefined,
@@ -22,26 +22,26 @@ test("heads that do not touch each other can be merged", async () => {
     head("2b", "create index t_b on t (b)"),
     head("2c", "create table u (id int)"),
   ];
-  expect(await judged(...heads)).toBeUndefined();
+  expect(await mergeError(...heads)).toBeUndefined();
 });
 
 test("a head that drops a column indexed by another conflicts, whichever name sorts first", async () => {
   const drop = "alter table t drop column a";
   const index = "select 1;\ncreate index t_a on t (a)";
-  const said = (later: string, earlier: string) =>
+  const refusal = (later: string, earlier: string) =>
     [
       `The heads cannot be merged: ${later} cannot be applied after ${earlier}`,
       `  up.sql of revision ${later}, line 2: column "a" does not exist`,
       "    create index t_a on t (a)",
       `Make one follow the other: delete drizzle/revisions/${later} and write it again with svc database revision, after the one it conflicts with`,
     ].join("\n");
-  expect(await judged(head("2a", drop), head("2b", index))).toBe(said("2b", "2a"));
-  expect(await judged(head("2a", index), head("2b", drop))).toBe(said("2a", "2b"));
+  expect(await mergeError(head("2a", drop), head("2b", index))).toBe(refusal("2b", "2a"));
+  expect(await mergeError(head("2a", index), head("2b", drop))).toBe(refusal("2a", "2b"));
 });
 
 test("a head that needs what another creates conflicts", async () => {
   const heads = [head("2a", "create table u (id int)"), head("2b", "create index u_id on u (id)")];
-  expect(await judged(...heads)).toStartWith(
+  expect(await mergeError(...heads)).toStartWith(
     'The heads cannot be merged: 2b cannot be applied by itself\n  up.sql of revision 2b, line 1: relation "u" does not exist\n',
   );
 });
@@ -50,7 +50,7 @@ test("heads whose order changes the resulting schema conflict", async () => {
   const rename = "alter table t rename a to c";
   const either =
     "do $$ begin if exists (select from pg_attribute where attrelid = 't'::regclass and attname = 'a') then create table x (id int); end if; end $$";
-  expect(await judged(head("2a", rename), head("2b", either))).toMatch(
+  expect(await mergeError(head("2a", rename), head("2b", either))).toMatch(
     /^The heads cannot be merged: 2b, 2a give a different schema than 2a, 2b:\n {2}\+ column x\.id integer\n {2}\+ table x\nMake one follow/,
   );
 });

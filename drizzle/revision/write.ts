@@ -61,7 +61,7 @@ export async function writeRevision(
     throw new Conflict(`Revision ${id} already exists: choose another message or --rev-id`);
   const after = parents.length > 0 ? `after ${parents.join(", ")}` : "the first";
   const up = `-- ${oneLine(message)}\n-- Revision ${id}, ${after}\n\n${revision.up.trim()}\n`;
-  const down = `-- Takes back: ${oneLine(message)}\n\n${revision.down.trim()}\n`;
+  const down = `-- Reverts: ${oneLine(message)}\n\n${revision.down.trim()}\n`;
   const manifest: Manifest = {
     message: oneLine(message),
     created_at: revision.createdAt.toISOString(),

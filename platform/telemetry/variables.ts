@@ -23,7 +23,7 @@ export const telemetryVariables = {
   metricProviders: variable(
     "METRIC_PROVIDERS",
     Type.Optional(Type.String({ format: "metric providers" })),
-    "Metrics: `prometheus` (/metrics on a port of its own), `otlp` (sent to a collector), or both, comma-separated. Without it, there are none",
+    "Metrics: `prometheus` (/metrics on a separate port), `otlp` (sent to a collector), or both, comma-separated. Without it, there are none",
   ),
   metricsHost: variable(
     "SVC_METRICS_HOST",
@@ -68,7 +68,7 @@ export const telemetryVariables = {
   otlpCompression: variable(
     "OTEL_EXPORTER_OTLP_COMPRESSION",
     oneOf(["none", "gzip"], "none"),
-    "Compression of what is sent to the collector",
+    "Compression of data sent to the collector",
   ),
   otlpTimeout: variable(
     "OTEL_EXPORTER_OTLP_TIMEOUT",

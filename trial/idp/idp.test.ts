@@ -9,7 +9,7 @@ const redirectUri = `${publicUrl}/sign_in/callback`;
 const clientSecret = "a secret of this test only";
 let idp: Awaited<ReturnType<typeof startIdp>>;
 let configuration: client.Configuration;
-const said: string[] = [];
+const logged: string[] = [];
 
 beforeAll(async () => {
   idp = await startIdp({
@@ -17,7 +17,7 @@ beforeAll(async () => {
     port: 0,
     publicUrl,
     clientSecret,
-    log: (line) => said.push(line),
+    log: (line) => logged.push(line),
   });
   configuration = await client.discovery(
     new URL(idp.issuer),
@@ -150,7 +150,7 @@ describe("refusals", () => {
     expect(answers.map(({ response }) => response.status)).toEqual([401, 401, 401, 401]);
     expect(new Set(plain.slice(0, 3)).size).toBe(1);
     expect(plain[0]).toContain('role="alert">User or password is wrong');
-    expect(said.join("\n")).not.toContain("wrong");
+    expect(logged.join("\n")).not.toContain("wrong");
   });
 
   test("ten wrong passwords block a user for a minute for everyone; other users can go on", async () => {
@@ -263,7 +263,7 @@ test("--issuer: all addresses in the metadata are the issuer's, whatever the req
   const port = await chooseFreePort("127.0.0.1");
   const other = await startIdp({
     ...{ host: "127.0.0.1", port, issuer, publicUrl, clientSecret },
-    log: (line) => said.push(line),
+    log: (line) => logged.push(line),
   });
   try {
     const headers = { "x-forwarded-proto": "http", "x-forwarded-host": "evil.example", host: "evil.example" };
