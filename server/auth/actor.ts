@@ -8,31 +8,31 @@ import { refuseCondition } from "../http/etag.ts";
 import { readCookie } from "./cookie.ts";
 import { refuseOtherSites } from "./origin.ts";
 
-/** The cookie in which a client may present its access token. It opens the API, never the pages. */
+/** A client may send its access token in this cookie. It opens the API, never the pages. */
 export const tokenCookie = "svc_auth";
 
-/** What the macro hangs on a route; whoever lists routes looks for the very hook that refuses. */
+/** Hooks that require a token, so that route listings recognize the very hook that refuses. */
 const guards = new WeakSet<object>();
 
 const verified = new WeakMap<Request, Actor>();
 
-/** Whether the request came with a valid access token, on a route that asks for one. */
+/** Whether the request has a valid access token, on a route that requires one. */
 export function isAuthenticated(request: Request): boolean {
   return verified.has(request);
 }
 
-/** Whether a route answers only to the holder of an access token. */
+/** Whether a route requires an access token. */
 export function asksForToken({ hooks }: Pick<AnyElysia["routes"][number], "hooks">): boolean {
   const transforms: readonly { fn?: unknown }[] = hooks?.transform ?? [];
   return transforms.some(({ fn }) => typeof fn === "function" && guards.has(fn));
 }
 
 /**
- * `{ actor: true }` on a route: it is only for the holder of a good access token, and its handler gets that `actor`.
- * A macro, because an Elysia hook of one plugin leaves routes of the next one open.
+ * `{ actor: true }` on a route requires a valid access token, and passes the `actor` to its handler. It is a macro,
+ * because an Elysia hook of one plugin does not protect routes of the next one.
  */
 export const actorMacro = (deps: Deps) => {
-  // Elysia resolves after it has validated: a stranger would be told what is wrong with their request.
+  // Not in `resolve`, which Elysia runs after validation: a stranger would learn what is wrong with the request.
   const transform = async ({ request, body }: { request: Request; body?: unknown }): Promise<void> => {
     verified.set(request, await verifyToken(deps, presentedToken(deps, request)));
     refuseOtherMedia(request, body);
@@ -60,7 +60,7 @@ function presentedToken(deps: Deps, request: Request): string {
   }
   const cookie = readCookie(request, tokenCookie);
   if (!cookie) throw new Unauthenticated();
-  // A browser sends a cookie wherever a page of another site points it to; a program says nothing of where it is.
+  // A browser also sends the cookie with requests that another site triggers; other clients send no site headers.
   const reads = request.method === "GET" || request.method === "HEAD";
   if (!reads) refuseOtherSites(deps.config, request);
   return cookie;

@@ -4,8 +4,8 @@ import { isLoopbackHost } from "../../platform/address.ts";
 import { Forbidden, InvalidInput } from "../../platform/errors.ts";
 
 /**
- * Refuses a form that another site sent. Our pages have `no-referrer`, for which browsers send `Origin: null` with
- * their forms; then Sec-Fetch-Site, which no page can set, has to say that it was ours.
+ * Refuses a form that another site sent. Our pages use `no-referrer`, with which browsers send `Origin: null`; then
+ * Sec-Fetch-Site, which no page can set, must say that the form is ours.
  *
  * @throws Forbidden
  */
@@ -14,13 +14,13 @@ export function requireOwnOrigin(config: Config, request: Request): void {
   const site = request.headers.get("sec-fetch-site");
   if (origin === new URL(config.publicUrl).origin && (site === null || site === "same-origin")) return;
   if ((origin === null || origin === "null") && site === "same-origin") return;
-  // Over http that is not loopback, browsers say nothing at all; there the CSRF token alone must do.
+  // Over http on a host that is not loopback, browsers send neither header; there the CSRF token alone must suffice.
   if ((origin === null || origin === "null") && site === null && !isTrustworthy(config.publicUrl)) return;
   throw new Forbidden("This form was not sent from a page of this server");
 }
 
 /**
- * Refuses a form in any other shape than a browser sends ours in.
+ * Refuses a form that is not encoded the way browsers send ours.
  * @throws InvalidInput
  */
 export function requireForm(request: Request): void {
@@ -31,7 +31,7 @@ export function requireForm(request: Request): void {
 
 const lookAhead = /prefetch|prerender|preview/i;
 
-/** Whether a browser, or a program that shows links, only looks ahead: nobody has followed the link yet. */
+/** Whether a browser prefetches, or a program previews the link: nobody has followed it yet. */
 export function isLookAhead({ headers }: Request): boolean {
   return ["sec-purpose", "purpose", "x-purpose", "x-moz"].some((name) =>
     lookAhead.test(headers.get(name) ?? ""),
@@ -45,8 +45,9 @@ function isTrustworthy(url: string): boolean {
 }
 
 /**
- * Refuses what a page of another site has a browser send: a change by the browser's cookie, or a request of the challenge
- * protocol. No client of that is a page; it could not read the answer, but use up what the browser's address may do.
+ * Refuses requests that another site triggers: a change with the browser's cookie, or a request of the challenge
+ * protocol. Clients of that protocol are never pages; a page could not read the answer, but could use up the rate
+ * limits of the browser's address.
  *
  * @throws Forbidden
  */
@@ -59,12 +60,12 @@ export function refuseOtherSites({ publicUrl }: Config, { headers }: Request): v
   }
 }
 
-/** Names that nobody can register on the internet: of one machine, one network or one cluster. */
+/** Names that cannot be registered on the internet: of one machine, network or cluster. */
 const privateName = /(^[^.]+|\.(localhost|local|internal|home\.arpa))$/;
 
 /**
- * Refuses a Host that is neither that of SVC_PUBLIC_URL, nor an address, nor a private name such as `server:8000`. A
- * page whose own name leads to this server (DNS rebinding) is of the same origin to its browser, and would read the
+ * Refuses a Host that is neither that of SVC_PUBLIC_URL, nor an IP address, nor a private name such as `server:8000`. A
+ * page whose own name resolves to this server (DNS rebinding) has the same origin for its browser, and could read the
  * answers.
  *
  * @throws Forbidden

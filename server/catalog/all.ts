@@ -10,7 +10,7 @@ import { serviceRoutes } from "./services.ts";
 import { teamRoutes } from "./teams.ts";
 import { termRoutes } from "./terms.ts";
 
-/** What there is before an incident. */
+/** The catalog: everything that exists independently of incidents. */
 export const catalog = (deps: Deps) =>
   new Elysia({ name: "catalog" })
     .use(individualRoutes(deps))

@@ -5,7 +5,8 @@ import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// Who is called into an incident takes part in it, and reads it when it is Restricted: not for a member to arrange.
+// Whoever is called into an incident joins it and can read it even if it is Restricted, so members must not be able to
+// arrange that.
 
 let server: TestServer;
 let admin: Person;
@@ -38,7 +39,7 @@ describe.each([
   ["/individuals/", () => ({ name: "Zoe", email: `zoe-${++n}@example.com` })],
   ["/teams/", () => ({ name: `Team ${++n}`, description: "", email: `team-${++n}@example.com` })],
 ] as const)("%s", (path, fields) => {
-  test.each(Object.keys(target) as Kind[])("a member neither gives nor takes %s", async (kind) => {
+  test.each(Object.keys(target) as Kind[])("a member can neither add nor remove %s", async (kind) => {
     const id = await target[kind]();
     const links = { ...none, [kind]: [id] };
     expect(await member.call("POST", path, { ...fields(), ...links })).toMatchObject(refusal);
@@ -59,7 +60,7 @@ describe.each([
     });
   });
 
-  test("a member changes no email, and spells it as they like", async () => {
+  test("a member cannot change an email, but may change its letter case", async () => {
     const whole = { ...fields(), ...none };
     const { body } = await member.call("POST", path, whole);
     const put = (email: string | null) =>
@@ -73,7 +74,7 @@ describe.each([
   });
 });
 
-test("a member does not become somebody who takes part in an incident", async () => {
+test("a member cannot take over a participant's identity", async () => {
   const { body } = await member.call("GET", `/individuals/${alice}`);
   const change = { ...none, name: "Alice", email: "carol@example.com", version: body.version };
   expect((await member.call("PUT", `/individuals/${alice}`, change)).http).toBe(403);
@@ -83,7 +84,7 @@ test("a member does not become somebody who takes part in an incident", async ()
 test.each([
   ["an individual", "/individuals/", { name: "Max", email: "max@example.com" }],
   ["a team", "/teams/", { name: "Disks" }],
-])("a member does not change the text for which %s is called", async (_, path, fields) => {
+])("a member cannot change the text of a term that calls %s", async (_, path, fields) => {
   const { body: term } = await member.call("POST", "/terms/", { text: `disk ${++n}` });
   const put = (person: Person, text: string, version: number) =>
     person.call("PUT", `/terms/${term.id}`, { text, discoverable: true, version });

@@ -6,7 +6,7 @@ import { nullable } from "../http/schema.ts";
 import { ids, shownIds } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 
-/** What terms mean. */
+/** The meanings of terms. */
 export const definitionRoutes = (deps: Deps) =>
   catalogRoutes(deps, definitions, {
     path: "definitions",

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test("an individual is one by whatever spelling of their address", async () => {
+test("all spellings of an address denote one individual", async () => {
   const post = (email: string) => member.call("POST", "/individuals/", { name: "Zoe", email });
   const { http, body } = await post("Zoe");
   expect([http, body.email]).toEqual([201, "zoe@example.com"]);
@@ -26,7 +26,7 @@ test("an individual is one by whatever spelling of their address", async () => {
   expect([put.http, put.body.email]).toEqual([200, "zoë@example.com"]);
 });
 
-test("so is the list of a team, and several may have the same", async () => {
+test("all spellings of a team's address are the same list, which several teams may share", async () => {
   const post = (name: string) => member.call("POST", "/teams/", { name, email: "Storage" });
   for (const name of ["Storage", "Disks"])
     expect(await post(name)).toMatchObject({ http: 201, body: { email: "storage@example.com" } });

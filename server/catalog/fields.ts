@@ -3,7 +3,7 @@ import type { Reasons } from "../../core/catalog/reason.ts";
 import { descriptionLength, nameLength } from "../../platform/text.ts";
 import { id } from "../http/schema.ts";
 
-// What several resources are written with.
+// Fields shared by several resources.
 
 export const name = t.String({ minLength: 1, maxLength: nameLength });
 export const description = t.String({ maxLength: descriptionLength });
@@ -14,10 +14,10 @@ export const email = t.String({
 });
 export const ids = t.Array(id, { maxItems: 200 });
 
-/** As shown: what came back from its source may make them more than one can write. */
+/** As returned: records that came back from their source may exceed the limit for writes. */
 export const shownIds = t.Array(id);
 
-/** Incidents of these types and priorities, or with these terms, are what a plugin proposes it for. */
+/** Plugins propose a record for incidents of these types and priorities, or with these terms. */
 export const reasons = { incident_type_ids: ids, incident_priority_ids: ids, term_ids: ids };
 export const shownReasons = {
   incident_type_ids: shownIds,
@@ -29,7 +29,7 @@ type ReasonsBody = { [K in keyof typeof reasons]: Static<typeof ids> };
 
 export const noReasons: ReasonsBody = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 
-/** Those that are not given stay undefined. */
+/** Omitted fields stay undefined. */
 export function reasonsOf(body: ReasonsBody): Reasons;
 export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons>;
 export function reasonsOf(body: Partial<ReasonsBody>): Partial<Reasons> {

@@ -5,7 +5,7 @@ import type { Deps } from "../deps.ts";
 import { description, name } from "./fields.ts";
 import { catalogRoutes } from "./routes.ts";
 
-/** PostgreSQL's integer. */
+/** A PostgreSQL integer. */
 const rank = Type.Integer({
   minimum: -2_147_483_648,
   maximum: 2_147_483_647,

@@ -25,7 +25,7 @@ const whole = (change: object) => ({
 const document = () => insertRow(server.db, schema.document, { name: "Template", resourceType: "template" });
 const template = (resource_type: string, document_id: number) => ({ resource_type, document_id });
 
-test("templates are shown by kind, and replaced", async () => {
+test("templates are listed by kind, and replaced", async () => {
   const [a, b] = [await document(), await document()];
   const templates = [template("review", a), template("incident", a)];
   const { http, body } = await admin.call("POST", "/incident_types/", whole({ templates }));
@@ -40,7 +40,7 @@ test("templates are shown by kind, and replaced", async () => {
   expect((await admin.call("DELETE", `/incident_types/${body.id}`)).http).toBe(204);
 });
 
-test("a document of an incident is no template, whose text everybody in the type's incidents reads", async () => {
+test("a document of an incident cannot be a template, whose text would be shown in other incidents", async () => {
   const templates = [template("review", ids.documentId)];
   const refused = await admin.call("POST", "/incident_types/", whole({ templates }));
   expect(refused).toMatchObject({ http: 400, body: { field: "templates.document_id" } });
@@ -50,14 +50,14 @@ test("a document of an incident is no template, whose text everybody in the type
   expect({ ...refused.body, request_id: "" }).toEqual({ ...nothing.body, request_id: "" });
 });
 
-test("two templates of one kind are refused, also when only their spaces differ", async () => {
+test("two templates of one kind are refused, even if they differ in spaces only", async () => {
   const id = await document();
   const templates = [template("review", id), template(" review", id)];
   const answer = await admin.call("POST", "/incident_types/", whole({ templates }));
   expect(answer).toMatchObject({ http: 400, body: { field: "templates" } });
 });
 
-test("a service that commands is shown, and stays until it commands no longer", async () => {
+test("a commander service is shown, and cannot be deleted while in use", async () => {
   const service = await insertRow(server.db, schema.service, { name: "Storage" });
   const { body } = await admin.call("POST", "/incident_types/", whole({ commander_service_id: service }));
   expect(body.commander_service_id).toBe(service);
@@ -71,7 +71,7 @@ test("a service that commands is shown, and stays until it commands no longer", 
   expect((await admin.call("DELETE", `/services/${service}`)).http).toBe(204);
 });
 
-test("a service that is named and deleted at once: one of the two is refused and none fails", async () => {
+test("if a service is used and deleted concurrently, one request is refused and none fails", async () => {
   for (let i = 0; i < 10; i += 1) {
     const service = await insertRow(server.db, schema.service, { name: `Service ${++n}` });
     const [named, deleted] = await Promise.all([

@@ -15,7 +15,7 @@ const templates = t.Array(t.Object({ resource_type: name, document_id: id }, clo
   description: "An incident gets a document of each resource type, made from the text of that document",
 });
 
-/** What kinds of incidents there are. */
+/** The kinds of incidents. */
 export const incidentTypeRoutes = (deps: Deps) =>
   catalogRoutes(deps, incidentTypes, {
     path: "incident_types",

@@ -7,7 +7,8 @@ import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// Who is known only through Restricted incidents; docs/permissions.md has the routes, tests/hidden.test.ts their lists.
+// People known only through Restricted incidents. docs/permissions.md lists the routes, tests/hidden.test.ts their
+// lists.
 
 let server: TestServer;
 let reporter: Person;
@@ -16,7 +17,7 @@ let admin: Person;
 let kind: { incident_type_id: number; incident_priority_id: number };
 let serviceId: number;
 let count = 0;
-/** Somebody whom nobody has named yet. */
+/** The address of a person not mentioned anywhere yet. */
 let email: string;
 beforeAll(async () => {
   const resolve = () => [];
@@ -47,19 +48,19 @@ async function report(visibility: "Open" | "Restricted", by = reporter): Promise
 }
 const add = (incidentId: number, by = reporter, who: object = { email }) =>
   by.call("POST", `/incidents/${incidentId}/participants/`, who);
-/** Whether this person's list has them. */
+/** Whether the person's list of individuals contains them. */
 async function knows(person: Person): Promise<boolean> {
   const { body } = await person.call("GET", `/individuals/?email=${email}`);
   return body.items.length > 0;
 }
 const everybody = async () => [await knows(reporter), await knows(admin), await knows(outsider)];
 
-test("a participant of a Restricted incident is known to its participants and to admins", async () => {
+test("a participant of a Restricted incident is known to its participants and admins only", async () => {
   await add(await report("Restricted"));
   expect(await everybody()).toEqual([true, true, false]);
 });
 
-test("an incident that becomes Restricted takes those who are known only by it along, and back", async () => {
+test("people known only through an incident become hidden and visible with it", async () => {
   const id = await report("Open");
   await add(id);
   expect(await everybody()).toEqual([true, true, true]);
@@ -74,14 +75,14 @@ test("an incident that becomes Restricted takes those who are known only by it a
   expect(await everybody()).toEqual([true, true, true]);
 });
 
-test("who reports a Restricted incident is known to nobody else, and to themselves", async () => {
+test("the reporter of a Restricted incident is known to themselves only", async () => {
   const whistle = await personOf(server, email);
   await report("Restricted", whistle);
   expect(await everybody()).toEqual([false, true, false]);
   expect(await knows(whistle)).toBe(true);
 });
 
-describe("each part in an Open incident makes somebody known", () => {
+describe("any part in an Open incident makes a person known", () => {
   const parts: Record<string, (incidentId: number, person: Person) => Promise<{ http: number }>> = {
     "a status report": (id, person) =>
       person.call("POST", `/incidents/${id}/reports/`, { conditions: "Full", actions: "", needs: "" }),
@@ -97,7 +98,7 @@ describe("each part in an Open incident makes somebody known", () => {
   });
 });
 
-test("entered by somebody who does not know them, they are as new", async () => {
+test("an actor who does not know them can create them, as if they were new", async () => {
   await add(await report("Restricted"));
   await server.db
     .update(individual)
@@ -112,7 +113,7 @@ test("entered by somebody who does not know them, they are as new", async () => 
   expect((await outsider.call("POST", "/individuals/", { name: "Dana", email })).http).toBe(409);
 });
 
-test("added to another incident by somebody who does not know them, they are as new", async () => {
+test("an actor who does not know them can add them to another incident, as if they were new", async () => {
   await add(await report("Restricted"));
   await server.db.update(individual).set({ name: "Dana Scully" }).where(eq(individual.email, email));
   const id = await report("Open", outsider);
@@ -120,7 +121,7 @@ test("added to another incident by somebody who does not know them, they are as 
   expect([http, body.individual.name]).toEqual([201, `person-${count}`]);
 });
 
-test("by their id they are added by nobody who does not know them", async () => {
+test("an actor who does not know them cannot add them by id", async () => {
   const { body } = await add(await report("Restricted"));
   const who = { individual_id: body.individual.id };
   const id = await report("Open", outsider);
@@ -130,14 +131,14 @@ test("by their id they are added by nobody who does not know them", async () => 
   expect((await add(await report("Open"), reporter, who)).http).toBe(201);
 });
 
-test("a plugin that names them on call does not say that they are known here", async () => {
+test("a plugin that names them as on call does not reveal that they are known here", async () => {
   await add(await report("Restricted"));
   const onCall = (person: Person) => person.call("GET", `/services/${serviceId}/on_call`);
   expect((await onCall(outsider)).body.individual).toEqual({ id: null, name: "From the plugin", email });
   expect((await onCall(reporter)).body.individual.id).toBeNumber();
 });
 
-test("who is on call by a rotation, or called for incidents, is known to everybody", async () => {
+test("a person in a rotation, or called for incidents, is known to everybody", async () => {
   const { body } = await add(await report("Restricted"));
   const rotation = { starts_at: "2026-11-01T00:00:00Z", shift_hours: 24, members: [body.individual.id] };
   const fields = { name: `Network ${count}`, plugin_slug: "roster", rotation };

@@ -30,7 +30,7 @@ const paths = {
 type Kind = keyof typeof targets;
 const kinds = Object.keys(targets) as Kind[];
 
-/** Those who name them, with what a PUT takes beside the links. */
+/** The resources with links, and the other fields of their PUT. */
 const owners: [path: string, fields: () => Record<string, unknown>, words: string, named: Kind[]][] = [
   ["/individuals/", () => ({ name: "A", email: `a${++n}@example.com` }), "an individual's", kinds],
   ["/teams/", () => ({ name: `Team ${++n}`, description: "", email: null }), "a team's", kinds],
@@ -55,7 +55,7 @@ describe.each(cases)("$path with $kind", ({ path, kind, fields, words }) => {
     admin.call("PUT", `${path}${id}`, { ...fields(), ...rest, [kind]: ids, version });
   const shown = async (id: number) => (await member.call("GET", `${path}${id}`)).body[kind] as number[];
 
-  test("shows each once, in the order of their ids; a PUT replaces them", async () => {
+  test("lists each link once, in id order; a PUT replaces them", async () => {
     const [a, b, c] = [await targets[kind](), await targets[kind](), await targets[kind]()];
     const { http, body } = await post([c, a, c]);
     expect([http, body[kind]]).toEqual([201, [a, c]]);
@@ -67,13 +67,13 @@ describe.each(cases)("$path with $kind", ({ path, kind, fields, words }) => {
     expect((await put(body.id, 2, [])).body[kind]).toEqual([]);
   });
 
-  test("of more than 200 is refused, also when it is the same each time", async () => {
+  test("refuses more than 200, even if all are the same", async () => {
     const target = await targets[kind]();
     const times = (count: number) => post(Array.from({ length: count }, () => target));
     expect([(await times(200)).http, (await times(201)).http]).toEqual([201, 400]);
   });
 
-  test("of which one is not there changes nothing", async () => {
+  test("changes nothing if one does not exist", async () => {
     const known = await targets[kind]();
     const before = (await member.call("GET", `${path}?limit=1`)).body.items;
     expect(await post([known, 999_999])).toMatchObject({ http: 400, body: { field: kind } });
@@ -83,7 +83,7 @@ describe.each(cases)("$path with $kind", ({ path, kind, fields, words }) => {
     expect((await member.call("GET", `${path}${body.id}`)).body).toEqual(body);
   });
 
-  test("what is named cannot be deleted, until it is not", async () => {
+  test("refuses to delete a linked record until the link is removed", async () => {
     const target = await targets[kind]();
     const { body } = await post([target]);
     const refused = await admin.call("DELETE", `${paths[kind]}${target}`);
@@ -92,14 +92,14 @@ describe.each(cases)("$path with $kind", ({ path, kind, fields, words }) => {
     expect((await admin.call("DELETE", `${paths[kind]}${target}`)).http).toBe(204);
   });
 
-  test("who names one takes it away with what names it", async () => {
+  test("deletes the link with the record that has it", async () => {
     const target = await targets[kind]();
     const { body } = await post([target]);
     expect((await admin.call("DELETE", `${path}${body.id}`)).http).toBe(204);
     expect((await admin.call("DELETE", `${paths[kind]}${target}`)).http).toBe(204);
   });
 
-  test("named and deleted at once, one of the two is refused and none fails", async () => {
+  test("if a record is linked and deleted concurrently, one request is refused and none fails", async () => {
     for (let i = 0; i < 10; i += 1) {
       const target = await targets[kind]();
       const [named, deleted] = await Promise.all([
@@ -119,7 +119,7 @@ describe("a term that vanished from its source", () => {
       .where(eq(schema.term.id, id));
 
   test.each(owners)(
-    "%s does not show it, and still has it when it comes back",
+    "is not shown by %s, and is linked again when it returns",
     async (path, fields, _, named) => {
       const rest = Object.fromEntries(named.map((kind) => [kind, [] as number[]]));
       const [gone, other] = [await targets.term_ids(), await targets.term_ids()];
@@ -153,7 +153,7 @@ describe("a document's terms", () => {
   const put = (id: number, version: number, change: object) =>
     member.call("PUT", `/documents/${id}`, { ...whole, ...change, version });
 
-  test("that the worker found are not shown, and stay whatever is given", async () => {
+  test("leave out those that the worker found, which stay whatever a PUT contains", async () => {
     const [found, given] = [await targets.term_ids(), await targets.term_ids()];
     const { body } = await member.call("POST", "/documents/", { ...whole, term_ids: [given] });
     await server.db
@@ -164,7 +164,7 @@ describe("a document's terms", () => {
     expect([await linkOf(body.id, found), await linkOf(body.id, given)]).toEqual(["Found", undefined]);
   });
 
-  test("that is given as well becomes a person's; taken back, the worker reads the text again", async () => {
+  test("include a found one once a user adds it; when removed, the worker reads the text again", async () => {
     const term = await targets.term_ids();
     const { body } = await member.call("POST", "/documents/", whole);
     await server.db
@@ -184,7 +184,7 @@ describe("a document's terms", () => {
     expect([await linkOf(body.id, term), await hash()]).toEqual([undefined, null]);
   });
 
-  test("and types and priorities stay where a PUT leaves them out", async () => {
+  test("and types and priorities stay if a PUT omits them", async () => {
     const links = {
       incident_type_ids: [await targets.incident_type_ids()],
       incident_priority_ids: [await targets.incident_priority_ids()],

@@ -31,7 +31,7 @@ const records = [
 ] as const;
 
 test.each(records)(
-  "a %s of a chosen source is deleted there, since it would be back with the next look",
+  "a %s of a configured source must be deleted there, since the next sync would restore it",
   async (one, source) => {
     const path = `/${one}s/${await insert[one](source)}`;
     const before = (await admin.call("GET", path)).body;
@@ -43,7 +43,7 @@ test.each(records)(
       },
     });
     expect((await admin.call("GET", path)).body).toEqual(before);
-    // Who may not delete learns nothing of it.
+    // A user who may not delete learns nothing about the source.
     expect((await member.call("DELETE", path)).body.detail).toBe(`Only an admin can delete ${one}s`);
     expect(await server.db.$count(schema.auditLog, sql`action = ${`${one}.deleted`}`)).toBe(0);
   },

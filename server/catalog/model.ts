@@ -4,7 +4,7 @@ import type { Resource } from "../../core/catalog/resource.ts";
 import { nameLength } from "../../platform/text.ts";
 import { closed, id, instant, listQuery, pageOf, readOnly, version } from "../http/schema.ts";
 
-/** How a resource looks from outside. */
+/** How a resource appears in the API. */
 export interface Model<
   Path extends string,
   Item,
@@ -16,17 +16,17 @@ export interface Model<
   path: Path;
   /** `team_id` */
   parameter: string;
-  /** What a PUT takes: all of it, as a field that is left out would be lost. */
+  /** The fields of a PUT. All are required, since an omitted field would be lost. */
   written: Written;
-  /** What a POST may leave out, and what it is then. */
+  /** The fields that a POST may omit, and their defaults. */
   defaults: Partial<Static<TObject<Written>>>;
-  /** What is shown of a record beside its id, version and instants. */
+  /** The fields shown in addition to id, version and timestamps. */
   shown: Shown;
   fieldsOf(body: Static<TObject<Written>>): Fields;
   viewOf(item: Item): Static<TObject<Shown>>;
 }
 
-/** Everything that the routes of a resource take and answer. */
+/** The request and response schemas of a resource's routes. */
 export function schemasOf(
   { filters, list }: Pick<Resource, "filters" | "list">,
   { written, defaults, shown }: { written: TProperties; defaults: object; shown: TProperties },

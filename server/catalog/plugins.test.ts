@@ -6,7 +6,7 @@ import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 
-test("GET /plugins/ shows all, in their order, which serve, and nothing of their configuration", async () => {
+test("GET /plugins/ lists all plugins in order, with those in use, and no configuration", async () => {
   const serves = fakeTerm({}, { slug: "term-source" });
   await using server = await startTestServer({}, pluginsOf(serves));
   const member = await personOf(server, "carol@example.com");

@@ -18,7 +18,7 @@ const pluginView = t.Object(
   closed,
 );
 
-/** Every plugin that there is, as `svc plugin list` prints it; nothing of its configuration. */
+/** Every installed plugin, as `svc plugin list` prints it, without its configuration. */
 export const pluginRoutes = (deps: Deps) =>
   new Elysia({ name: "plugin", prefix: "/plugins" }).use(actorMacro(deps)).get(
     "/",

@@ -29,7 +29,7 @@ const newIndividual = () => {
 describe("an individual", () => {
   type Task = Partial<typeof schema.task.$inferInsert>;
   const at = () => server.clock.now();
-  /** A task of the document; a tombstone unless `deletedAt` says that it is none. */
+  /** A task of the document; a tombstone unless `deletedAt` is null. */
   const newTask = async (assignees: number[], more: Task = {}) => {
     const { incidentId, documentId } = ids;
     const taskId = await insertRow(server.db, schema.task, {
@@ -42,7 +42,7 @@ describe("an individual", () => {
   };
   const remove = (id: number) => admin.call("DELETE", `/individuals/${id}`);
 
-  test("that only tombstones of tasks name is deleted, and the tombstones stay", async () => {
+  test("named by tombstones of tasks only is deleted, and the tombstones stay", async () => {
     const id = await newIndividual();
     const tombstones = [
       await newTask([], { creatorId: id, ownerId: ids.bob }),
@@ -70,7 +70,7 @@ describe("an individual", () => {
     ["creates", (id: number) => newTask([], { creatorId: id, deletedAt: null }), "a task"],
     ["owns", (id: number) => newTask([], { ownerId: id, deletedAt: null }), "a task"],
     ["is assigned", (id: number) => newTask([id], { deletedAt: null }), "a task's assignees"],
-  ])("who %s a task that is there is not, nor taken out of tombstones", async (_, name, what) => {
+  ])("who %s an existing task cannot be deleted, and stays in tombstones", async (_, name, what) => {
     const id = await newIndividual();
     const tombstone = await newTask([id], { creatorId: id, ownerId: id });
     await name(id);
@@ -82,7 +82,7 @@ describe("an individual", () => {
     expect(row).toMatchObject({ creatorId: id, ownerId: id });
   });
 
-  test("that is gone from a tombstone is named anew when the document has the task again", async () => {
+  test("removed from a tombstone is named again when the task returns to its document", async () => {
     const id = await newIndividual();
     const tombstone = await newTask([id], { ownerId: id });
     const [{ email } = { email: "" }] = await server.db
@@ -105,7 +105,7 @@ describe("an individual", () => {
     });
   });
 
-  test("who is named again by a tombstone that is just coming back stays, and nobody waits in a circle", async () => {
+  test("named by a tombstone that is returning concurrently stays, without a deadlock", async () => {
     const id = await newIndividual();
     const tombstone = await newTask([], { ownerId: id });
     let answer: ReturnType<typeof remove> | undefined;
@@ -120,14 +120,14 @@ describe("an individual", () => {
     expect(await answer).toMatchObject({ http: 409, body: { detail: expect.stringContaining("a task") } });
   });
 
-  test("is taken off mailing lists that nobody keeps any more", async () => {
+  test("is removed from mailing lists that are no longer managed", async () => {
     const id = await newIndividual();
     await listed({ individualId: id });
     expect((await remove(id)).http).toBe(204);
     expect(await listedIn(schema.participantGroupMember.individualId, id)).toEqual([]);
   });
 
-  test("who takes part is not, and stays on the list", async () => {
+  test("who participates in an incident cannot be deleted, and stays on the list", async () => {
     const id = await newIndividual();
     await server.db.insert(schema.participant).values({
       ...{ incidentId: ids.incidentId, individualId: id, joinedAt: at() },
@@ -148,7 +148,7 @@ const listed = (who: { individualId?: number; teamId?: number }) =>
 const listedIn = (column: PgColumn, id: number) =>
   server.db.select().from(schema.participantGroupMember).where(eq(column, id));
 
-test("a team is deleted with its place in mailing lists, and nobody else's", async () => {
+test("a team is deleted with its entries in mailing lists, and no others", async () => {
   const id = await insertRow(server.db, schema.team, { name: `Team ${++n}` });
   await listed({ teamId: id });
   expect((await admin.call("DELETE", `/teams/${id}`)).http).toBe(204);
@@ -168,7 +168,7 @@ describe("a term of a source", () => {
   const remove = (id: number) => admin.call("DELETE", `/terms/${id}`);
   const termsOf = async (id: number) => (await admin.call("GET", `/definitions/${id}`)).body.term_ids;
 
-  test("is deleted with what the source says of it; what it says of others stays", async () => {
+  test("is deleted with its source's definitions; definitions of other terms stay", async () => {
     const [id, other] = [await newTerm(), await newTerm()];
     const alone = await defined(await insertRow(server.db, schema.definition, of("means")), id);
     const shared = await defined(await insertRow(server.db, schema.definition, of("means")), id, other);
@@ -183,7 +183,7 @@ describe("a term of a source", () => {
     ]);
   });
 
-  test("that people define is not, and all is as it was", async () => {
+  test("with a user's definition is not deleted, and nothing changes", async () => {
     const id = await newTerm();
     const its = await defined(await insertRow(server.db, schema.definition, of("means")), id);
     await defined(await insertRow(server.db, schema.definition, { text: "ours" }), id);
@@ -194,7 +194,7 @@ describe("a term of a source", () => {
     expect(await termsOf(its)).toEqual([id]);
   });
 
-  test("waits for whoever writes what is of its source, and not in a circle", async () => {
+  test("waits for a concurrent sync of its source, without a deadlock", async () => {
     const id = await newTerm();
     const its = await defined(await insertRow(server.db, schema.definition, of("means")), id);
     let answer: ReturnType<typeof remove> | undefined;
@@ -202,7 +202,7 @@ describe("a term of a source", () => {
       await lockSource(tx, source);
       answer = remove(id);
       await somebodyWaits(server.db);
-      // As term-sync: terms, definitions, and then what defines what.
+      // In the order of term-sync: terms, definitions, then their links.
       await tx.update(schema.term).set({ text: "spill" }).where(eq(schema.term.id, id));
       await tx.update(schema.definition).set({ text: "other" }).where(eq(schema.definition.id, its));
       await tx.delete(schema.definitionTerm).where(eq(schema.definitionTerm.termId, id));
@@ -211,7 +211,7 @@ describe("a term of a source", () => {
     expect((await answer)?.http).toBe(204);
   });
 
-  test("deleted beside a definition of it, neither waits in a circle", async () => {
+  test("deleted concurrently with one of its definitions causes no deadlock", async () => {
     const id = await newTerm();
     const its = await defined(await insertRow(server.db, schema.definition, of("means")), id);
     let answer: ReturnType<typeof remove> | undefined;
@@ -225,7 +225,7 @@ describe("a term of a source", () => {
     expect((await answer)?.http).toBe(204);
   });
 
-  test("deleted while it is given to a document, neither waits in a circle", async () => {
+  test("deleted while it is added to a document causes no deadlock", async () => {
     const id = await newTerm();
     const ours = eq(schema.documentTerm.termId, id);
     await server.db

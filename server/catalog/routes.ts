@@ -15,8 +15,8 @@ import { closed, idText, listQueryOf } from "../http/schema.ts";
 import { type Model, schemasOf } from "./model.ts";
 
 /**
- * The routes of a resource of the catalog. The compiler holds a model's `fieldsOf` and `viewOf` against its schemas, and
- * not the routes', whose schemas are put together here.
+ * The routes of a catalog resource. The compiler checks a model's `fieldsOf` and `viewOf` against its schemas, but not
+ * the routes, whose schemas are assembled here.
  */
 export function catalogRoutes<
   T extends CatalogTable,
@@ -63,7 +63,7 @@ export function catalogRoutes<
             const record = viewOf(await createRecord(context, actor, resource, fields));
             return { headers: { location: `/${path}/${record.id}`, etag: etagOf(record) }, body: record };
           },
-          // Those who have entered a record may read it.
+          // The creator of a record may read it.
           () => {},
         );
         Object.assign(set.headers, made.headers);
@@ -88,7 +88,7 @@ export function catalogRoutes<
       one,
       async ({ actor, params, body, set }) => {
         const { version } = body;
-        // Without what a PUT takes and passes over.
+        // Without fields that a PUT accepts and ignores.
         const names = new Set(Object.keys(model.written));
         const written = Object.fromEntries(Object.entries(body).filter(([name]) => names.has(name)));
         const fields = fieldsOf(written as Static<TObject<Written>>);

@@ -40,7 +40,7 @@ const rotation = (change: object = {}) => ({
 const post = (change: object) => admin.call("POST", "/services/", whole(change));
 
 describe("a rotation", () => {
-  test("is kept in the order of its turns, replaced and taken away", async () => {
+  test("is stored in order, replaced and removed", async () => {
     const { http, body } = await post({ rotation: rotation() });
     expect([http, body.rotation]).toEqual([201, rotation()]);
     const path = `/services/${body.id}`;
@@ -66,7 +66,7 @@ describe("a rotation", () => {
     ["the year 0", () => ({ starts_at: "0000-01-01T00:00:00Z" }), "rotation.starts_at"],
     ["no time zone", () => ({ starts_at: "2026-11-02T09:00:00" }), "rotation"],
     ["a field that nobody knows", () => ({ unheard: 1 }), "rotation"],
-  ])("of %s is refused and nothing is kept", async (_, change, field) => {
+  ])("with %s is refused, and nothing is stored", async (_, change, field) => {
     const answer = await post({ rotation: rotation(change()) });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
     expect(answer.body.field).toStartWith(field);
@@ -74,7 +74,7 @@ describe("a rotation", () => {
     expect((await member.call("GET", `/services/?name=Service+${n}`)).body.items).toEqual([]);
   });
 
-  test("only a service of the roster has one", async () => {
+  test("is accepted only for a service of the roster", async () => {
     const answer = await post({ plugin_slug: null, rotation: rotation() });
     expect(answer).toMatchObject({ http: 400, body: { field: "rotation" } });
   });
@@ -82,14 +82,14 @@ describe("a rotation", () => {
 
 describe("a plugin", () => {
   test.each(["nobody-has-it", "webhook", "term-source", "", "a\0b"])(
-    "of slug %p is refused",
+    "with slug %p is refused",
     async (slug) => {
       const answer = await post({ plugin_slug: slug });
       expect(answer).toMatchObject({ http: 400, body: { field: "plugin_slug" } });
     },
   );
 
-  test("knows a service by an external_id, and no two by the same", async () => {
+  test("identifies a service by a unique external_id", async () => {
     const named = { external_id: `PD${n}` };
     expect((await post(named)).body).toMatchObject(named);
     expect(await post({ ...named, name: "Another" })).toMatchObject({
@@ -109,7 +109,7 @@ describe("GET /services/{service_id}/on_call", () => {
     email: `${name}@example.com`,
   });
 
-  test("is whose turn it is now", async () => {
+  test("returns the person whose turn it is", async () => {
     const starts = new Date(server.clock.now().getTime() + 3_600_000).toISOString();
     const { body } = await post({
       rotation: rotation({ starts_at: starts, shift_hours: 2, members: people }),
@@ -125,23 +125,23 @@ describe("GET /services/{service_id}/on_call", () => {
     expect(turns).toEqual([null, alice, alice, bob, bob, alice]);
   });
 
-  test("is nobody without a rotation or a plugin", async () => {
+  test("returns nobody without a rotation or plugin", async () => {
     for (const change of [{}, { plugin_slug: null, name: "Without" }]) {
       const { body } = await post(change);
       expect((await ask(body.id)).body.individual).toBeNull();
     }
   });
 
-  test("of what is not there is 404, and of what is no id 400", async () => {
+  test("answers 404 for an unknown service, and 400 for an invalid id", async () => {
     expect((await ask(999_999)).http).toBe(404);
     expect(await ask("x")).toMatchObject({ http: 400, body: { field: "service_id" } });
   });
 
-  describe("of another plugin", () => {
+  describe("with another plugin", () => {
     const paged = (pluginSlug = "pager", externalId: string | null = `P${n}`) =>
       insertRow(server.db, schema.service, { name: `Paged ${n}`, pluginSlug, externalId });
 
-    test("is whom it names, as we know them or as it does", async () => {
+    test("returns the person it names, ours if known", async () => {
       const id = await paged();
       pager.answer({
         onCall: [
@@ -168,14 +168,14 @@ describe("GET /services/{service_id}/on_call", () => {
       ["hangs", () => new Promise<never>(() => {}), /^pager did not answer within/],
       ["answers nonsense", () => ({ email: 7 }) as never, /^pager returned an (invalid answer|address)/],
       ["names no user", () => ({ email: "a@b..c" }), /^pager returned an (invalid answer|address)/],
-    ])("is 503 in its words when it %s", async (_, onCall, detail) => {
+    ])("answers 503 with the plugin's message when it %s", async (_, onCall, detail) => {
       pager.answer({ onCall });
       const answer = await ask(await paged());
       expect(answer).toMatchObject({ http: 503, body: { code: "unavailable" } });
       expect(answer.body.detail).toMatch(detail);
     });
 
-    test("is 503 when that serves no longer", async () => {
+    test("answers 503 when the plugin is no longer in use", async () => {
       expect(await ask(await paged("gone"))).toMatchObject({
         http: 503,
         body: { detail: "gone is not enabled: SVC_PLUGIN_PARTICIPANT" },

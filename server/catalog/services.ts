@@ -30,7 +30,7 @@ const shownRotation = t.Object(
   closed,
 );
 
-/** What somebody is on call for. */
+/** What people are on call for. */
 const recordRoutes = (deps: Deps) =>
   catalogRoutes(deps, services(deps.registry), {
     path: "services",
@@ -90,6 +90,6 @@ const onCallRoutes = (deps: Deps) =>
     },
   );
 
-/** Services, and who is on call in one. */
+/** Services, and who is on call for them. */
 export const serviceRoutes = (deps: Deps) =>
   new Elysia({ name: "services" }).use(recordRoutes(deps)).use(onCallRoutes(deps));

@@ -19,8 +19,8 @@ afterAll(() => server[Symbol.asyncDispose]());
 const source = "glossary";
 const of = () => ({ source, externalId: String(++n) });
 
-describe("what comes from a source", () => {
-  test("is shown with it, and listed by it", async () => {
+describe("a record of a source", () => {
+  test("shows its source, and can be listed by it", async () => {
     const id = await insertRow(server.db, schema.term, { text: "leak", ...of() });
     await insertRow(server.db, schema.term, { text: "own" });
     const { body } = await member.call("GET", `/terms/${id}`);
@@ -51,7 +51,7 @@ describe("what comes from a source", () => {
     expect((await member.call("GET", `${path}?source=${source}`)).body.items).toEqual([before]);
   });
 
-  test("/terms/: whether it is looked for is said here, its text there", async () => {
+  test("/terms/: whether it is discoverable is set here, its text in the source", async () => {
     const id = await insertRow(server.db, schema.term, { text: "export", ...of() });
     const put = (text: string, version: number) =>
       member.call("PUT", `/terms/${id}`, { text, discoverable: false, version });
@@ -62,7 +62,7 @@ describe("what comes from a source", () => {
     expect(await put("export", 1)).toMatchObject({ http: 200, body: { discoverable: false, version: 2 } });
   });
 
-  test("may be called as one that a person wrote", async () => {
+  test("may have the same name as one that a user created", async () => {
     await insertRow(server.db, schema.term, { text: "twice", ...of() });
     const post = () => member.call("POST", "/terms/", { text: "twice" });
     expect([(await post()).http, (await post()).http]).toEqual([201, 409]);
@@ -94,7 +94,7 @@ describe("a tombstone", () => {
       const { items } = (await admin.call("GET", path + query)).body as { items: { id: number }[] };
       expect(items.map((item) => item.id)).not.toContain(id);
     }
-    // Nobody can see why it would not be theirs.
+    // Nobody could see why the name would be taken.
     expect((await member.call("POST", path, whole)).http).toBe(201);
   });
 });
@@ -108,14 +108,14 @@ describe("a term", () => {
   const links = (termId: number) =>
     server.db.select().from(schema.documentTerm).where(eq(schema.documentTerm.termId, termId));
 
-  test("that was only found in documents is deleted", async () => {
+  test("only found in documents can be deleted", async () => {
     const id = await insertRow(server.db, schema.term, { text: "noise" });
     await linked(id, "Found");
     expect((await admin.call("DELETE", `/terms/${id}`)).http).toBe(204);
     expect(await links(id)).toEqual([]);
   });
 
-  test("that somebody gave to a document is not, and what was found stays", async () => {
+  test("added to a document by a user cannot be deleted, and its found links stay", async () => {
     const id = await insertRow(server.db, schema.term, { text: "signal" });
     await linked(id, "Found");
     await linked(id, "Given");
@@ -126,7 +126,7 @@ describe("a term", () => {
     expect(await links(id)).toHaveLength(2);
   });
 
-  test("shows the definitions that name it", async () => {
+  test("shows its definitions", async () => {
     const { body: term } = await member.call("POST", "/terms/", { text: "outage" });
     const define = () => member.call("POST", "/definitions/", { text: "It is down", term_ids: [term.id] });
     const ids = [(await define()).body.id, (await define()).body.id];

@@ -8,7 +8,7 @@ import { catalogRoutes } from "./routes.ts";
 const discoverable = t.Boolean({ description: "Whether it is looked for in documents and descriptions" });
 const definitionIds = t.Array(id, { description: "Written with the definitions" });
 
-/** Words and phrases that are looked for. */
+/** Words and phrases to find in documents. */
 export const termRoutes = (deps: Deps) =>
   catalogRoutes(deps, terms, {
     path: "terms",

@@ -10,8 +10,8 @@ import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
-// What becomes of a document whose plugin gave no answer in time when its incident was reported: its record stays, and
-// waits for its text.
+// A document whose plugin did not answer in time when its incident was reported: the record exists, and waits for its
+// text.
 
 const fake = fakeDocument();
 const { slug: pluginSlug } = fake.plugin;
@@ -48,14 +48,14 @@ const told = async () => {
 };
 const put = () => member.call("PUT", path, { text: "Ours", version: null });
 
-test("it says so, and what helps", async () => {
+test("it says that its text is pending, and what helps", async () => {
   expect(await member.call("GET", path)).toMatchObject({
     http: 409,
     body: { detail: expect.stringContaining("POST /incidents/{incident_id}/retry tries again, PUT writes") },
   });
 });
 
-test("it gets a text from whoever writes one, by the key of the step, which then makes none", async () => {
+test("the first user to write a text creates it under the step's key; the step then creates none", async () => {
   fake.answer({
     create: [() => ({ resourceId: `r${id}` })],
     get: [() => ({ name: "Notes", version: "1" })],
@@ -72,7 +72,7 @@ test("it gets a text from whoever writes one, by the key of the step, which then
   await server.db.insert(flowStep).values({ incidentId, step, state: "Failed", error: "x" });
   await member.call("POST", `/incidents/${incidentId}/retry`, { step });
   const ofIncident = eq(flowStep.incidentId, incidentId);
-  // Another call to the plugin would be one that nobody expected.
+  // A further call to the plugin would fail the test.
   await until("the step to be done", async () => {
     const [row] = await server.db.select().from(flowStep).where(ofIncident);
     return row?.state === "Done";
@@ -80,7 +80,7 @@ test("it gets a text from whoever writes one, by the key of the step, which then
   expect(await rowOf()).toMatchObject({ pluginSlug, resourceId: `r${id}`, version: 2 });
 });
 
-test("one that has got a text meanwhile keeps it", async () => {
+test("if a text arrives meanwhile, it is kept", async () => {
   fake.answer({
     create: async () => {
       await server.db.update(document).set({ resourceId: "theirs" }).where(eq(document.id, id));
@@ -92,7 +92,7 @@ test("one that has got a text meanwhile keeps it", async () => {
   expect(await told()).toEqual([]);
 });
 
-test("one that is deleted before its plugin could make the text is answered as what is not there", async () => {
+test("if it is deleted before its plugin could create the text, the answer is 404", async () => {
   fake.answer({
     create: async () => {
       await server.db.delete(document).where(eq(document.id, id));
@@ -105,10 +105,10 @@ test("one that is deleted before its plugin could make the text is answered as w
 test.each([
   ["deleted", () => server.db.delete(document).where(eq(document.id, id))],
   [
-    "made one that is not theirs to read",
+    "made unreadable for them",
     () => server.db.update(incident).set({ visibility: "Restricted" }).where(eq(incident.id, incidentId)),
   ],
-])("one that is %s meanwhile is answered as what is not there", async (_, change) => {
+])("if it is %s meanwhile, the answer is 404", async (_, change) => {
   fake.answer({
     create: async () => {
       await change();
@@ -122,7 +122,7 @@ test.each([
   expect(await told()).toEqual([]);
 });
 
-test("the text of another document does not become its own", async () => {
+test("it never gets another document's text", async () => {
   await server.db
     .update(document)
     .set({ pluginSlug, resourceId: "1" })

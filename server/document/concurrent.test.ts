@@ -26,7 +26,7 @@ async function insertDocument(incidentId: number | null = null): Promise<number>
   return row!.id;
 }
 
-/** The statuses of both calls, in whose way `hold` stands until both wait. */
+/** Returns the statuses of both calls; `hold` blocks them until both wait. */
 async function held(
   hold: (tx: Transaction) => PromiseLike<unknown>,
   ...calls: (() => Promise<ApiAnswer>)[]
@@ -35,7 +35,7 @@ async function held(
   return answers.map((ended) => (ended.status === "fulfilled" ? ended.value.http : ended.reason));
 }
 
-test("a document and its incident that are deleted at once do not wait in a circle", async () => {
+test("deleting a document and its incident concurrently causes no deadlock", async () => {
   const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
   const id = await insertDocument(incidentId);
   const answers = await held(
@@ -46,7 +46,7 @@ test("a document and its incident that are deleted at once do not wait in a circ
   expect(answers).toEqual([204, 204]);
 });
 
-test("nor do a task and its incident", async () => {
+test("nor does deleting a task and its incident", async () => {
   const incidentId = await insertEmptyIncident(server.db, ids, server.clock.now());
   const id = await insertTask(server, { incidentId });
   const answers = await held(
@@ -57,7 +57,7 @@ test("nor do a task and its incident", async () => {
   expect(answers).toEqual([204, 204]);
 });
 
-test("nor a term that is deleted and a document that is given it", async () => {
+test("nor does deleting a term while it is added to a document", async () => {
   const id = await insertDocument();
   const at = server.clock.now();
   const [row] = await server.db

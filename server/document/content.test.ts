@@ -40,7 +40,7 @@ const put = (id: number, text: string, version: string | null) =>
 const rowOf = async (id: number) => (await server.db.select().from(document).where(eq(document.id, id)))[0]!;
 
 describe("a document without a text", () => {
-  test("has none to show, and gets one with the first document plugin", async () => {
+  test("is shown without one, and gets one from the first document plugin", async () => {
     const id = await newDocument();
     expect(await people.member.call("GET", `/documents/${id}/content`)).toMatchObject({ http: 409 });
     expect(await put(id, "# Hello", "1")).toMatchObject({ http: 409 });
@@ -51,11 +51,11 @@ describe("a document without a text", () => {
     expect((await people.member.call("GET", `/documents/${id}/content`)).body).toEqual({
       ...{ text: "# Hello", version: "2" },
     });
-    // What is shown of the document has changed, so its version has.
+    // What the document shows has changed, so its version must.
     expect(await rowOf(id)).toMatchObject({ pluginSlug: "markdown", resourceId: String(id), version: 2 });
   });
 
-  test("gets it from one of twenty at once", async () => {
+  test("gets it from one of twenty concurrent requests", async () => {
     const id = await newDocument();
     const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => put(id, `text ${i}`, null)));
     const won = answers.filter(({ http }) => http === 200);
@@ -64,7 +64,7 @@ describe("a document without a text", () => {
     expect((await people.member.call("GET", `/documents/${id}/content`)).body.text).toBe(won[0]!.body.text);
   });
 
-  test("stays without one where no plugin keeps documents", async () => {
+  test("stays without one if no plugin stores documents", async () => {
     const id = await newDocument();
     const another = await server.another({ pluginDocument: "none" });
     const member = await personOf(another, "carol@example.com");
@@ -76,7 +76,7 @@ describe("a document without a text", () => {
 });
 
 describe("PUT", () => {
-  test("replaces the text at its version; twenty at once, one wins", async () => {
+  test("replaces the text at its version; of twenty concurrent requests, one succeeds", async () => {
     const id = await newDocument();
     await put(id, "one", null);
     const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => put(id, `text ${i}`, "2")));
@@ -86,7 +86,7 @@ describe("PUT", () => {
     expect(late).toMatchObject({ http: 409, body: { detail: expect.stringContaining("at version 3 now") } });
   });
 
-  test("without the version of a text that has one is late, and so is a version that is no number", async () => {
+  test("conflicts without the version of an existing text, or with one that is not a number", async () => {
     const id = await newDocument();
     await put(id, "one", null);
     for (const version of [null, "", "x", "2.0", "1e0", "99999999999999999999"]) {
@@ -94,14 +94,14 @@ describe("PUT", () => {
     }
   });
 
-  test("notes on the document that its terms are due", async () => {
+  test("marks the document for the next search for terms", async () => {
     const id = await newDocument();
     await put(id, "data loss", null);
     const hash = new Bun.CryptoHasher("sha256").update("data loss").digest();
     expect((await rowOf(id)).contentHash).toEqual(new Uint8Array(hash));
   });
 
-  test("stands on the timeline of the incident", async () => {
+  test("appears on the incident's timeline", async () => {
     const path = `/documents/${ids.documentId}/content`;
     const { body } = await people.participant.call("GET", path);
     expect(body).toEqual({ text: "# Notes\n\n- [ ] Free some @alice", version: "1" });
@@ -128,7 +128,7 @@ describe("PUT", () => {
     expect((await rowOf(id)).pluginSlug).toBeNull();
   });
 
-  test("takes 1,000,000 characters", async () => {
+  test("accepts 1,000,000 characters", async () => {
     const id = await newDocument();
     expect(await put(id, "a".repeat(1_000_000), null)).toMatchObject({ http: 200 });
   });
@@ -152,7 +152,7 @@ test.each([
   expect((await rowOf(id)).pluginSlug).toBe(http === 200 ? "markdown" : null);
 });
 
-test("hidden is answered as what does not exist, word for word", async () => {
+test("a hidden document gets the same answer as a missing one", async () => {
   for (const [method, body] of [["GET"], ["PUT", { text: "a", version: "1" }]] as const) {
     const one = await people.member.call(method, `/documents/${ids.documentId}/content`, body);
     const other = await people.member.call(method, "/documents/999999/content", body);
@@ -161,7 +161,7 @@ test("hidden is answered as what does not exist, word for word", async () => {
   }
 });
 
-test("a document shows no other's text, whatever its resource id says", async () => {
+test("a document never shows another's text, whatever its resource id", async () => {
   const id = await newDocument({ pluginSlug: "markdown", resourceId: `${ids.documentId}0` });
   expect(await people.member.call("GET", `/documents/${id}/content`)).toMatchObject({
     ...{ http: 404, body: { detail: "The text of this document is gone" } },
@@ -207,13 +207,13 @@ describe("a plugin that", () => {
     throw Object.assign(new Error("hunter2"), { detail: "the wiki answers 500" });
   };
 
-  test("fails is unavailable, with what it says", async () => {
+  test("fails causes 503 with its message", async () => {
     for (const { http, body } of await withPlugin({ text: fail, get: () => ({ name: "n" }), update: fail })) {
       expect([http, body.detail]).toEqual([503, "markdown failed: the wiki answers 500"]);
     }
   });
 
-  test("counts no versions replaces what is there", async () => {
+  test("has no versions overwrites the text", async () => {
     const texts: unknown[] = [];
     const [got, set] = await withPlugin({
       text: () => ({ text: "old" }),
@@ -230,12 +230,12 @@ describe("a plugin that", () => {
     ]);
   });
 
-  test("has it no more is not there", async () => {
+  test("no longer has the text causes 404", async () => {
     const gone = () => null;
     for (const { http } of await withPlugin({ text: gone, get: gone, update: fail })) expect(http).toBe(404);
   });
 
-  test("is not in use is unavailable", async () => {
+  test("is not in use causes 503", async () => {
     for (const { http, body } of await withPlugin({}, "other")) {
       expect([http, body.detail]).toEqual([503, expect.stringContaining("not enabled")]);
     }

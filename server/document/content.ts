@@ -18,7 +18,7 @@ const version = nullable(
   }),
 );
 const content = t.Object({ text, version }, closed);
-/** What a plugin answers may be longer than what we take. */
+/** A plugin's text may be longer than our limit for writes. */
 const shownContent = t.Object({ text: t.String(), version }, closed);
 
 const refusals = {
@@ -26,7 +26,7 @@ const refusals = {
   ...{ 409: problemSchema, 503: problemSchema },
 };
 
-/** The text of a document, from whichever plugin keeps it. */
+/** The text of a document, from the plugin that stores it. */
 export const contentRoutes = (deps: Deps) =>
   new Elysia({ name: "content", prefix: "/documents" })
     .use(actorMacro(deps))

@@ -22,7 +22,7 @@ const timeline = (incidentId: number) =>
   server.db.select().from(event).where(eq(event.incidentId, incidentId)).orderBy(event.id);
 
 describe("POST /documents/", () => {
-  test("answers 201 with the document, where it is and its version", async () => {
+  test("answers 201 with the document, its Location and its version", async () => {
     const { http, body, headers } = await member.call("POST", "/documents/", {
       ...runbook,
       description: "What to do",
@@ -41,7 +41,7 @@ describe("POST /documents/", () => {
     expect(await member.call("GET", headers.get("location")!)).toMatchObject({ http: 200, body });
   });
 
-  test("stands on the timeline of its incident", async () => {
+  test("appears on its incident's timeline", async () => {
     const id = await created({ incident_id: ids.incidentId });
     expect((await timeline(ids.incidentId)).at(-1)).toMatchObject({
       ...{ actor: "carol@example.com", source: "core", kind: "document.created" },
@@ -66,7 +66,7 @@ describe("POST /documents/", () => {
     ["a number as text", { incident_id: "1" }, "incident_id"],
     ["an incident as text", { incident_id: "x" }, "incident_id"],
     ["a field that nobody knows", { incidentid: 1 }, "incidentid"],
-  ])("refuses %s, naming the field and not the value", async (_, change, field) => {
+  ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const answer = await member.call("POST", "/documents/", { ...runbook, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
     for (const value of Object.values(change)) {
@@ -75,13 +75,13 @@ describe("POST /documents/", () => {
     }
   });
 
-  test("takes the longest name and description, of characters of two units each", async () => {
+  test("accepts the longest name and description of surrogate pairs", async () => {
     const name = "😀".repeat(250);
     const id = await created({ name, description: "𝒟".repeat(10_000) });
     expect((await member.call("GET", `/documents/${id}`)).body.name).toBe(name);
   });
 
-  test("only an admin says with which plugin a text is, and one text has one document", async () => {
+  test("lets only admins choose where a text is stored, and allows one document per text", async () => {
     const resource = { plugin_slug: "markdown", resource_id: "77" };
     expect(await member.call("POST", "/documents/", { ...runbook, ...resource })).toMatchObject({
       http: 403,
@@ -93,7 +93,7 @@ describe("POST /documents/", () => {
     });
     const half = await admin.call("POST", "/documents/", { ...runbook, plugin_slug: "markdown" });
     expect(half).toMatchObject({ http: 400, body: { field: "resource_id" } });
-    // Two texts as long as a name may be are longer than a row of their index.
+    // Two texts of the maximum length exceed the size of an index row.
     const han = (from: number) => String.fromCharCode(...Array.from({ length: 500 }, (_, i) => from + i * 7));
     const long = { plugin_slug: han(0x4e00), resource_id: han(0x4e01) };
     const refused = await admin.call("POST", "/documents/", { ...runbook, ...long });
@@ -106,7 +106,7 @@ describe("POST /documents/", () => {
 });
 
 describe("PUT /documents/{document_id}", () => {
-  test("replaces what its version says, and counts it up", async () => {
+  test("replaces the given version, and increments it", async () => {
     const id = await created({ incident_id: ids.incidentId });
     const change = { ...whole, name: "Renamed", description: "New", version: 1 };
     const { http, body, headers } = await member.call("PUT", `/documents/${id}`, change);
@@ -119,7 +119,7 @@ describe("PUT /documents/{document_id}", () => {
     });
   });
 
-  test("of another version is 409 and changes nothing, nor does it stand on the timeline", async () => {
+  test("with another version is 409 and changes neither the document nor the timeline", async () => {
     const id = await created({ incident_id: ids.incidentId });
     const before = (await timeline(ids.incidentId)).length;
     for (const version of [2, 99, 2_147_483_646]) {
@@ -134,7 +134,7 @@ describe("PUT /documents/{document_id}", () => {
     expect((await timeline(ids.incidentId)).length).toBe(before);
   });
 
-  test("twenty at once: one is first, the others are told", async () => {
+  test("of twenty concurrent requests, one succeeds and the others get 409", async () => {
     const id = await created({ incident_id: ids.incidentId });
     const before = (await timeline(ids.incidentId)).length;
     const answers = await Promise.all(
@@ -149,14 +149,17 @@ describe("PUT /documents/{document_id}", () => {
     expect((await timeline(ids.incidentId)).length).toBe(before + 1);
   });
 
-  test.each([0, -1, 1.5, "x", "1", null, 2 ** 31, 1e300])("version %p is no version", async (version) => {
-    const id = await created();
-    const answer = await member.call("PUT", `/documents/${id}`, { ...whole, version });
-    expect(answer).toMatchObject({ http: 400, body: { field: "version" } });
-  });
+  test.each([0, -1, 1.5, "refuses the version %p", "1", null, 2 ** 31, 1e300])(
+    "version %p is no version",
+    async (version) => {
+      const id = await created();
+      const answer = await member.call("PUT", `/documents/${id}`, { ...whole, version });
+      expect(answer).toMatchObject({ http: 400, body: { field: "version" } });
+    },
+  );
 
   test.each(["name", "description", "resource_type", "weblink", "version"])(
-    "without %s is refused: what is left out would be lost",
+    "without %s is refused, since an omitted field would be lost",
     async (field) => {
       const id = await created();
       const answer = await member.call("PUT", `/documents/${id}`, {
@@ -170,7 +173,7 @@ describe("PUT /documents/{document_id}", () => {
 });
 
 describe("DELETE /documents/{document_id}", () => {
-  test("is for admins, whether the document exists or not", async () => {
+  test("is for admins only, whether the document exists or not", async () => {
     const id = await created();
     const refused = await member.call("DELETE", `/documents/${id}`);
     const nothing = await member.call("DELETE", "/documents/4711");
@@ -179,7 +182,7 @@ describe("DELETE /documents/{document_id}", () => {
     expect((await member.call("GET", `/documents/${id}`)).http).toBe(200);
   });
 
-  test("takes it away, notes who did it, and again is 404", async () => {
+  test("deletes it with an audit entry; a second call is 404", async () => {
     const id = await created({ incident_id: ids.incidentId });
     expect(await admin.call("DELETE", `/documents/${id}`)).toMatchObject({ http: 204, body: undefined });
     expect((await admin.call("GET", `/documents/${id}`)).http).toBe(404);
@@ -198,7 +201,7 @@ describe("DELETE /documents/{document_id}", () => {
     });
   });
 
-  test("takes the tombstones of its tasks with it, which nobody can see", async () => {
+  test("deletes the hidden tombstones of its tasks", async () => {
     const { incidentId } = ids;
     const documentId = await created({ incident_id: incidentId });
     const gone = { incidentId, documentId, externalId: "1", deletedAt: server.clock.now() };
@@ -211,7 +214,7 @@ describe("DELETE /documents/{document_id}", () => {
     expect(await server.db.select().from(task).where(eq(task.id, taskId))).toEqual([]);
   });
 
-  test("of what is referred to is 409 and says what does", async () => {
+  test("of a referenced document is 409 and names the reference", async () => {
     const answer = await admin.call("DELETE", `/documents/${ids.documentId}`);
     expect(answer).toMatchObject({ http: 409, body: { detail: "This document is referred to by a task" } });
     const id = await created();
@@ -232,7 +235,7 @@ describe("DELETE /documents/{document_id}", () => {
 });
 
 test.each(["GET", "PUT", "DELETE"])(
-  "%s with an id that is none is 400, one that is free 404",
+  "%s answers 400 to an invalid id and 404 to an unused one",
   async (method) => {
     const body = method === "PUT" ? { ...whole, version: 1 } : undefined;
     for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
@@ -246,7 +249,7 @@ test.each(["GET", "PUT", "DELETE"])(
   },
 );
 
-test("a path without its last slash answers as with it", async () => {
+test("a path works with and without the trailing slash", async () => {
   const id = await created();
   expect((await member.call("GET", "/documents")).body).toEqual(
     (await member.call("GET", "/documents/")).body,

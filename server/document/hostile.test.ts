@@ -22,7 +22,7 @@ test.each([
   "\\x00 \\u0000 \u200f\u0301\u{10ffff}\ufeff",
   '","incident_id":1,"name":"',
   "=cmd|' /C calc'!A0",
-])("%p is text like any other", async (text) => {
+])("%p is stored as plain text", async (text) => {
   const name = text.replace(/\s+/g, " ");
   const posted = await member.call("POST", "/documents/", { ...runbook, name, description: text });
   expect(posted).toMatchObject({
@@ -37,7 +37,7 @@ test.each([
 
 describe("a body that", () => {
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
-  // The validator alone would take seconds for the deep ones, and fail.
+  // For the deeply nested ones, the validator alone would take seconds and fail.
   test.each([
     ["is empty", ""],
     ["is no JSON", "{"],
@@ -62,13 +62,13 @@ describe("a body that", () => {
     expect(JSON.stringify(answer.body).length).toBeLessThan(500);
   });
 
-  test("has brackets in a text is fine", async () => {
+  test("has brackets in a text is accepted", async () => {
     const description = `\\"${nested(100)}`;
     const { http, body } = await member.call("POST", "/documents/", { ...runbook, description });
     expect([http, body.description]).toEqual([201, description]);
   });
 
-  test("is 10 MB is 413, or the connection ends", async () => {
+  test("is 10 MB is 413, or closes the connection", async () => {
     const answer = await member
       .call("POST", "/documents/", `"${"a".repeat(10_000_000)}"`)
       .then(({ http }) => http)
@@ -97,6 +97,9 @@ test.each([
   ["POST", "/documents/", {}],
   ["PUT", "/documents/abc", {}],
   ["DELETE", "/documents/abc", undefined],
-])("nobody is told what is wrong with %s %s, only to sign in", async (method, path, body) => {
-  expect((await nobody.call(method, path, body)).http).toBe(401);
-});
+])(
+  "a stranger learns nothing about what is wrong with %s %s, only that they must sign in",
+  async (method, path, body) => {
+    expect((await nobody.call(method, path, body)).http).toBe(401);
+  },
+);

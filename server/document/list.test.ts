@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]());
 
 let batch = 0;
-/** Documents of a resource type of their own, so that a test lists these alone; in the order of their ids. */
+/** Inserts documents of a new resource type, so that a test can list only these; returned in id order. */
 async function insert(documents: { name: string; description?: string }[], type = `type-${++batch}`) {
   for (const document of documents) {
     const { http } = await member.call("POST", "/documents/", { ...document, resource_type: type });
@@ -26,7 +26,7 @@ async function page(parameters: Record<string, string>) {
   return body as { items: { id: number; name: string }[]; next_cursor: string | null };
 }
 
-/** The names on all pages; `between` runs after each page. */
+/** Returns the names on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string[]> {
   const names: string[] = [];
   let cursor: string | null = null;
@@ -62,14 +62,14 @@ describe("pages", () => {
       let left = 3;
       const all = await walk({ resource_type, sort, limit: "2" }, async () => {
         if (left-- <= 0) return;
-        // Before, between and behind what was shown.
+        // Before, between and after the documents shown so far.
         await insert([{ name: "A" }, { name: "cc" }, { name: "z" }], resource_type);
       });
       expect(all.filter((name) => order.includes(name)).join("")).toBe(order);
     },
   );
 
-  test("of equal names, the id decides, and none is shown twice or left out", async () => {
+  test("order equal names by id, without repeating or skipping any", async () => {
     const resource_type = await insert(Array.from({ length: 9 }, () => ({ name: "same" })));
     for (const sort of ["name", "-name"]) {
       const seen: number[] = [];
@@ -84,20 +84,20 @@ describe("pages", () => {
     }
   });
 
-  test("a page that is just full is the last one", async () => {
+  test("a page that is exactly full is the last one", async () => {
     const resource_type = await insert(letters);
     expect((await page({ resource_type, limit: "7" })).next_cursor).toBeNull();
     expect((await page({ resource_type: "nothing" })).items).toEqual([]);
   });
 
-  test("hold 50 unless told", async () => {
+  test("hold 50 by default", async () => {
     const resource_type = await insert(Array.from({ length: 51 }, () => ({ name: "x" })));
     expect((await page({ resource_type })).items).toHaveLength(50);
   });
 });
 
 describe("a search", () => {
-  test("finds stems and shows the best match first, page by page, also while others are inserted", async () => {
+  test("finds stems and shows the best match first, page by page, while others are inserted", async () => {
     const resource_type = await insert([
       { name: "Notes", description: "databases failed once" },
       { name: "Database failing", description: "databases fail" },
@@ -127,7 +127,7 @@ describe("a search", () => {
     "% _",
     "-",
     "or or",
-  ])("for %p is no error", async (q) => {
+  ])("for %p does not fail", async (q) => {
     await page({ q });
     expect((await page({})).items).not.toEqual([]);
   });
@@ -165,14 +165,14 @@ describe("refuses", () => {
     if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
   });
 
-  test("a parameter that nobody knows, which would show more than was asked for", async () => {
+  test("an unknown parameter, which would show more than requested", async () => {
     expect(await member.call("GET", "/documents/?incidentid=1")).toMatchObject({
       http: 400,
       body: { field: "incidentid" },
     });
   });
 
-  test("a cursor with another sort, search or filter than it is of", async () => {
+  test("a cursor of another sort, search or filter", async () => {
     const resource_type = await insert(letters);
     const own = { resource_type, sort: "name" };
     const { next_cursor } = await page({ ...own, limit: "1" });
@@ -195,11 +195,11 @@ describe("refuses", () => {
     }
   });
 
-  test("a query of a million characters, and the server goes on", async () => {
+  test("a query of a million characters, and keeps running", async () => {
     const status = await member
       .call("GET", `/documents/?q=${"a".repeat(1_000_000)}`)
       .then(({ http }) => http)
-      // The connection may end first.
+      // The connection may be closed first.
       .catch(() => 431);
     expect([400, 414, 431]).toContain(status);
     await page({});

@@ -77,7 +77,10 @@ export const newDocument = t.Object(
 
 const written = { name, description, resource_type: resourceType, weblink, ...links, version };
 
-/** Whole, as a PUT replaces: a field that is left out would be lost. Links alone may be left out, and then stay. */
+/**
+ * All fields are required, since a PUT replaces the record and an omitted field would be lost. Links may be omitted,
+ * and then stay.
+ */
 export const changedDocument = t.Object({ ...written, ...readOnly(view, written) }, closed);
 
 export function viewOf(document: Document): Static<typeof documentView> {

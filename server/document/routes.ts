@@ -22,7 +22,7 @@ import {
   viewOf,
 } from "./model.ts";
 
-/** Documents: those of incidents that the actor may read, and those of none. */
+/** Documents of incidents that the actor may read, and documents without an incident. */
 export const documentRoutes = (deps: Deps) =>
   new Elysia({ name: "document", prefix: "/documents" })
     .use(actorMacro(deps))

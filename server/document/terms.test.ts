@@ -4,7 +4,7 @@ import { document } from "../../drizzle/schema/index.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 
-test("a text is read again for a term that a person takes away from its document, and for nothing else", async () => {
+test("a text is searched again only after a user removes one of its terms", async () => {
   await using server = await startTestServer();
   const person = await personOf(server, "carol@example.com");
   const idOf = async (text: string): Promise<number> =>

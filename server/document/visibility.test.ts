@@ -4,9 +4,9 @@ import { document, incident, participant } from "../../drizzle/schema/index.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 import { insertTwoIncidents } from "../../tests/support/http/task.ts";
 
-// Who may do what with documents is docs/permissions.md.
+// docs/permissions.md lists who may do what with documents.
 
-test("an incident that becomes Restricted hides its documents at once; who joins it sees them at once", async () => {
+test("a document is hidden once its incident becomes Restricted, and shown to those who join", async () => {
   await using server = await startTestServer();
   const { people, incidents, ids } = await insertTwoIncidents(server);
   const at = server.clock.now();

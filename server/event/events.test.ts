@@ -26,7 +26,7 @@ const descriptions = async (query: string) => {
   return seen.join("");
 };
 
-test("POST puts a note on the timeline and answers 201 with it", async () => {
+test("POST adds a note to the timeline and answers 201 with it", async () => {
   const { http, body } = await note("The disk is full.\nAgain.");
   expect(http).toBe(201);
   expect(body).toEqual({
@@ -37,16 +37,16 @@ test("POST puts a note on the timeline and answers 201 with it", async () => {
   expect((await member.call("GET", `${path}/`)).body).toEqual({ items: [body], next_cursor: null });
 });
 
-test("nothing on it is changed or deleted", async () => {
+test("events cannot be changed or deleted", async () => {
   const { body } = await note("a");
   for (const method of ["PUT", "PATCH", "DELETE", "GET"])
     expect((await member.call(method, `${path}/${body.id}`)).http).toBe(404);
 });
 
-test("the list goes by time and then by id, the newest first, and shows one kind when asked", async () => {
+test("the list is sorted by time and id, newest first, and can be filtered by kind", async () => {
   for (const description of "abc") expect((await note(description)).http).toBe(201);
   server.clock.advance(60);
-  // Told late, of what was earlier: another machine's clock.
+  // Added late with an earlier time: another machine's clock.
   const at = new Date(server.clock.now().getTime() - 3600_000);
   const told = { incidentId, at, actor: "worker", source: "incident-cost", data: { a: { b: [1, null] } } };
   await recordEvent(server.db, { ...told, kind: "reminder.sent", description: "0" });
@@ -81,7 +81,7 @@ test.each([
   ["zebra\udc00", "description"],
   [1, "description"],
   [{ toString: 1 }, undefined],
-])("POST refuses %p, naming the field and not the value", async (description, field) => {
+])("POST refuses %p, naming the field but not the value", async (description, field) => {
   const answer = await note(description);
   expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });
   expect(answer.body.field).toBe(field);
@@ -89,7 +89,7 @@ test.each([
   expect(await timelineOf(server.db, incidentId)).toEqual([]);
 });
 
-test("nobody says of what kind a note is, nor when or by whom it was", async () => {
+test("the kind, time and author of a note cannot be chosen", async () => {
   for (const more of [
     { kind: "incident.closed" },
     { at: "2026-01-01T00:00:00Z" },
@@ -104,7 +104,7 @@ test.each([
   "<img src=x onerror=alert(1)>",
   "\\x00 \u202e\u0301\u{10ffff}",
   '","kind":"incident.closed',
-])("%p is text like any other", async (text) => {
+])("%p is stored as plain text", async (text) => {
   const { http, body } = await note(text);
   expect([http, body.description, body.kind]).toEqual([201, text, "note"]);
 });
@@ -116,7 +116,7 @@ test("with one Idempotency-Key, it is noted once", async () => {
   expect(await descriptions("")).toBe("once");
 });
 
-test("a line that was written earlier names no document of another incident, nor one that is gone", async () => {
+test("an old event does not name documents that are deleted or belong to another incident", async () => {
   const { db } = server;
   const [kind] = await db.select().from(incident).where(eq(incident.id, incidentId));
   const other = await insertEmptyIncident(db, kind!, server.clock.now(), "Restricted");

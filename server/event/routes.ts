@@ -13,7 +13,7 @@ import { eventPage, eventQuery, eventView, newEvent, viewOf } from "./model.ts";
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
 const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
-/** The timeline of an incident that the actor may read: people add notes to it, and nobody takes anything away. */
+/** The timeline of an incident that the actor may read: users can add notes, but nobody can remove anything. */
 export const eventRoutes = (deps: Deps) =>
   new Elysia({ name: "event", prefix: "/incidents/:incident_id/events" })
     .use(actorMacro(deps))

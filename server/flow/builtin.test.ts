@@ -21,7 +21,7 @@ import {
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// The whole way, with the plugins that come with svc and need no account.
+// The whole flow with the built-in plugins that need no account.
 
 let server: TestServer;
 let alice: Person;
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test("a report brings people, a commander, documents, a conversation and a group; again, nothing twice", async () => {
+test("a report brings people, a commander, documents, a conversation and a group; a repeat adds nothing", async () => {
   const { db, clock } = server;
   const at = clock.now();
   const stamps = { createdAt: at, updatedAt: at };

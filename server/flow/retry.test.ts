@@ -8,7 +8,7 @@ import { startTestServer, type TestServer } from "../../tests/support/http/serve
 
 const nothing = () => {};
 const refuse = () => Promise.reject(Object.assign(new Error(), { detail: "closed today" }));
-// One that hangs is not given up in time to be taken for one that is not waited for.
+// Long enough that a hanging plugin does not time out before the answer stops waiting for it.
 const chat = fakeConversation({}, { timeoutMilliseconds: 60_000 });
 const group = fakeParticipantGroup();
 const plugins = pluginsOf(chat, group);
@@ -42,7 +42,7 @@ afterAll(async () => {
   plugins.assertExpected();
 });
 
-/** An incident whose conversation and group have failed. */
+/** Reports an incident whose conversation and group steps fail. */
 async function reported(more: object = {}): Promise<string> {
   const { http, body: made } = await alice.call("POST", "/incidents/", { ...body, ...more });
   expect(http).toBe(201);
@@ -52,7 +52,7 @@ async function reported(more: object = {}): Promise<string> {
 const statesOf = (steps: { step: string; state: string }[]) =>
   Object.fromEntries(steps.map(({ step, state }) => [step, state]));
 
-test("a report answers although plugins fail; a retry does what failed and answers the steps", async () => {
+test("a report succeeds although plugins fail; a retry runs the failed steps and returns all steps", async () => {
   const path = await reported();
   const { body: detail } = await alice.call("GET", path);
   expect(statesOf(detail.steps)).toEqual({
@@ -82,7 +82,7 @@ test("a report answers although plugins fail; a retry does what failed and answe
   expect((await alice.call("GET", path)).body.steps).toEqual(answer.body.steps);
 });
 
-test("one that is named runs alone, also when it is done, and does nothing twice", async () => {
+test("a named step runs alone, even if done, and has no effect twice", async () => {
   const path = await reported();
   chat.answer({ create: () => ({}) });
   group.answer({ create: () => ({}) });
@@ -95,7 +95,7 @@ test("one that is named runs alone, also when it is done, and does nothing twice
   const sent = chat.to("send").length;
   expect(statesOf((await retry()).body.steps)).toMatchObject({ [conversationStep]: "Done" });
   expect([chat.to("create").length, group.to("create").length]).toEqual([before[0]! + 1, before[1]!]);
-  // It was run, with the keys that it had before.
+  // It ran, with the same keys as before.
   const keys = chat
     .to("send")
     .slice(sent - 1)
@@ -106,7 +106,7 @@ test("one that is named runs alone, also when it is done, and does nothing twice
   expect(chat.to("send")).toHaveLength(sent + 1);
 });
 
-test("what runs is left alone", async () => {
+test("a running step is left alone", async () => {
   const path = await reported();
   const id = Number(path.split("/").at(-1));
   const isStep = and(eq(flowStep.incidentId, id), eq(flowStep.step, conversationStep));
@@ -120,7 +120,7 @@ test("what runs is left alone", async () => {
   expect([running?.leaseUntil, running?.dueAt]).toEqual([leaseUntil, leaseUntil]);
 });
 
-test("a plugin that hangs does not keep the answer waiting until it is given up", async () => {
+test("the answer does not wait until a hanging plugin times out", async () => {
   const path = await reported();
   const { promise, resolve } = Promise.withResolvers<object>();
   chat.answer({ create: () => promise });
@@ -131,7 +131,7 @@ test("a plugin that hangs does not keep the answer waiting until it is given up"
   while ((await state()) !== "Done") await Bun.sleep(5);
 });
 
-test("with an Idempotency-Key it is done once; the answer shows the steps as they are", async () => {
+test("with an Idempotency-Key it runs once; the answer shows the current steps", async () => {
   const path = await reported();
   const retry = () => alice.call("POST", `${path}/retry`, {}, { "idempotency-key": "again" });
   const calls = () => chat.to("create").length;
@@ -141,7 +141,7 @@ test("with an Idempotency-Key it is done once; the answer shows the steps as the
   expect(calls()).toBe(before + 1);
 });
 
-test("a step that the incident does not have is not there", async () => {
+test("a step that the incident does not have is 404", async () => {
   const path = await reported();
   for (const step of ["reported:documents", "", "x'; drop table flow_step; --"]) {
     expect(await alice.call("POST", `${path}/retry`, { step })).toMatchObject({
@@ -151,7 +151,7 @@ test("a step that the incident does not have is not there", async () => {
 });
 
 test.each([
-  ["a step that is no text", { step: 1 }],
+  ["a step that is not a text", { step: 1 }],
   ["NUL", { step: "a\0b" }],
   ["half a pair", { step: "\ud800" }],
   ["a long step", { step: "a".repeat(501) }],
@@ -161,7 +161,7 @@ test.each([
   expect(await alice.call("POST", `${path}/retry`, bad)).toMatchObject({ http: 400 });
 });
 
-// Whoever may read the incident may ask.
+// Everybody who may read the incident may retry.
 const expected = { nobody: [401, 401], outsider: [200, 404], participant: [200, 200], admin: [200, 200] };
 
 test.each(Object.entries(expected))("%s may retry an Open and a Restricted one: %p", async (who, answers) => {
@@ -178,7 +178,7 @@ test.each(Object.entries(expected))("%s may retry an Open and a Restricted one: 
   expect(seen).toEqual(answers);
 });
 
-test("a hidden incident is answered as one that is not there, and nothing of it happens", async () => {
+test("a hidden incident gets the same answer as a missing one, and nothing runs", async () => {
   const path = await reported({ visibility: "Restricted" });
   const eve = await personOf(server, "eve@example.com");
   const calls = chat.calls.length;

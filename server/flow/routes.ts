@@ -10,10 +10,10 @@ import { withIdempotencyKey } from "../http/idempotency.ts";
 import { detailOf, incidentParams } from "../incident/model.ts";
 import { retried, stepsView } from "./model.ts";
 
-/** Somebody looks on: longer than after a report, shorter than a person's patience. */
+/** A user is waiting for the result: longer than after a report, but not too long. */
 const flowMilliseconds = 2000;
 
-/** What follows from an incident, once more. */
+/** Runs the follow-up steps of an incident again. */
 export const flowRoutes = (deps: Deps) =>
   new Elysia({ name: "flow", prefix: "/incidents/:incident_id" }).use(actorMacro(deps)).post(
     "/retry",
@@ -30,7 +30,7 @@ export const flowRoutes = (deps: Deps) =>
         () => seeIncident(deps, actor, incidentId),
       );
       await runFlowWithin(deps, incidentId, flowMilliseconds);
-      // As it is now, also for a key that comes again.
+      // The current state, even if the key is repeated.
       return { steps: detailOf(await getIncident(deps, actor, incidentId)).steps };
     },
     {

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test("however many ask at once, the database is asked no more than once", async () => {
+test("concurrent checks cause a single query", async () => {
   const statements = noteStatements(server.db);
   const asked = () => statements.filter((statement) => statement.includes("revision")).length;
   await server.fetch("/healthcheck");

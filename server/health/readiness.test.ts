@@ -3,7 +3,7 @@ import { createLog } from "../../platform/log.ts";
 import type { Deps } from "../deps.ts";
 import { ReadinessCheck } from "./readiness.ts";
 
-test("why the database does not answer is told for each reason: a connection that was cut, then a password", async () => {
+test("each reason why the database does not answer is logged: a closed connection, then a password", async () => {
   const told: string[] = [];
   const write = (line: string) => {
     const { msg, reason } = JSON.parse(line);

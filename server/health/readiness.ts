@@ -9,18 +9,18 @@ export interface Readiness {
   ready: boolean;
   database: DatabaseState;
   keys: KeyState;
-  /** None where the database does not answer. */
+  /** Undefined when the database does not answer. */
   schema?: SchemaStatus;
 }
 
-/** Has the disk looked at again when a request could not write. */
+/** Rechecks the disk after a request could not write. */
 export const watchDisk = (check: ReadinessCheck) =>
   new Elysia({ name: "watch disk" }).onError({ as: "global" }, ({ error }) => {
     if (isOutOfSpace(error)) check.doubtDisk();
   });
 
 const patienceSeconds = 3;
-/** Nobody needs to sign in to ask, so it must not keep the database busy. */
+/** The check needs no sign-in, so it must not keep the database busy. */
 const goodMilliseconds = 100;
 /** The check writes a megabyte, and PostgreSQL logs each such file with `log_temp_files = 0`. */
 const diskGoodMilliseconds = 10_000;
@@ -29,16 +29,16 @@ const retryMilliseconds = 250;
 const unreachable: Readiness = { ready: false, database: "unreachable", keys: "unknown" };
 
 /**
- * Checks whether this process can serve. The log has a line whenever the answer changes, and for each further reason while
- * it cannot: the first is often only that a connection was cut, and the next one says why none is opened.
+ * Checks whether this process can serve. It logs every change of the answer, and each new reason while it cannot: the
+ * first error often only says that a connection was closed, and the next one says why none can be opened.
  */
 export class ReadinessCheck {
-  /** The answer, shared by all who ask at the same time. Never rejects. */
+  /** The answer, shared by concurrent callers. Never rejects. */
   readonly now: () => Promise<Readiness>;
   readonly #diskFull: ReturnType<typeof shared<boolean>>;
-  /** What the log said last. */
+  /** The last logged state. */
   #logged = "ready";
-  /** Of the time since it was ready last. */
+  /** The reasons logged since it was last ready. */
   readonly #reasons = new Set<string | undefined>();
 
   constructor(private readonly deps: Pick<Deps, "db" | "keys" | "log">) {
@@ -49,7 +49,7 @@ export class ReadinessCheck {
     this.now = shared(() => this.#check(), { goodFor: goodMilliseconds, isGood: ({ ready }) => ready });
   }
 
-  /** A write has failed for want of room: the next answer looks at the disk again. */
+  /** Call this after a write failed for lack of space: the next answer rechecks the disk. */
   doubtDisk(): void {
     this.#diskFull.forget();
   }

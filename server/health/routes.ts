@@ -13,7 +13,10 @@ const health = t.Object({
   }),
 });
 
-/** Whether this process can serve requests. One that is about to stop still can, and says 503 so that balancers look elsewhere in time. */
+/**
+ * Reports whether this process can serve requests. One that is about to stop still can, but answers 503 so that load
+ * balancers switch in time.
+ */
 export const healthRoutes = (check: ReadinessCheck, presence: { readonly leaving: boolean }) =>
   new Elysia({ name: "health" }).get(
     "/healthcheck",

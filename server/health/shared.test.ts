@@ -18,7 +18,7 @@ function asker() {
   return { ask, asked, later };
 }
 
-test("whoever asks while the answer is on its way gets that one, however long it takes", async () => {
+test("concurrent callers share one answer, however long it takes", async () => {
   const { ask, asked, later } = asker();
   const one = ask();
   later(10_000);
@@ -28,7 +28,7 @@ test("whoever asks while the answer is on its way gets that one, however long it
   expect(await Promise.all([one, other])).toEqual([true, true]);
 });
 
-test("a good answer serves for its time, from when it came, and then it is asked again", async () => {
+test("a good answer is cached for its time from its arrival, then requested again", async () => {
   const { ask, asked, later } = asker();
   const first = ask();
   later(50);
@@ -41,7 +41,7 @@ test("a good answer serves for its time, from when it came, and then it is asked
   expect(asked).toHaveLength(2);
 });
 
-test("neither a bad answer nor a failure serves whoever asks next", async () => {
+test("neither a bad answer nor a failure is cached", async () => {
   const { ask, asked } = asker();
   const bad = ask();
   asked[0]!.resolve(false);

@@ -1,6 +1,6 @@
 /**
- * `ask` for many: whoever asks while an answer is on its way gets that one, and a good one serves everybody for so many
- * milliseconds. A bad one serves nobody else: that it is over is seen at once. `forget` drops a good answer early.
+ * Shares the answers of `ask`: concurrent callers get the same answer, and a good one is cached for some milliseconds.
+ * A bad one is not cached, so that a recovery is seen at once. `forget` drops a cached answer early.
  */
 export function shared<T>(
   ask: () => Promise<T>,
@@ -32,6 +32,6 @@ export function shared<T>(
 interface Shared<T> {
   goodFor: number;
   isGood(answer: T): boolean;
-  /** Milliseconds of a clock that nobody sets. */
+  /** A monotonic clock in milliseconds. */
   now?(): number;
 }

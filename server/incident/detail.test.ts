@@ -24,7 +24,7 @@ async function reported(values: object = {}): Promise<number> {
 }
 
 describe("GET /incidents/{incident_id}", () => {
-  test("shows who is in it, what follows from it and what was proposed", async () => {
+  test("shows participants, follow-up steps and proposals", async () => {
     const at = server.clock.now();
     const { alice, incidentId, teamId } = ids;
     const reasons = [{ kind: "incident_type" as const, id: ids.incidentTypeId, name: "Outage" }];
@@ -65,7 +65,7 @@ describe("GET /incidents/{incident_id}", () => {
     expect(headers.get("etag")).toBe(`"${body.version}"`);
   });
 
-  test("of nothing yet has empty lists, and names who reported it first when they have left", async () => {
+  test("has empty lists without any, and names the original reporter even after they left", async () => {
     const [row] = await server.db
       .insert(incident)
       .values({
@@ -101,7 +101,7 @@ describe("GET /incidents/{incident_id}", () => {
     });
   });
 
-  test("shows of the documents proposed only those that the reader may read", async () => {
+  test("lists only proposed documents that the reader may read", async () => {
     const at = server.clock.now();
     const incidentId = await reported();
     const secret = await reported({ visibility: "Restricted" });

@@ -26,7 +26,7 @@ const stepsOf = async (incidentId: number) => {
   return Object.fromEntries(steps.map(({ step, state }) => [step, state]));
 };
 
-test("a report is answered when what follows from it is done, which its detail shows", async () => {
+test("a report is answered once its follow-up steps are done, which the detail shows", async () => {
   using fake = fakeConversation({
     ...{ create: () => ({ externalId: "C1" }), add: () => undefined, send: () => undefined },
     archive: () => undefined,
@@ -40,7 +40,7 @@ test("a report is answered when what follows from it is done, which its detail s
 
   const change = { ...fields, status: "Closed", resolution: null, version: 1 };
   expect((await member.call("PUT", `/incidents/${body.id}`, change)).http).toBe(200);
-  // It is still to be told of it.
+  // The conversation still has to be told.
   expect(await stepsOf(body.id)).toMatchObject({ [`closed:conversation:${fake.plugin.slug}`]: "Pending" });
   await endDeliveries(server.db, server.clock.now());
   server.clock.advance(5);
@@ -48,7 +48,7 @@ test("a report is answered when what follows from it is done, which its detail s
   expect(await stepsOf(body.id)).toMatchObject({ [`closed:conversation:${fake.plugin.slug}`]: "Done" });
   const { conversations } = (await member.call("GET", `/incidents/${body.id}`)).body;
   expect(conversations).toMatchObject([{ archived_at: server.clock.now().toISOString() }]);
-  // Closed as before: nothing new follows from it.
+  // As if closed before: no new steps follow.
   await server.db.delete(flowStep).where(eq(flowStep.incidentId, body.id));
   await member.call("PUT", `/incidents/${body.id}`, { ...change, version: 2 });
   expect(await stepsOf(body.id)).toEqual({});

@@ -28,7 +28,7 @@ test.each([
   "\\x00 \\u0000 \u200f\u0301\u{10ffff}\ufeff",
   '","visibility":"Open","title":"',
   "=cmd|' /C calc'!A0",
-])("%p is text like any other", async (text) => {
+])("%p is stored as plain text", async (text) => {
   const title = text.replace(/\s+/g, " ");
   const fields = { title, description: text, ...kind(), visibility: "Restricted" };
   const posted = await member.call("POST", "/incidents/", fields);
@@ -40,7 +40,7 @@ test.each([
   expect((await member.call("GET", path)).body).toMatchObject(changed.body);
 });
 
-test("the longest texts, of characters of two units each, are taken", async () => {
+test("the longest texts of surrogate pairs are accepted", async () => {
   const texts = { title: "😀".repeat(250), description: "𝒟".repeat(10_000) };
   const posted = await member.call("POST", "/incidents/", { ...texts, ...kind() });
   expect(posted).toMatchObject({ http: 201, body: texts });
@@ -79,6 +79,9 @@ test.each([
   ["POST", "/incidents/", {}],
   ["PUT", "/incidents/abc", {}],
   ["DELETE", "/incidents/abc", undefined],
-])("nobody is told what is wrong with %s %s, only to sign in", async (method, path, body) => {
-  expect((await nobody.call(method, path, body)).http).toBe(401);
-});
+])(
+  "a stranger learns nothing about what is wrong with %s %s, only that they must sign in",
+  async (method, path, body) => {
+    expect((await nobody.call(method, path, body)).http).toBe(401);
+  },
+);

@@ -38,7 +38,7 @@ async function reported(values: object = {}): Promise<number> {
   return body.id;
 }
 
-/** What the timeline tells of the incident itself. */
+/** The timeline's events about the incident itself. */
 const told = (incidentId: number) =>
   server.db
     .select()
@@ -53,7 +53,7 @@ const auditOf = (id: number) =>
     .where(and(eq(auditLog.subject, String(id)), eq(auditLog.action, "incident.deleted")));
 
 describe("POST /incidents/", () => {
-  test("answers 201 with the incident, where it is and its version", async () => {
+  test("answers 201 with the incident, its Location and its version", async () => {
     const { http, body, headers } = await member.call("POST", "/incidents/", outage);
     expect(http).toBe(201);
     const at = server.clock.now().toISOString();
@@ -69,12 +69,12 @@ describe("POST /incidents/", () => {
     expect((await member.call("GET", headers.get("location")!)).body).toMatchObject(body);
   });
 
-  test("numbers incidents one after the other", async () => {
+  test("numbers incidents consecutively", async () => {
     const numberOf = async () => Number((await member.call("POST", "/incidents", outage)).body.name.slice(4));
     expect([await numberOf(), await numberOf()]).toEqual([expect.any(Number), (await numberOf()) - 1]);
   });
 
-  test("makes its reporter a participant, and begins the timeline", async () => {
+  test("makes the reporter a participant, and starts the timeline", async () => {
     const dave = await personOf(server, "dave@example.com");
     const { body } = await dave.call("POST", "/incidents/", outage);
     const people = await server.db
@@ -92,13 +92,13 @@ describe("POST /incidents/", () => {
     ]);
   });
 
-  test("plans what follows from it", async () => {
+  test("schedules its follow-up steps", async () => {
     const id = await reported();
     const steps = await server.db.select().from(flowStep).where(eq(flowStep.incidentId, id));
     expect(steps.map(({ step }) => step)).toContain("reported:commander");
   });
 
-  test("is as visible as its type says, unless its reporter says otherwise", async () => {
+  test("has its type's visibility unless the reporter chooses one", async () => {
     const at = server.clock.now();
     const [breach] = await server.db
       .insert(incidentType)
@@ -131,7 +131,7 @@ describe("POST /incidents/", () => {
     ["no priority", { incident_priority_id: undefined }, "incident_priority_id"],
     ["a status, which it has not earned", { status: "Closed" }, "status"],
     ["a field that nobody knows", { visibilty: "Restricted" }, "visibilty"],
-  ])("refuses %s, naming the field and not the value", async (_, change, field) => {
+  ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const before = await server.db.select({ rows: count() }).from(incident);
     const answer = await member.call("POST", "/incidents/", { ...outage, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
@@ -142,7 +142,7 @@ describe("POST /incidents/", () => {
     expect(await server.db.select({ rows: count() }).from(incident)).toEqual(before);
   });
 
-  test("refuses a type that is deleted while it is reported", async () => {
+  test("refuses a type that is deleted during the report", async () => {
     const at = server.clock.now();
     const [gone] = await server.db
       .insert(incidentType)
@@ -157,7 +157,7 @@ describe("POST /incidents/", () => {
     expect(await answer).toMatchObject({ http: 400, body: { field: "incident_type_id" } });
   });
 
-  test("fifty at once with one Idempotency-Key are one incident with one line on the timeline", async () => {
+  test("fifty concurrent requests with one Idempotency-Key create one incident with one event", async () => {
     const title = "Reported once";
     const post = () =>
       member.call("POST", "/incidents/", { ...outage, title }, { "idempotency-key": "once" });
@@ -173,7 +173,7 @@ describe("POST /incidents/", () => {
     expect(await told(first.body.id)).toHaveLength(1);
   });
 
-  test("fifty at once without a key are fifty, each with a number of its own and one reporter", async () => {
+  test("fifty concurrent requests without a key create fifty, each with its own number and one reporter", async () => {
     const erin = await personOf(server, "erin@example.com");
     const answers = await Promise.all(
       Array.from({ length: 50 }, () => erin.call("POST", "/incidents/", outage)),
@@ -185,7 +185,7 @@ describe("POST /incidents/", () => {
 });
 
 describe("DELETE /incidents/{incident_id}", () => {
-  test("is for admins, whether the incident exists or not", async () => {
+  test("is for admins only, whether the incident exists or not", async () => {
     const id = await reported();
     const refused = await member.call("DELETE", `/incidents/${id}`);
     const nothing = await member.call("DELETE", "/incidents/471100");
@@ -194,7 +194,7 @@ describe("DELETE /incidents/{incident_id}", () => {
     expect((await member.call("GET", `/incidents/${id}`)).http).toBe(200);
   });
 
-  test("takes it away with what it consists of, notes who did it, and again is 404", async () => {
+  test("deletes it and its parts with an audit entry; a second call is 404", async () => {
     const id = await reported();
     const { name } = (await admin.call("GET", `/incidents/${id}`)).body;
     expect(await admin.call("DELETE", `/incidents/${id}`)).toMatchObject({ http: 204, body: undefined });
@@ -206,7 +206,7 @@ describe("DELETE /incidents/{incident_id}", () => {
     expect(await told(id)).toEqual([]);
   });
 
-  test("of what has documents or tasks is 409 and says so", async () => {
+  test("of an incident with documents or tasks is 409 and says so", async () => {
     const answer = await admin.call("DELETE", `/incidents/${ids.incidentId}`);
     expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
     expect(answer.body.detail).toMatch(/^This incident is referred to by a (document|task)$/);
@@ -215,7 +215,7 @@ describe("DELETE /incidents/{incident_id}", () => {
   });
 });
 
-test("a path without its last slash answers as with it", async () => {
+test("a path works with and without the trailing slash", async () => {
   const id = await reported();
   const { body } = await member.call("GET", "/incidents/");
   expect((await member.call("GET", "/incidents")).body).toEqual(body);

@@ -16,7 +16,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 type Values = Partial<typeof incident.$inferInsert>;
 
-/** A type of its own, so that a test lists the incidents of it alone. */
+/** Creates a type, so that a test can list only its incidents. */
 async function newType(): Promise<string> {
   const at = server.clock.now();
   const [row] = await server.db
@@ -47,7 +47,7 @@ async function page(parameters: Record<string, string>) {
   return body as { items: { id: number; title: string }[]; next_cursor: string | null };
 }
 
-/** The titles on all pages; `between` runs after each page. */
+/** Returns the titles on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string> {
   let titles = "";
   let cursor: string | null = null;
@@ -82,22 +82,25 @@ describe("pages", () => {
     if (sort === "-reported_at") expect(await walk({ incident_type_id })).toBe(order);
   });
 
-  test.each(Object.entries(orders))("sorted by %s, show each once while others come", async (sort, order) => {
-    const incident_type_id = await newType();
-    await insert(incident_type_id, letters);
-    let left = 3;
-    const all = await walk({ incident_type_id, sort, limit: "2" }, async () => {
-      if (left-- <= 0) return;
-      // Before, between and behind what was shown, and at the very same time.
-      await insert(
-        incident_type_id,
-        [0, 2, 2.5, 4].map((n) => ({ title: "X", reportedAt: hour(n) })),
-      );
-    });
-    expect(all.replaceAll("X", "")).toBe(order);
-  });
+  test.each(Object.entries(orders))(
+    "sorted by %s, show each once while others are inserted",
+    async (sort, order) => {
+      const incident_type_id = await newType();
+      await insert(incident_type_id, letters);
+      let left = 3;
+      const all = await walk({ incident_type_id, sort, limit: "2" }, async () => {
+        if (left-- <= 0) return;
+        // Before, between and after what was shown, and at the same time.
+        await insert(
+          incident_type_id,
+          [0, 2, 2.5, 4].map((n) => ({ title: "X", reportedAt: hour(n) })),
+        );
+      });
+      expect(all.replaceAll("X", "")).toBe(order);
+    },
+  );
 
-  test("hold 50 unless told; one that is just full is the last", async () => {
+  test("hold 50 by default; one that is exactly full is the last", async () => {
     const incident_type_id = await newType();
     await insert(
       incident_type_id,
@@ -107,7 +110,7 @@ describe("pages", () => {
     expect((await page({ incident_type_id, limit: "51" })).next_cursor).toBeNull();
   });
 
-  test("show an incident with the names of its type and priority", async () => {
+  test("show the names of an incident's type and priority", async () => {
     const { items } = await page({ incident_type_id: String(ids.incidentTypeId) });
     expect(items).toMatchObject([
       {
@@ -121,7 +124,7 @@ describe("pages", () => {
 });
 
 describe("a filter", () => {
-  test("by status, visibility, type and priority", async () => {
+  test("works by status, visibility, type and priority", async () => {
     const incident_type_id = await newType();
     await insert(incident_type_id, [
       { title: "a" },
@@ -137,7 +140,7 @@ describe("a filter", () => {
     expect(await walk({ incident_type_id, incident_priority_id: "4711" })).toBe("");
   });
 
-  test("by time takes the first instant and leaves out the last", async () => {
+  test("by time includes the start and excludes the end", async () => {
     const incident_type_id = await newType();
     await insert(
       incident_type_id,
@@ -151,7 +154,7 @@ describe("a filter", () => {
     expect(await between("2026-11-20T03:00:00Z", "2026-11-20T01:00:00Z")).toBe("");
   });
 
-  test("by person finds who takes part now, by commander who commands now", async () => {
+  test("by person finds current participants, by commander the current commander", async () => {
     const incident_type_id = await newType();
     const at = server.clock.now();
     const { alice, bob } = ids;
@@ -200,7 +203,7 @@ describe("a filter", () => {
 });
 
 describe("a search", () => {
-  test("finds stems, names and resolutions, the best match first", async () => {
+  test("finds stems, names and resolutions, best match first", async () => {
     const incident_type_id = await newType();
     const [first] = await insert(incident_type_id, [
       { title: "1", description: "databases failed once" },
@@ -218,7 +221,7 @@ describe("a search", () => {
   });
 
   test.each(["", "the", "'", '"', "a & | ! ( ) <-> :*", "'; drop table incident; --", "\\", "% _", "-"])(
-    "for %p is no error",
+    "for %p does not fail",
     async (q) => {
       await page({ q });
     },
@@ -262,11 +265,11 @@ describe("refuses", () => {
     if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
   });
 
-  test("a parameter that nobody knows, which would show more than was asked for", async () => {
+  test("an unknown parameter, which would show more than requested", async () => {
     expect((await member.call("GET", "/incidents/?state=Active")).http).toBe(400);
   });
 
-  test("a cursor with another sort, search or filter than it is of", async () => {
+  test("a cursor of another sort, search or filter", async () => {
     const incident_type_id = await newType();
     await insert(incident_type_id, letters);
     const own = { incident_type_id, status: "Active" };

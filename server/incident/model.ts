@@ -121,7 +121,7 @@ const written = {
   ...{ resolution: nullable(description), version },
 };
 
-/** Whole, as a PUT replaces: a field that is left out would be lost. */
+/** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
 export const changedIncident = t.Object({ ...written, ...readOnly(detail, written) }, closed);
 
 const textOf = (at: Date | null) => at?.toISOString() ?? null;
@@ -170,7 +170,7 @@ export function detailOf(incident: IncidentDetail): Static<typeof incidentDetail
   };
 }
 
-/** @throws InvalidInput for a time that is none */
+/** @throws InvalidInput for an invalid time */
 export function queryOf(query: Static<typeof incidentQuery>): IncidentQuery {
   const { status, visibility, commander, participant, incident_type_id, incident_priority_id } = query;
   return {

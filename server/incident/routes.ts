@@ -25,7 +25,7 @@ import {
   viewOf,
 } from "./model.ts";
 
-/** How long an answer waits for what follows from the change; the rest goes on without it. */
+/** How long an answer waits for the follow-up steps; the rest continues without it. */
 const flowMilliseconds = 1000;
 
 /** Incidents that the actor may read. */
@@ -72,7 +72,8 @@ export const incidentRoutes = (deps: Deps) =>
       "/:incident_id",
       async ({ actor, params, set }) => {
         const incident = await getIncident(deps, actor, Number(params.incident_id));
-        // For If-Match: of what a PUT replaces. Nothing is cached by it: steps, roles and costs change without a version.
+        // For If-Match: the version of what a PUT replaces. It is not for caching, since steps, roles and costs change
+        // without a new version.
         set.headers.etag = etagOf(incident);
         return detailOf(incident);
       },

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** What an incident is to be after any number of PUTs. */
+/** The expected state of an incident after any number of PUTs. */
 interface Model {
   status: IncidentStatus;
   version: number;
@@ -30,10 +30,10 @@ interface Model {
 
 interface Put {
   status: IncidentStatus;
-  /** How far the version that it names is from the one that is. */
+  /** The distance between the version that the PUT names and the current one. */
   stale: number;
   retitle: boolean;
-  /** Before it; few, so that the access token stays good. */
+  /** Seconds that pass before the PUT; few, so that the access token stays valid. */
   seconds: number;
 }
 
@@ -47,7 +47,7 @@ const puts = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-/** The answer, and what the PUT makes of the model. */
+/** The expected answer, and the model after the PUT. */
 function expected(model: Model, { status, stale, retitle }: Put, at: string): { http: number; model: Model } {
   const { status: from, version } = model;
   if (stale !== 0) return { http: version + stale < 1 ? 400 : 409, model };
@@ -83,7 +83,7 @@ async function seen(id: number): Promise<Model> {
   };
 }
 
-/** One that nothing follows from: what happens to it is what the PUTs do. */
+/** Inserts an incident without follow-up steps, so that only PUTs change it. */
 async function inserted(): Promise<number> {
   const at = server.clock.now();
   const { incidentTypeId, incidentPriorityId } = ids;
@@ -95,7 +95,7 @@ async function inserted(): Promise<number> {
   return row!.id;
 }
 
-test("any sequence of PUTs leaves the incident and its timeline as the rules say", async () => {
+test("any sequence of PUTs leaves the incident and its timeline as the rules require", async () => {
   const kind = { incident_type_id: ids.incidentTypeId, incident_priority_id: ids.incidentPriorityId };
   await fc.assert(
     fc.asyncProperty(puts, async (sequence) => {

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** As a PUT of a fresh incident that changes nothing. */
+/** A PUT of a new incident that changes nothing. */
 const whole = () => ({ ...fields, status: "Active", visibility: "Open", resolution: null, version: 1 });
 
 async function reported(by = member): Promise<number> {
@@ -38,7 +38,7 @@ const put = (id: number, change: object, by = member) =>
 
 const rowOf = async (id: number) => (await server.db.select().from(incident).where(eq(incident.id, id)))[0]!;
 
-/** What the timeline tells of the incident itself after it was reported. */
+/** The timeline's events about the incident after its report. */
 async function told(incidentId: number) {
   const all = await server.db
     .select()
@@ -49,7 +49,7 @@ async function told(incidentId: number) {
 }
 
 describe("PUT /incidents/{incident_id}", () => {
-  test("replaces what its version says, counts it up, and tells what changed", async () => {
+  test("replaces the given version, increments it, and records what changed", async () => {
     const at = server.clock.now();
     const id = await reported();
     const [low] = await server.db
@@ -79,22 +79,22 @@ describe("PUT /incidents/{incident_id}", () => {
         },
       },
     ]);
-    // Neither the old nor the new text: whoever may no longer know it could read it there.
+    // Neither the old nor the new text: users who may no longer know it could read it there.
     expect(JSON.stringify((await told(id))[0]!.data)).not.toContain("full");
   });
 
-  test("that changes nothing leaves the timeline alone", async () => {
+  test("that changes nothing adds no event", async () => {
     const id = await reported();
     expect(await put(id, {})).toMatchObject({ http: 200, body: { version: 2 } });
     expect(await told(id)).toEqual([]);
   });
 
-  test("of another version is 409 and changes nothing, whatever it wants", async () => {
+  test("with another version is 409 and changes nothing, whatever it contains", async () => {
     const id = await reported();
     await put(id, { status: "Closed" });
     const before = await rowOf(id);
     for (const version of [1, 3, 99, 2_147_483_646]) {
-      // Closed → Stable is refused as well, but that is not why.
+      // Closed → Stable is refused as well, but not with this error.
       for (const status of ["Active", "Stable"]) {
         const answer = await put(id, { status, title: "Lost", version });
         expect(answer).toMatchObject({ http: 409, body: { code: "conflict" } });
@@ -105,7 +105,7 @@ describe("PUT /incidents/{incident_id}", () => {
     expect(await told(id)).toHaveLength(2);
   });
 
-  test("twenty at once: one is first, the others are told", async () => {
+  test("of twenty concurrent requests, one succeeds and the others get 409", async () => {
     const id = await reported();
     const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => put(id, { title: `Title ${i}` })));
     expect(answers.map(({ http }) => http).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
@@ -123,7 +123,7 @@ describe("PUT /incidents/{incident_id}", () => {
     ["title", ["", " ", "a\nb", "a\0", "a".repeat(501), null]],
     ["description", ["\ud800", "a".repeat(20_001), null]],
     ["resolution", ["\0", "a".repeat(20_001), 1]],
-  ])("a %s that is none is refused by name", async (field, values) => {
+  ])("an invalid %s is refused by name", async (field, values) => {
     const id = await reported();
     for (const value of [...values, undefined]) {
       const answer = await put(id, { [field]: value });
@@ -133,7 +133,7 @@ describe("PUT /incidents/{incident_id}", () => {
   });
 
   test.each(["GET", "PUT", "DELETE"])(
-    "%s with an id that is none is 400, one that is free 404",
+    "%s answers 400 to an invalid id and 404 to an unused one",
     async (method) => {
       const body = method === "PUT" ? whole() : undefined;
       for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
@@ -149,7 +149,7 @@ describe("PUT /incidents/{incident_id}", () => {
 });
 
 describe("a status", () => {
-  test("leads to the next, with its time, its line and a cost to be computed anew", async () => {
+  test("changes to the next one, with its timestamp, event and a new cost computation", async () => {
     const id = await reported();
     const instant = () => server.clock.now().toISOString();
     server.clock.advance(60);
@@ -174,7 +174,7 @@ describe("a status", () => {
     ]);
   });
 
-  test("of Closed does not lead to Stable, and the answer says what it leads to", async () => {
+  test("cannot change from Closed to Stable, and the answer lists the allowed ones", async () => {
     const id = await reported();
     await put(id, { status: "Closed" });
     const answer = await put(id, { status: "Stable", title: "Lost", version: 2 });
@@ -183,7 +183,7 @@ describe("a status", () => {
     expect(await rowOf(id)).toMatchObject({ status: "Closed", title: "Disk full", version: 2 });
   });
 
-  test("that two set at once is set once: one closes it, the other is told", async () => {
+  test("set twice concurrently changes once: one closes the incident, the other gets 409", async () => {
     const other = await personOf(server, "dave@example.com");
     for (let round = 0; round < 5; round += 1) {
       const id = await reported();
@@ -195,7 +195,7 @@ describe("a status", () => {
 });
 
 describe("an incident that a member makes Restricted", () => {
-  test("is one they take part in, or they could not read it any more", async () => {
+  test("must be one they participate in, since they could no longer read it", async () => {
     const id = await reported();
     const outsider = await personOf(server, "erin@example.com");
     const refused = await put(id, { visibility: "Restricted", title: "Mine" }, outsider);
@@ -212,7 +212,7 @@ describe("an incident that a member makes Restricted", () => {
     expect((await put(id, { version: 2 }, outsider)).http).toBe(404);
   });
 
-  test("is no longer theirs when they have left", async () => {
+  test("cannot be changed by them after they left", async () => {
     const id = await reported();
     await server.db
       .update(participant)
@@ -221,7 +221,7 @@ describe("an incident that a member makes Restricted", () => {
     expect((await put(id, { visibility: "Restricted" })).http).toBe(409);
   });
 
-  test("is not theirs when they leave at the same time", async () => {
+  test("cannot be changed by them if they leave concurrently", async () => {
     const id = await reported();
     let answer: Promise<ApiAnswer> | undefined;
     await server.db.transaction(async (tx) => {
@@ -234,7 +234,7 @@ describe("an incident that a member makes Restricted", () => {
     expect(await rowOf(id)).toMatchObject({ visibility: "Open", version: 1 });
   });
 
-  test("is hidden from one who is taken out of it while they wait to change it", async () => {
+  test("is hidden from a participant who is removed while their change waits", async () => {
     const id = await reported();
     await put(id, { visibility: "Restricted" });
     let answer: Promise<ApiAnswer> | undefined;
@@ -248,7 +248,7 @@ describe("an incident that a member makes Restricted", () => {
     expect(await rowOf(id)).toMatchObject({ title: "Disk full", version: 2 });
   });
 
-  test("is hidden from one who leaves before it is changed", async () => {
+  test("is hidden from a participant who leaves before their change is applied", async () => {
     const id = await reported();
     await put(id, { visibility: "Restricted" });
     let answer: Promise<ApiAnswer> | undefined;
@@ -264,14 +264,14 @@ describe("an incident that a member makes Restricted", () => {
     expect((await answer)!.http).toBe(404);
   });
 
-  test("may be one of anybody for an admin", async () => {
+  test("may be any incident if they are an admin", async () => {
     const id = await reported();
     expect((await put(id, { visibility: "Restricted" }, admin)).http).toBe(200);
     expect((await put(id, { visibility: "Open", version: 2 }, admin)).http).toBe(200);
   });
 });
 
-test("an incident, a document and a task are taken as GET shows them, and what only GET shows is passed over", async () => {
+test("a PUT accepts an incident, document or task as GET returned it, and ignores read-only fields", async () => {
   const incidentId = await reported();
   const document = await member.call("POST", "/documents/", {
     ...{ name: "Notes", resource_type: "reference", incident_id: incidentId },

@@ -5,7 +5,7 @@ import { insertIncident } from "../../tests/support/domain/incident.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// Who may do what with incidents is docs/permissions.md.
+// docs/permissions.md lists who may do what with incidents.
 
 type Place = "Open" | "Restricted";
 
@@ -31,7 +31,7 @@ const whole = (visibility: Place) => ({
   ...{ ...texts, ...kind(), visibility, status: "Active", resolution: null, version: 1 },
 });
 
-/** Alice takes part and commands; Bob has left. */
+/** Alice participates and commands; Bob has left. */
 async function newIncident(visibility: Place): Promise<number> {
   const at = server.clock.now();
   const { incidentTypeId, incidentPriorityId, alice, bob } = ids;
@@ -54,7 +54,7 @@ async function newIncident(visibility: Place): Promise<number> {
   return incidentId;
 }
 
-test("hidden is answered as what does not exist, word for word, and nothing of it happens", async () => {
+test("a hidden incident gets the same answer as a missing one, and nothing happens to it", async () => {
   const id = await newIncident("Restricted");
   const rows = () =>
     Promise.all([
@@ -87,7 +87,7 @@ test("hidden is answered as what does not exist, word for word, and nothing of i
   expect(await rows()).toEqual(before);
 });
 
-test("an incident that becomes Restricted is hidden at once; who joins it sees it at once", async () => {
+test("an incident that becomes Restricted is hidden at once; those who join see it at once", async () => {
   const id = await newIncident("Open");
   const { member, participant: alice } = people as { member: Person; participant: Person };
   expect((await member.call("GET", `/incidents/${id}`)).http).toBe(200);

@@ -53,7 +53,7 @@ const rows = async () => {
 };
 
 describe("POST", () => {
-  test("answers 201 with the message, which everybody reads; the timeline says nothing of it", async () => {
+  test("answers 201 with the message, which everybody can read; the timeline gets no event", async () => {
     const before = await timelineOf(server.db, incidentId);
     const { http, body } = await say("carol", { text: "Disk full?\nAgain?" });
     expect(http).toBe(201);
@@ -67,7 +67,7 @@ describe("POST", () => {
     expect(await timelineOf(server.db, incidentId)).toEqual(before);
   });
 
-  test("to one person is read by them and its author, and by nobody else, not even an admin", async () => {
+  test("to one person can be read by them and the author only, not even by an admin", async () => {
     const { http, body } = await say("carol", { text: "secret", recipient_id: ids.alice });
     expect(http).toBe(201);
     expect(body.recipient).toEqual({ id: ids.alice, name: "alice", email: "alice@example.com" });
@@ -78,7 +78,7 @@ describe("POST", () => {
     expect((await people.alice.call("GET", `${path}/`)).body.items[1]).toEqual(body);
   });
 
-  test("what the service says to one person is read by them alone", async () => {
+  test("from the service to one person can be read by them only", async () => {
     const [channel] = await server.db
       .select()
       .from(conversation)
@@ -93,7 +93,7 @@ describe("POST", () => {
     expect((await people.bob.call("GET", `${path}/`)).body.items[0].author).toBeNull();
   });
 
-  test("only to whoever takes part now", async () => {
+  test("accepts current participants only as recipients", async () => {
     const at = server.clock.now();
     const outsider = await insertIndividual(server.db, at);
     await letJoin(server.db, ids.incidentId, outsider, at);
@@ -109,7 +109,7 @@ describe("POST", () => {
     expect(await rows()).toEqual([]);
   });
 
-  test("goes on when the incident is reopened, in its own channel and in no other", async () => {
+  test("works again in the incident's own channel once it is reopened", async () => {
     const at = server.clock.now();
     const archived = { incidentId, archivedAt: at, createdAt: at };
     await server.db.insert(conversation).values({ ...archived, pluginSlug: "webhook" });
@@ -131,7 +131,7 @@ describe("POST", () => {
     ]);
   });
 
-  test("is 409 without a channel and with one that is archived, which is still read", async () => {
+  test("is 409 without a channel or with an archived one, which can still be read", async () => {
     await say("alice", { text: "before" });
     const change = server.db.update(conversation);
     await change.set({ archivedAt: server.clock.now() }).where(eq(conversation.incidentId, incidentId));
@@ -151,7 +151,7 @@ describe("POST", () => {
     expect(await heard("alice")).toBe("");
   });
 
-  test("waits for who is just archiving the channel, and comes too late", async () => {
+  test("waits for a concurrent archiving of the channel, and is then too late", async () => {
     let late: ReturnType<typeof say> | undefined;
     await server.db.transaction(async (tx) => {
       await lockIncident(tx, "worker", incidentId);
@@ -175,7 +175,7 @@ describe("POST", () => {
     ["a negative recipient", { text: "zebra", recipient_id: -1 }, "recipient_id"],
     ["a huge recipient", { text: "zebra", recipient_id: 2 ** 60 }, "recipient_id"],
     ["another author", { text: "zebra", author_id: 1 }, "author_id"],
-  ])("refuses %s, naming the field and not the value", async (_, body, field) => {
+  ])("refuses %s, naming the field but not the value", async (_, body, field) => {
     const answer = await say("alice", body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
     expect(JSON.stringify(answer.body)).not.toContain("zebra");
@@ -183,13 +183,13 @@ describe("POST", () => {
   });
 
   test.each(["'; drop table conversation_message; --", "<script>alert(1)</script>", " \u202e\u{10ffff} "])(
-    "%p is text like any other",
+    "%p is stored as plain text",
     async (text) => {
       expect(await say("alice", { text })).toMatchObject({ http: 201, body: { text } });
     },
   );
 
-  test("with one Idempotency-Key, it is said once", async () => {
+  test("with one Idempotency-Key, creates one message", async () => {
     const headers = { "idempotency-key": `say-${incidentId}` };
     const post = () => people.alice.call("POST", `${path}/`, { text: "once" }, headers);
     const first = await post();
@@ -198,7 +198,7 @@ describe("POST", () => {
   });
 });
 
-test("the list goes page by page, and passes over what is for others", async () => {
+test("the list is paged, and omits messages to others", async () => {
   for (const text of "abcdefg") {
     await say("bob", text < "d" ? { text } : { text, recipient_id: ids.alice });
     if (text === "b") server.clock.advance(60);

@@ -13,7 +13,7 @@ import { messagePage, messageQuery, messageView, newMessage, viewOf } from "./mo
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
 const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
-/** What is said in the own channel of an incident that the actor may read. */
+/** Messages in the built-in channel of an incident that the actor may read. */
 export const messageRoutes = (deps: Deps) =>
   new Elysia({ name: "message", prefix: "/incidents/:incident_id/messages" })
     .use(actorMacro(deps))

@@ -7,7 +7,7 @@ import type { Telemetry } from "../../platform/telemetry/telemetry.ts";
 import { TestBrowser } from "../../tests/support/browser/browser.ts";
 import { decide, newChallenge, poll, rowOf, startTestServer } from "../../tests/support/http/server.ts";
 
-/** Counts what it is told since it was last asked. */
+/** Counts events since the last call of `counted`. */
 function counting() {
   let counts: Partial<Record<ChallengeOutcome, number>> = {};
   const telemetry: Telemetry = {
@@ -26,7 +26,7 @@ function counting() {
   };
 }
 
-test("what becomes of a challenge is counted once, whatever is asked how often", async () => {
+test("each outcome of a challenge is counted once, however often a request is repeated", async () => {
   const { telemetry, counted } = counting();
   await using server = await startTestServer({ rateGenerate: 1000 }, undefined, telemetry);
 
@@ -36,7 +36,7 @@ test("what becomes of a challenge is counted once, whatever is asked how often",
   const before = await rowOf(server, approved);
   for (const _ of [1, 2]) expect((await poll(server, stranger)).body.status).toBe("pending");
   expect(counted()).toEqual({ wrong_verifier: 1 });
-  // One who has looked before the first was noted.
+  // A request that read the challenge before the first was recorded.
   await noteWrongVerifier({ ...server, log: createLog("silent"), telemetry }, before, "192.0.2.1");
   expect(counted()).toEqual({});
   const browser = new TestBrowser();
@@ -57,7 +57,7 @@ test("what becomes of a challenge is counted once, whatever is asked how often",
   expect(counted()).toEqual({ created: 1, expired: 1 });
 });
 
-test("so are those that are not opened", async () => {
+test("so are challenges that are refused", async () => {
   const { telemetry, counted } = counting();
   await using server = await startTestServer(
     { challengeLegacy: "deny", rateGenerate: 1 },
@@ -72,7 +72,7 @@ test("so are those that are not opened", async () => {
   expect(counted()).toEqual({ created: burst - 1, refused: 1 });
 });
 
-test("somebody else who would decide it is one", async () => {
+test("a decision attempt by another user is counted once", async () => {
   const { telemetry, counted } = counting();
   await using server = await startTestServer({}, undefined, telemetry);
   const challenge = await newChallenge(server, { user: "bob@example.com" });

@@ -12,7 +12,7 @@ a_total ${count}
 b 1
 ${more}`;
 
-test("each metric once, each series with the number of its worker, and who is down", () => {
+test("lists each metric once, each series with its worker's number, and which workers are down", () => {
   const joined = joinMetrics([one(1), undefined, one(3, '# HELP c what c is\n# TYPE c gauge\nc{x="1"} 2\n')]);
   const families = parseExposition(joined);
   expect([...families.keys()]).toEqual(["svc_worker_up", "a_total", "b", "c"]);
@@ -27,7 +27,7 @@ test("each metric once, each series with the number of its worker, and who is do
   expect(joined).toContain("# HELP a_total what it is\n# UNIT a_total s\n# TYPE a_total counter\na_total{");
 });
 
-test("where nobody answers, that is what there is to tell", () => {
+test("without any answer, reports only that all workers are down", () => {
   const families = parseExposition(joinMetrics([undefined, undefined]));
   expect([...families.keys()]).toEqual(["svc_worker_up"]);
   expect(valuesOf(families, "svc_worker_up")).toEqual([0, 0]);

@@ -1,9 +1,9 @@
-/** What one worker has to tell; undefined when it did not answer in time. */
+/** A worker's metrics; undefined when it did not answer in time. */
 type Told = string | undefined;
 
 /**
- * One text of the metrics of all workers: each metric once, and each series with the number of its worker. Without those
- * that told nothing: they are down, and it says so.
+ * Joins the metrics of all workers: each metric once, and each series with its worker's number. Workers without an
+ * answer are reported as down.
  */
 export function joinMetrics(told: readonly Told[]): string {
   const families = new Map<string, { head: string; samples: string[] }>();
@@ -27,7 +27,7 @@ interface Family {
   samples: string[];
 }
 
-/** The metrics of a text: what is said about each, and its samples. */
+/** Parses a text into metrics, with their metadata and samples. */
 function familiesOf(text: string): Family[] {
   const families: Family[] = [];
   for (const line of text.split("\n")) {
@@ -41,7 +41,7 @@ function familiesOf(text: string): Family[] {
   return families;
 }
 
-/** `name{a="b"} 1` and `name 1` with one more label, the first. */
+/** Adds a first label to `name{a="b"} 1` or `name 1`. */
 function labelled(sample: string, worker: number): string {
   const [, name = "", rest = ""] = sample.match(/^([^{\s]+)(.*)$/) ?? [];
   return rest.startsWith("{")

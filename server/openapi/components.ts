@@ -1,7 +1,7 @@
 import { singular } from "./operation.ts";
 import type { Content, PathItem, Schema } from "./types.ts";
 
-/** Gives the schemas that requests and answers are made of a name, so that a generated client has types to show. */
+/** Gives names to request and response schemas, so that generated clients have named types. */
 export function hoistSchemas(paths: Record<string, PathItem>): {
   paths: Record<string, PathItem>;
   schemas: Record<string, Schema>;

@@ -6,18 +6,18 @@ import { hoistSchemas } from "./components.ts";
 import { describeOperation } from "./operation.ts";
 import type { OpenApiDocument, Operation, Parameter, PathItem, Schema } from "./types.ts";
 
-/** Pages for the browser in which somebody signs in, and what they load: no program has business there. */
+/** Sign-in pages and their assets: not meant for programs. */
 export const pages: readonly (string | RegExp)[] = [
   "/style.css",
   "/icon.svg",
   "/sign_in/callback",
   /^\/approve\//,
   "/challenge:validator/:challengeToken",
-  // Says 404 to whatever else begins like this.
+  // A catch-all that answers 404.
   "/noauth/*",
 ];
 
-/** What the resources are, in the order in which a reader meets them. */
+/** The resources, in the order in which a reader meets them. */
 const tags: Readonly<Record<string, string>> = {
   Incidents: "Incidents, from report to closure, with all that belongs to them",
   Tasks: "What has to be done in an incident",
@@ -58,8 +58,8 @@ executed once in 24 hours, however often it is sent; its response is repeated as
 **Errors** are problem details (RFC 9457) with a stable \`code\`. What you may not read is answered as if it did not exist.`;
 
 /**
- * What the routes of `app` are, as OpenAPI 3.1: made of the schemas that requests and answers are checked with, so it
- * says what is done. The routes of pages are left out.
+ * Builds the OpenAPI 3.1 document of `app` from the schemas that validate requests and answers, so that it cannot
+ * deviate from them. Routes of pages are left out.
  */
 export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocument {
   const exclude = { paths: [...pages], staticFile: false };
@@ -84,7 +84,7 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
     tags: Object.entries(tags)
       .filter(([name]) => named.has(name))
       .map(([name, description]) => ({ name, description })),
-    // Linters want none with a slash at its end; both are answered.
+    // Linters reject a trailing slash; both spellings work.
     paths: mapKeys(hoisted.paths, (path) => path.replace(/(?<=.)\/$/, "")),
     components: {
       schemas: { Problem: problemSchema as unknown as Schema, ...hoisted.schemas },
@@ -95,7 +95,7 @@ export function openApiDocument(app: AnyElysia, publicUrl: string): OpenApiDocum
   };
 }
 
-/** Elysia's generator knows no parser but its own, and says nothing of a body that server/http/body.ts reads. */
+/** Elysia's generator knows only its own parsers, and omits bodies that server/http/body.ts parses. */
 function inJson(app: AnyElysia): AnyElysia {
   const routes = app.routes.map((route) => ({
     ...route,
@@ -104,7 +104,7 @@ function inJson(app: AnyElysia): AnyElysia {
   return Object.create(app, { getGlobalRoutes: { value: () => routes } }) as AnyElysia;
 }
 
-/** One route to Elysia, whose router takes a colon anywhere in a segment for a parameter; two to everybody else. */
+/** One route for Elysia, whose router takes a colon anywhere in a segment for a parameter, but two in the document. */
 function challengePaths({ responses }: Operation): Record<string, PathItem> {
   const { anyOf } = responses["200"]!.content!["application/json"]!.schema;
   const [pending, success, generated] = anyOf as [Schema, Schema, Schema];

@@ -19,13 +19,13 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-test("a linter that we did not write finds no error", async () => {
+test("a third-party linter finds no error", async () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-openapi-"));
   const file = join(folder, "openapi.json");
   await Bun.write(file, JSON.stringify(document));
   const linter = Bun.spawn({
     cmd: ["node", require.resolve("@redocly/cli/bin/cli.js"), "lint", "--extends", "recommended", file],
-    // Its settings, not whatever lies in the working directory; it neither reports home nor looks for news.
+    // Use the linter's defaults, not files in the working directory; disable telemetry and update checks.
     cwd: folder,
     env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
     stdout: "pipe",
@@ -37,7 +37,7 @@ test("a linter that we did not write finds no error", async () => {
   expect(said).toContain("is valid");
 }, 60_000);
 
-test("every route is in it, or is a page", () => {
+test("every route is in the document, or is a page", () => {
   const known = new Set(operations.map(({ method, path }) => `${method} ${path}`));
   const isPage = (path: string) =>
     pages.some((page) => (typeof page === "string" ? page === path : page.test(path)));
@@ -53,7 +53,7 @@ test("every route is in it, or is a page", () => {
   expect([...known].filter((route) => / \/approve|sign_in|validator|css/.test(route))).toEqual([]);
 });
 
-test("it says of each route whether it asks for a token, and that is so", async () => {
+test("the document states correctly which routes require a token", async () => {
   for (const { method, path, operation } of operations) {
     const address = path.replaceAll(/\{\w+\}/g, "1");
     const { status } = await server.fetch(address, { method: method.toUpperCase() });
@@ -63,12 +63,12 @@ test("it says of each route whether it asks for a token, and that is so", async 
   }
 });
 
-test("every resource is described", () => {
+test("every resource has a description", () => {
   const used = new Set(operations.flatMap(({ operation }) => operation.tags!));
   expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort());
 });
 
-test("every operation has a name of its own and a summary, and what it takes and answers has a schema", () => {
+test("every operation has a unique name, a summary, and schemas", () => {
   const ids = operations.map(({ operation }) => operation.operationId);
   expect(new Set(ids).size).toBe(ids.length);
   for (const { method, path, operation } of operations) {
@@ -82,30 +82,30 @@ test("every operation has a name of its own and a summary, and what it takes and
   }
 });
 
-test("a number is a number, and nothing that a program has to try both ways", () => {
-  // As Elysia describes numbers of its own: texts of digits, with 0 for what is left out.
+test("numbers have type number only", () => {
+  // Elysia describes its own numbers as texts of digits, with 0 as the default.
   expect(JSON.stringify(document).match(/"(format":"(integer|numeric)|default":0)"?/g)).toBeNull();
 });
 
-test("it says of each body whether it may be left out, and that is so", async () => {
+test("the document states correctly which bodies may be omitted", async () => {
   const admin = await personOf(server, "root@example.com", ["admin"]);
   const written = operations.filter(({ operation }) => operation.requestBody);
   expect(written.length).toBeGreaterThan(25);
   for (const { method, path, operation } of written) {
     const { body } = await admin.call(method.toUpperCase(), path.replaceAll(/\{\w+\}/g, "1"));
-    // 904 is the same to Weep.
+    // 904 means the same to Weep.
     const isRefused = ["invalid_input", "904"].includes(body.code);
     expect(`${path}: ${operation.requestBody!.required}`).toBe(`${path}: ${isRefused}`);
   }
 });
 
-test("whatever is done once per key says that it takes one", () => {
+test("every idempotent POST documents the Idempotency-Key header", () => {
   const posts = operations.filter(({ method }) => method === "post");
   const without = posts.filter(
     ({ operation }) => !operation.parameters!.some(({ name }) => name === "Idempotency-Key"),
   );
   expect(posts.length).toBeGreaterThan(15);
-  // A credential is issued anew with each repetition, since its secret is kept nowhere; renewing again does no harm.
+  // A repeated request issues a new credential, since its secret is not stored; renewing again is harmless.
   expect(without.map(({ path }) => path)).toEqual([
     "/access/leases",
     "/access/leases/{lease_id}/renew",
@@ -113,7 +113,7 @@ test("whatever is done once per key says that it takes one", () => {
   ]);
 });
 
-test("a PUT, and nothing else, says that it takes the version once more", () => {
+test("If-Match is documented for PUT only", () => {
   const takes = operations.filter(({ operation }) =>
     operation.parameters!.some(({ name }) => name === "If-Match"),
   );
@@ -121,7 +121,7 @@ test("a PUT, and nothing else, says that it takes the version once more", () => 
   expect(takes.length).toBe(operations.filter(({ method }) => method === "put").length);
 });
 
-test("a browser gets a page that runs nothing, everybody else the document", async () => {
+test("a browser gets a page without scripts, other clients the document", async () => {
   const page = await server.fetch("/openapi", { headers: { accept: "text/html,*/*;q=0.8" } });
   expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
   expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
@@ -131,7 +131,7 @@ test("a browser gets a page that runs nothing, everybody else the document", asy
     expect(text).toContain(`<code>${path}</code>`);
     expect(text).toContain(`id="${operation.operationId}"`);
   }
-  // Every link within it leads somewhere.
+  // Every link within the page has a target.
   const ids = new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
   const links = [...text.matchAll(/href="#([^"]+)"/g)].map(([, id]) => id);
   expect(links.filter((link) => !ids.has(link))).toEqual([]);

@@ -11,7 +11,7 @@ export function singular(collection: string): string {
 
 const article = (noun: string) => `${/^[aeiou]/.test(noun) ? "an" : "a"} ${noun}`;
 
-/** What an operation does, of its method and path, when its route does not say it. */
+/** Describes an operation by its method and path, unless its route has a summary. */
 function summaryOf(method: string, path: string): string {
   const segments = path.split("/").filter((segment) => segment !== "");
   const last = segments.at(-1) ?? "";
@@ -27,18 +27,18 @@ function summaryOf(method: string, path: string): string {
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** `GET /incidents/{incident_id}/events/` → `get_incidents_by_incident_id_events`: stays as long as the path does. */
+/** `GET /incidents/{incident_id}/events/` → `get_incidents_by_incident_id_events`: stable while the path is. */
 function operationIdOf(method: string, path: string): string {
   const words = path.replace(/[{]/g, "by_").match(/\w+/g) ?? [];
   return [method, ...words].join("_");
 }
 
-/** Adds to what Elysia knows of a route what a reader needs: names, who may, what errors look like. */
+/** Completes Elysia's description of a route: names, permissions and error responses. */
 export function describeOperation(method: string, path: string, operation: Operation): Operation {
   const { responses, requestBody, parameters = [], ...rest } = operation;
   // A route that asks for a token says that it refuses without one; server/routes.test.ts holds it to that.
   const closed = responses["401"] !== undefined && !path.startsWith("/noauth/");
-  // Of the protocol's routes, each answer is listed.
+  // The protocol's routes list each answer themselves.
   const refused = path.startsWith("/noauth/") ? undefined : (responses["401"] ?? responses["400"]);
   const takesKey = method === "post" && responses["422"] !== undefined;
   const headers = takesKey ? [idempotencyKey] : method === "put" ? [ifMatch] : [];
@@ -63,7 +63,7 @@ export function describeOperation(method: string, path: string, operation: Opera
   };
 }
 
-/** Elysia says of each body that it is required. */
+/** Elysia describes every body as required. */
 function mayBeLeftOut({ content }: NonNullable<Operation["requestBody"]>): boolean {
   const { schema } = content["application/json"] ?? {};
   return schema !== undefined && OptionalKind in schema;
@@ -83,7 +83,10 @@ const ifMatch: Parameter = {
   schema: { type: "string" },
 };
 
-/** What a path or query has as text, since Elysia's own numbers take too much (server/http/schema.ts), are numbers. */
+/**
+ * Describes numeric parameters as numbers. They are texts here because Elysia's own numbers accept too much
+ * (server/http/schema.ts).
+ */
 function describeParameter(parameter: Parameter): Parameter {
   const { description, ...schema } = parameter.schema;
   const described = description === undefined ? {} : { description };

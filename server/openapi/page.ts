@@ -2,7 +2,7 @@ import { type Html, html } from "../page/html.ts";
 import { pageHeaders } from "../page/page.ts";
 import type { Answer, OpenApiDocument, Operation, Parameter, Schema } from "./types.ts";
 
-/** The document for people. It needs no script: what is long is folded by the browser itself. */
+/** The document as a page for people. It needs no script: the browser itself folds long parts. */
 export function openApiPage(document: OpenApiDocument): Response {
   const { info, paths, tags, components } = document;
   const operations = Object.entries(paths).flatMap(([path, item]) =>
@@ -57,7 +57,7 @@ export function openApiPage(document: OpenApiDocument): Response {
 
 const anchor = (name: string) => name.toLowerCase().replaceAll(" ", "-");
 
-/** `code` and **strong** of Markdown: all that our own descriptions use. */
+/** Renders `code` and **strong** of Markdown, which is all that our descriptions use. */
 function prose(text: string): Html[] {
   return text
     .split(/(`[^`]+`|\*\*[^*]+\*\*)/)
@@ -104,7 +104,7 @@ function table(title: string, rows: Html[]): Html {
     ${wide(title, rows)}`;
 }
 
-/** A table that scrolls by itself where the window is narrow: also with the keyboard, so it takes the focus. */
+/** A table that scrolls in narrow windows. It is focusable, so that the keyboard can scroll it, too. */
 function wide(title: string, rows: Html[]): Html {
   return html`<div class="wide" role="group" aria-label="${title}" tabindex="0">
     <table>
@@ -131,7 +131,7 @@ function answerRow([status, { description, content }]: [string, Answer]): Html {
   </tr>`;
 }
 
-/** The fields of an object, or what else it is. */
+/** Lists the fields of an object, or describes another type. */
 function fieldsOf(schema: Schema): Html {
   const { properties, required = [] } = schema;
   if (!properties) return html`<p>${kindOf(schema)}</p>`;
@@ -147,7 +147,7 @@ function fieldsOf(schema: Schema): Html {
   return wide("Fields", rows);
 }
 
-/** A schema in a few words, with a link to one that has a name. */
+/** Describes a schema in a few words, with a link if it is named. */
 function kindOf(schema: Schema): Html {
   if (schema.$ref) {
     const name = schema.$ref.split("/").at(-1)!;

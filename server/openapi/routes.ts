@@ -10,13 +10,13 @@ const headers = {
 };
 
 /**
- * `/openapi`: what the API is, for programs and (when a browser asks) for people; `/openapi/json` whoever asks. Open to
- * everyone, since it holds what the source holds and nothing of this installation but its address. Its own routes are in no
+ * `/openapi` describes the API: as JSON for programs, and as a page when a browser asks; `/openapi/json` is always
+ * JSON. Both are public, since they contain nothing about this installation but its address. They are not part of the
  * document.
  */
 export const openApiRoutes = (publicUrl: string, api: AnyElysia) => {
   let known: { document: OpenApiDocument; json: string } | undefined;
-  // With the first question: it takes long.
+  // Built on the first request, because it takes long.
   const get = () => {
     if (!known) {
       const document = openApiDocument(api, publicUrl);

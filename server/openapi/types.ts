@@ -1,6 +1,6 @@
-// As much of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1.html) as we write.
+// The part of OpenAPI 3.1 (https://spec.openapis.org/oas/v3.1.1.html) that we write.
 
-/** JSON Schema 2020-12; `$ref` to one of `components.schemas`. */
+/** JSON Schema 2020-12, or a `$ref` to one of `components.schemas`. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];

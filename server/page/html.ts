@@ -1,11 +1,11 @@
-/** A piece of HTML that is safe to send. Only `html` makes one, so a plain string is always escaped. */
+/** A piece of HTML that is safe to send. Only `html` creates one, so plain strings are always escaped. */
 export class Html {
   constructor(readonly text: string) {}
 }
 
 type Part = string | number | Html | Part[] | undefined | false;
 
-/** A template whose values are escaped for text and for quoted attributes, unless they are `Html` themselves. */
+/** A template whose values are escaped for text and quoted attributes, unless they are `Html`. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return new Html(strings.reduce((text, string, i) => text + render(parts[i - 1]) + string));
 }

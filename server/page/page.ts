@@ -1,6 +1,6 @@
 import { type Html, html } from "./html.ts";
 
-/** Headers of every page: nothing is kept, leaked to other sites, framed, or run. */
+/** Headers of every page: not cached, leaked to other sites, framed, or executed. */
 export const pageHeaders = {
   "content-type": "text/html; charset=utf-8",
   "cache-control": "no-store",
@@ -12,7 +12,7 @@ export const pageHeaders = {
   "cross-origin-opener-policy": "same-origin",
 } as const;
 
-/** A whole page: one heading, one card. `tone` colours the mark above the heading. */
+/** A whole page with one heading and one card. `tone` is the colour of the mark above the heading. */
 export function page(options: {
   title: string;
   body: Html;
@@ -42,7 +42,7 @@ export function page(options: {
   return new Response(document.text, { status, headers: { ...pageHeaders, ...headers } });
 }
 
-/** Sends the browser on, to a path of ours or to the issuer. */
+/** Redirects the browser to a path of ours or to the issuer. */
 export function redirect(location: string, headers: Record<string, string> = {}): Response {
   const { "content-type": _, ...rest } = pageHeaders;
   return new Response(null, { status: 303, headers: { ...rest, location, ...headers } });

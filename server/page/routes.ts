@@ -8,7 +8,7 @@ const headers = (type: string) => ({
   "x-content-type-options": "nosniff",
 });
 
-/** What the pages load: a style sheet and an icon, nothing else. */
+/** The assets of the pages: a style sheet and an icon, nothing else. */
 export const pageAssets = new Elysia({ name: "page assets" })
   .get("/style.css", () => new Response(style, { headers: headers("text/css; charset=utf-8") }))
   .get("/icon.svg", () => new Response(icon, { headers: headers("image/svg+xml") }));

@@ -28,14 +28,14 @@ const times = <T>(count: number, work: (i: number) => Promise<T>) =>
 const statuses = (answers: { http: number }[]) => answers.map(({ http }) => http).sort();
 const kinds = async () => (await timelineOf(server.db, incidentId)).map(({ kind }) => kind);
 
-test("twenty who let one person join make one participant", async () => {
+test("twenty concurrent invitations of one person create one participant", async () => {
   const answers = await times(20, () => post("/", { individual_id: ids.bob }));
   expect(statuses(answers)).toEqual([201, ...Array.from({ length: 19 }, () => 409)]);
   expect((await rowsOf(server.db, incidentId)).participants).toHaveLength(1);
   expect(await kinds()).toEqual(["participant.joined", "role.assumed"]);
 });
 
-test("twenty who let join somebody whom nobody knows make one individual, also in two incidents", async () => {
+test("twenty concurrent invitations of an unknown person create one individual, even in two incidents", async () => {
   const other = await insertEmptyIncident(server.db, ids, server.clock.now());
   const answers = await times(20, (i) =>
     member.call("POST", `/incidents/${i % 2 ? incidentId : other}/participants/`, { email: "unheard-of" }),
@@ -45,7 +45,7 @@ test("twenty who let join somebody whom nobody knows make one individual, also i
   expect(new Set(made).size).toBe(1);
 });
 
-test("ten who take command at once do it one after the other, and one has it", async () => {
+test("ten who take command concurrently do so in turn, and one ends up with it", async () => {
   const all = [await joined("commander"), ...(await times(9, () => joined("scribe")))];
   const before = (await kinds()).length;
   const answers = await times(9, (i) => post(`/${all[i + 1]}/roles`, { role: "commander" }));
@@ -54,7 +54,7 @@ test("ten who take command at once do it one after the other, and one has it", a
   const handedOver = (await timelineOf(server.db, incidentId))
     .slice(before)
     .map(({ data }) => [data.from_participant_id, data.participant_id]);
-  // Each took over from the one before.
+  // Each took over from the previous one.
   expect(handedOver.map(([from]) => from)).toEqual([all[0], ...handedOver.slice(0, -1).map(([, to]) => to)]);
   expect(handedOver.at(-1)![1]).toBe(commander);
   const open = (await rowsOf(server.db, incidentId)).roles.filter(
@@ -63,7 +63,7 @@ test("ten who take command at once do it one after the other, and one has it", a
   expect(open).toHaveLength(1);
 });
 
-test("of ten who take over from the same commander, one does", async () => {
+test("of ten who take over from the same commander, one succeeds", async () => {
   const first = await joined("commander");
   const all = await times(10, () => joined());
   const answers = await times(10, (i) => post(`/${all[i]}/roles`, { role: "commander", replaces: first }));
@@ -72,7 +72,7 @@ test("of ten who take over from the same commander, one does", async () => {
   expect(await commandersOf(server.db, incidentId)).toEqual([won]);
 });
 
-test("who takes command and leaves at once does not leave a command behind", async () => {
+test("taking command and leaving concurrently leaves no commander who has left", async () => {
   await joined("commander");
   for (let round = 0; round < 10; round += 1) {
     const id = await joined();
@@ -87,7 +87,7 @@ test("who takes command and leaves at once does not leave a command behind", asy
   }
 });
 
-test("joining and leaving at once end with at most one participation, and no open role without one", async () => {
+test("joining and leaving concurrently leave at most one participation, and no role without one", async () => {
   for (let round = 0; round < 5; round += 1) {
     const individualId = await insertIndividual(server.db, server.clock.now());
     const id = await letJoin(server.db, incidentId, individualId, server.clock.now(), ["scribe"]);
@@ -105,14 +105,14 @@ test("joining and leaving at once end with at most one participation, and no ope
   }
 });
 
-test("twenty who take one person out do it once", async () => {
+test("twenty concurrent removals of one person succeed once", async () => {
   const id = await joined("scribe");
   const answers = await times(20, () => post(`/${id}/leave`));
   expect(statuses(answers)).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
   expect((await kinds()).filter((kind) => kind === "participant.left")).toHaveLength(1);
 });
 
-test("who waits while they are taken out of a Restricted incident does not come back by what they wanted", async () => {
+test("a person removed from a Restricted incident does not return through a request that was waiting", async () => {
   const at = server.clock.now();
   const alice = await personOf(server, "alice@example.com");
   const restricted = await insertEmptyIncident(server.db, ids, at, "Restricted");

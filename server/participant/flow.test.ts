@@ -9,7 +9,7 @@ import { personOf } from "../../tests/support/http/people.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
 
-test("who joins is added to conversations and groups, and who leaves is taken out", async () => {
+test("people who join are added to conversations and groups, and removed when they leave", async () => {
   const chat = fakeChat({ add: () => undefined, remove: () => undefined });
   const group = fakeParticipantGroup({ add: () => undefined, remove: () => undefined });
   const plugins = pluginsOf(chat, group);
@@ -33,12 +33,12 @@ test("who joins is added to conversations and groups, and who leaves is taken ou
 
   const first = await admin.call("POST", path, { email: "ada" }, { "idempotency-key": "ada" });
   expect(first.http).toBe(201);
-  // It is answered before, where the machine is busy.
+  // On a busy machine, the answer comes earlier.
   await until("both to be told of ada", () => chat.calls.length + group.calls.length === 2);
   expect(emails(chat.to("add"))).toEqual(["ada@example.com"]);
   expect(emails(group.to("add"))).toEqual(["ada@example.com"]);
 
-  // A role moves nobody.
+  // A role changes no membership.
   await admin.call("POST", `${path}/${first.body.id}/roles`, { role: "scribe" });
   await admin.call("POST", path, { email: "ada", roles: ["liaison"] });
   expect(chat.calls).toHaveLength(1);
@@ -54,7 +54,7 @@ test("who joins is added to conversations and groups, and who leaves is taken ou
   plugins.assertExpected();
 });
 
-test("a plugin that hangs does not keep who joins waiting", async () => {
+test("a plugin that hangs does not delay joining", async () => {
   const { promise: never } = Promise.withResolvers<undefined>();
   const chat = fakeConversation({ add: () => never }, { timeoutMilliseconds: 60_000 });
   await using server = await startTestServer({}, pluginsOf(chat));
@@ -72,7 +72,7 @@ test("a plugin that hangs does not keep who joins waiting", async () => {
   await until("it to be asked", () => chat.to("add").length === 1);
 });
 
-test("who has left is deleted once the group has let them go", async () => {
+test("a participant who left can be deleted once the group has removed them", async () => {
   let down = true;
   const remove = () => {
     if (down) throw new Error("down");
@@ -105,7 +105,7 @@ test("who has left is deleted once the group has let them go", async () => {
   ]);
 });
 
-test("who has left is deleted once the conversation has let them go", async () => {
+test("a participant who left can be deleted once the conversation has removed them", async () => {
   let down = true;
   const remove = () => {
     if (down) throw new Error("down");

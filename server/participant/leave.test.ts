@@ -38,7 +38,7 @@ describe("POST leave", () => {
     });
   });
 
-  test("and nothing more can be done with them", async () => {
+  test("prevents further changes of the participation", async () => {
     const id = await joined("scribe");
     await member.call("POST", `${path}/${id}/leave`);
     const before = await kinds();
@@ -50,7 +50,7 @@ describe("POST leave", () => {
     expect(await kinds()).toEqual(before);
   });
 
-  test("not of the commander, who hands over first", async () => {
+  test("is refused for the commander, who must hand over first", async () => {
     const id = await joined("commander");
     const other = await joined();
     const refused = await member.call("POST", `${path}/${id}/leave`);
@@ -59,14 +59,14 @@ describe("POST leave", () => {
     expect((await member.call("POST", `${path}/${id}/leave`)).http).toBe(200);
   });
 
-  test("refuses a body that says something", async () => {
+  test("refuses a body with fields", async () => {
     const id = await joined();
     expect((await member.call("POST", `${path}/${id}/leave`, { at: "now" })).http).toBe(400);
   });
 });
 
 describe("DELETE", () => {
-  test("is for admins, whether the participant exists or not", async () => {
+  test("is for admins only, whether the participant exists or not", async () => {
     const id = await joined();
     const refused = await member.call("DELETE", `${path}/${id}`);
     const nothing = await member.call("DELETE", "/incidents/4711/participants/4711");
@@ -74,7 +74,7 @@ describe("DELETE", () => {
     expect(nothing.body).toEqual({ ...refused.body, request_id: expect.any(String) });
   });
 
-  test("takes the participation of who has left away, notes who did it, and again is 404", async () => {
+  test("deletes the participation of a person who left, with an audit entry; a second call is 404", async () => {
     const id = await joined("scribe");
     await member.call("POST", `${path}/${id}/leave`);
     const basis = await costBasisOf(server.db, incidentId);
@@ -95,13 +95,16 @@ describe("DELETE", () => {
     });
   });
 
-  test.each(["commander", "scribe"] as const)("not of who takes part, as %s", async (role) => {
-    const id = await joined(role);
-    const before = await rowsOf(server.db, incidentId);
-    expect(await admin.call("DELETE", `${path}/${id}`)).toMatchObject({
-      http: 409,
-      body: { detail: "This participant has not left the incident: they have to leave first" },
-    });
-    expect(await rowsOf(server.db, incidentId)).toEqual(before);
-  });
+  test.each(["is refused for a current %s", "scribe"] as const)(
+    "not of who takes part, as %s",
+    async (role) => {
+      const id = await joined(role);
+      const before = await rowsOf(server.db, incidentId);
+      expect(await admin.call("DELETE", `${path}/${id}`)).toMatchObject({
+        http: 409,
+        body: { detail: "This participant has not left the incident: they have to leave first" },
+      });
+      expect(await rowsOf(server.db, incidentId)).toEqual(before);
+    },
+  );
 });

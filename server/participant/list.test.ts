@@ -24,7 +24,7 @@ async function listed(query = ""): Promise<number[]> {
   return body.items.map(({ id }: { id: number }) => id);
 }
 
-test("shows each with all their roles, those of no other incident, and by `active` those in or out", async () => {
+test("shows participants of this incident with their roles, filtered by `active`", async () => {
   const first = await joined();
   const second = await joined();
   const third = await joined();
@@ -40,7 +40,7 @@ test("shows each with all their roles, those of no other incident, and by `activ
   expect(await listed("active=true&sort=-id")).toEqual([third, first]);
 });
 
-test("shows of somebody who assumes and renounces all day the roles that they have and the last that they had", async () => {
+test("limits a long history of roles to the current and most recent ones", async () => {
   const id = await joined();
   await member.call("POST", `${path}/${id}/roles`, { role: "liaison" });
   for (let i = 0; i < shownRoles + 5; i += 1) {
@@ -51,7 +51,7 @@ test("shows of somebody who assumes and renounces all day the roles that they ha
   await member.call("POST", `${path}/${id}/roles`, { role: "observer" });
   const rows = (await rowsOf(server.db, incidentId)).roles.map((row) => row.id);
   const { body } = await member.call("GET", `${path}/${id}`);
-  // Two that they have from the beginning, and one from the end.
+  // Two roles held from the start, and the last one.
   expect(body.roles.map((held: { id: number }) => held.id)).toEqual([
     ...rows.slice(0, 2),
     ...rows.slice(2 - shownRoles),
@@ -59,7 +59,7 @@ test("shows of somebody who assumes and renounces all day the roles that they ha
   expect((await member.call("GET", `${path}/`)).body.items).toEqual([body]);
 });
 
-test("goes page by page, each once, while others join and leave", async () => {
+test("is paged, each participant once, while others join and leave", async () => {
   const all: number[] = [];
   for (let i = 0; i < 5; i += 1) all.push(await joined());
   for (const sort of ["id", "-id"]) {
@@ -95,7 +95,7 @@ describe("refuses", () => {
     if (value.length > 4) expect(JSON.stringify(answer.body)).not.toContain(value);
   });
 
-  test("a search, and whatever nobody knows", async () => {
+  test("a search, and unknown parameters", async () => {
     for (const query of ["q=bob", "individual_id=1"])
       expect((await member.call("GET", `${path}/?${query}`)).http).toBe(400);
   });
@@ -119,7 +119,7 @@ describe("refuses", () => {
     }
   });
 
-  test("ids that are none with 400, free ones with 404", async () => {
+  test("invalid ids with 400, unused ones with 404", async () => {
     for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {
       for (const [field, address] of [
         ["participant_id", `${path}/${id}`],
@@ -139,7 +139,7 @@ describe("refuses", () => {
   });
 });
 
-test("a path without its last slash answers as with it", async () => {
+test("a path works with and without the trailing slash", async () => {
   const id = await joined();
   expect((await member.call("GET", path)).body).toEqual((await member.call("GET", `${path}/`)).body);
   expect((await member.call("POST", path, { individual_id: ids.bob })).http).toBe(201);

@@ -4,7 +4,7 @@ import { participantRoles } from "../../drizzle/schema/index.ts";
 import { nameLength } from "../../platform/text.ts";
 import { closed, id, idText, instant, listQuery, nullable, oneOf, pageOf } from "../http/schema.ts";
 
-/** An individual wherever they have a part in something. */
+/** An individual, wherever they have a part in something. */
 export const personView = t.Object({ id, name: t.String(), email: t.String() }, closed);
 
 const role = oneOf(participantRoles);

@@ -24,7 +24,7 @@ const openRoles = (participant: { roles: { role: string; renounced_at: string | 
 const kinds = async () => (await timelineOf(server.db, incidentId)).map(({ kind }) => kind);
 
 describe("POST participants", () => {
-  test("answers 201 with the participant and where it is, and stands on the timeline", async () => {
+  test("answers 201 with the participant and its Location, and adds a timeline event", async () => {
     const { http, body, headers } = await member.call("POST", `${path}/`, { individual_id: ids.bob });
     expect(http).toBe(201);
     const at = server.clock.now().toISOString();
@@ -47,7 +47,7 @@ describe("POST participants", () => {
     ]);
   });
 
-  test("by e-mail finds the individual however it is written, or makes one", async () => {
+  test("by e-mail finds the individual in any spelling, or creates one", async () => {
     const known = await member.call("POST", `${path}/`, { email: "BOB" });
     expect(known).toMatchObject({ http: 201, body: { individual: { id: ids.bob } } });
     const made = await member.call("POST", `${path}/`, { email: "New.One@Example.COM" });
@@ -62,7 +62,7 @@ describe("POST participants", () => {
     expect(row!.id).toBe(made.body.individual.id);
   });
 
-  test("somebody who takes part gets the roles that are new; without any it is 409 and nothing happens", async () => {
+  test("adds new roles to a participant; without new ones it is 409 and nothing happens", async () => {
     const wanted = { individual_id: ids.bob, roles: ["scribe"] };
     const first = await member.call("POST", `${path}/`, wanted);
     const more = await member.call("POST", `${path}/`, {
@@ -81,7 +81,7 @@ describe("POST participants", () => {
     expect(await costBasisOf(server.db, incidentId)).toBe(basis);
   });
 
-  test("who has left and comes back is a new participant", async () => {
+  test("creates a new participant when a person returns", async () => {
     const wanted = { individual_id: ids.bob };
     const { body: first } = await member.call("POST", `${path}/`, wanted);
     await member.call("POST", `${path}/${first.id}/leave`);
@@ -112,14 +112,14 @@ describe("POST participants", () => {
     ["roles that are no list", { individual_id: 1, roles: "scribe" }, "roles"],
     ["too many roles", { individual_id: 1, roles: Array.from({ length: 7 }, () => "scribe") }, "roles"],
     ["a field that nobody knows", { individual_id: 1, role: "scribe" }, "role"],
-  ])("refuses %s, naming the field and not the value", async (_, body, field) => {
+  ])("refuses %s, naming the field but not the value", async (_, body, field) => {
     const answer = await member.call("POST", `${path}/`, body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
     expect(JSON.stringify(answer.body)).not.toMatch(/zebra|emperor|aaaa/);
     expect(await kinds()).toEqual([]);
   });
 
-  test("with one Idempotency-Key, twenty at once are one", async () => {
+  test("with one Idempotency-Key, twenty concurrent requests create one", async () => {
     const headers = { "idempotency-key": "join-bob" };
     const post = () => member.call("POST", `${path}/`, { individual_id: ids.bob }, headers);
     const answers = await Promise.all(Array.from({ length: 20 }, post));
@@ -132,7 +132,7 @@ describe("POST participants", () => {
 });
 
 describe("POST roles", () => {
-  test("gives a role, once", async () => {
+  test("adds a role once", async () => {
     const id = await joined();
     const basis = await costBasisOf(server.db, incidentId);
     const { http, body, headers } = await member.call("POST", `${path}/${id}/roles`, { role: "liaison" });
@@ -143,7 +143,7 @@ describe("POST roles", () => {
     expect(await kinds()).toEqual(["participant.joined", "role.assumed"]);
   });
 
-  test("commander: whoever it was hands over, and the timeline says from whom to whom", async () => {
+  test("commander: the previous one hands over, and the timeline names both", async () => {
     const first = await joined("commander");
     const second = await joined("scribe");
     server.clock.advance(60);
@@ -165,7 +165,7 @@ describe("POST roles", () => {
     );
   });
 
-  test("commander: `replaces` is who commands, or it is 409 and nothing changes", async () => {
+  test("commander: `replaces` must be the current commander, or it is 409 and nothing changes", async () => {
     const first = await joined("commander");
     const second = await joined();
     const third = await joined();
@@ -195,7 +195,7 @@ describe("POST roles", () => {
 });
 
 describe("POST renounce", () => {
-  test("ends a role, once", async () => {
+  test("ends a role once", async () => {
     const id = await joined("scribe", "liaison");
     const basis = await costBasisOf(server.db, incidentId);
     const { http, body } = await member.call("POST", `${path}/${id}/renounce`, { role: "scribe" });
@@ -210,7 +210,7 @@ describe("POST renounce", () => {
     expect((await member.call("POST", `${path}/${id}/roles`, { role: "scribe" })).body.roles).toHaveLength(3);
   });
 
-  test("not of command: an incident keeps its commander", async () => {
+  test("does not end command: an incident keeps its commander", async () => {
     const id = await joined("commander");
     const refused = await member.call("POST", `${path}/${id}/renounce`, { role: "commander" });
     expect(refused).toMatchObject({ http: 409, body: { detail: "Hand over command first" } });

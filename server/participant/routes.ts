@@ -32,7 +32,7 @@ import {
 const refusals = { 400: problemSchema, 401: problemSchema, 403: problemSchema, 404: problemSchema };
 const refusalsOfPost = { ...refusals, 409: problemSchema, 422: problemSchema };
 
-/** How long an answer waits for conversations and groups to follow; the rest goes on without it. */
+/** How long an answer waits for conversations and groups; the rest continues without it. */
 const flowMilliseconds = 300;
 
 const idsOf = (params: { incident_id: string; participant_id: string }) => ({
@@ -40,9 +40,9 @@ const idsOf = (params: { incident_id: string; participant_id: string }) => ({
   participantId: Number(params.participant_id),
 });
 
-/** Who takes part in an incident that the actor may read, and as what. */
+/** The participants of an incident that the actor may read, and their roles. */
 export const participantRoutes = (deps: Deps) => {
-  /** Once per key; answers with the participant as they are then. */
+  /** Makes a change once per key, and answers with the participant at that time. */
   const change = (
     { incidentId, ...post }: { actor: Actor; request: Request; body: unknown; incidentId: number },
     work: (context: PluginContext) => Promise<Participant>,
@@ -147,7 +147,7 @@ export const participantRoutes = (deps: Deps) => {
         const { body: participant } = await change(
           { actor, request, body, incidentId },
           (context) => leaveIncident(context, actor, { incidentId, participantId }),
-          // Who took themselves out of a Restricted incident is told again that they did.
+          // A person who left a Restricted incident gets the stored answer when they repeat the request.
           async ({ individual }) => {
             if (individual.email !== actor.user) await seeIncident(deps, actor, incidentId);
           },

@@ -12,7 +12,7 @@ import {
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// Who may do what with what belongs to an incident is docs/permissions.md.
+// docs/permissions.md lists who may do what with parts of incidents.
 
 const places = ["Open", "Restricted"] as const satisfies Visibility[];
 
@@ -46,7 +46,7 @@ interface Request {
 
 const report = { conditions: "Full", actions: "", needs: "" };
 
-/** The request of this name about somebody, or some report, that nothing else is done with. */
+/** Builds the named request about a person or report that no other request touches. */
 async function requestOf(name: string, place: Visibility): Promise<Request> {
   const { db, clock } = server;
   const incidentId = incidents[place];
@@ -76,7 +76,7 @@ async function requestOf(name: string, place: Visibility): Promise<Request> {
   }
 }
 
-test("its commander takes others out of a Restricted incident, and whoever just takes part does not", async () => {
+test("the commander of a Restricted incident can remove others, other participants cannot", async () => {
   const { method, path } = await requestOf("take out", "Restricted");
   expect(await people.participant!.call(method, path)).toMatchObject({
     ...{ http: 403, body: { detail: expect.stringContaining("the commander or an admin") } },
@@ -84,7 +84,7 @@ test("its commander takes others out of a Restricted incident, and whoever just 
   expect((await people.commander!.call(method, path)).http).toBe(200);
 });
 
-test("whoever takes themselves out of a Restricted incident is told so, and sees it no more", async () => {
+test("a person who leaves a Restricted incident gets a success, and can no longer see it", async () => {
   const { db, clock } = server;
   const name = "leaver";
   const person = await personOf(server, `${name}@example.com`);
@@ -97,7 +97,7 @@ test("whoever takes themselves out of a Restricted incident is told so, and sees
   expect((await person.call("POST", `${path}/leave`)).http).toBe(404);
 });
 
-test("whoever is invited to a Restricted incident sees it at once", async () => {
+test("a person invited to a Restricted incident sees it at once", async () => {
   const person = await personOf(server, "invited@example.com");
   const list = `/incidents/${incidents.Restricted}/participants/`;
   expect((await person.call("GET", list)).http).toBe(404);
@@ -106,7 +106,7 @@ test("whoever is invited to a Restricted incident sees it at once", async () => 
   expect((await person.call("GET", list)).http).toBe(200);
 });
 
-test("what one incident has is not there under another", async () => {
+test("a part of one incident is not found under another", async () => {
   const { db, clock } = server;
   const somebody = await insertIndividual(db, clock.now());
   const id = await letJoin(db, incidents.Restricted, somebody, clock.now(), ["scribe"]);
@@ -128,7 +128,7 @@ test("what one incident has is not there under another", async () => {
   });
 });
 
-test("an attempt at what is hidden makes no individual of who tries", async () => {
+test("a refused attempt at a hidden incident creates no individual for the actor", async () => {
   const stranger = await personOf(server, "stranger@example.com");
   for (const name of ["report", "say", "note", "invite"]) {
     const { method, path, body } = await requestOf(name, "Restricted");
@@ -159,7 +159,7 @@ test.each(readBehindTheIncident)(
     const listed = await db.transaction(async (tx) => {
       await tx.execute(sql`lock table ${sql.identifier(table)} in access exclusive mode`);
       await tx.execute(become("Restricted"));
-      // It still finds the incident Open, and then waits for us.
+      // It still finds the incident Open, and then waits for this transaction.
       const listed = people.member!.call("GET", `${of}/${list}/`);
       const waits = sql`select 1 from pg_locks where relation = ${table}::regclass and not granted`;
       while ((await tx.execute(waits)).length === 0) await Bun.sleep(5);

@@ -15,7 +15,7 @@ async function written(conditions = "Disk full"): Promise<number> {
   return body.id;
 }
 
-test("POST answers 201 with the report and where it is; its author is who wrote it", async () => {
+test("POST answers 201 with the report and its Location; the author is the actor", async () => {
   const { http, body, headers } = await member.call("POST", `${path}/`, report);
   expect(http).toBe(201);
   expect(body).toEqual({
@@ -30,13 +30,13 @@ test("POST answers 201 with the report and where it is; its author is who wrote 
   ]);
 });
 
-test("none is changed or deleted", async () => {
+test("reports cannot be changed or deleted", async () => {
   const id = await written();
   for (const method of ["PUT", "PATCH", "DELETE"])
     expect((await member.call(method, `${path}/${id}`, report)).http).toBe(405);
 });
 
-test("with one Idempotency-Key, it is written once", async () => {
+test("with one Idempotency-Key, creates one report", async () => {
   const headers = { "idempotency-key": "report-1" };
   const first = await member.call("POST", `${path}/`, report, headers);
   const again = await member.call("POST", `${path}/`, report, headers);
@@ -47,7 +47,7 @@ test("with one Idempotency-Key, it is written once", async () => {
   expect(other.http).toBe(422);
 });
 
-test("the list has the newest first, page by page, also of reports of the same instant", async () => {
+test("the list is paged, newest first, even for reports of the same time", async () => {
   const all: number[] = [];
   for (let i = 0; i < 7; i += 1) {
     all.push(await written(`Report ${i}`));
@@ -84,7 +84,7 @@ describe("POST refuses", () => {
     ["a number", { needs: 1 }, "needs"],
     ["no actions", { actions: undefined }, "actions"],
     ["an author", { author_id: 1 }, "author_id"],
-  ])("%s, naming the field and not the value", async (_, change, field) => {
+  ])("%s, naming the field but not the value", async (_, change, field) => {
     const answer = await member.call("POST", `${path}/`, { ...report, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
     expect(JSON.stringify(answer.body)).not.toContain("zebra");
@@ -98,7 +98,7 @@ test.each([
   "# H\n\n- [ ] task @alice\n\n[x](javascript:alert(1))",
   "\\x00 \\u0000 \u202e\u0301\u{10ffff}\ufeff",
   " kept \n as it stands ",
-])("%p is text like any other", async (text) => {
+])("%p is stored as plain text", async (text) => {
   const { http, body } = await member.call("POST", `${path}/`, {
     ...{ conditions: text, actions: text, needs: text },
   });

@@ -14,7 +14,7 @@ import { newReport, reportPage, reportParams, reportQuery, reportView, viewOf } 
 const refusals = { 400: problemSchema, 401: problemSchema, 404: problemSchema };
 const refusalsOfPost = { ...refusals, 403: problemSchema, 409: problemSchema, 422: problemSchema };
 
-/** Status reports of an incident that the actor may read. None is ever changed. */
+/** Status reports of an incident that the actor may read. They are never changed. */
 export const reportRoutes = (deps: Deps) =>
   new Elysia({ name: "report", prefix: "/incidents/:incident_id/reports" })
     .use(actorMacro(deps))

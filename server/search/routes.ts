@@ -36,12 +36,12 @@ const found = t.Object(
 );
 
 /**
- * A list like the others to look at, of one page: the best of the newest matches of each type. For more of one, its list
- * takes `q`.
+ * Shaped like other lists, but with one page: the best of the newest matches of each type. To get more of one type, use
+ * its list with `q`.
  */
 const foundPage = t.Object({ items: t.Array(found), next_cursor: t.Null() }, closed);
 
-/** Everything that the actor may read. */
+/** Searches everything that the actor may read. */
 export const searchRoutes = (deps: Deps) =>
   new Elysia({ name: "search" }).use(actorMacro(deps)).get(
     "/search",

@@ -66,7 +66,7 @@ describe("finds in every type", () => {
     ["former", searchedTypes],
     ["participant", [...searchedTypes, ...twice]],
     ["admin", [...searchedTypes, ...twice]],
-  ])("what a %s may read, and no tombstones", async (who, types) => {
+  ])("what a %s may read, without tombstones", async (who, types) => {
     const items = await search(people[who]!, { q: "quokka", limit: "50" });
     expect(items.map(({ type }) => type).sort()).toEqual([...types].sort());
     const hidden = types.length === searchedTypes.length;
@@ -75,14 +75,14 @@ describe("finds in every type", () => {
     if (hidden) expect(JSON.stringify(items)).not.toContain("Restricted");
   });
 
-  test("the best first, and the same each time", async () => {
+  test("with the best match first, in a stable order", async () => {
     const items = await search(people.admin!, { q: "quokka", limit: "50" });
     expect(items).toEqual(items.toSorted((a, b) => b.rank - a.rank));
     expect(await search(people.admin!, { q: "quokka", limit: "50" })).toEqual(items);
     expect(await search(people.admin!, { q: "quokka", limit: "3" })).toEqual(items.slice(0, 3));
   });
 
-  test("or in those that are asked for", async () => {
+  test("or in the requested types", async () => {
     for (const type of searchedTypes) {
       const items = await search(people.member!, { q: "quokka", type });
       expect(items.map((item) => item.type)).toEqual([type]);
@@ -92,7 +92,7 @@ describe("finds in every type", () => {
   });
 });
 
-test("shows title, incident and the words around, also of a document's text", async () => {
+test("shows title, incident and surrounding words, also for a document's text", async () => {
   const incidentId = incidents.Open;
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const [made] = await server.db
@@ -118,7 +118,7 @@ test("shows title, incident and the words around, also of a document's text", as
   expect(incident!.title).toMatch(/^INC-\d+: quokka$/);
 });
 
-test("what is hidden takes no place among what is ranked", async () => {
+test("hidden records do not count towards the number of ranked matches", async () => {
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const row = { name: "bilby", resourceType: "reference", ...stamps };
   await server.db.insert(schema.document).values(row);
@@ -128,7 +128,7 @@ test("what is hidden takes no place among what is ranked", async () => {
   expect(await search(people.participant!, { q: "bilby" })).toHaveLength(20);
 });
 
-test("the newest of each type are ranked, and no more: the best of older ones is not", async () => {
+test("only the newest matches of each type are ranked; a better but older one is left out", async () => {
   const stamps = { createdAt: server.clock.now(), updatedAt: server.clock.now() };
   const add = (name: string, count: number) => {
     const row = { name, resourceType: "reference", ...stamps };
@@ -142,7 +142,7 @@ test("the newest of each type are ranked, and no more: the best of older ones is
   expect(await best()).toBe("okapi okapi");
 });
 
-describe("words that are none", () => {
+describe("unusual queries", () => {
   test.each([
     "the",
     "of and the",
@@ -156,12 +156,12 @@ describe("words that are none", () => {
     "-",
     "or or",
     "StopSel=x, StartSel=y",
-  ])("%p finds nothing and breaks nothing", async (q) => {
+  ])("%p finds nothing and does not fail", async (q) => {
     expect(await search(people.member!, { q })).toEqual([]);
   });
 
   test.each(["'quokka'); --", "quokka <script>", "quokka:*", "quokka OR '1'='1'", '"quokka'])(
-    "%p is looked for like any other",
+    "%p is searched like any other",
     async (q) => {
       const items = await search(people.member!, { q, limit: "50" });
       expect(items.every(({ incident_id }) => incident_id !== incidents.Restricted)).toBe(true);
@@ -190,17 +190,17 @@ describe("refuses", () => {
     });
   });
 
-  test("a million characters, and the server goes on", async () => {
+  test("a million characters, and keeps running", async () => {
     const status = await people
       .member!.call("GET", `/search?q=${"a".repeat(1_000_000)}`)
       .then(({ http }) => http)
-      // The connection may end first.
+      // The connection may be closed first.
       .catch(() => 431);
     expect([400, 414, 431]).toContain(status);
     expect(await search(people.member!, { q: "quokka", type: "term" })).toHaveLength(1);
   });
 
-  test("whoever is not signed in, whatever they ask", async () => {
+  test("every request without sign-in", async () => {
     for (const query of ["?q=a", "", "?q=a&type=session"])
       expect((await people.anonymous!.call("GET", `/search${query}`)).http).toBe(401);
   });

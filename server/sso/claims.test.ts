@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { readConfig } from "../../core/config.ts";
 import { identityOf } from "./claims.ts";
 
-test("a group is a text of at most 256 characters; what else the claim holds is left out", () => {
+test("groups are texts of at most 256 characters; other values of the claim are ignored", () => {
   const longest = "g".repeat(256);
   const groups = ["admin", longest, `${longest}g`, 42, null, ["nested"], { name: "object" }];
   const claims = { email: "alice@example.com", groups };

@@ -6,10 +6,11 @@ import { InvalidInput, Unauthenticated } from "../../platform/errors.ts";
 const longestGroup = 256;
 
 /**
- * Who the claims speak of. An e-mail address that the issuer calls unverified names nobody: anyone can write one
- * into a profile (OpenID Connect Core 5.7). Issuers that send no `email_verified` at all are taken at their word.
+ * Returns the user that the claims identify. An e-mail address that the issuer calls unverified identifies nobody,
+ * since anyone can put one into a profile (OpenID Connect Core 5.7). Issuers that send no `email_verified` at all are
+ * trusted.
  *
- * @throws Unauthenticated when the claim is missing, unverified or no user name
+ * @throws Unauthenticated when the claim is missing, unverified or not a user name
  */
 export function identityOf(config: Config, claims: Record<string, unknown>): Identity {
   const name = claims[config.oidcUserClaim];

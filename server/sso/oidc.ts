@@ -9,7 +9,7 @@ import { identityOf } from "./claims.ts";
 import { requireSecure } from "./secure.ts";
 import type { RedirectSignOn } from "./sso.ts";
 
-/** Where the issuer sends the browser back to; registered there as `<public url>/sign_in/callback`. */
+/** Where the issuer redirects the browser to; register it there as `<public url>/sign_in/callback`. */
 export const callbackPath = "/sign_in/callback";
 
 /** Long enough for a password, a second factor and a telephone call. */
@@ -18,8 +18,8 @@ const clockToleranceSeconds = 30;
 const issuerTimeoutSeconds = 10;
 
 /**
- * Single sign-on at any OpenID Connect issuer: authorization code with PKCE, state and nonce, all kept here and bound
- * to the browser session. `state` is the id of our row, never an address, so nobody can choose where it leads.
+ * Single sign-on with any OpenID Connect issuer: authorization code with PKCE, state and nonce, all stored here and
+ * bound to the browser session. `state` is the id of our row, never a URL, so nobody can choose where it leads.
  */
 export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): RedirectSignOn {
   const { db, clock, config } = context;
@@ -109,15 +109,15 @@ export function oidcSignOn(context: Context, fetch: typeof globalThis.fetch): Re
 interface Discoverer {
   /** The issuer's metadata, at most a minute old; older only while the issuer does not answer. */
   current(): Promise<client.Configuration>;
-  /** Says that a sign-in has failed with it: the next one looks again, since it may have been corrected. */
+  /** Call this after a failed sign-in: the next one reloads the metadata, since they may have been corrected. */
   distrust(): void;
 }
 
 const freshMilliseconds = 60_000;
-/** Failed sign-ins, which anybody can cause, lead to no more requests than this. */
+/** Limits metadata requests caused by failed sign-ins, which anybody can provoke. */
 const distrustedMilliseconds = 5000;
 
-/** Finds the issuer's endpoints when they are first needed, so that we start, and stay up, without it. */
+/** Fetches the issuer's metadata when first needed, so that the server starts, and keeps running, without it. */
 function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetch): Discoverer {
   const { clock, config, log } = context;
   let known: { provider: client.Configuration; at: number; goodFor: number } | undefined;
@@ -130,7 +130,7 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
       timeout: issuerTimeoutSeconds,
       [client.customFetch]: fetch as client.CustomFetch,
       execute: [
-        // The ID token is checked against the issuer's keys also where TLS alone might do.
+        // Verify the ID token's signature even where TLS alone would suffice.
         client.enableNonRepudiationChecks,
         ...(issuer.protocol === "http:" ? [client.allowInsecureRequests] : []),
       ],
@@ -163,7 +163,7 @@ function discoverer(context: Context, issuer: URL, fetch: typeof globalThis.fetc
   };
 }
 
-/** The secret goes the way the issuer names; OpenID Connect Discovery 3: without a list it is the Basic scheme. */
+/** Uses the authentication method that the issuer lists; without a list it is Basic (OpenID Connect Discovery 3). */
 function clientAuthentication(secret: string | undefined): client.ClientAuth {
   if (!secret) return client.None();
   const basic = client.ClientSecretBasic(secret);
@@ -176,7 +176,7 @@ function clientAuthentication(secret: string | undefined): client.ClientAuth {
   };
 }
 
-/** The issuer's own words are for the log; the page gets one of a few sentences. */
+/** Maps an error to one of our own messages for the page. The issuer's message is only logged. */
 function signInError(error: unknown): SvcError {
   if (error instanceof SvcError) return error;
   const options = { cause: error };

@@ -7,10 +7,10 @@ import { requireSecure } from "./secure.ts";
 import type { HeaderSignOn } from "./sso.ts";
 
 /**
- * Single sign-on by an identity-aware proxy (SVC_SSO=proxy): it puts a signed assertion, a JWT, into a header of each
- * request. Without a good signature the header is worth nothing, so it need not be kept from other clients.
+ * Single sign-on by an identity-aware proxy (SVC_SSO=proxy), which adds a signed assertion (a JWT) in a header of each
+ * request. The signature is verified, so the header need not be stripped from other clients' requests.
  *
- * @throws ConfigurationError naming every variable that is missing
+ * @throws ConfigurationError naming every missing variable
  */
 export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalThis.fetch): HeaderSignOn {
   const { proxyHeader, proxyJwksUrl, proxyIssuer, proxyAudience } = config;
@@ -43,7 +43,7 @@ export function proxySignOn(config: Config, clock: Clock, fetch: typeof globalTh
   };
 }
 
-/** Whether fetching or reading the key set failed, not the assertion: jose has no class of its own for that. */
+/** Whether the key set, rather than the assertion, failed: jose has no error class for that. */
 function isAboutKeys(cause: unknown): boolean {
   if (!(cause instanceof errors.JOSEError)) return true;
   return ["ERR_JOSE_GENERIC", errors.JWKSTimeout.code, errors.JWKSInvalid.code].includes(cause.code);

@@ -2,7 +2,7 @@ import { isLoopbackHost } from "../../platform/address.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 
 /**
- * Whoever can change what stands at this address decides who everybody is: it must be https, or this machine.
+ * Requires https or a loopback address: control of this URL's content means control of everybody's identity.
  * @throws ConfigurationError naming the variable
  */
 export function requireSecure(variable: string, url: URL): void {

@@ -1,20 +1,21 @@
 import type { Session } from "../../core/auth/session/session.ts";
 import type { Identity } from "../../core/context.ts";
 
-/** How a browser's user is found out. */
+/** How the user of a browser is identified. */
 export type SingleSignOn = RedirectSignOn | HeaderSignOn;
 
-/** By way of an issuer: the browser goes there and comes back. */
+/** By an issuer that the browser is redirected to. */
 export interface RedirectSignOn {
   kind: "redirect";
   /**
    * Starts an attempt that belongs to this session.
-   * @returns where the browser has to go. @throws Unavailable when the issuer cannot be reached
+   * @returns where to redirect the browser
+   * @throws Unavailable when the issuer cannot be reached
    */
   begin(attempt: { session: Session; returnTo: string; userHint: string; again: boolean }): Promise<URL>;
   /**
-   * Judges what the browser brought back; each attempt counts once.
-   * @throws Unauthenticated with a sentence of ours, whatever the issuer said; Unavailable when it does not answer
+   * Completes an attempt from the callback; each attempt works once.
+   * @throws Unauthenticated with our own message, whatever the issuer said; Unavailable when it does not answer
    */
   finish(answer: { session: Session; url: URL }): Promise<{ identity: Identity; returnTo: string }>;
 }
@@ -22,6 +23,6 @@ export interface RedirectSignOn {
 /** By a signed header that an identity-aware proxy adds to each request. */
 export interface HeaderSignOn {
   kind: "header";
-  /** @throws Unauthenticated when the header is missing or not good; Unavailable when the keys cannot be had */
+  /** @throws Unauthenticated when the header is missing or invalid; Unavailable when the keys cannot be fetched */
   identify(request: Request): Promise<Identity>;
 }

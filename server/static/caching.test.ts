@@ -13,7 +13,7 @@ test.each([
   ...["icon-light-2x.png", "theme-DarkMode.css", "font-OpenSans.woff2", "messages-pt-br-v2.json"],
   ...["photo-12-05-24.jpg", "page-UserList.js", "chunk-HomePage.js"],
   ...["notes-Overview.html", "BkH3xT1a-names/index.js", "assets-BkH3xT1a/index.html"],
-])("%s is not", (name) => expect(isNamedByContent(name)).toBe(false));
+])("%s is not named by its content", (name) => expect(isNamedByContent(name)).toBe(false));
 
 const modified = new Date("2026-03-01T12:00:00.900Z");
 const unchanged = (headers: Record<string, string>) => isUnchanged(new Headers(headers), '"a-1"', modified);
@@ -31,14 +31,14 @@ test.each([
   [{ "if-modified-since": "Sun Mar  1 12:00:00 2026" }, true],
   [{ "if-modified-since": "Thu, 01 Jan 2099 00:00:00 GMT" }, true],
   [{ "if-modified-since": "yesterday" }, false],
-  // A date for JavaScript, and none for HTTP.
+  // A date in JavaScript, but not in HTTP.
   [{ "if-modified-since": "2099" }, false],
   [{ "if-modified-since": "2099-01-01T00:00:00Z" }, false],
   [{ "if-modified-since": "Monkey 2099" }, false],
   [{ "if-modified-since": "Thu, 01 Jan 2099" }, false],
   [{ "if-modified-since": "Thu, 01 Jan 2099 00:00:00 EST" }, false],
   [{ "if-modified-since": "Thu, 99 Jan 2099 00:00:00 GMT" }, false],
-  // RFC 9110, 13.1.3: where there is a tag, the date is not looked at.
+  // RFC 9110, 13.1.3: with a tag, the date is ignored.
   [{ "if-none-match": '"a-2"', "if-modified-since": "Sun, 01 Mar 2026 12:00:00 GMT" }, false],
   [{}, false],
 ])("%p: %p", (headers, answer) => expect(unchanged(headers as Record<string, string>)).toBe(answer));
@@ -59,12 +59,12 @@ test.each([
   [{}, false],
 ])("%p: unwanted %p", (headers, answer) => expect(unwanted(headers as Record<string, string>)).toBe(answer));
 
-test("a weak tag is never what If-Match wants", () => {
+test("a weak tag never satisfies If-Match", () => {
   expect(unwanted({ "if-match": 'W/"a-1"' }, 'W/"a-1"')).toBe(true);
   expect(unwanted({ "if-match": "*" }, 'W/"a-1"')).toBe(false);
 });
 
-test("a date of any form is of GMT, wherever the server stands", () => {
+test("dates of all formats are in GMT, whatever the server's time zone", () => {
   const code = `
     import { isUnchanged } from ${JSON.stringify(join(import.meta.dir, "caching.ts"))};
     const noon = new Date("2026-03-01T12:00:00Z");

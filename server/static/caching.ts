@@ -1,29 +1,34 @@
-/** Of the piece of a name that bundlers derive from the content: 8 characters (Vite, esbuild, Bun, Parcel), or hexadecimal ones. */
+/** The hash that bundlers add to a name: 8 characters (Vite, esbuild, Bun, Parcel), or hexadecimal digits. */
 const lastPiece = /[.-]([A-Za-z0-9_-]{8}|[0-9a-f]{16}|[0-9a-f]{20}|[0-9a-f]{32})(?:\.[a-z0-9]+){1,2}$/;
 /**
- * `variant2` and `1920x108` change less often from letters to digits, or from small to large, than a hash does; and what
- * has no digit at all (`DarkMode`, `UserList`) has to change more often to be none of our words.
+ * `variant2` and `1920x108` switch less often between letters and digits, or between cases, than a hash does. A piece
+ * without digits (`DarkMode`, `UserList`) must switch more often to count as a hash.
  */
 const fewestChanges = { withDigits: 3, without: 5 };
 
-/** Whether a file of this name has never another content. A hash that looks like a word is only asked for more often. */
+/**
+ * Whether a file of this name never changes its content. A hash that looks like a word is only revalidated more often.
+ */
 export function isNamedByContent(path: string): boolean {
   const [, piece] = path.match(lastPiece) ?? [];
   if (piece === undefined) return false;
-  // What parts words is no change of its own: `light-2x`, `pt-br-v2`, `12-05-24`.
+  // Separators do not count as a switch: `light-2x`, `pt-br-v2`, `12-05-24`.
   const kinds = piece.replace(/[_-]/g, "").replace(/[a-z]/g, "a").replace(/[A-Z]/g, "A").replace(/\d/g, "0");
   const changes = [...kinds].filter((kind, at) => at > 0 && kind !== kinds[at - 1]).length;
   return changes >= (/\d/.test(piece) ? fewestChanges.withDigits : fewestChanges.without);
 }
 
-/** Whether the client has this version already (RFC 9110, 13.2.2): If-None-Match goes before If-Modified-Since. */
+/**
+ * Whether the client already has this version (RFC 9110, 13.2.2): If-None-Match takes precedence over
+ * If-Modified-Since.
+ */
 export function isUnchanged(headers: Headers, etag: string, modified: Date): boolean {
   const tags = headers.get("if-none-match");
   if (tags !== null) return names(tags, opaque(etag), opaque);
   return secondOf(modified) <= timeOf(headers.get("if-modified-since"));
 }
 
-/** Whether the client wants another version than this one, or nothing (RFC 9110, 13.2.2): If-Match goes first. */
+/** Whether the client's precondition fails (RFC 9110, 13.2.2): If-Match takes precedence over If-Unmodified-Since. */
 export function isUnwanted(headers: Headers, etag: string, modified: Date): boolean {
   const tags = headers.get("if-match");
   // A weak tag vouches for no byte of it (RFC 9110, 8.8.3.2).
@@ -41,17 +46,17 @@ function opaque(etag: string): string {
 
 const [day, month] = ["(Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"];
 const time = String.raw`\d\d:\d\d:\d\d`;
-/** RFC 9110, 5.6.7: the form that all should send, and the two that are to be understood. */
+/** RFC 9110, 5.6.7: the preferred format, and the two obsolete ones that must be accepted. */
 const dates = [
   new RegExp(String.raw`^${day}, \d\d ${month} \d{4} ${time} GMT$`),
   new RegExp(String.raw`^(Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \d\d-${month}-\d\d ${time} GMT$`),
 ];
 const dateOfC = new RegExp(String.raw`^${day} ${month} [ \d]\d ${time} \d{4}$`);
 
-/** Not a number, which is neither before nor after any other, for what is no date of HTTP: `2035` is one of JavaScript's only. */
+/** Returns NaN, which compares false with any time, for an invalid HTTP date: `2035` is a date in JavaScript only. */
 function timeOf(date: string | null): number {
   if (date === null) return Number.NaN;
-  // It is of GMT, and does not say so.
+  // This format is in GMT without saying so.
   if (dateOfC.test(date)) return Date.parse(`${date} GMT`);
   return dates.some((form) => form.test(date)) ? Date.parse(date) : Number.NaN;
 }

@@ -15,7 +15,7 @@ function file(name: string, content: string, changed = 0): StaticFile {
   return { name, path, size: content.length, modified: new Date(0), changed };
 }
 
-test("each file once, however many ask at once; a changed one again", async () => {
+test("compresses each file once for concurrent requests, and again after a change", async () => {
   const compressed = new Compressed();
   const one = file("one.js", "a".repeat(5000));
   const answers = await Promise.all(Array.from({ length: 20 }, () => compressed.get(one)));
@@ -26,14 +26,14 @@ test("each file once, however many ask at once; a changed one again", async () =
   expect(gunzipSync(changed).toString()).toBe("b".repeat(5000));
 });
 
-test("what was asked for the longest ago makes room", async () => {
+test("evicts the least recently used file", async () => {
   const random = (seed: number) => Bun.hash.xxHash64("x", BigInt(seed)).toString(36);
   const text = (seed: number) => Array.from({ length: 400 }, (_, at) => random(seed * 1000 + at)).join("");
   const files = [1, 2, 3, 4].map((seed) => file(`${seed}.js`, text(seed)));
   const { length } = await new Compressed().get(files[0]!);
   const compressed = new Compressed(length * 2.5);
   const [first] = [await compressed.get(files[0]!), await compressed.get(files[1]!)];
-  // Asked for again: the second is the one that goes.
+  // Used again, so the second one is evicted.
   expect(await compressed.get(files[0]!)).toBe(first);
   await compressed.get(files[2]!);
   expect(await compressed.get(files[0]!)).toBe(first);
@@ -42,7 +42,7 @@ test("what was asked for the longest ago makes room", async () => {
   expect(compressed.bytes).toBeGreaterThan(length);
 });
 
-test("a file that has gone is a failure of that request only", async () => {
+test("a deleted file fails only its own request", async () => {
   const compressed = new Compressed();
   const one = file("gone.js", "a".repeat(2000));
   rmSync(one.path);

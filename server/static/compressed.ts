@@ -4,19 +4,19 @@ import type { StaticFile } from "./folder.ts";
 
 const compressible =
   /^(text\/|image\/svg\+xml|application\/(json|manifest\+json|xml|wasm|.*\+(json|xml))|font\/(ttf|otf))/;
-/** Below it, what is saved is less than a packet. */
+/** Below this, compression saves less than a packet. */
 const leastBytes = 1024;
-/** Above it, a build had better compress it once. */
+/** Larger files should be compressed once by the build. */
 const mostBytes = 2 * 1024 * 1024;
 const keptBytes = 32 * 1024 * 1024;
 
 const compress = promisify(gzip);
 
-/** Files that nobody compressed when they were built: by gzip, each once, as long as there is room for them. */
+/** Compresses files that the build did not: with gzip, each once, within a memory limit. */
 export class Compressed {
-  /** By path and version; what was asked for the longest ago comes first. */
+  /** By path and version; the least recently used comes first. */
   readonly #kept = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** A hundred browsers that ask for the same file at once wait for one compression of it. */
+  /** A hundred browsers that request the same file concurrently share one compression. */
   readonly #begun = new Map<string, Promise<Uint8Array<ArrayBuffer>>>();
   #bytes = 0;
 
@@ -24,7 +24,7 @@ export class Compressed {
     return compressible.test(type) && size >= leastBytes && size <= mostBytes;
   }
 
-  /** @param most bytes that are kept */
+  /** @param most the number of bytes to cache */
   constructor(private readonly most = keptBytes) {}
 
   async get(file: StaticFile): Promise<Uint8Array<ArrayBuffer>> {
@@ -60,14 +60,14 @@ export class Compressed {
   }
 }
 
-/** What a file is called that was compressed when the front end was built, by how; the smallest comes first. */
+/** The suffixes of files that the build compressed, by coding; the smallest comes first. */
 export const suffixes = { br: ".br", zstd: ".zst", gzip: ".gz" } as const;
 
 export type Coding = keyof typeof suffixes;
 
 const codings = Object.keys(suffixes) as Coding[];
 
-/** The codings that `Accept-Encoding` allows (RFC 9110, 12.5.3), those with the highest weight first. */
+/** The codings that `Accept-Encoding` allows (RFC 9110, 12.5.3), highest weight first. */
 export function acceptedCodings(header: string | null): Coding[] {
   const weights = new Map<string, number>();
   for (const entry of (header ?? "").toLowerCase().split(",")) {
@@ -76,7 +76,7 @@ export function acceptedCodings(header: string | null): Coding[] {
     if (name !== undefined) weights.set(name === "x-gzip" ? "gzip" : name, Number(weight));
   }
   const weightOf = (name: string) => weights.get(name) ?? weights.get("*") ?? 0;
-  // No coding at all is as good as any other, unless it is given a weight of its own.
+  // Without a weight of its own, identity is as good as any other coding.
   const plain = weights.get("identity") ?? 0;
   return codings
     .filter((name) => weightOf(name) > 0 && weightOf(name) >= plain)

@@ -17,7 +17,7 @@ test.each<[string | null, Coding[]]>([
   ["gzip;q=0.000, br ; q=0.001", ["br"]],
   ["identity;q=1, gzip;q=0.5", []],
   ["identity;q=0.5, gzip", ["gzip"]],
-  // What is no weight says nothing of its coding.
+  // A coding with an invalid weight is ignored.
   ["gzip;q=2, br", ["br"]],
   ["gzip;q=-1", []],
   ["gzip;x", []],

@@ -11,9 +11,9 @@ test.each([
   ["/a%20b/%C3%BC.css", "a b/ü.css"],
   ["/a..b", "a..b"],
   ["/.well-known/security.txt", ".well-known/security.txt"],
-  // What was encoded twice is a name with a % in it.
+  // After double encoding, the name contains a literal %.
   ["/%252e%252e/x", "%2e%2e/x"],
-])("%s means %p", (pathname, path) => expect(filePath(pathname)).toBe(path));
+])("%s maps to %p", (pathname, path) => expect(filePath(pathname)).toBe(path));
 
 test.each([
   ...["", "a", "/..", "/../x", "/a/../b", "/a/..", "/%2e%2e/x", "/%2E%2e%2fx", "/.%2e/x", "/./a", "/a/./b"],
@@ -28,9 +28,9 @@ test.each([
     "/.well-known/.env",
     "/.well-known/..",
   ],
-])("%p means nothing", (pathname) => expect(filePath(pathname)).toBeUndefined());
+])("%p maps to nothing", (pathname) => expect(filePath(pathname)).toBeUndefined());
 
-test("whatever it is, it leads into the folder", () => {
+test("any path stays within the folder", () => {
   const piece = fc.oneof(
     fc.constantFrom("..", ".", "/", "\\", "%2e", "%2f", "%5c", "%25", "%00", "a", "", ".env", "%c0%ae"),
     fc.string({ unit: "binary", maxLength: 4 }),

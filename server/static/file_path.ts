@@ -1,10 +1,10 @@
-/** Control characters, and what separates folders on one system or another. */
+/** Control characters and the path separators of all systems. */
 const neverInName = /[\0-\x1f\x7f/\\]/;
 
 /**
- * The file that a path of a URL means, relative to the folder that is served; undefined for what can be none. It is decoded
- * once, name by name, so that nothing which was encoded becomes a way out of the folder: `..`, a slash in a name, NUL.
- * Names that begin with a dot (`.env`, `.git`) are nobody's business, but for `.well-known` (RFC 8615).
+ * Maps a URL path to a file in the served folder; undefined if there can be none. Each segment is decoded once, so that
+ * nothing encoded can leave the folder: `..`, a slash in a name, NUL. Names that start with a dot (`.env`, `.git`) are
+ * refused, except `.well-known` (RFC 8615).
  */
 export function filePath(pathname: string): string | undefined {
   if (!pathname.startsWith("/")) return undefined;

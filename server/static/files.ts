@@ -1,6 +1,6 @@
-// Our own, since @elysiajs/static (1.4.10) does not keep what docs/server.md promises: it neither compresses nor picks
-// precompressed files, knows no If-Match or If-Range, follows links that lead out of the folder, and reads a whole file for
-// its ETag.
+// A custom implementation, because @elysiajs/static (1.4.10) does not do what docs/server.md promises: it neither
+// compresses nor serves precompressed files, ignores If-Match and If-Range, follows links out of the folder, and reads
+// a whole file for its ETag.
 
 import { basename } from "node:path";
 import { isNamedByContent, isUnchanged, isUnwanted } from "./caching.ts";
@@ -10,7 +10,7 @@ import type { Folder, StaticFile } from "./folder.ts";
 
 const index = "index.html";
 
-/** A front end is ours, so it may do what one commonly does with itself; it loads nothing from elsewhere. */
+/** A front end is ours, so its own scripts and styles are allowed; it loads nothing from elsewhere. */
 const policy = [
   "default-src 'self'",
   "style-src 'self' 'unsafe-inline'",
@@ -22,43 +22,43 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** What is sent of a file: itself, what lies compressed beside it, or what we compress. */
+/** The representation of a file to send: the file itself, a precompressed one next to it, or our own compression. */
 interface Variant {
   body: Blob | Uint8Array<ArrayBuffer>;
   coding?: Coding;
   etag: string;
 }
 
-/** A file for a path, and the headers that it was found by. */
+/** The file for a path, and the request headers that the choice depends on. */
 interface Found {
   file: StaticFile;
   vary: string;
 }
 
-/** Answers requests with the files of a folder. */
+/** Serves the files of a folder. */
 export class StaticFiles {
   readonly #compressed = new Compressed();
 
   constructor(private readonly folder: Folder) {}
 
-  /** The answer to a GET or HEAD, if there is a file for it. */
+  /** Answers a GET or HEAD, if there is a file for it. */
   async answer(request: Request): Promise<Response | undefined> {
     const found = await this.#find(request);
     if (found !== "in a folder") return found && (await this.#send(found, request));
     const { pathname, search } = new URL(request.url);
-    // Relative, since a proxy may serve us under a path of its own.
+    // Relative, because a proxy may serve us under a path prefix.
     const location = `${pathname.slice(pathname.lastIndexOf("/") + 1)}/${search}`;
     return new Response(null, { status: 308, headers: { location, "cache-control": "no-cache" } });
   }
 
-  /** Whether a GET in the place of this request would have an answer. */
+  /** Whether a GET of this path would have an answer. */
   async has(request: Request): Promise<boolean> {
     return (await this.#find(request)) !== undefined;
   }
 
   /**
-   * Whoever navigates to what is no file gets the front end's index, whose router knows what to show: that is a browser's
-   * Accept, and a path that ends in no file's extension.
+   * Finds the file of a path. Navigation to a path without a file gets the front end's index, whose router decides what
+   * to show: navigation means a browser's Accept header and a path without a file extension.
    */
   async #find({ url, headers }: Request): Promise<Found | "in a folder" | undefined> {
     const path = filePath(new URL(url).pathname);
@@ -97,11 +97,11 @@ export class StaticFiles {
   async #variant(file: StaticFile, type: string, asked: Headers): Promise<Variant> {
     for (const coding of acceptedCodings(asked.get("accept-encoding"))) {
       const beside = await this.folder.file(file.name + suffixes[coding]);
-      // One that is older was made of another version.
+      // An older one was built from another version.
       if (beside && beside.modified >= file.modified) {
         return { body: Bun.file(beside.path), coding, etag: `"${versionOf(beside)}-${coding}"` };
       }
-      // A part of a file is a part of what lies there.
+      // A range refers to the stored bytes.
       if (coding === "gzip" && Compressed.worthwhile(file, type) && !asked.has("range")) {
         const body = await this.#compressed.get(file);
         return { body, coding, etag: `W/"${versionOf(file)}-${coding}"` };
@@ -111,7 +111,7 @@ export class StaticFiles {
   }
 }
 
-/** Stands for a body of which Elysia, to answer a HEAD, only adds up the lengths: a file itself would be read to its end. */
+/** A stand-in body for HEAD, of which Elysia only sums up the lengths: it would read a file to its end. */
 function ofLength(body: Variant["body"]): ReadableStream {
   const byteLength = body instanceof Blob ? body.size : body.length;
   return new ReadableStream({
@@ -122,7 +122,10 @@ function ofLength(body: Variant["body"]): ReadableStream {
   });
 }
 
-/** Bun answers a Range of what lies on the disk, and says then that it does; otherwise it tells what the file is called there. */
+/**
+ * Bun answers a Range of a file on disk, and adds Accept-Ranges itself; otherwise it would reveal the file's name on
+ * disk.
+ */
 function ofDisk(asksForRange: boolean): Record<string, string> {
   const ranges: Record<string, string> = asksForRange ? {} : { "accept-ranges": "bytes" };
   return { ...ranges, "content-disposition": "inline" };

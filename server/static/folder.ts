@@ -5,25 +5,28 @@ import { ConfigurationError } from "../../platform/errors.ts";
 
 /** A file that may be served. */
 export interface StaticFile {
-  /** As it was asked for, from the folder on. */
+  /** Its requested name, relative to the folder. */
   name: string;
-  /** Where it really is. */
+  /** Its real path. */
   path: string;
   size: number;
   modified: Date;
-  /** Milliseconds; says of another content, also where a build sets the times of all its files to the same one. */
+  /**
+   * The change time in milliseconds, which detects new content even if a build sets all modification times to the same
+   * value.
+   */
   changed: number;
 }
 
-/** A folder with a built front end. Nothing outside of it is ever found, also where a link in it leads there. */
+/** A folder with a built front end. Nothing outside of it is ever served, not even through a link. */
 export class Folder {
   private constructor(private readonly root: string) {}
 
-  /** @throws ConfigurationError for what is no folder, or none that we may read */
+  /** @throws ConfigurationError unless it is a readable folder */
   static open(path: string): Folder {
     try {
       const root = realpathSync(path);
-      // Fails for what is no folder, too.
+      // This also fails if it is not a folder.
       readdirSync(root);
       return new Folder(root);
     } catch (cause) {
@@ -31,7 +34,7 @@ export class Folder {
     }
   }
 
-  /** @param name as `filePath` gives it */
+  /** @param name as returned by `filePath` */
   async file(name: string): Promise<StaticFile | undefined> {
     try {
       const path = await realpath(join(this.root, name));
@@ -40,7 +43,7 @@ export class Folder {
       if (!stats.isFile()) return undefined;
       return { name, path, size: stats.size, modified: stats.mtime, changed: stats.ctimeMs };
     } catch {
-      // It is not there, or no file can have such a name: all the same to whoever asks.
+      // It does not exist, or cannot exist under such a name; the caller need not know which.
       return undefined;
     }
   }

@@ -5,10 +5,10 @@ import { useFrontEnd } from "../../tests/support/http/front_end_server.ts";
 
 const { site, server } = useFrontEnd();
 
-/** Nobody could read so much within a test. */
+/** Too large to be read within a test. */
 const size = 64 * 1024 ** 3;
 
-test("a file of 64 GB: HEAD reads nothing of it, GET sends it as it goes, a range is answered alone", async () => {
+test("a file of 64 GB: HEAD reads nothing, GET streams it, and a range is sent alone", async () => {
   site.put("huge.bin", "");
   truncateSync(join(site.path, "huge.bin"), size);
   const heads = await Promise.all(
@@ -28,7 +28,7 @@ test("a file of 64 GB: HEAD reads nothing of it, GET sends it as it goes, a rang
   const reader = body!.getReader();
   for (let bytes = 0; bytes < 64 * 1024 ** 2;) bytes += (await reader.read()).value!.length;
   await reader.cancel();
-  // What client and server hold of it, in this process.
+  // The memory of client and server, which share this process.
   expect(process.memoryUsage.rss() - before).toBeLessThan(512 * 1024 ** 2);
   const last = await server().fetch("/huge.bin", { headers: { range: "bytes=-5" } });
   expect([last.status, (await last.bytes()).length]).toEqual([206, 5]);

@@ -6,7 +6,7 @@ const { server } = useFrontEnd();
 
 const accept = "text/html,application/xhtml+xml,*/*;q=0.8";
 
-test("a file, and what is answered in its place, takes GET and HEAD; everything else is told so", async () => {
+test("a file and its fallbacks accept GET and HEAD; other methods get 405 with the list", async () => {
   const paths = [
     "/",
     "/logo.png",
@@ -30,7 +30,7 @@ test("a file, and what is answered in its place, takes GET and HEAD; everything 
   }
 });
 
-test("where there is no file, and at the addresses of the API, a method is answered as without it", async () => {
+test("paths without a file and API paths answer methods as without a front end", async () => {
   await using plain = await startTestServer();
   const paths = [
     ...["/*", "/gone.png"],

@@ -5,14 +5,14 @@ import { filePath } from "./file_path.ts";
 import { StaticFiles } from "./files.ts";
 import { Folder } from "./folder.ts";
 
-/** Well-known addresses are ours and the front end's: only those that a route has are taken. */
+/** Well-known paths are shared with the front end: only existing routes are ours. */
 const shared = ".well-known";
-/** What a file takes. */
+/** The methods of a file. */
 const allowed = "GET, HEAD, OPTIONS";
 
 /**
- * `STATIC_DIR`: the files of a front end, for everyone, at each address that is not the API's. A path whose first name is
- * that of one of `api` is the API's with all that begins like it, so what it does not know stays its own 404.
+ * Serves `STATIC_DIR`, the files of a front end, publicly at each path that is not the API's. A path whose first
+ * segment belongs to `api` is the API's, and remains its 404 if unknown.
  *
  * @throws ConfigurationError when there is no such folder
  */
@@ -21,7 +21,7 @@ export function staticRoutes(folder: string | undefined, api: Routes) {
   if (folder === undefined) return routes;
   const files = new StaticFiles(Folder.open(folder));
   const isOwn = ownNames(api);
-  // However it is spelled: a proxy may spell it otherwise.
+  // In any encoding, since a proxy may re-encode it.
   const isApi = (path: string) => isOwn(firstName(`/${filePath(path) ?? ""}`));
   const nothing = () => new NotFound("There is nothing at this address");
   const options = { parse: "none", detail: { hide: true } } as const;
@@ -46,7 +46,10 @@ export function staticRoutes(folder: string | undefined, api: Routes) {
     );
 }
 
-/** Of a name with a parameter in it (`challenge:validator`), what stands before the parameter. */
+/**
+ * Returns a check for first segments of routes; of one with a parameter (`challenge:validator`), the part before the
+ * parameter counts.
+ */
 function ownNames(routes: Routes): (name: string) => boolean {
   const all = routes.map(({ path }) => firstName(path)).filter((name) => name !== "*" && name !== shared);
   const names = new Set(all);

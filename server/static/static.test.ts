@@ -28,7 +28,7 @@ describe("a file", () => {
     ["/.well-known/security.txt", "text/plain;charset=utf-8"],
     ["/guide/", "text/html;charset=utf-8"],
     [`${js}?v=1`, "text/javascript;charset=utf-8"],
-  ])("%s is %s, and HEAD says the same of it", async (path, type) => {
+  ])("%s is %s, with the same headers for HEAD", async (path, type) => {
     const answer = await get(path);
     expect([answer.status, answer.headers.get("content-type")]).toEqual([200, type]);
     const head = await get(path, {}, "HEAD");
@@ -40,14 +40,14 @@ describe("a file", () => {
     expect(Number(head.headers.get("content-length"))).toBe((await answer.bytes()).length);
   });
 
-  test("is kept for ever if it is named by its content, and asked for again otherwise", async () => {
+  test("is cached permanently if it is named by its content, and revalidated otherwise", async () => {
     const kept = async (path: string) => (await get(path, page)).headers.get("cache-control");
     expect(await kept(js)).toBe("public, max-age=31536000, immutable");
     for (const path of ["/", "/index.html", "/logo.png", "/some/where"])
       expect(await kept(path)).toBe("no-cache");
   });
 
-  test("is another one also when a build gives all of them one time and it is as long as before", async () => {
+  test("counts as changed even if the modification time and size are the same", async () => {
     const path = join(site.path, "built.txt");
     const build = (content: string) => {
       writeFileSync(path, content.repeat(3000));
@@ -60,7 +60,7 @@ describe("a file", () => {
     };
     build("a");
     const first = { gzip: await read("gzip"), identity: await read("identity") };
-    // A file system may count its changes in hundredths of a second.
+    // A file system may store change times in hundredths of a second.
     await Bun.sleep(50);
     build("b");
     for (const coding of ["gzip", "identity"] as const) {
@@ -69,7 +69,7 @@ describe("a file", () => {
     }
   });
 
-  test("that has not changed is 304, without a body or a word about one", async () => {
+  test("that has not changed is 304, without a body or headers about one", async () => {
     for (const coding of ["identity", "gzip", "br"]) {
       const first = await get(css, { "accept-encoding": coding });
       const etag = first.headers.get("etag") ?? "";
@@ -83,14 +83,14 @@ describe("a file", () => {
     expect((await get(css, { "if-modified-since": since })).status).toBe(304);
   });
 
-  test("of which another version is wanted is 412, without a body", async () => {
+  test("with a failed If-Match is 412, without a body", async () => {
     const answer = await get("/logo.png", { "if-match": '"another"', range: "bytes=0-9" });
     expect([answer.status, await answer.text()]).toEqual([412, ""]);
     const etag = (await get("/logo.png")).headers.get("etag") ?? "";
     expect((await get("/logo.png", { "if-match": etag, range: "bytes=0-9" })).status).toBe(206);
   });
 
-  test("keeps to itself what it is called on the disk", async () => {
+  test("does not reveal its name on disk", async () => {
     site.put("data.bin", "a");
     site.put("data.bin.br", brotliCompressSync("a"));
     symlinkSync("data.bin", join(site.path, "shown.bin"));
@@ -104,7 +104,7 @@ describe("a file", () => {
     expect(JSON.stringify([...compressed.headers])).not.toContain("data.bin");
   });
 
-  test("that has changed has another ETag, and is sent as it is now", async () => {
+  test("that has changed has another ETag, and is sent in its current version", async () => {
     site.put("changes.txt", "one");
     const etag = (await get("/changes.txt")).headers.get("etag") ?? "";
     site.put("changes.txt", "more");
@@ -119,25 +119,25 @@ describe("Range", () => {
     ["bytes=1990-", 206, "bytes 1990-1999/2000", 10],
     ["bytes=-5", 206, "bytes 1995-1999/2000", 5],
     ["bytes=2000-", 416, "bytes */2000", 0],
-    // Several, or of a unit that nobody knows: the whole.
+    // Several ranges or an unknown unit: the whole file.
     ["bytes=0-1,5-6", 200, null, 2000],
     ["pages=1-2", 200, null, 2000],
   ])("%s", async (range, status, contentRange, length) => {
     const answer = await get("/logo.png", { range });
     expect([answer.status, answer.headers.get("content-range")]).toEqual([status, contentRange]);
-    // Once: by Bun, where it has looked at the range.
+    // Added once: by Bun, if it has evaluated the range.
     expect(answer.headers.get("accept-ranges")).toBe(status === 200 ? null : "bytes");
     expect((await answer.bytes()).length).toBe(length);
   });
 
-  test("of the version that the client has, or the whole", async () => {
+  test("of the client's version, or the whole file", async () => {
     const etag = (await get("/logo.png")).headers.get("etag") ?? "";
     const part = async (tag: string) =>
       (await get("/logo.png", { range: "bytes=0-9", "if-range": tag })).status;
     expect([await part(etag), await part('"another"')]).toEqual([206, 200]);
   });
 
-  test("is a part of what lies there: nothing is compressed for it", async () => {
+  test("applies to the stored bytes, without compression", async () => {
     const answer = await get(css, { range: "bytes=0-9", "accept-encoding": "gzip" });
     expect([answer.status, answer.headers.get("content-encoding")]).toEqual([206, null]);
     expect(await answer.text()).toBe(site.style.slice(0, 10));
@@ -167,7 +167,7 @@ describe("compression", () => {
     expect((coding ? decompress[coding](bytes) : Buffer.from(bytes)).toString()).toBe(site.script);
   });
 
-  test("what was not is compressed here, if that saves anything", async () => {
+  test("is applied here to uncompressed files, if it saves anything", async () => {
     const answer = await get(css, { "accept-encoding": "br, gzip" });
     expect(answer.headers.get("content-encoding")).toBe("gzip");
     const bytes = await answer.bytes();
@@ -178,7 +178,7 @@ describe("compression", () => {
     }
   });
 
-  test("each coding has an ETag of its own", async () => {
+  test("gives each coding a different ETag", async () => {
     const tags = await Promise.all(
       ["br", "zstd", "gzip", "identity"].map(async (coding) =>
         (await get(js, { "accept-encoding": coding })).headers.get("etag"),
@@ -187,7 +187,7 @@ describe("compression", () => {
     expect(new Set(tags).size).toBe(4);
   });
 
-  test("what was compressed before the file was changed is not sent", async () => {
+  test("ignores a precompressed file older than the original", async () => {
     site.put("old.js", "new content");
     site.put("old.js.br", "of the old content");
     utimesSync(join(site.path, "old.js.br"), new Date(0), new Date(0));
@@ -196,8 +196,8 @@ describe("compression", () => {
   });
 });
 
-describe("what is no file", () => {
-  test("is the index to whoever navigates, and 404 to everybody else", async () => {
+describe("a path without a file", () => {
+  test("is the index for browser navigation, and 404 otherwise", async () => {
     for (const path of ["/some/where", "/some/where/", "/somewhere?x=1"]) {
       const answer = await get(path, page);
       expect([answer.status, answer.headers.get("vary")]).toEqual([200, "accept, accept-encoding"]);
@@ -214,14 +214,14 @@ describe("what is no file", () => {
     }
   });
 
-  test("and a folder with an index leads there, under whatever path a proxy serves us", async () => {
+  test("redirects from a folder to its index, under any proxy path prefix", async () => {
     const answer = await get("/guide", page);
     expect([answer.status, answer.headers.get("location")]).toEqual([308, "guide/"]);
     const asked = await get("/guide?code=1", page);
     expect([asked.status, asked.headers.get("location")]).toEqual([308, "guide/?code=1"]);
   });
 
-  test("an address of the API is the API's, whatever lies there and whoever asks", async () => {
+  test("stays the API's if it is an API path, whatever the folder contains", async () => {
     for (const path of [
       "/incidents/new.html",
       "/incidents/x/y/z",
@@ -240,7 +240,7 @@ describe("what is no file", () => {
     expect((await get("/challenge_validator/x", page)).status).toBe(404);
   });
 
-  test("nor what a link leads to outside of the folder, nor what is hidden", async () => {
+  test("includes links out of the folder, and hidden files", async () => {
     for (const path of ["/link.txt", "/up/secret.txt", "/beside/secret.txt", "/.env", "/.git/config"]) {
       const answer = await get(path);
       expect(`${path} ${answer.status}`).toBe(`${path} 404`);
@@ -250,7 +250,7 @@ describe("what is no file", () => {
 });
 
 describe("STATIC_DIR", () => {
-  test("that is no folder stops the start, in words", async () => {
+  test("that is not a folder stops the start with a clear message", async () => {
     const start = (STATIC_DIR: string) => createInspectionApp({ STATIC_DIR });
     await expect(start("/no/such/folder")).rejects.toThrow(
       "STATIC_DIR: there is no folder /no/such/folder that can be read",
@@ -259,14 +259,14 @@ describe("STATIC_DIR", () => {
     await expect(start(file)).rejects.toThrow(`STATIC_DIR: there is no folder ${file} that can be read`);
   });
 
-  test("not set: nothing but the API is there", async () => {
+  test("not set: only the API is served", async () => {
     await using plain = await startTestServer();
     for (const path of ["/", "/index.html", "/some/where"]) {
       expect((await plain.fetch(path, { headers: page })).status).toBe(404);
     }
   });
 
-  test("is a route that is open to everyone, and logged as such", async () => {
+  test("is a public route, and logged as such", async () => {
     const { routes } = server().app;
     expect(routes.some(({ method, path }) => method === "GET" && path === "/*")).toBe(true);
     await get(js);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** A task that is due in so many hours. Of the letters: d is resolved, Alice owns a and f, Bob is assigned to b. */
+/** Inserts a task due in `hours`. By letter: d is resolved, Alice owns a and f, Bob is assigned to b. */
 async function insert(description: string, hours: number) {
   const now = server.clock.now();
   const id = await insertTask(server, {
@@ -35,7 +35,7 @@ async function page(parameters: Record<string, string>) {
   return body as { items: { description: string }[]; next_cursor: string | null };
 }
 
-/** The letters on all pages; `between` runs after each page. */
+/** Returns the letters on all pages; `between` runs after each page. */
 async function walk(parameters: Record<string, string>, between = async () => {}): Promise<string> {
   let letters = "";
   let cursor: string | null = null;
@@ -62,7 +62,7 @@ test.each([
   for (const limit of ["1", "4", "200"]) expect(await walk({ sort, limit })).toBe(order);
 });
 
-test("the most urgent first, unless told", async () => {
+test("sorts by urgency by default", async () => {
   const { items } = await page({});
   expect(items[0]!.description).toBe("letter a");
 });
@@ -99,7 +99,7 @@ describe("filters", () => {
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
   });
 
-  test("a cursor is of its filters", async () => {
+  test("a cursor is valid only with its filters", async () => {
     const { next_cursor: cursor } = await page({ owner: "alice@example.com", limit: "1" });
     const others: Record<string, string>[] = [
       { owner: "bob@example.com" },
@@ -116,8 +116,8 @@ describe("filters", () => {
   });
 });
 
-// Last: it adds tasks that the others would see.
-test("pages show each once while others are inserted before, between and behind", async () => {
+// Last, because it adds tasks that the others would see.
+test("pages show each once while others are inserted before, between and after", async () => {
   let left = 2;
   const all = await walk({ limit: "2" }, async () => {
     if (left-- <= 0) return;

@@ -79,7 +79,7 @@ export const newTask = t.Object(
   closed,
 );
 
-/** Somebody by their address, or as a task shows them. */
+/** A person by address, or as a task shows them. */
 const emailOrPerson = t.Union([email, person]);
 const written = {
   ...{ description, status, owner: t.Union([email, person, t.Null()]) },
@@ -87,7 +87,7 @@ const written = {
   ...{ resolve_by: resolveBy, reminders, version },
 };
 
-/** Whole, as a PUT replaces: a field that is left out would be lost. */
+/** All fields are required, since a PUT replaces the record and an omitted field would be lost. */
 export const changedTask = t.Object({ ...written, ...readOnly(view, written) }, closed);
 
 export function viewOf(task: Task): Static<typeof taskView> {

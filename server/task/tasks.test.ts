@@ -35,7 +35,7 @@ const kinds = async (id: number) =>
   (await timeline()).filter(({ data }) => data.task_id === id).map(({ kind }) => kind);
 const person = (email: string, name = email.split("@")[0]) => ({ id: expect.any(Number), name, email });
 
-describe("somebody whom the actor does not know", () => {
+describe("a person unknown to the actor", () => {
   const unknown = "mistyped@example.com";
   const refusal = (field: string, email: string) => ({
     http: 400,
@@ -51,7 +51,7 @@ describe("somebody whom the actor does not know", () => {
   test.each([
     ["owner", { owner: unknown }],
     ["assignees", { owner: "bob@example.com", assignees: ["alice@example.com", unknown] }],
-  ])("is refused as %s, and becomes nobody", async (field, fields) => {
+  ])("is refused as %s, and is not created", async (field, fields) => {
     expect(await post(fields)).toMatchObject(refusal(field, unknown));
     const id = await created();
     expect(await member.call("PUT", `/tasks/${id}`, { ...whole, ...fields, version: 1 })).toMatchObject(
@@ -60,13 +60,13 @@ describe("somebody whom the actor does not know", () => {
     expect(await people(unknown)).toEqual([]);
   });
 
-  test("is refused alike when they are known elsewhere", async () => {
+  test("gets the same refusal if they are known elsewhere", async () => {
     const email = "elsewhere@example.com";
     await insertRow(server.db, individual, { name: "Elsewhere", email, listed: false });
     expect(await post({ owner: email })).toMatchObject(refusal("owner", email));
   });
 
-  test("is anybody but themselves", async () => {
+  test("may be anybody but the actor", async () => {
     const newcomer = await personOf(server, "newcomer@example.com");
     const body = { incident_id: ids.incidentId, description: "Mine", owner: "newcomer@example.com" };
     expect(await newcomer.call("POST", "/tasks/", body)).toMatchObject({ http: 201 });
@@ -74,7 +74,7 @@ describe("somebody whom the actor does not know", () => {
 });
 
 describe("POST /tasks/", () => {
-  test("answers 201 with the task and its people, and stands on the timeline", async () => {
+  test("answers 201 with the task and its people, and adds a timeline event", async () => {
     const { http, body, headers } = await member.call("POST", "/tasks/", {
       ...{ incident_id: ids.incidentId, description: " Free some\n@disk ", owner: "Alice@Example.com" },
       ...{ assignees: ["zoe@example.com", "bob@example.com", "ZOE@example.com", "bare"] },
@@ -144,7 +144,7 @@ describe("POST /tasks/", () => {
     ["month 13", { resolve_by: "2026-13-01T00:00:00Z" }, "resolve_by"],
     ["a status, which a new task has no choice of", { status: "Resolved" }, "status"],
     ["reminders as text", { reminders: "true" }, "reminders"],
-  ])("refuses %s, naming the field and not the value", async (_, change, field) => {
+  ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const body = { incident_id: ids.incidentId, description: "Free some disk", ...change };
     const answer = await member.call("POST", "/tasks/", body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });
@@ -155,7 +155,7 @@ describe("POST /tasks/", () => {
   });
 
   test.each(["0100-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"])(
-    "keeps %s, and no other century",
+    "accepts %s, and no other century",
     async (at) => {
       const id = await created({ resolve_by: at });
       expect((await member.call("GET", `/tasks/${id}`)).body.resolve_by).toBe(at);
@@ -170,7 +170,7 @@ describe("POST /tasks/", () => {
     expect(answer).toMatchObject({ http: 400, body: { field: "document_id" } });
   });
 
-  test("with the same Idempotency-Key is done once", async () => {
+  test("with one Idempotency-Key, creates one task", async () => {
     const body = { incident_id: ids.incidentId, description: "Once" };
     const key = { "idempotency-key": "task-1" };
     const first = await member.call("POST", "/tasks/", body, key);
@@ -189,7 +189,7 @@ async function insertIncidentLike({ incidentTypeId, incidentPriorityId }: Incide
 }
 
 describe("PUT /tasks/{task_id}", () => {
-  test("replaces what its version says, and counts it up", async () => {
+  test("replaces the given version, and increments it", async () => {
     const id = await created({ assignees: ["bob@example.com"] });
     const change = { ...whole, description: "New", owner: "dora@example.com", reminders: false, version: 1 };
     const { http, body, headers } = await member.call("PUT", `/tasks/${id}`, change);
@@ -218,7 +218,7 @@ describe("PUT /tasks/{task_id}", () => {
     expect((await kinds(id)).slice(-2)).toEqual(["task.reopened", "task.updated"]);
   });
 
-  test("of another version is 409 and changes nothing, nor does it stand on the timeline", async () => {
+  test("with another version is 409 and changes neither the task nor the timeline", async () => {
     const id = await created();
     for (const version of [2, 99, 2_147_483_646]) {
       const answer = await member.call("PUT", `/tasks/${id}`, { ...whole, description: "Lost", version });
@@ -229,7 +229,7 @@ describe("PUT /tasks/{task_id}", () => {
     expect(await kinds(id)).toEqual(["task.created"]);
   });
 
-  test("twenty at once: one is first, the others are told", async () => {
+  test("of twenty concurrent requests, one succeeds and the others get 409", async () => {
     const id = await created();
     for (let i = 0; i < 20; i += 1)
       await insertRow(server.db, individual, { name: `n${i}`, email: `n${i}@example.com` });
@@ -246,7 +246,7 @@ describe("PUT /tasks/{task_id}", () => {
   });
 
   test.each(["description", "status", "owner", "assignees", "resolve_by", "reminders", "version"])(
-    "without %s is refused: what is left out would be lost",
+    "without %s is refused, since an omitted field would be lost",
     async (field) => {
       const id = await created();
       const answer = await member.call("PUT", `/tasks/${id}`, { ...whole, version: 1, [field]: undefined });
@@ -254,7 +254,7 @@ describe("PUT /tasks/{task_id}", () => {
     },
   );
 
-  test("of one that is kept in its document changes reminders and nothing else", async () => {
+  test("of a task in a document changes its reminders only", async () => {
     const { incidentId, documentId, alice: ownerId, bob } = ids;
     const resolveBy = new Date(due);
     const kept = { incidentId, documentId, externalId: "7", ownerId, resolveBy };
@@ -282,7 +282,7 @@ describe("PUT /tasks/{task_id}", () => {
 });
 
 describe("DELETE /tasks/{task_id}", () => {
-  test("is for admins, whether the task exists or not", async () => {
+  test("is for admins only, whether the task exists or not", async () => {
     const id = await created();
     const refused = await member.call("DELETE", `/tasks/${id}`);
     const nothing = await member.call("DELETE", "/tasks/4711");
@@ -291,7 +291,7 @@ describe("DELETE /tasks/{task_id}", () => {
     expect((await member.call("GET", `/tasks/${id}`)).http).toBe(200);
   });
 
-  test("takes it away with its assignees, notes who did it, and again is 404", async () => {
+  test("deletes it with its assignees and an audit entry; a second call is 404", async () => {
     const id = await created({ assignees: ["bob@example.com"] });
     expect(await admin.call("DELETE", `/tasks/${id}`)).toMatchObject({ http: 204, body: undefined });
     expect((await admin.call("GET", `/tasks/${id}`)).http).toBe(404);
@@ -307,7 +307,7 @@ describe("DELETE /tasks/{task_id}", () => {
   });
 });
 
-test("one that is gone from its document is not there, for anybody", async () => {
+test("a task that is gone from its document is hidden from everybody", async () => {
   const { incidentId, documentId } = ids;
   const gone = { documentId, externalId: "8", deletedAt: server.clock.now(), description: "tombstone" };
   const id = await insertTask(server, { incidentId, ...gone });
@@ -322,7 +322,7 @@ test("one that is gone from its document is not there, for anybody", async () =>
 });
 
 test.each(["GET", "PUT", "DELETE"])(
-  "%s with an id that is none is 400, one that is free 404",
+  "%s answers 400 to an invalid id and 404 to an unused one",
   async (method) => {
     const body = method === "PUT" ? { ...whole, version: 1 } : undefined;
     for (const id of ["-1", "0", "1.5", "0x1", "%20", "abc", "9".repeat(400), "%00"]) {

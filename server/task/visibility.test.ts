@@ -4,9 +4,9 @@ import { incident } from "../../drizzle/schema/index.ts";
 import { startTestServer } from "../../tests/support/http/server.ts";
 import { insertTask, insertTwoIncidents } from "../../tests/support/http/task.ts";
 
-// Who may do what with tasks is docs/permissions.md.
+// docs/permissions.md lists who may do what with tasks.
 
-test("an incident that becomes Restricted takes its tasks along at once", async () => {
+test("the tasks of an incident are hidden as soon as it becomes Restricted", async () => {
   await using server = await startTestServer();
   const { people, incidents } = await insertTwoIncidents(server);
   const id = await insertTask(server, { incidentId: incidents.Open });

@@ -10,7 +10,7 @@ export const whoami = t.Object({
   expires_at: t.String({ format: "date-time" }),
 });
 
-/** Who the presented access token speaks for, and until when. */
+/** Whom the access token belongs to, and until when. */
 export const whoamiRoutes = (deps: Deps) =>
   new Elysia({ name: "whoami" }).use(actorMacro(deps)).get(
     "/whoami",
