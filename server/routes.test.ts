@@ -284,8 +284,8 @@ describe("an unknown path", () => {
     },
   );
 
-  test.each(["a Host of %p causes no development page and does not expose T", "", "[::", "%zz", "a/b"])(
-    "a Host of %p: no page for developers, no T",
+  test.each(["a b", "", "[::", "%zz", "a/b"])(
+    "a Host of %p causes no development page and does not expose T",
     async (host) => {
       const secret = "a".repeat(43);
       const answer = await raw(`GET /noauth/v1/challenge_poller/${secret} HTTP/1.1\r\nHost: ${host}\r\n`);

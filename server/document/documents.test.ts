@@ -149,14 +149,11 @@ describe("PUT /documents/{document_id}", () => {
     expect((await timeline(ids.incidentId)).length).toBe(before + 1);
   });
 
-  test.each([0, -1, 1.5, "refuses the version %p", "1", null, 2 ** 31, 1e300])(
-    "version %p is no version",
-    async (version) => {
-      const id = await created();
-      const answer = await member.call("PUT", `/documents/${id}`, { ...whole, version });
-      expect(answer).toMatchObject({ http: 400, body: { field: "version" } });
-    },
-  );
+  test.each([0, -1, 1.5, "x", "1", null, 2 ** 31, 1e300])("refuses the version %p", async (version) => {
+    const id = await created();
+    const answer = await member.call("PUT", `/documents/${id}`, { ...whole, version });
+    expect(answer).toMatchObject({ http: 400, body: { field: "version" } });
+  });
 
   test.each(["name", "description", "resource_type", "weblink", "version"])(
     "without %s is refused, since an omitted field would be lost",

@@ -134,17 +134,14 @@ test("expired keys are deleted automatically", async () => {
   expect(await server.db.select().from(idempotencyKey).where(eq(idempotencyKey.key, old))).toEqual([]);
 });
 
-test.each(["the key %p is refused", " ", "a b", "ä", "a".repeat(256)])(
-  "the key %p is refused",
-  async (bad) => {
-    key = bad;
-    // fetch refuses or trims some of them; check those that arrive.
-    const answer = await post().catch(() => undefined);
-    if (answer && answer.http !== 201)
-      expect(answer).toMatchObject({ http: 400, body: { field: "Idempotency-Key" } });
-    else expect(bad).toBe("ä");
-  },
-);
+test.each(["", " ", "a b", "ä", "a".repeat(256)])("the key %p is refused", async (bad) => {
+  key = bad;
+  // fetch refuses or trims some of them; check those that arrive.
+  const answer = await post().catch(() => undefined);
+  if (answer && answer.http !== 201)
+    expect(answer).toMatchObject({ http: 400, body: { field: "Idempotency-Key" } });
+  else expect(bad).toBe("ä");
+});
 
 describe("a server that dies during the work", () => {
   /** Claims the key like a server whose work takes until released. */

@@ -122,10 +122,7 @@ function ofLength(body: Variant["body"]): ReadableStream {
   });
 }
 
-/**
- * Bun answers a Range of a file on disk, and adds Accept-Ranges itself; otherwise it would reveal the file's name on
- * disk.
- */
+/** Bun adds Accept-Ranges itself when it answers a Range of a file on disk, and otherwise reveals the name on disk. */
 function ofDisk(asksForRange: boolean): Record<string, string> {
   const ranges: Record<string, string> = asksForRange ? {} : { "accept-ranges": "bytes" };
   return { ...ranges, "content-disposition": "inline" };

@@ -240,7 +240,7 @@ describe("a path without a file", () => {
     expect((await get("/challenge_validator/x", page)).status).toBe(404);
   });
 
-  test("includes links out of the folder, and hidden files", async () => {
+  test("is also a link out of the folder, or a hidden file", async () => {
     for (const path of ["/link.txt", "/up/secret.txt", "/beside/secret.txt", "/.env", "/.git/config"]) {
       const answer = await get(path);
       expect(`${path} ${answer.status}`).toBe(`${path} 404`);

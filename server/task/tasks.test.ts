@@ -66,7 +66,7 @@ describe("a person unknown to the actor", () => {
     expect(await post({ owner: email })).toMatchObject(refusal("owner", email));
   });
 
-  test("may be anybody but the actor", async () => {
+  test("is refused unless it is the actor", async () => {
     const newcomer = await personOf(server, "newcomer@example.com");
     const body = { incident_id: ids.incidentId, description: "Mine", owner: "newcomer@example.com" };
     expect(await newcomer.call("POST", "/tasks/", body)).toMatchObject({ http: 201 });
