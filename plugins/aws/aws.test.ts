@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { decodeJwt } from "jose";
 import {
@@ -357,6 +358,17 @@ describe("web identity", () => {
       { problem: "AWS takes no tokens that are signed with Ed25519", fix: "SVC_TOKEN_ALGORITHM=ES256" },
     ]);
   });
+});
+
+test("svc access check prints the trust policy of docs/credentials-aws.md", async () => {
+  const page = await Bun.file(join(import.meta.dir, "../../docs/credentials-aws.md")).text();
+  const [trust] = [...page.matchAll(/```json\n(.*?)```/gs)].map(([, block]) => JSON.parse(block!));
+  const person = await personOf(server, "root@example.com", ["admin"]);
+  const role = await makeRole("aws-web-identity");
+  sts.roles.get(roleArn)!.web!.subject = "";
+  const { fix } = (await person.call("GET", `/access/roles/${role}/check`)).body.problems[0];
+  const here = server.url.replace("http://", "");
+  expect(JSON.parse(fix.replaceAll(here, "svc.example.com").replaceAll(role, "aws-deploy"))).toEqual(trust);
 });
 
 describe("a stored key", () => {
