@@ -17,8 +17,8 @@ import { openPlugins } from "./plugin/open.ts";
 import { createRegistry, type PluginRegistry } from "./plugin/registry.ts";
 
 /*
- * The composition root. The server, the worker, the commands that inspect the application and the tests are all built by
- * `openParts`: configuration, log, telemetry, connections, plugins, in this order.
+ * The composition root. `openParts` builds the server, the worker, the commands that inspect the application and the
+ * tests: configuration, log, telemetry, connections, plugins, in this order.
  */
 
 /** Nothing listens there: it stands in for a missing database address until that is reported. */

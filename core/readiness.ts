@@ -7,8 +7,8 @@ import type { Keys } from "./auth/token/keys.ts";
 import type { Context } from "./context.ts";
 
 /*
- * Readiness: whether this process can serve. It needs a database that answers, takes writes and has room for them, a schema
- * that this release can work on, and a signing key that it can open.
+ * Readiness: whether this process can serve. It needs a database that answers, accepts writes and has room for them, a
+ * schema that this release can work on, and a signing key that it can open.
  */
 
 /** `unreachable` also when it took longer than the caller waits. */

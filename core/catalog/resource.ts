@@ -66,8 +66,8 @@ export interface Resource<
   /** The unique indexes, and the error when another record has the value. */
   taken: Readonly<Record<string, string>>;
   /**
-   * Checks what only admins may write, in addition to `writers`. `before` is the record that a PUT changes. @throws
-   * Forbidden
+   * Checks what only admins may write, in addition to `writers`. `before` is the record that a PUT changes.
+   * @throws Forbidden
    */
   guard?(actor: Actor, fields: Fields, before?: Item<C>): void;
   /** @throws InvalidInput with the API's name of the field */

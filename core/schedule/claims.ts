@@ -1,7 +1,8 @@
-// There are two ways to claim: one statement that expects the usual case (`attemptClaim`), and a transaction that locks the
-// task first and handles every case (`claimLocked`). The second alone would be correct. The first is kept because all
-// workers claim at the same moment, and it needs one round trip instead of five. With eight at a time on a test database
-// (four rounds of 3 s, alternating), it took 0.42 to 0.53 of the time and 0.50 to 0.63 of the client's CPU time.
+// There are two ways to claim: one statement that expects the usual case (`attemptClaim`), and a transaction that locks
+// the task first and handles every case (`claimLocked`). The second alone would be correct. The first is kept because
+// all workers claim at the same moment, and it needs one round trip instead of five. With eight at a time on a test
+// database (four rounds of 3 s, alternating), it took 0.42 to 0.53 of the time and 0.50 to 0.63 of the client's CPU
+// time.
 
 import { and, eq, lte, type SQL, sql } from "drizzle-orm";
 import { PgDialect } from "drizzle-orm/pg-core";

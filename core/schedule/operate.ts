@@ -51,8 +51,8 @@ export async function operate<T>(
 type PauseContext = Pick<ScheduleContext, "db" | "databaseClock"> & { clock: Clock };
 
 /**
- * Pauses the task: no slot is claimed until it is resumed, but a run in progress continues. @returns false if it was
- * paused already
+ * Pauses the task: no slot is claimed until it is resumed, but a run in progress continues.
+ * @returns false if it was paused already
  */
 export async function pauseTask(
   { db, databaseClock, clock }: PauseContext,

@@ -3,13 +3,13 @@ import type { challenge } from "../../../drizzle/schema/index.ts";
 /*
  * Vocabulary of this folder
  *
- * challenge   one request of a terminal to be signed in, for one user name (spec 2.1)
- * T           the challenge token: 32 random bytes that stand in both URLs; only its SHA-256 is stored
+ * challenge   a terminal's request to be signed in, for one user name (spec 2.1)
+ * T           the challenge token: 32 random bytes in both URLs; only its SHA-256 is stored
  * verifier    a second secret that only the terminal knows; the challenge holds its hash (RFC 7636 in spirit)
- * bound       a word with two meanings in the field. Here, a *bound client* has sent a hash of its verifier; a challenge
+ * bound       has two meanings in the literature. Here, a *bound client* has sent a hash of its verifier; a challenge
  *             is *opened by* the first browser session that visits it
  * legacy      a client without a verifier
- * collect     to receive the token: the one poll that is answered `success`
+ * collect     to receive the token, with the only poll that is answered `success`
  */
 
 export type Challenge = typeof challenge.$inferSelect;

@@ -66,7 +66,8 @@ export class ChallengeWatch {
   ) {}
 
   /**
-   * Connects, and reconnects until it is stopped. @returns once it listens or has failed once
+   * Connects, and reconnects until it is stopped.
+   * @returns once it listens or has failed once
    * @throws Unavailable when the address is a pooler's, which delivers no notifications
    */
   start(): Promise<void> {

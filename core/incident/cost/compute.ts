@@ -113,8 +113,8 @@ export async function computeCosts(
       join ${participant} p on p.id = r.participant_id
       left join ${costFormulaRole} m on m.formula_version = ${formula} and m.role = r.role
     ),
-    -- Of roles of one person that count the same, the first has its time: what is left of another begins where those
-    -- before it end. So at one level of what counts, a person is in one role at a time.
+    -- Among a person's roles with the same multiplier, the first one counts: each later one starts when those before it
+    -- end. So on one level of multipliers, a person is in one role at a time.
     apart as (
       select id, incident_id, individual_id, multiplier, ends,
         greatest(starts, max(ends) over (partition by incident_id, individual_id, multiplier
@@ -126,8 +126,8 @@ export async function computeCosts(
       from apart where starts < ends
     ),
     ranked as (select *, max(level) over (partition by incident_id, individual_id) as lowest from span),
-    -- Where roles begin and end, as seen from their own level and from each below it: how many above it go on there, and
-    -- how long it is to the next such moment. One pass over them in order, for one person may assume and renounce all day.
+    -- The moments at which roles begin and end, for their level and each lower one: how many higher roles are open, and
+    -- how long it is until the next moment. A single ordered pass, because one person may assume and renounce all day.
     seen as (
       select r.id, r.incident_id, r.individual_id, r.multiplier, r.level = seen_from as own, seen_from, at, step,
         sum(step) filter (where r.level < seen_from) over by_time as above,
@@ -136,14 +136,14 @@ export async function computeCosts(
         cross join lateral generate_series(r.level, r.lowest) as seen_from
       window by_time as (partition by r.incident_id, r.individual_id, seen_from order by at, r.id, step)
     ),
-    -- How long, up to then, nothing above it went on.
+    -- How long, up to each moment, no higher role was open.
     clear as (
       select *, sum(extract(epoch from until_next)) filter (where coalesce(above, 0) = 0) over (
         partition by incident_id, individual_id, seen_from order by at, id, step
         rows between unbounded preceding and 1 preceding) as seconds_before
       from seen
     ),
-    -- Whole divisions only, whose remainders tell whether to round up: a quotient may have no end.
+    -- Integer division only, with remainders for rounding up: a quotient may not be a finite decimal.
     lasted as (
       select id, incident_id, multiplier, -sum(step * coalesce(seconds_before, 0)) as seconds
       from clear where own group by id, incident_id, multiplier

@@ -60,8 +60,8 @@ export async function attemptDelivery(
 }
 
 /**
- * Reads the recipient and the conversation. @throws LeaseLost before anything is sent, if the delivery is no longer
- * ours
+ * Reads the recipient and the conversation.
+ * @throws LeaseLost before anything is sent, if the delivery is no longer ours
  */
 async function find({ db }: AttemptContext, row: DeliveryClaim) {
   const [found] = await db

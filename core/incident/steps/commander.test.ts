@@ -26,8 +26,8 @@ beforeAll(async () => {
   const stamps = { createdAt: flow.clock.now(), updatedAt: flow.clock.now() };
   for (const [name, pluginSlug] of [
     ["known", "fake-participant"],
-    ["of nobody", null],
-    ["of another", "gone"],
+    ["unassigned", null],
+    ["elsewhere", "gone"],
   ] as const) {
     const externalId = pluginSlug && name;
     const [at] = await flow.db
@@ -121,12 +121,12 @@ const failures: [string, string, Script<"participant">["onCall"], string][] = [
     () => ({ email: "ol(ga@example.com" }),
     "fake-participant returned a person without a valid name or address",
   ],
-  ["the service has no plugin", "of nobody", undefined, "No plugin knows who is on call for of nobody"],
+  ["the service has no plugin", "unassigned", undefined, "No plugin knows who is on call for unassigned"],
   [
     "the plugin is not enabled",
-    "of another",
+    "elsewhere",
     undefined,
-    "gone is not enabled, so it is unknown who is on call for of another",
+    "gone is not enabled, so it is unknown who is on call for elsewhere",
   ],
 ];
 test.each(failures)("%s: the reporter stands in, and the step fails", async (_, type, onCall, error) => {

@@ -99,7 +99,7 @@ test("a repeated run finds the documents that it has created", async () => {
 
 test.each([
   ["throws", () => Promise.reject(new Error("hunter2"))],
-  ["answers nonsense", () => ({ resourceId: 7 }) as never],
+  ["gives an invalid answer", () => ({ resourceId: 7 }) as never],
 ] as const)(
   "a plugin that %s leaves no document without text, and the others are created",
   async (_, answer) => {

@@ -34,12 +34,12 @@ test("a step keeps its lease while it waits for two others that take the maximum
   const id = await flow.report(plugins, { incidentTypeId: type!.id });
   const run = runFlow(flow.context(plugins), id);
   const both = () => people.to("resolve").length + chat.to("create").length === 2;
-  await until("both plugins to be asked", both);
+  await until("both plugins to be called", both);
   clock.advance(31);
   nobody.resolve([]);
-  await until("whoever is on call to be asked for", () => people.to("onCall").length === 1);
+  await until("the on-call plugin to be called", () => people.to("onCall").length === 1);
   const renewed = async () => (await flow.step(id, step)).leaseUntil! > after(clock.now(), 31);
-  await until("the lease of who waits to be renewed", renewed);
+  await until("the lease of the waiting step to be renewed", renewed);
   clock.advance(31);
   await runFlow(flow.another(plugins), id);
   expect(await flow.step(id, step)).toMatchObject({ state: "Running", attempts: 1 });
