@@ -1,0 +1,190 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { desc, eq } from "drizzle-orm";
+import { accessLease, accessRequest, incident } from "../../../drizzle/schema/index.ts";
+import { type AccessTarget, startAccessTarget } from "../../../tests/support/domain/access_target.ts";
+import { insertIncident } from "../../../tests/support/domain/incident.ts";
+import { signInToken, startTestServer, type TestServer } from "../../../tests/support/http/server.ts";
+import { until } from "../../../tests/support/process/until.ts";
+import { spawnSvc } from "../../testing/process.ts";
+
+setDefaultTimeout(60_000);
+
+let server: TestServer;
+let target: AccessTarget;
+let home: string;
+let incidentName: string;
+let alice: Record<string, string>;
+let root: Record<string, string>;
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "svc-home-"));
+  [server, target] = await Promise.all([
+    startTestServer({ pluginCredential: "postgresql-role" }),
+    startAccessTarget(),
+  ]);
+  // The program has the real time.
+  server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
+  const { incidentId } = await insertIncident(server.db, server.clock.now());
+  const [row] = await server.db.select().from(incident).where(eq(incident.id, incidentId));
+  incidentName = row!.name;
+  alice = await signIn("alice@example.com", ["oncall"]);
+  root = await signIn("root@example.com", ["admin"]);
+});
+afterAll(async () => {
+  await target[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+  await rm(home, { recursive: true, force: true });
+});
+
+async function signIn(user: string, groups: string[]): Promise<Record<string, string>> {
+  server.issuer.user = user;
+  server.issuer.claims = { email_verified: true, groups };
+  return { SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server), HOME: home };
+}
+const svc = (env: Record<string, string>, ...args: string[]) => spawnSvc(["access", ...args], env).finished;
+const newest = async () => {
+  const [lease] = await server.db.select().from(accessLease).orderBy(desc(accessLease.id)).limit(1);
+  return lease!;
+};
+
+test("an admin describes roles in files, checks them, and everybody lists those they may request", async () => {
+  const { host, port, database, user, password, sslMode, parents } = target.settings;
+  const file = async (slug: string, more: string) => {
+    const path = join(home, `${slug}.yaml`);
+    const settings = { host, port, database, user, password, sslMode, parents };
+    const lines = Object.entries(settings).map(([key, value]) => `  ${key}: ${JSON.stringify(value)}`);
+    await writeFile(
+      path,
+      `slug: ${slug}\ndescription: The ${slug}\nplugin: postgresql-role\nsettings:\n${lines.join("\n")}\n${more}`,
+    );
+    return path;
+  };
+  const shop = await file("shop", "groups: [oncall]\napproval: none\n");
+  const till = await file(
+    "till",
+    "groups: [oncall]\napproval: admin\nbreak_glass: true\nmax_duration: 7200\n",
+  );
+  expect(await svc(alice, "apply", "-f", shop)).toMatchObject({ code: 1, stdout: "" });
+  for (const path of [shop, till]) expect(await svc(root, "apply", "-f", path)).toMatchObject({ code: 0 });
+  expect(await svc(root, "check", "shop")).toMatchObject({ code: 0 });
+  await target.sql.unsafe(`alter role ${target.broker} nocreaterole`);
+  const checked = await svc(root, "check", "shop");
+  expect(checked.code).not.toBe(0);
+  expect(checked.stdout + checked.stderr).toContain(`alter role "${target.broker}" createrole;`);
+  await target.sql.unsafe(`alter role ${target.broker} createrole`);
+  const { code, stdout } = await svc(alice, "list");
+  expect([code, stdout]).toEqual([0, expect.stringContaining("till")]);
+  expect(stdout).toContain("The shop");
+  expect(stdout).not.toContain(String(password));
+  expect(await svc(alice, "get", "nothing")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("svc access list"),
+  });
+});
+
+test("run: the credential is in the environment of the command, whose exit code it has, and ends with it", async () => {
+  const program = `
+    const { SQL } = require("bun");
+    const sql = new SQL(process.env.DATABASE_URL);
+    const [row] = await sql\`select current_user as who, count(*)::int as n from shop\`;
+    console.log(row.who === process.env.PGUSER, row.n, process.argv.slice(2).join());
+    await sql.close();
+    process.exit(7);`;
+  const path = join(home, "program.mjs");
+  await writeFile(path, program);
+  const ran = await svc(alice, "run", "shop", "--", process.execPath, path, "--json", "-x");
+  expect(ran).toEqual({ code: 7, stdout: "true 2 --json,-x\n", stderr: "" });
+  expect(await newest()).toMatchObject({
+    state: "Revoking",
+    endReason: "revoked",
+    userName: "alice@example.com",
+  });
+  const killed = await svc(alice, "run", "shop", "--", "sh", "-c", "kill -9 $$");
+  expect(killed.code).toBe(137);
+  expect((await newest()).state).toBe("Revoking");
+  const absent = await svc(alice, "run", "shop", "--", "no-such-program");
+  expect(absent).toMatchObject({ code: 1, stderr: "svc: There is no command no-such-program\n" });
+  expect(await svc(alice, "run", "shop")).toMatchObject({ code: 2 });
+});
+
+test("get --format env is for a shell, whatever is in the password", async () => {
+  const { code, stdout } = await svc(alice, "get", "shop", "--format", "env");
+  expect(code).toBe(0);
+  const { stdout: seen } = Bun.spawnSync(["sh", "-c", `${stdout}\nprintf %s "$PGUSER@$PGDATABASE"`]);
+  expect(seen.toString()).toBe(`${(await newest()).name}@${target.settings.database}`);
+  const refused = await svc(alice, "get", "shop", "--format", "env", "--duration", "8d");
+  expect(refused).toMatchObject({ code: 1, stdout: "" });
+  expect(await svc(alice, "get", "shop", "--duration", "nonsense")).toMatchObject({ code: 2, stdout: "" });
+});
+
+test("a request waits in one terminal, and continues when it is approved in another", async () => {
+  const reason = `Find the "stuck" order; $(rm -rf /) \`x\``;
+  const waiting = spawnSvc(
+    ["access", "run", "till", "-i", incidentName, "-r", reason, "--", "sh", "-c", 'echo "as $PGUSER"'],
+    alice,
+  );
+  await until("the request", async () => (await server.db.select().from(accessRequest)).length === 1);
+  const [request] = await server.db.select().from(accessRequest);
+  expect(request).toMatchObject({ state: "Pending", reason, incidentName });
+  const listed = await svc(root, "requests");
+  expect(listed.stdout).toContain("alice@example.com");
+  expect(listed.stdout).toContain(reason);
+  expect(await svc(alice, "approve", String(request!.id))).toMatchObject({ code: 1 });
+  expect(await svc(root, "approve", String(request!.id))).toMatchObject({ code: 0 });
+  expect(await waiting.finished).toMatchObject({ code: 0, stdout: `as ${(await newest()).name}\n` });
+  expect((await newest()).requestId).toBe(request!.id);
+});
+
+test("a denied request ends the command with the note; a cancelled one cannot be approved", async () => {
+  const ask = () => spawnSvc(["access", "get", "till", "-i", incidentName, "-r", "again", "-d", "2h"], alice);
+  const pending = async () => {
+    const rows = await server.db.select().from(accessRequest).where(eq(accessRequest.state, "Pending"));
+    return rows[0]?.id;
+  };
+  // The approved one of the test before would be used.
+  await server.db.update(accessRequest).set({ expiresAt: new Date(Date.now() - 1000) });
+  const denied = ask();
+  await until("a request", async () => (await pending()) !== undefined);
+  expect(await svc(root, "deny", String(await pending()), "-n", "Not today")).toMatchObject({ code: 0 });
+  const { code, stdout, stderr } = await denied.finished;
+  expect([code, stdout]).toEqual([1, ""]);
+  expect(stderr).toContain("The request was denied by root@example.com: Not today");
+  const cancelled = ask();
+  await until("another request", async () => (await pending()) !== undefined);
+  const id = String(await pending());
+  expect(await svc(alice, "cancel", id)).toMatchObject({ code: 0 });
+  expect(await svc(root, "approve", id)).toMatchObject({ code: 1 });
+  expect((await cancelled.finished).code).toBe(1);
+});
+
+test("break-glass is at once, and stays on the list until somebody else reviewed it", async () => {
+  const args = ["get", "till", "-i", incidentName, "-r", "Everything is down", "--break-glass"];
+  expect((await svc(alice, ...args)).code).toBe(0);
+  const unreviewed = async () => (await svc(root, "requests", "--unreviewed")).stdout;
+  expect(await unreviewed()).toContain("Everything is down");
+  const [row] = await server.db.select().from(accessRequest).where(eq(accessRequest.breakGlass, true));
+  expect((await svc(alice, "review", String(row!.id))).code).toBe(1);
+  expect(await svc(root, "review", String(row!.id))).toMatchObject({ code: 0 });
+  expect(await unreviewed()).not.toContain("Everything is down");
+});
+
+test("leases shows what is stuck and why; revoke ends what it names", async () => {
+  const lease = await newest();
+  await server.db
+    .update(accessLease)
+    .set({ state: "Revoking", endReason: "incident_closed", error: "PostgreSQL is on fire", attempts: 3 })
+    .where(eq(accessLease.id, lease.id));
+  const { stdout } = await svc(root, "leases");
+  const line = stdout.split("\n").find((text) => text.startsWith(`${lease.id} `));
+  expect(line).toMatch(/Revoking .* incident closed +3, next .* +PostgreSQL is on fire$/);
+  const { code, stdout: issued } = await svc(alice, "get", "shop");
+  expect(code).toBe(0);
+  const { id } = JSON.parse(issued);
+  expect((await svc(alice, "revoke", String(id))).code).toBe(0);
+  expect((await newest()).state).toBe("Revoking");
+  expect((await svc(alice, "revoke", "--user", "root")).code).toBe(1);
+  expect((await svc(alice, "revoke")).code).not.toBe(0);
+});
