@@ -14,7 +14,7 @@ import {
 } from "../support.ts";
 
 const rounds = 5;
-/** Of one process of ssh-keygen that signs several. */
+/** Keys that one ssh-keygen process signs. */
 const batch = 100;
 const aim = 50;
 
@@ -62,7 +62,7 @@ export async function benchSshCertificates(parts: AsyncDisposableStack): Promise
 
 const keyId = "alice@example.com web-hosts lease/71 INC-44";
 
-/** What the server does for each certificate, but for the database: reads the key, encodes and signs. */
+/** The server's work for each certificate, without the database: reads the key, encodes and signs. */
 function ourSigner(line: string) {
   const { publicKey, privateKey } = generateKeyPairSync("ed25519");
   const signer = { privateKey, blob: sshEd25519Blob(publicKey) };

@@ -18,7 +18,7 @@ export interface Role {
   break_glass: boolean;
   disabled: boolean;
   version: number;
-  /** "expiry": what was issued is good until it expires, also when it is revoked. */
+  /** "expiry": credentials stay valid until they expire, even if revoked. */
   revocable: "now" | "expiry" | null;
 }
 

@@ -10,9 +10,9 @@ import { credentialsPath } from "./credentials_file.ts";
 import type { Session } from "./session.ts";
 import { localTime } from "./when.ts";
 
-// Keys that certificates are issued for. They are made here and never leave this machine.
+// Keys for certificates. They are generated here and never leave this machine.
 
-/** Whether credentials of a role are certificates for an SSH key. */
+/** Whether a role issues SSH certificates. */
 export const wantsSshKey = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "ssh-ca";
 
 export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; publicKey: string }> {
@@ -21,10 +21,10 @@ export async function newSshKey(comment: string): Promise<{ key: SshKeyPair; pub
   return { key, publicKey: sshPublicLine(key, comment) };
 }
 
-/** Whether credentials of a role are X.509 certificates for a key of ours. */
+/** Whether a role issues X.509 certificates. */
 export const wantsX509Key = ({ plugin }: Pick<Role, "plugin">): boolean => plugin === "x509-ca";
 
-/** A P-256 key, in PEM. */
+/** Generates a P-256 key, in PEM. */
 export function newX509Key(): { privateKey: string; publicKey: string } {
   return generateKeyPairSync("ec", {
     namedCurve: "P-256",
@@ -33,7 +33,7 @@ export function newX509Key(): { privateKey: string; publicKey: string } {
   });
 }
 
-/** What `svc access get --format x509` does. The key is new each time: nobody refers to the old one. */
+/** Runs `svc access get --format x509`. Generates a new key each time. */
 export async function getX509Access(
   io: Io,
   { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
@@ -65,7 +65,7 @@ export function x509Chain({ credential: { kind, fields } }: Issued): string {
   return `${fields.certificate}${fields.chain ?? ""}`;
 }
 
-/** What `svc access get --format ssh` does. */
+/** Runs `svc access get --format ssh`. */
 export async function getSshAccess(
   io: Io,
   { role, server, wanted }: { role: string; server?: string; wanted: Wanted },
@@ -83,16 +83,16 @@ export async function getSshAccess(
   io.stderr.write(`Until ${localTime(new Date(issued.expires_at))}\n`);
 }
 
-/** The private key of a role in a file, and beside it what ssh looks for: `<path>.pub` and `<path>-cert.pub`. */
+/** A private key file. ssh finds `<path>.pub` and `<path>-cert.pub` next to it. */
 export interface SshKeyFile {
   path: string;
   publicKey: string;
 }
 
 /**
- * The key of a role on this machine, made when there is none: a certificate is renewed by asking again for the same key.
+ * Returns the SSH key for a role on this machine, and generates it the first time. Renewed certificates use the same key.
  *
- * @throws ConfigurationError when others can read it, or it cannot be written
+ * @throws ConfigurationError if other users can read it, or if it cannot be written
  */
 export async function sshKeyFile(io: Io, session: Session, role: string): Promise<SshKeyFile> {
   const path = join(keyDirectory(io, session, "ssh"), role);
@@ -111,7 +111,7 @@ export async function sshKeyFile(io: Io, session: Session, role: string): Promis
   });
 }
 
-/** @throws ConfigurationError for what the file system refuses */
+/** @throws ConfigurationError if the file system refuses */
 function storing<T>(path: string, work: () => T): T {
   try {
     return work();
@@ -122,7 +122,7 @@ function storing<T>(path: string, work: () => T): T {
   }
 }
 
-/** Writes the certificate where ssh looks for it, and says what to type. @throws Unavailable for another kind */
+/** Writes the certificate where ssh finds it. Returns the command to type. @throws Unavailable for another kind */
 export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): string {
   const { kind, fields } = issued.credential;
   if (kind !== "ssh" || fields.certificate === undefined)
@@ -135,7 +135,7 @@ export function writeSshCertificate({ path }: SshKeyFile, issued: Issued): strin
 const quoted = (text: string) =>
   /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Of one server: two may have roles of the same name. */
+/** A separate directory for each server, because role names are unique only within one. */
 function keyDirectory({ env }: Io, { server }: Session, kind: "ssh" | "x509"): string {
   const { host, pathname } = new URL(server.base);
   const name = `${host}${pathname.replace(/\/$/, "")}`.replace(/[^a-zA-Z0-9.-]+/g, "_");

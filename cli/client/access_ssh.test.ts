@@ -69,7 +69,7 @@ function runPrinted(command: string, remote: string): string {
   return `${stdout}${stderr}`.trim();
 }
 
-test("svc access get --format ssh: a key and a certificate in private files, and what to type", async () => {
+test("svc access get --format ssh writes a key and a certificate to private files and prints the command", async () => {
   const get = () => spawnSvc(["access", "get", "web-hosts", "--format", "ssh"], env).finished;
   const first = await get();
   const folder = join(home, ".config/svc/ssh", new URL(server.url).host.replace(":", "_"));
@@ -100,7 +100,7 @@ test("svc access get --format ssh: a key and a certificate in private files, and
   Bun.spawnSync(["chmod", "600", path]);
 });
 
-test("svc access run: ssh and scp log in through an agent that ends with the command", async () => {
+test("svc access run gives ssh and scp an agent that ends with the command", async () => {
   const inside = [
     'ssh-add -l | sed "s/ .*(/ (/"; echo "$SSH_AUTH_SOCK"; stat -c %a "$(dirname "$SSH_AUTH_SOCK")"',
     `ssh ${[...sshd.options, ...at()].join(" ")} echo "there"`,
@@ -133,7 +133,7 @@ function agents(socket: string): string[] {
   });
 }
 
-test("the agent ends with svc even if that is killed", async () => {
+test("the agent ends with svc, even if svc is killed", async () => {
   const running = spawnSvc(
     ["access", "run", "web-hosts", "--", "sh", "-c", `echo "$SSH_AUTH_SOCK" > ${home}/socket; sleep 60`],
     env,
@@ -155,7 +155,7 @@ test("the agent ends with svc even if that is killed", async () => {
     if (pid) process.kill(Number(pid));
 });
 
-test("without ssh-agent it says so, and issues nothing", async () => {
+test("without ssh-agent, svc access run reports it and issues nothing", async () => {
   const bin = join(home, "bin");
   await mkdir(bin);
   for (const program of ["true"]) await symlink(Bun.which(program)!, join(bin, program));
@@ -166,7 +166,7 @@ test("without ssh-agent it says so, and issues nothing", async () => {
   expect(await leases()).toHaveLength(before);
 });
 
-test("a certificate that is about to expire is replaced by another for the same key", async () => {
+test("a certificate that is about to expire is replaced by a new one for the same key", async () => {
   const { promise: asked, resolve } = Promise.withResolvers<void>();
   let slept = 0;
   const io = {
@@ -204,12 +204,12 @@ test("svc access revoke says that a certificate may be accepted until it expires
     code: 0,
     stdout: "Ended web-hosts\n",
     stderr: expect.stringMatching(
-      /^svc: what was issued may be accepted until it expires at \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
+      /^svc: the credential may be accepted until it expires at \d{4}-\d\d-\d\d \d\d:\d\d\n$/,
     ),
   });
 });
 
-test("svc access authority: the keys, and the next one", async () => {
+test("svc access authority lists the keys and creates the next one", async () => {
   server.issuer.user = "root@example.com";
   server.issuer.claims = { email_verified: true, groups: ["admin"] };
   const admin = { ...env, SVC_TOKEN: await signInToken(server) };
@@ -219,7 +219,7 @@ test("svc access authority: the keys, and the next one", async () => {
     stdout: expect.stringMatching(/^SHA256:\S{43} signs from \d{4}-\d\d-\d\d \d\d:\d\d\n$/),
     stderr: "",
   });
-  expect(await rotate()).toMatchObject({ code: 1, stderr: expect.stringContaining("is there already") });
+  expect(await rotate()).toMatchObject({ code: 1, stderr: expect.stringContaining("already exists") });
   const { stdout } = await spawnSvc(["access", "authority", "list"], admin).finished;
   expect(stdout.split("\n")).toEqual([
     expect.stringMatching(/^Kind +Name +Fingerprint +Signs From +Trusted Until +State *$/),

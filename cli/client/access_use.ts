@@ -9,22 +9,22 @@ import { newSshKey, newX509Key, wantsSshKey, wantsX509Key, x509Chain } from "./a
 import { kubeconfig } from "./kubernetes.ts";
 import { requireSshAgent, startSshAgent } from "./ssh_agent.ts";
 
-/** A credential while a command uses it. */
+/** A credential that is ready for a command to use. */
 export interface UsedCredential extends AsyncDisposable {
-  /** For the command, beside its own environment. */
+  /** Variables to add to the environment of the command. */
   env: Record<string, string>;
-  /** Takes a newer certificate for the same key; only for credentials that are renewed by asking again. */
+  /** Replaces the credential by a newer one. Only for kinds that are renewed by a new lease. */
   replace?(issued: Issued): Promise<void>;
 }
 
-/** The key that a certificate is issued for, while a command runs: it is in memory alone. */
+/** The key for a certificate that a command uses. It is kept in memory only, except where programs need a file. */
 export class CommandKey {
   #ssh: SshKeyPair | undefined;
   /** PEM. */
   #x509: string | undefined;
   #publicKey: string | undefined;
 
-  /** Makes it where a role needs one. @throws NotFound when what it takes to use it is not installed */
+  /** Generates the key if the role needs one. @throws NotFound if a required program is not installed */
   async publicKeyFor(role: Role): Promise<string | undefined> {
     if (wantsSshKey(role)) {
       requireSshAgent();
@@ -43,7 +43,7 @@ export class CommandKey {
     return this.#publicKey;
   }
 
-  /** Makes a credential ready for a command. @throws Unavailable for a kind that no command can be given */
+  /** Prepares a credential for a command. @throws Unavailable for a kind that commands cannot use */
   async use(io: Io, issued: Issued): Promise<UsedCredential> {
     const { kind, fields } = issued.credential;
     if (kind === "token" && fields.server !== undefined)
@@ -75,7 +75,7 @@ export class CommandKey {
   }
 }
 
-/** Private files, each named by a variable, which are deleted when the command has ended. */
+/** Writes private files, each named by a variable. They are deleted when the command has ended. */
 async function useFiles(
   issued: Issued,
   files: Record<string, { name: string; content: (issued: Issued) => string }>,

@@ -2,10 +2,10 @@ import { Unavailable } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import type { Issued } from "./access.ts";
 
-/** Versions of what kubectl asks for, the newest first. */
+/** Supported versions of ExecCredential, newest first. */
 const versions = ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
 
-/** What kubectl reads from a command that its kubeconfig names (ExecCredential). @throws Unavailable for another kind */
+/** The output that kubectl expects from a credential command (ExecCredential). @throws Unavailable for another kind */
 export function execCredential(issued: Issued, env: Environment): string {
   const status = {
     expirationTimestamp: issued.expires_at.replace(/\.\d+Z$/, "Z"),
@@ -14,7 +14,7 @@ export function execCredential(issued: Issued, env: Environment): string {
   return `${JSON.stringify({ apiVersion: askedVersion(env), kind: "ExecCredential", status })}\n`;
 }
 
-/** Of older ones that do not know the newest. */
+/** The version that kubectl asks for; older releases do not know the newest. */
 function askedVersion({ KUBERNETES_EXEC_INFO: info }: Environment): string {
   try {
     const { apiVersion } = JSON.parse(info ?? "") as { apiVersion?: string };
@@ -24,7 +24,7 @@ function askedVersion({ KUBERNETES_EXEC_INFO: info }: Environment): string {
   }
 }
 
-/** A kubeconfig with one cluster and the token for it, in JSON, which is YAML as well. */
+/** A kubeconfig with one cluster and its token, in JSON, which is also YAML. */
 export function kubeconfig(issued: Issued): string {
   const { server, namespace, certificate_authority: authority } = issued.credential.fields;
   const { role: name } = issued;

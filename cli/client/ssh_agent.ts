@@ -4,16 +4,16 @@ import { join } from "node:path";
 import { NotFound, Unavailable } from "../../platform/errors.ts";
 import type { SshKeyPair } from "../../platform/ssh/private_key.ts";
 
-/** An ssh-agent of our own, for the time of one command. */
+/** A private ssh-agent that runs for one command. */
 export interface SshAgent extends AsyncDisposable {
   /** For SSH_AUTH_SOCK. */
   socket: string;
-  /** Gives it a key with a certificate, which it forgets after so many seconds. */
+  /** Adds a key with its certificate. The agent forgets both after `seconds`. */
   add(key: SshKeyPair, certificate: { certificate: string; comment: string; seconds: number }): Promise<void>;
 }
 
-// The agent ends with this shell, and the shell when we close its input: also when we are killed. Keys that are pressed at
-// the terminal are for the command.
+// This shell stops the agent when its input closes, which also happens when this process is killed. It ignores Ctrl-C,
+// which is meant for the command.
 const guard = `trap '' INT QUIT HUP TERM; echo "$SSH_AGENT_PID"; cat > /dev/null; kill "$SSH_AGENT_PID"; rm -rf -- "$0"`;
 const answerMilliseconds = 5000;
 const success = 6;
@@ -24,7 +24,7 @@ export function requireSshAgent(): void {
     throw new NotFound("There is no command ssh-agent: install the client of OpenSSH");
 }
 
-/** @throws NotFound without ssh-agent @throws Unavailable when it does not start */
+/** @throws NotFound without ssh-agent @throws Unavailable if it does not start */
 export async function startSshAgent(): Promise<SshAgent> {
   requireSshAgent();
   const directory = await mkdtemp(join(tmpdir(), "svc-"));
@@ -38,7 +38,7 @@ export async function startSshAgent(): Promise<SshAgent> {
     await child.exited;
     await rm(directory, { recursive: true, force: true });
   };
-  // It says so when it listens.
+  // The shell prints a line once the agent is listening.
   const { value } = await child.stdout.getReader().read();
   if (value === undefined) {
     await stop();
@@ -55,7 +55,7 @@ export async function startSshAgent(): Promise<SshAgent> {
   };
 }
 
-/** Sends a message. @returns the type of the answer, or nothing when there is none */
+/** Sends a message. @returns the type of the answer, or undefined if there is none */
 async function ask(socket: string, message: Uint8Array): Promise<number | undefined> {
   const { promise, resolve } = Promise.withResolvers<number | undefined>();
   const timer = setTimeout(() => resolve(undefined), answerMilliseconds);
@@ -65,7 +65,7 @@ async function ask(socket: string, message: Uint8Array): Promise<number | undefi
     socket: {
       data: (_, data) => {
         received = Buffer.concat([received, data]);
-        // After its length.
+        // The type follows the length.
         if (received.length > 4) resolve(received[4]);
       },
       close: () => resolve(undefined),

@@ -10,17 +10,17 @@ import type { Actor, Context } from "../context.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { sshEd25519Blob, sshFingerprint } from "./ssh/public_key.ts";
 
-// Terminology. An authority signs certificates of one kind under one name, and others trust it. It has several keys in the
-// course of time: the next one is trusted from the moment it is made, so that those who fetch its public half have it when
-// it begins to sign; the one before stays trusted until the last certificate that it has signed has expired. A key that
-// somebody else may know is revoked instead: nothing that it has signed counts any more.
+// Terminology. An authority has a kind and a name, and signs certificates that servers trust. Its keys are rotated with
+// overlap. The next key is trusted as soon as it exists, so that servers have fetched it before it signs. The previous key
+// stays trusted until its last certificate expires. A key that may have leaked is revoked instead, and with it everything
+// that it has signed.
 //
-// The first key is made when it is first needed. Times are the database's, as those of leases are.
+// The first key is created when it is first needed. Times come from the database, like those of leases.
 
 export type AuthorityKind = (typeof authorityKinds)[number];
 export type AuthorityKeyRow = typeof authorityKey.$inferSelect;
 
-/** What may be shown of a key. */
+/** A key without its private half. */
 export type AuthorityKey = Omit<AuthorityKeyRow, "privateKey">;
 
 /** The key that signs now. */
@@ -32,9 +32,9 @@ export interface SigningAuthority {
 
 export const authorityNamePattern = "^[a-z0-9]+(-[a-z0-9]+)*$";
 export const longestAuthorityName = 60;
-/** What is trusted by it is fetched at least so often. */
+/** Servers must fetch the trusted keys at least this often. */
 export const overlapSeconds = 24 * 3600;
-/** No certificate lasts longer: leases do not. */
+/** The longest lease, with some room. */
 const longestCertificateSeconds = 7 * 24 * 3600 + 3600;
 
 type KeyContext = Pick<Context, "db" | "config">;
@@ -52,7 +52,7 @@ const { privateKey: _, ...columns } = {
 const of = (kind: AuthorityKind, name: string): SQL =>
   and(eq(authorityKey.kind, kind), eq(authorityKey.name, name))!;
 
-/** The key that signs for an authority now; the first one is made. @throws ConfigurationError */
+/** Returns the key that signs for an authority now, and creates the first one. @throws ConfigurationError */
 export async function signingAuthority(
   context: KeyContext,
   kind: AuthorityKind,
@@ -88,17 +88,17 @@ async function createFirst(context: KeyContext, kind: AuthorityKind, name: strin
   });
 }
 
-/** One after the other, whatever process they come from. */
+/** Serializes changes to one authority across processes. */
 const lock = (tx: Transaction, kind: AuthorityKind, name: string) =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${`svc authority ${kind} ${name}`}, 0))`);
 
-/** The database's time, which leases expire by. */
+/** The database's time, by which leases expire. */
 export async function databaseNow(db: Database | Transaction): Promise<Date> {
   const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
   return new Date(row!.at);
 }
 
-/** The keys that are trusted now, the oldest first; none for an authority that has not signed anything. */
+/** The keys trusted now, oldest first. An authority that has never signed has none. */
 export async function trustedKeys(
   { db }: Pick<Context, "db">,
   kind: AuthorityKind,
@@ -112,7 +112,7 @@ function trusted(kind: AuthorityKind, name: string): SQL {
   return and(of(kind, name), isNull(authorityKey.revokedAt), good)!;
 }
 
-/** The keys that are trusted now, to sign with: revocation lists of those that no longer sign certificates. */
+/** The keys trusted now, with their private halves: a retired key still signs its revocation list. */
 export async function trustedAuthorities(
   context: KeyContext,
   kind: AuthorityKind,
@@ -126,7 +126,7 @@ export async function trustedAuthorities(
   return rows.map((row) => ({ id: row.id, public: row.public, privateKey: openKey(context, row) }));
 }
 
-/** All keys that an authority ever had, the oldest first. */
+/** All keys an authority has ever had, oldest first. */
 export async function allKeys(
   { db }: Pick<Context, "db">,
   kind: AuthorityKind,
@@ -142,7 +142,7 @@ const keys: List<"created_at"> = {
   defaultSort: "-created_at",
 };
 
-/** One page of the keys of all authorities, the newest first. @throws Forbidden @throws InvalidInput */
+/** One page of the keys of all authorities, newest first. @throws Forbidden @throws InvalidInput */
 export async function listAuthorityKeys(
   { db }: Pick<Context, "db">,
   actor: Actor,
@@ -172,13 +172,13 @@ export async function getAuthorityKey(
 }
 
 /**
- * Makes the next key of an authority. It signs after a day, in which those who trust the authority fetch it, and the one
- * before stays trusted for what it has signed. With `revoke`, it signs at once, and nothing counts that the keys before
- * have signed.
+ * Creates the next key of an authority. It starts signing after a day, so that servers can fetch it first, and the previous
+ * key stays trusted until its certificates expire. With `revoke`, the new key signs immediately, and all previous keys are
+ * revoked with everything they have signed.
  *
  * @throws Forbidden
  * @throws InvalidInput
- * @throws Conflict while there is a next key already
+ * @throws Conflict if the next key already exists
  * @throws ConfigurationError
  */
 export async function rotateAuthority(
@@ -198,7 +198,7 @@ export async function rotateAuthority(
       and(of(kind, name), isNull(authorityKey.revokedAt), gt(authorityKey.activeAt, at)),
     );
     if (next > 0 && !revoke)
-      throw new Conflict("The next key of this authority is there already, and signs within a day");
+      throw new Conflict("The next key of this authority already exists and starts signing within a day");
     const activeAt = revoke || !current ? at : after(at, overlapSeconds);
     if (revoke)
       await tx
@@ -251,13 +251,13 @@ const makers: Record<AuthorityKind, (of: NewKey) => Promise<{ public: string; pr
     return { public: `ssh-ed25519 ${sshEd25519Blob(publicKey).toString("base64")} svc-${name}`, privateKey };
   },
   x509: async ({ name, at, domain }) => {
-    // Its library takes a while to load, and few processes need it.
+    // The library is slow to load, and few processes need it.
     const { createX509Authority } = await import("./x509/certificate.ts");
     return createX509Authority(name, at, domain);
   },
 };
 
-/** Sealed for its public half, so that a row cannot be given the private key of another one. */
+/** Bound to the public half, so that the private key of one row does not open in another. */
 const sealOf = (secret: string, row: { kind: AuthorityKind; name: string; public: string }) => ({
   ...{ secret, purpose: "authority key", name: `${row.kind}/${row.name}/${row.public}` },
 });
@@ -274,11 +274,11 @@ function openKey({ config }: Pick<Context, "config">, row: AuthorityKeyRow): Key
   }
 }
 
-/** The blob of a key of kind `ssh`. */
+/** The wire encoding of a key of kind `ssh`. */
 export const sshBlobOf = (row: { public: string }): Buffer =>
   Buffer.from(row.public.split(" ")[1]!, "base64");
 
-/** By which people compare keys. */
+/** The fingerprint that people compare, as ssh-keygen or openssl print it. */
 export function fingerprintOf(row: Pick<AuthorityKey, "kind" | "public">): string {
   if (row.kind === "x509") return new X509Certificate(row.public).fingerprint256;
   return sshFingerprint(sshBlobOf(row));

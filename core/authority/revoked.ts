@@ -2,7 +2,7 @@ import { and, gt, inArray, like, sql } from "drizzle-orm";
 import { accessLease } from "../../drizzle/schema/index.ts";
 import type { Context } from "../context.ts";
 
-/** What a lease remembers of its certificate: the key that signed it and, where that is not the lease's id, its serial. */
+/** The handle of a lease with a certificate: the signing key and, unless it is the lease's id, the serial number. */
 export function certificateHandle(keyId: number, serial = ""): string {
   return `${prefix}${keyId}/${serial}`;
 }
@@ -16,7 +16,7 @@ export interface RevokedCertificate {
   revokedAt: Date;
 }
 
-/** The certificates of leases that have ended before they expired, and have not expired yet. */
+/** The certificates of leases that ended early and have not expired yet. */
 export async function revokedCertificates({ db }: Pick<Context, "db">): Promise<RevokedCertificate[]> {
   const rows = await db
     .select({

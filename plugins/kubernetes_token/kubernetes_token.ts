@@ -2,12 +2,12 @@ import { type Static, Type } from "@sinclair/typebox";
 import { definePlugin, type LeaseFacts, type PluginDeps, type RoleFacts } from "../../core/plugin.ts";
 import { InvalidInput, Refused, Unavailable } from "../../platform/errors.ts";
 
-// A cluster issues tokens for its service accounts to whoever may create them (the TokenRequest API): here that is the
-// broker, an account that may do nothing else. A token ends when it expires, and not before.
+// A broker account with no other rights creates tokens for a service account by the cluster's TokenRequest API. A token
+// is valid until it expires; it cannot be revoked.
 
-/** The API server issues nothing shorter. */
+/** The API server refuses shorter tokens. */
 const shortestSeconds = 600;
-/** What its clock may be ahead of ours. */
+/** How far ahead its clock may be. */
 const skewSeconds = 300;
 const slug = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$";
 
@@ -35,7 +35,7 @@ const roleSchema = Type.Object({
   audiences: Type.Optional(
     Type.String({
       maxLength: 1000,
-      description: "for whom a token is, comma-separated, if not for the API server",
+      description: "the audiences of a token, comma-separated, if not the API server",
     }),
   ),
   clientServer: Type.Optional(
@@ -86,7 +86,7 @@ export default definePlugin({
   }),
 });
 
-/** @throws Unavailable, or Refused with what an operator can do */
+/** @throws Unavailable, or Refused if retrying cannot help */
 async function requestToken(
   fetch: PluginDeps["fetch"],
   target: Target,
@@ -112,7 +112,7 @@ interface Answer {
   status?: Record<string, unknown>;
 }
 
-/** Its own messages may repeat what we have sent, so none of them is passed on. */
+/** The API server's own messages may contain what was sent, so they are never passed on. */
 async function post(
   fetch: PluginDeps["fetch"],
   target: Target,
@@ -180,7 +180,7 @@ async function check(
   ];
 }
 
-/** The broker's own name is not known here: a token need not say it. */
+/** The name of the broker's account is not known here, so this uses the one from the documentation. */
 const grant = ({ namespace, serviceAccount }: Target) => `apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: svc-token-${serviceAccount}, namespace: ${namespace}}

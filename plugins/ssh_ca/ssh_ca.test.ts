@@ -385,8 +385,8 @@ describe("nothing is issued", () => {
     const { body } = await admin.call("GET", `/access/roles/${role}/check`);
     expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
       expect.stringContaining("There is no extension permit-everything"),
-      "192.0.2.0/33 is no network such as 192.0.2.0/24",
-      "nowhere is no network such as 192.0.2.0/24",
+      "192.0.2.0/33 is not a network such as 192.0.2.0/24",
+      "nowhere is not a network such as 192.0.2.0/24",
     ]);
     expect(await refusal(role, { public_key: key.line })).toEqual([
       503,

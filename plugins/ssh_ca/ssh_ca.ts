@@ -13,9 +13,8 @@ import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugi
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 
-// A certificate cannot be taken back: it ends when it expires, or when a host fetches the revocation list, which is made of
-// the leases that have ended (server/authority). So there is nothing to do to revoke one, and nothing to remember but which
-// key has signed it.
+// A certificate cannot be recalled. It ends when it expires, or when a host fetches the revocation list, which the server
+// builds from the leases that have ended (core/authority). So `revoke` does nothing, and the handle names the signing key.
 
 /** The clocks of hosts may be a little behind. */
 const backdatedSeconds = 60;
@@ -31,24 +30,24 @@ const roleSchema = Type.Object({
   }),
   principals: Type.String({
     ...{ maxLength: 2000, pattern: list },
-    description: `the accounts or principals that it is good for, comma-separated; ${userPlaceholder} is the user's e-mail address`,
+    description: `the principals of a certificate, comma-separated; ${userPlaceholder} is the user's e-mail address`,
   }),
   extensions: Type.String({
     ...{ default: "permit-pty", maxLength: 500, pattern: `^$|${list}` },
-    description: `what may be done, comma-separated: ${sshExtensions.join(", ")}`,
+    description: `the extensions of a certificate, comma-separated: ${sshExtensions.join(", ")}`,
   }),
   sourceAddress: Type.Optional(
     Type.String({
       maxLength: 2000,
       pattern: list,
-      description: "the networks it is good from, comma-separated",
+      description: "the networks from which it is accepted, comma-separated",
     }),
   ),
   forceCommand: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 2000, description: "the only command that may be run" }),
+    Type.String({ minLength: 1, maxLength: 2000, description: "the only command that can be run" }),
   ),
   host: Type.Optional(
-    Type.String({ maxLength: 255, pattern: "^[A-Za-z0-9:._-]+$", description: "a host, to show to people" }),
+    Type.String({ maxLength: 255, pattern: "^[A-Za-z0-9:._-]+$", description: "a host to show to users" }),
   ),
   user: Type.Optional(
     Type.String({
@@ -86,7 +85,7 @@ const listOf = (text: string) => text.split(",").flatMap((one) => one.trim() || 
 export default defineBuiltin({
   ...{ title: "SSH certificates", slug: "ssh-ca", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A certificate for the user's SSH key, which hosts accept that trust the authority",
+  description: "Signs SSH certificates for users' keys, for hosts that trust the authority",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -110,7 +109,7 @@ export default defineBuiltin({
         {
           ...{ key, serial: leaseId, principals, extensions: target.extensions },
           keyId: [user, role.slug, `lease/${leaseId}`, ...(incident ? [incident] : [])].join(" "),
-          // By the clock that the lease ends by, which need not be this machine's.
+          // The lease ends by the database's clock, which may differ from this machine's.
           validAfter: after(end, -(seconds + backdatedSeconds)),
           validBefore: end,
           criticalOptions: {
@@ -151,7 +150,7 @@ function problemsOf({ principals, extensions, sourceAddress = [] }: Target): { p
   return [
     ...(principals.length === 0 ? ["There are no principals"] : []),
     ...unknown.map((name) => `There is no extension ${name}: there are ${sshExtensions.join(", ")}`),
-    ...noNetworks.map((network) => `${network} is no network such as 192.0.2.0/24`),
+    ...noNetworks.map((network) => `${network} is not a network such as 192.0.2.0/24`),
   ].map((problem) => ({ problem }));
 }
 

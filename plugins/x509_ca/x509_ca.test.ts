@@ -222,7 +222,7 @@ describe("nothing is issued", () => {
   });
 });
 
-test("svc access check reports an authority that ends soon", async () => {
+test("svc access check reports an authority that expires soon", async () => {
   const role = await makeRole();
   const check = async () => (await admin.call("GET", `/access/roles/${role}/check`)).body.problems;
   expect(await check()).toEqual([]);
@@ -232,7 +232,7 @@ test("svc access check reports an authority that ends soon", async () => {
     const { body } = await later.call("GET", `/access/roles/${role}/check`);
     expect(body.problems).toEqual([
       {
-        problem: expect.stringMatching(/^The authority default ends on \d{4}-\d\d-\d\d$/),
+        problem: expect.stringMatching(/^The authority default expires on \d{4}-\d\d-\d\d$/),
         fix: "svc access authority rotate x509 default",
       },
     ]);

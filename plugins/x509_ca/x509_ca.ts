@@ -10,12 +10,12 @@ import { defineBuiltin, type LeaseFacts, type RoleFacts } from "../../core/plugi
 import { after } from "../../platform/clock.ts";
 import { InvalidInput, Refused } from "../../platform/errors.ts";
 
-// Like an SSH certificate (plugins/ssh_ca), a client certificate cannot be taken back: it ends when it expires, or when a
-// server fetches the revocation list, which is made from the leases that have ended.
+// Like an SSH certificate (plugins/ssh_ca), a client certificate cannot be recalled. It ends when it expires, or when a
+// server fetches the revocation list, which is built from the leases that have ended.
 
 /** The clocks of servers may be behind. */
 const backdatedSeconds = 60;
-/** An authority that ends before then is reported. */
+/** `check` reports an authority that expires sooner. */
 const warnSeconds = 90 * 24 * 3600;
 /** Replaced by the user's name, an e-mail address, encoded for a URI. */
 const userPlaceholder = "{user}";
@@ -43,7 +43,7 @@ const targetOf = ({ settings }: RoleFacts) => settings as unknown as Target;
 export default defineBuiltin({
   ...{ title: "X.509 certificates", slug: "x509-ca", version: "1.0.0", author: "svc" },
   type: "credential",
-  description: "A client certificate for the user's key, which servers accept that trust the authority",
+  description: "Signs X.509 client certificates for users' keys, for servers that trust the authority",
   configSchema: Type.Object({}),
   roleSchema,
   revocable: "expiry",
@@ -55,7 +55,7 @@ export default defineBuiltin({
       if (end > after(context.clock.now(), warnSeconds)) return [];
       return [
         {
-          problem: `The authority ${authority} ends on ${end.toISOString().slice(0, 10)}`,
+          problem: `The authority ${authority} expires on ${end.toISOString().slice(0, 10)}`,
           fix: `svc access authority rotate x509 ${authority}`,
         },
       ];

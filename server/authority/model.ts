@@ -24,7 +24,7 @@ export const newKey = t.Object(
     ...{ kind, name },
     revoke: t.Optional(
       t.Boolean({
-        description: "Nothing counts any more that the keys before have signed, which somebody may know",
+        description: "Revoke all previous keys, with everything they have signed",
       }),
     ),
   },
@@ -40,8 +40,8 @@ export const keyView = t.Object(
     },
     fingerprint: t.String(),
     created_at: instant,
-    active_at: t.String({ format: "date-time", description: "It signs from then on" }),
-    expires_at: nullable(t.String({ format: "date-time", description: "It is trusted until then" })),
+    active_at: t.String({ format: "date-time", description: "When it starts to sign" }),
+    expires_at: nullable(t.String({ format: "date-time", description: "Until when it is trusted" })),
     revoked_at: nullable(instant),
   },
   closed,

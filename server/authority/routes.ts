@@ -25,16 +25,16 @@ import {
   newKey,
 } from "./model.ts";
 
-/** Shorter than the day for which a key is public before it signs. */
+/** Much shorter than the day between the publication of a key and its first use. */
 const keyCaching = "public, max-age=300";
-/** A revocation counts when hosts have fetched it, so nothing in between may hold it up. */
+/** Short, because a revocation takes effect only when servers have fetched it. */
 const listCaching = "public, max-age=5";
 const listMilliseconds = 2000;
 const mostLists = 100;
 
-const noAuthority = (name: string) => new NotFound(`There is no authority ${name}, or it has not signed yet`);
+const noAuthority = (name: string) => new NotFound(`There is no authority ${name}, or it has no key yet`);
 
-/** The keys of our authorities, for admins. */
+/** The keys of all authorities, for admins. */
 const keyRoutes = (deps: Deps) =>
   new Elysia({ name: "authority keys", prefix: "/access/authority_keys" })
     .use(actorMacro(deps))
@@ -75,7 +75,7 @@ const keyRoutes = (deps: Deps) =>
       { actor: true, params: keyParams, response: { 200: keyView, ...refusalsOfOne } },
     );
 
-/** What SSH hosts fetch, without a token. */
+/** Files that SSH hosts fetch without a token. */
 const sshRoutes = (deps: Deps) => {
   const lists = new RecentAnswers((name: string) => sshRevocationList(deps, name));
   return new Elysia({ name: "SSH authorities", prefix: "/access/ssh" })
@@ -101,7 +101,7 @@ const sshRoutes = (deps: Deps) => {
       async ({ params: { authority }, request }) => {
         const list = await lists.get(authority);
         if (!list) throw noAuthority(authority);
-        // Weak: it also says when it was made.
+        // Weak, because the list also contains the time of its creation.
         const etag = `W/"${list.digest}"`;
         const headers = { etag, "cache-control": listCaching };
         if (isUnchanged(request.headers, etag, new Date()))
@@ -118,7 +118,7 @@ const sshRoutes = (deps: Deps) => {
     );
 };
 
-/** What servers fetch that accept X.509 client certificates, without a token. */
+/** Files that TLS servers fetch without a token. */
 const x509Routes = (deps: Deps) => {
   const lists = new RecentAnswers((name: string) => x509RevocationLists(deps, name));
   return new Elysia({ name: "X.509 authorities", prefix: "/access/x509" })
@@ -173,7 +173,7 @@ function answerList(request: Request, bytes: Uint8Array, etag: string, type: str
   return new Response(new Uint8Array(bytes), { headers: { ...headers, "content-type": type } });
 }
 
-/** The answers of a moment ago, so that many hosts at once cost one query. What is not there is not kept. */
+/** Keeps answers for a moment, so that many hosts at once cost one query. Does not keep "not found". */
 class RecentAnswers<T> {
   readonly #answers = new Map<string, { at: number; answer: Promise<T | undefined> }>();
 

@@ -45,14 +45,14 @@ export default defineCommand({
       const answer = await client.call<Answer>("DELETE", `/access/leases/${path}`);
       // It may have been one of these; the others are issued anew.
       forgetCredentials(io.env, client.session.server.base);
-      // Somebody may lose a role and keep its leases for a moment.
+      // The role may no longer be visible to the user.
       const role =
         answer.role === undefined ? undefined : await client.role(answer.role).catch(() => undefined);
       return { answer, role };
     });
     if (ofLease?.revocable === "expiry") {
       const until = localTime(new Date(answer.expires_at!));
-      io.stderr.write(`svc: what was issued may be accepted until it expires at ${until}\n`);
+      io.stderr.write(`svc: the credential may be accepted until it expires at ${until}\n`);
     }
     if (json) io.stdout.write(`${JSON.stringify(answer)}\n`);
     else if (id === undefined) io.stdout.write(`Ended ${answer.ended}\n`);

@@ -55,8 +55,8 @@ AWS by web identity      aws-web-identity    1.0.0    credential         svc    
 Kubernetes tokens        kubernetes-token    1.0.0    credential         svc          A token for a service account of a Kubernetes cluster
 OpenID Connect tokens    oidc-token          1.0.0    credential         svc          A short token about the user, for a service that trusts this server as an OpenID provider
 PostgreSQL roles         postgresql-role     1.0.0    credential         svc          Creates a PostgreSQL role for each lease, a member of existing roles
-SSH certificates         ssh-ca              1.0.0    credential         svc          A certificate for the user's SSH key, which hosts accept that trust the authority
-X.509 certificates       x509-ca             1.0.0    credential         svc          A client certificate for the user's key, which servers accept that trust the authority
+SSH certificates         ssh-ca              1.0.0    credential         svc          Signs SSH certificates for users' keys, for hosts that trust the authority
+X.509 certificates       x509-ca             1.0.0    credential         svc          Signs X.509 client certificates for users' keys, for servers that trust the authority
 `;
 
 test("without a package: those that come with svc, under both names", async () => {

@@ -4,7 +4,7 @@ import type { SshPublicKey } from "./public_key.ts";
 
 // User certificates as OpenSSH's PROTOCOL.certkeys describes them, signed with Ed25519.
 
-/** Rights that OpenSSH knows; a certificate without any of them only runs commands. */
+/** The extensions OpenSSH knows. A certificate without any can only run commands. */
 export const sshExtensions = [
   ...(["permit-X11-forwarding", "permit-agent-forwarding", "permit-port-forwarding"] as const),
   ...(["permit-pty", "permit-user-rc", "no-touch-required"] as const),
@@ -13,9 +13,9 @@ export const sshExtensions = [
 export interface SshCertificateFacts {
   key: SshPublicKey;
   serial: number;
-  /** What hosts write into their log. */
+  /** Appears in the logs of hosts. */
   keyId: string;
-  /** Never empty: OpenSSH would take it as anybody's. */
+  /** Must not be empty: OpenSSH would accept the certificate for every account. */
   principals: readonly string[];
   validAfter: Date;
   validBefore: Date;
@@ -23,7 +23,7 @@ export interface SshCertificateFacts {
   extensions: readonly string[];
 }
 
-/** The key that signs, and its blob. */
+/** The signing key, and its public half in wire encoding. */
 export interface SshSigner {
   privateKey: KeyObject;
   blob: Uint8Array;
@@ -31,10 +31,10 @@ export interface SshSigner {
 
 const userCertificate = 1;
 
-/** A certificate as the line of a `-cert.pub` file, without a comment. */
+/** Signs a certificate. Returns the line of a `-cert.pub` file, without a comment. */
 export function signSshCertificate(facts: SshCertificateFacts, { privateKey, blob }: SshSigner): string {
   const { key, serial, keyId, principals, validAfter, validBefore, criticalOptions, extensions } = facts;
-  if (principals.length === 0) throw new RangeError("A certificate without principals is good for everybody");
+  if (principals.length === 0) throw new RangeError("A certificate needs principals");
   const type = `${key.type}-cert-v01@openssh.com`;
   const options = Object.entries(criticalOptions).sort(byName);
   const body = Buffer.concat([
@@ -52,7 +52,7 @@ export function signSshCertificate(facts: SshCertificateFacts, { privateKey, blo
   return `${type} ${Buffer.concat([body, sshString(signature)]).toString("base64")}`;
 }
 
-/** OpenSSH wants options in the order of their names. */
+/** OpenSSH requires options to be sorted by name. */
 const byName = ([a]: [string, string], [b]: [string, string]) => (a < b ? -1 : 1);
 
 const secondsOf = (at: Date) => Math.floor(at.getTime() / 1000);

@@ -1,7 +1,7 @@
 import { sshString, sshUint32, sshUint64 } from "../../../platform/ssh/wire.ts";
 
-// Key revocation lists as OpenSSH's PROTOCOL.krl describes them. They are not signed: OpenSSH never verified signatures of
-// KRLs, and has removed them. Hosts fetch a list by HTTPS.
+// Key revocation lists as OpenSSH's PROTOCOL.krl describes them. They are unsigned, because OpenSSH does not
+// verify signatures of KRLs. Hosts fetch them over HTTPS.
 
 /** `SSHKRL`, a line feed and a NUL. */
 const magic = 0x5353_484b_524c_0a00n;
@@ -10,13 +10,13 @@ const certificates = 1;
 const explicitKeys = 2;
 const serialList = 0x20;
 
-/** What is revoked of the certificates that one key has signed. */
+/** Serial numbers of revoked certificates, by the key that signed them. */
 export interface RevokedSerials {
   blob: Uint8Array;
   serials: readonly number[];
 }
 
-/** `version` and `at` are for people only: OpenSSH does not compare them. `keys` are revoked with all that they have signed. */
+/** `version` and `at` are informational. `keys` are revoked with everything they have signed. */
 export function encodeKrl({
   version,
   at,

@@ -4,7 +4,7 @@ import { SshReader, sshMpint, sshString } from "../../../platform/ssh/wire.ts";
 
 // Public keys as OpenSSH writes them (RFC 4253, section 6.6; RFC 5656, section 3.1; RFC 8709, section 4).
 
-/** A key of a client. `fields` are what stands in a key or certificate after its type. */
+/** A client's public key. `fields` follow the type in the encoding of keys and certificates. */
 export interface SshPublicKey {
   type: string;
   fields: Uint8Array;
@@ -24,33 +24,32 @@ const curves: Readonly<Record<string, { curve: string; crv: string; bytes: numbe
 /**
  * Reads a line of a `.pub` file: Ed25519, ECDSA, or RSA of at least 3072 bits.
  *
- * @throws InvalidInput for any other key, and for one that is not encoded as OpenSSH does
+ * @throws InvalidInput for any other key, and for a key that is not encoded canonically
  */
 export function parseSshPublicKey(line: string): SshPublicKey {
   const [, type, base64] =
     /^([a-z0-9@.-]{1,60}) ([A-Za-z0-9+/]{1,4000}={0,2})(?: [^\r\n]*)?\r?\n?$/.exec(line) ?? [];
-  if (type === undefined || base64 === undefined) throw refused("it is no line of a .pub file");
+  if (type === undefined || base64 === undefined) throw refused("it is not a line of a .pub file");
   const blob = Buffer.from(base64, "base64");
-  if (blob.toString("base64") !== base64) throw refused("its base64 is wrong");
+  if (blob.toString("base64") !== base64) throw refused("its base64 is invalid");
   let fields: Buffer;
   try {
     const reader = new SshReader(blob);
-    if (reader.text() !== type) throw refused("it names two types");
+    if (reader.text() !== type) throw refused("it names two different types");
     fields = readFields(type, reader);
   } catch (error) {
     if (error instanceof RangeError) throw refused("it is cut off");
     throw error;
   }
-  // Also refuses whatever follows, and a number with needless zeros.
-  if (!Buffer.concat([sshString(type), fields]).equals(blob))
-    throw refused("it is not encoded as it has to be");
+  // Refuses trailing bytes and numbers with leading zeros.
+  if (!Buffer.concat([sshString(type), fields]).equals(blob)) throw refused("it is not encoded canonically");
   return { type, fields, blob };
 }
 
 function readFields(type: string, reader: SshReader): Buffer {
   if (type === "ssh-ed25519") {
     const key = reader.string();
-    if (key.length !== 32) throw refused("an Ed25519 key has 32 bytes");
+    if (key.length !== 32) throw refused("an Ed25519 key must have 32 bytes");
     return sshString(key);
   }
   if (type === "ssh-rsa") {
@@ -60,11 +59,11 @@ function readFields(type: string, reader: SshReader): Buffer {
     ];
     const bits = modulus.length * 8 - Math.clz32(modulus[0] ?? 0) + 24;
     if (bits < shortestRsaBits)
-      throw refused(`an RSA key has at least ${shortestRsaBits} bits, and this one ${bits}`);
-    if (bits > longestRsaBits) throw refused(`an RSA key has at most ${longestRsaBits} bits`);
+      throw refused(`an RSA key must have at least ${shortestRsaBits} bits, and this one has ${bits}`);
+    if (bits > longestRsaBits) throw refused(`an RSA key must have at most ${longestRsaBits} bits`);
     const e = exponent.length <= longestExponent ? Number(`0x0${Buffer.from(exponent).toString("hex")}`) : 0;
     if (e < 65_537 || e % 2 === 0 || modulus.at(-1)! % 2 === 0)
-      throw refused("its RSA numbers are none of a good key");
+      throw refused("its RSA exponent or modulus is not acceptable");
     return Buffer.concat([sshMpint(exponent), sshMpint(modulus)]);
   }
   const known = curves[type];
@@ -76,7 +75,7 @@ function readFields(type: string, reader: SshReader): Buffer {
     point[0] !== 4 ||
     !isOnCurve(known, point)
   )
-    throw refused("its point is none of its curve");
+    throw refused("its point is not on the curve");
   return Buffer.concat([sshString(curve), sshString(point)]);
 }
 
@@ -96,13 +95,13 @@ function isOnCurve({ crv, bytes }: { crv: string; bytes: number }, point: Uint8A
 
 const refused = (why: string) => new InvalidInput("public_key", `The public key is refused: ${why}`);
 
-/** The blob of an Ed25519 key of ours. */
+/** The wire encoding of an Ed25519 key. */
 export function sshEd25519Blob(key: KeyObject): Buffer {
   const raw = Buffer.from(key.export({ format: "jwk" }).x!, "base64url");
   return Buffer.concat([sshString("ssh-ed25519"), sshString(raw)]);
 }
 
-/** As `ssh-keygen -l` shows it. */
+/** As `ssh-keygen -l` prints it. */
 export function sshFingerprint(blob: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(blob).digest("base64").replace(/=+$/, "")}`;
 }

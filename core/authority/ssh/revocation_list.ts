@@ -6,13 +6,13 @@ import { encodeKrl } from "./krl.ts";
 
 export interface RevocationList {
   bytes: Buffer;
-  /** The same as long as nothing else is revoked. */
+  /** Changes only when the set of revoked certificates and keys changes. */
   digest: string;
 }
 
 /**
- * What an SSH authority has revoked, as a KRL: the certificates of leases that have ended early, and keys of its own.
- * Undefined for an authority that has no key.
+ * Builds the KRL of an SSH authority: the certificates of leases that ended early, and revoked keys of the authority.
+ * Returns undefined if the authority has no key.
  */
 export async function sshRevocationList(
   context: Pick<Context, "db" | "clock">,

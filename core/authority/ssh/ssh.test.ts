@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What it prints, with its exit code if that is not 0. */
+/** Returns what ssh-keygen prints, preceded by its exit code unless that is 0. */
 function keygen(...args: string[]): string {
   const { exitCode, stdout, stderr } = Bun.spawnSync(["ssh-keygen", ...args], {
     env: { ...process.env, TZ: "UTC" },
@@ -26,7 +26,7 @@ function keygen(...args: string[]): string {
 }
 
 let made = 0;
-/** A `.pub` line of a new key, and its file. */
+/** Generates a key. Returns its `.pub` line and its path. */
 async function newKey(...args: string[]): Promise<{ line: string; path: string }> {
   const path = join(directory, `key-${++made}`);
   keygen("-q", "-N", "", "-C", "somebody's key", "-f", path, ...args);
@@ -58,7 +58,7 @@ describe("a certificate", () => {
     ["ecdsa 384", ["-t", "ecdsa", "-b", "384"]],
     ["ecdsa 521", ["-t", "ecdsa", "-b", "521"]],
     ["rsa 3072", ["-t", "rsa", "-b", "3072"]],
-  ])("for a key of %s reads as ssh-keygen shows it", async (_, args) => {
+  ])("for a key of type %s is valid and complete, as ssh-keygen shows", async (_, args) => {
     const { line } = await newKey(...args);
     const signer = newSigner();
     const path = await write(
@@ -87,7 +87,7 @@ describe("a certificate", () => {
     ]);
   });
 
-  test("has the bytes of one by ssh-keygen, but for the nonce and the signature", async () => {
+  test("equals the one ssh-keygen makes, except for the nonce and the signature", async () => {
     const ca = await newKey("-t", "ed25519");
     const { line, path } = await newKey("-t", "ed25519");
     const validity = "20260102030405Z:20260102040405Z";
@@ -120,7 +120,7 @@ describe("a certificate", () => {
     expect(bytes.toString("hex")).toBe(theirs.toString("hex"));
   });
 
-  test("is never made without principals, which would make it everybody's", async () => {
+  test("without principals is refused, because it would be valid for every account", async () => {
     const { line } = await newKey("-t", "ed25519");
     expect(() => signSshCertificate(facts(line, { principals: [] }), newSigner())).toThrow("principals");
   });
@@ -136,35 +136,39 @@ describe("a public key is refused", () => {
   const point = Buffer.concat([Buffer.of(4), Buffer.alloc(64, 1)]);
   const good = line("ssh-ed25519", sshString(Buffer.alloc(32, 7)));
   const refusals: [string, string, string][] = [
-    ["empty", "", "no line"],
-    ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "no line"],
-    ["two lines", `${good}\n${good}`, "no line"],
-    ["options before the key", `command="x" ${good}`, "no line"],
-    ["another type in its name", good.replace(/^ssh-ed25519/, "ssh-rsa"), "two types"],
-    ["something after it", line("ssh-ed25519", sshString(Buffer.alloc(32)), sshString("x")), "not encoded"],
+    ["empty", "", "not a line"],
+    ["a private key", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n", "not a line"],
+    ["two lines", `${good}\n${good}`, "not a line"],
+    ["options before the key", `command="x" ${good}`, "not a line"],
+    ["another type in its name", good.replace(/^ssh-ed25519/, "ssh-rsa"), "two different types"],
+    [
+      "something after it",
+      line("ssh-ed25519", sshString(Buffer.alloc(32)), sshString("x")),
+      "not encoded canonically",
+    ],
     ["cut off", line("ssh-ed25519", Buffer.of(0, 0, 0, 32, 1)), "cut off"],
     ["a length beyond all bounds", line("ssh-ed25519", Buffer.alloc(4, 0xff)), "cut off"],
     ["31 bytes of Ed25519", line("ssh-ed25519", sshString(Buffer.alloc(31))), "32 bytes"],
-    ["RSA of 2048 bits", rsa(2048), "at least 3072 bits, and this one 2048"],
-    ["RSA of 3064 bits", rsa(3064), "this one 3064"],
+    ["RSA of 2048 bits", rsa(2048), "at least 3072 bits, and this one has 2048"],
+    ["RSA of 3064 bits", rsa(3064), "this one has 3064"],
     ["RSA of 17000 bits", rsa(16_392), "at most 16384"],
-    ["RSA with an exponent of 3", rsa(3072, Buffer.of(3)), "none of a good key"],
+    ["RSA with an exponent of 3", rsa(3072, Buffer.of(3)), "not acceptable"],
     [
       "RSA with needless zeros",
       line("ssh-rsa", sshString(Buffer.of(0, 1, 0, 1)), sshMpint(Buffer.alloc(384, 0xff))),
-      "not encoded",
+      "not encoded canonically",
     ],
     ["DSA", line("ssh-dss", sshMpint(Buffer.of(1))), "type ssh-dss"],
     ["a certificate", line("ssh-ed25519-cert-v01@openssh.com", sshString("x")), "of the type"],
     [
       "a point off its curve",
       line("ecdsa-sha2-nistp256", sshString("nistp256"), sshString(point)),
-      "none of its curve",
+      "not on the curve",
     ],
     [
       "a curve of another type",
       line("ecdsa-sha2-nistp256", sshString("nistp384"), sshString(point)),
-      "none of its curve",
+      "not on the curve",
     ],
     ["base64 with needless padding", `${good}=`, "base64"],
   ];
@@ -174,7 +178,7 @@ describe("a public key is refused", () => {
 });
 
 describe("a KRL", () => {
-  test("revokes serials of one key and no others, as ssh-keygen -Q reads it", async () => {
+  test("revokes serial numbers of one signing key and no others, as ssh-keygen -Q confirms", async () => {
     const { line } = await newKey("-t", "ed25519");
     const [signer, other] = [newSigner(), newSigner()];
     const serials = [70_000, 3, 4_000_000_000_000, 3];
@@ -199,7 +203,7 @@ describe("a KRL", () => {
     expect(keygen("-Q", "-l", "-f", krl)).toContain("serial: 3\n");
   });
 
-  test("revokes a signing key with all that it has signed", async () => {
+  test("revokes a signing key with everything it has signed", async () => {
     const { line } = await newKey("-t", "ed25519");
     const [signer, other] = [newSigner(), newSigner()];
     const krl = encodeKrl({ version: 1, at: new Date(), revoked: [], keys: [signer.blob], comment: "" });
@@ -211,14 +215,14 @@ describe("a KRL", () => {
     expect([await isRevoked(signer), await isRevoked(other)]).toEqual([true, false]);
   });
 
-  test("without anything is one that revokes nothing", async () => {
+  test("can be empty", async () => {
     const empty = encodeKrl({ version: 1, at: new Date(), revoked: [], keys: [], comment: "" });
     const { path } = await newKey("-t", "ed25519");
     expect(keygen("-Q", "-f", await write("krl-empty", empty), `${path}.pub`)).toContain("ok");
   });
 });
 
-test("what is read is what was written, and nothing beyond its end", () => {
+test("a reader returns what was written and throws at the end", () => {
   const reader = new SshReader(sshString("äbc"));
   expect(reader.text()).toBe("äbc");
   expect(reader.isAtEnd).toBe(true);

@@ -1,4 +1,4 @@
-// The library's dependencies need it first.
+// Must be imported before @peculiar/x509, whose dependencies need it.
 import "reflect-metadata";
 
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
@@ -6,7 +6,7 @@ import * as x509 from "@peculiar/x509";
 import { after } from "../../../platform/clock.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 
-// X.509 certificates (RFC 5280): an authority that can only sign certificates for clients, and those certificates.
+// X.509 certificates (RFC 5280): an authority that can only sign client certificates, and those certificates.
 // All keys are P-256, signed with ECDSA and SHA-256.
 
 const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
@@ -25,8 +25,8 @@ export interface X509Signer {
 }
 
 /**
- * Creates an authority. It can sign certificates for TLS clients and nothing else: no further authority, no server, and, if
- * there is a domain, no e-mail address or URI of another domain.
+ * Creates an authority that can sign certificates for TLS clients only: not for servers or other authorities and, if
+ * `domain` is given, not for e-mail addresses or URIs of other domains.
  */
 export async function createX509Authority(
   name: string,
@@ -65,11 +65,11 @@ export interface X509CertificateFacts {
   uri?: string;
   notBefore: Date;
   notAfter: Date;
-  /** Where its revocation list is. */
+  /** The address of the revocation list. */
   crlUrl: string;
 }
 
-/** Signs a client certificate. The serial is 127 random bits, in lower-case hexadecimal. */
+/** Signs a client certificate. The serial number has 126 random bits and is in lower-case hexadecimal. */
 export async function signX509Certificate(
   facts: X509CertificateFacts,
   signer: X509Signer,
@@ -109,7 +109,7 @@ export interface RevokedSerial {
   revokedAt: Date;
 }
 
-/** A revocation list of one authority key, DER. `number` must grow from one list to the next. */
+/** Signs the revocation list of one authority key, in DER. `number` must increase from one list to the next. */
 export async function signX509RevocationList(
   {
     revoked,
@@ -132,7 +132,7 @@ export async function signX509RevocationList(
   return Buffer.from(list.rawData);
 }
 
-/** @throws InvalidInput unless it is a P-256 key in PEM (SubjectPublicKeyInfo), encoded canonically. Returns its DER. */
+/** Reads a P-256 key in PEM (SubjectPublicKeyInfo). Returns its DER. @throws InvalidInput for any other key */
 export function parseP256PublicKey(pem: string): Buffer {
   const refused = (why: string) => new InvalidInput("public_key", `The public key is refused: ${why}`);
   const [, base64] =
@@ -152,7 +152,7 @@ export function parseP256PublicKey(pem: string): Buffer {
   return der;
 }
 
-/** Whether an authority may sign for this e-mail address: its constraints name one domain. */
+/** Whether the name constraints of an authority permit this e-mail address. */
 export function permitsEmail(authority: string, email: string): boolean {
   const { extensions } = new x509.X509Certificate(authority);
   const constraints = extensions.find(({ type }) => type === nameConstraints);
@@ -164,7 +164,7 @@ export function permitsEmail(authority: string, email: string): boolean {
   return value === undefined || value.equals(none) || value.equals(only);
 }
 
-/** Positive, and never zero. */
+/** The first byte makes the number positive and keeps its length. */
 function newSerial(): string {
   const bytes = randomBytes(16);
   bytes[0] = (bytes[0]! & 0x7f) | 0x40;
@@ -188,7 +188,7 @@ const publicCryptoKey = (key: KeyObject) =>
     ["verify"],
   );
 
-/** NameConstraints (RFC 5280, 4.2.1.10), for which the library has no class: no host names and no IP addresses at all. */
+/** NameConstraints (RFC 5280, 4.2.1.10), for which the library has no class. Excludes all host names and IP addresses. */
 function constraintsFor(domain: string | undefined): Buffer {
   const subtree = (tag: number, name: Uint8Array) => der(0x30, der(0x80 | tag, name));
   const [email, host, uri, address] = [1, 2, 6, 7];

@@ -6,24 +6,24 @@ import { revokedCertificates } from "../revoked.ts";
 
 /** The clocks of servers may be behind. */
 const backdatedSeconds = 300;
-/** A server that has no newer list by then refuses everybody. */
+/** A server without a newer list refuses every certificate after this time. */
 const validSeconds = 48 * 3600;
-/** A list is made anew at least this often, even if nothing else is revoked. */
+/** A list is signed again at least this often, even if nothing else was revoked. */
 const renewedSeconds = 6 * 3600;
 
 export interface X509RevocationLists {
   /** DER, by the id of the key. */
   lists: ReadonlyMap<number, Buffer>;
-  /** All of them. */
+  /** All lists. */
   pem: string;
-  /** The same until something else is revoked, or the lists are to be renewed. */
+  /** Changes when something else is revoked, or when the lists are due to be signed again. */
   digest: string;
 }
 
 /**
- * What an X.509 authority has revoked: one list for each key that is trusted. Undefined for an authority without a key.
+ * Builds the revocation lists of an X.509 authority, one for each trusted key. Returns undefined if it has no key.
  *
- * @throws ConfigurationError when SVC_KEY_SECRET does not open the keys
+ * @throws ConfigurationError if SVC_KEY_SECRET does not open the keys
  */
 export async function x509RevocationLists(
   context: Pick<Context, "db" | "config">,
