@@ -5,6 +5,10 @@ import { BenchError, describeMachine } from "./support.ts";
 export type Bench = (parts: AsyncDisposableStack) => Promise<void>;
 
 const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
+  aws: {
+    about: "svc access get --format aws from its cache against svc --version (15 seconds)",
+    load: async () => (await import("./access/aws.ts")).benchCachedCredential,
+  },
   poll: {
     about: "pending polls a second: svc, oidc-provider's device grant, a bare Bun.serve (2 minutes)",
     load: async () => (await import("./poll.ts")).benchPoll,

@@ -127,6 +127,18 @@ describe("svc access get --format aws", () => {
     expect(sts.asked).toHaveLength(3);
   });
 
+  test("from the file, nothing is loaded that parses command lines or talks to a server", async () => {
+    const first = sessionIn(await get());
+    const log = join(home, "modules");
+    const recorder = join(import.meta.dir, "../testing/record_modules.ts");
+    const args = ["access", "get", "aws-deploy", "--format", "aws"];
+    const finished = await spawnSvc(args, { ...env, SVC_TEST_MODULES: log }, recorder).finished;
+    expect(sessionIn(finished)).toBe(first);
+    const loaded = fs.readFileSync(log, "utf8");
+    expect(loaded).toContain("access_shortcut.ts");
+    for (const name of ["gunshi", "cli/run.ts", "client/request.ts"]) expect(loaded).not.toContain(name);
+  });
+
   test("a new session gets its own: the one before may have been ended elsewhere", async () => {
     const first = sessionIn(await get());
     env.SVC_TOKEN = await signInToken(server);
