@@ -17,7 +17,7 @@ import sshCa from "./ssh_ca/ssh_ca.ts";
 import webhook from "./webhook/webhook.ts";
 import x509Ca from "./x509_ca/x509_ca.ts";
 
-/** The plugins that come with the service. What stands here works. */
+/** The plugins that are included in the service. Every plugin in this list works. */
 export const builtinPlugins: readonly Plugin[] = [
   ...[documentMatcher, roster, markdown, channel, mail, webhook, mailingList],
   ...[termSource, applicationSource, backstageCatalog],

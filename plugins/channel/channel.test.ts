@@ -27,7 +27,7 @@ const send = (subject: string, key?: string) =>
   );
 const said = () => its.context.db.select().from(conversationMessage).orderBy(asc(conversationMessage.id));
 
-test("needs nothing to be made or joined", async () => {
+test("create and join need no work", async () => {
   const people = [{ id: ids.bob, name: "bob", email: "bob@example.com" }];
   expect(await callPlugin(channel(), "create", { incident: facts })).toEqual({ ok: true, value: {} });
   for (const done of [
@@ -38,7 +38,7 @@ test("needs nothing to be made or joined", async () => {
   }
 });
 
-test("what is sent is said by the service to everyone, and to one person alone when it is direct", async () => {
+test("send posts as the service to everyone, direct only to one person", async () => {
   const person = { id: ids.bob, name: "bob", email: "bob@example.com" };
   expect(await send("INC-1 reported")).toMatchObject({ ok: true });
   const message = { subject: "Yours", text: "" };
@@ -61,7 +61,7 @@ test("what is sent is said by the service to everyone, and to one person alone w
   });
 });
 
-test("with one key it is said once, also by twenty at once", async () => {
+test("a key posts its message once, even in twenty concurrent calls", async () => {
   const before = (await said()).length;
   const sent = await Promise.all(Array.from({ length: 20 }, () => send("once", "k1")));
   expect(sent.map(({ ok }) => ok)).not.toContain(false);
@@ -69,7 +69,7 @@ test("with one key it is said once, also by twenty at once", async () => {
   expect(await said()).toHaveLength(before + 2);
 });
 
-test("an archived channel takes nothing new, and what it had is no failure", async () => {
+test("an archived channel refuses new messages, and accepts repeated ones", async () => {
   await send("early", "k3");
   const before = await said();
   await its.context.db
@@ -84,7 +84,7 @@ test("an archived channel takes nothing new, and what it had is no failure", asy
   expect(await said()).toEqual(before);
 });
 
-test("an incident without a channel says so", async () => {
+test("fails for an incident without a channel", async () => {
   const { db, clock } = its.context;
   const at = clock.now();
   const [bare] = await db

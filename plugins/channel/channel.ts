@@ -7,8 +7,8 @@ import { conversation, conversationMessage } from "../../drizzle/schema/index.ts
 import { Conflict } from "../../platform/errors.ts";
 
 /**
- * An incident's own channel, in our database. Who reads it is decided by who reads the incident, so nobody needs to be
- * added; that it was made or archived is noted by whoever asked for it.
+ * The channel of an incident, in our database. Everyone who may read the incident may read it, so nobody needs to be
+ * added. The caller records that it was created or archived.
  */
 export default defineBuiltin({
   title: "Incident channel",
@@ -35,8 +35,8 @@ export default defineBuiltin({
 });
 
 /**
- * Says it once for each key.
- * @throws Conflict when the incident has no channel, or one that is archived and in which it was not said before
+ * Posts the message once for each key.
+ * @throws Conflict if the incident has no channel, or if the channel is archived and does not have the message yet
  */
 async function keepMessage(
   { db, clock }: Context,
@@ -50,7 +50,7 @@ async function keepMessage(
       .select({ id: conversation.id, archivedAt: conversation.archivedAt })
       .from(conversation)
       .where(and(eq(conversation.incidentId, incidentId), eq(conversation.pluginSlug, channelSlug)))
-      // Not archived before we are done.
+      // The lock prevents archiving until this transaction ends.
       .for("share");
     if (!channel) throw new Conflict("This incident has no channel of its own");
     const { id: conversationId } = channel;

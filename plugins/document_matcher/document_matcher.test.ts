@@ -51,7 +51,7 @@ async function resolve() {
   }));
 }
 
-test("documents by type, priority and term, those with most reasons first", async () => {
+test("proposes documents by type, priority and term, those with the most reasons first", async () => {
   const { db, clock } = its.context;
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
   const [other] = await db
@@ -73,15 +73,15 @@ test("documents by type, priority and term, those with most reasons first", asyn
   ]);
 });
 
-test("no document of any incident, be it this one", async () => {
-  // insertIncident's own is linked to everything.
+test("proposes no document of any incident, including this one", async () => {
+  // The document of insertIncident is linked to everything.
   expect((await resolve()).map(({ id }) => id)).not.toContain(ids.documentId);
   const hidden = await newDocument({ type: true }, ids.incidentId);
   await its.context.db.update(incident).set({ visibility: "Restricted" });
   expect((await resolve()).map(({ id }) => id)).not.toContain(hidden);
 });
 
-test("at most fifty, the best", async () => {
+test("proposes the best fifty at most", async () => {
   for (let count = 0; count < 55; count += 1) await newDocument({ type: true });
   const best = await newDocument({ type: true, priority: true });
   const resolved = await resolve();

@@ -9,7 +9,7 @@ import {
   documentTerm,
 } from "../../drizzle/schema/index.ts";
 
-/** More than anybody reads while something burns. */
+/** More than anybody reads during an incident. */
 const most = 50;
 
 const links = {

@@ -16,7 +16,7 @@ test("there is a fake of each type, with all of its methods", () => {
 });
 
 describe("a call", () => {
-  test("that nobody expected fails for the caller and fails the test", async () => {
+  test("fails both the caller and the test if it is unexpected", async () => {
     const fake = fakes.fakeTerm();
     const plugins = pluginsOf(fakes.fakeDocument(), fake);
     expect(() => plugins.assertExpected()).not.toThrow();
@@ -29,7 +29,7 @@ describe("a call", () => {
     }).toThrow("nobody expected: list");
   });
 
-  test("is answered in turn, and once more than that nobody expected it", async () => {
+  test("gets the scripted answers in turn, and is unexpected after the last one", async () => {
     const person = { email: "a@example.com" };
     const fake = fakes.fakeParticipant({ onCall: [() => person, () => null] });
     const call = { service: { id: 1, name: "Storage" }, at: "2026-11-20T12:00:00Z" };
@@ -46,7 +46,7 @@ describe("a call", () => {
     ]);
   });
 
-  test("is answered the same each time by a function", async () => {
+  test("gets its answer from a function each time", async () => {
     using fake = fakes.fakeTerm({ list: () => [] });
     expect(await callPlugin(fake.plugin, "list", {})).toEqual({ ok: true, value: [] });
     expect(await callPlugin(fake.plugin, "list", {})).toEqual({ ok: true, value: [] });

@@ -5,8 +5,8 @@ import type { CallContext, PluginType } from "../../core/plugin.ts";
 export type FakeCall<T extends PluginType, M extends MethodName<T>> = MethodInput<T, M> & CallContext;
 
 /**
- * What a method answers: the same function each time, or one for each call in turn. Where none is left, a call is one
- * that nobody expected.
+ * The answers of a method: one function for all calls, or one for each call in turn. A call after the last one is
+ * unexpected.
  */
 export type Script<T extends PluginType> = { [M in MethodName<T>]?: Answer<T, M> | Answer<T, M>[] };
 type Answer<T extends PluginType, M extends MethodName<T>> = (
@@ -18,16 +18,16 @@ export interface FakeOptions {
   timeoutMilliseconds?: number;
 }
 
-/** A plugin for tests, of which a test says what it answers, and which says what it was asked. */
+/** A plugin for tests with scripted answers, which records its calls. */
 export interface Fake<T extends PluginType> extends Disposable {
   readonly plugin: ActivePlugin<T>;
-  /** Every call, also those that nobody expected. */
+  /** Every call, including unexpected ones. */
   readonly calls: readonly { method: MethodName<T>; call: CallContext & Record<string, unknown> }[];
   /** The calls of one method. */
   to<M extends MethodName<T>>(method: M): FakeCall<T, M>[];
-  /** From now on it answers so, in these methods. */
+  /** Replaces the scripts of these methods. */
   answer(script: Script<T>): void;
-  /** Throws when there was a call that nobody expected: whoever calls plugins takes no notice of what they throw. */
+  /** Throws if there was an unexpected call. The error of that call is not enough: callers of plugins catch errors. */
   assertExpected(): void;
 }
 

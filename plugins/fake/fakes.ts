@@ -2,7 +2,7 @@ import type { MethodName } from "../../core/plugin/methods.ts";
 import type { PluginType } from "../../core/plugin.ts";
 import { type Fake, type FakeOptions, fakePlugin, type Script } from "./fake.ts";
 
-// One of each type. Without a script it expects no call at all.
+// One of each type. Without a script, every call is unexpected.
 
 const fakeOf =
   <T extends PluginType>(type: T, ...methods: MethodName<T>[]) =>
@@ -19,12 +19,12 @@ export const fakeDocument = fakeOf(
 
 export const fakeConversation = fakeOf("conversation", "create", "send", "direct", "add", "archive");
 
-/** A conversation that can be opened again when it is archived. */
+/** A conversation plugin with the optional method `reopen`. */
 export const fakeReopening = fakeOf(
   ...(["conversation", "create", "send", "direct", "add", "archive", "reopen"] as const),
 );
 
-/** A conversation that can do all that one may do without. */
+/** A conversation plugin with several optional methods. */
 export const fakeChat = fakeOf(
   ...([
     "conversation",
@@ -39,7 +39,7 @@ export const fakeChat = fakeOf(
   ] as const),
 );
 
-/** A conversation that sends to each recipient by itself, and can do all of that, too. */
+/** A conversation plugin with those methods that also sends to each recipient separately. */
 export const fakeMailing = fakeOf(
   ...(["conversation", "create", "recipients", "send", "direct", "add", "remove"] as const),
   ...(["restrict", "archive", "reopen"] as const),

@@ -4,11 +4,11 @@ import type { PluginType } from "../../core/plugin.ts";
 import type { Fake } from "./fake.ts";
 
 export interface FakePlugins extends Plugins, Disposable {
-  /** Throws when one of them was asked what nobody expected. */
+  /** Throws if one of them had an unexpected call. */
   assertExpected(): void;
 }
 
-/** The plugins that serve are these, in this order: for `startTestServer`, or a `PluginContext`. */
+/** Uses these plugins, in this order, for `startTestServer` or a `PluginContext`. */
 export function pluginsOf(...fakes: Pick<Fake<PluginType>, "plugin" | "assertExpected">[]): FakePlugins {
   const ofType = <T extends PluginType>(type: T) =>
     fakes.map(({ plugin }) => plugin).filter((plugin) => plugin.type === type) as ActivePlugin<T>[];

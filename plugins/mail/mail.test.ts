@@ -18,7 +18,7 @@ let its: PluginTest;
 let ids: IncidentIds;
 let facts: IncidentFacts;
 let server: TestMailServer;
-/** Recipients whom the server refuses, with this answer. */
+/** Recipients that the server refuses, with the code of its answer. */
 const refused = new Map<string, number>();
 
 beforeAll(async () => {
@@ -72,22 +72,22 @@ async function open(url = `smtp://127.0.0.1:${server.port}`, more: Record<string
 
 const message = { subject: "INC-1: Disk full", text: "**Alice** commands.\n" };
 type Mailing = ActivePlugin<"conversation">;
-/** To one recipient. */
+/** Sends to one recipient. */
 const send = (plugin: Mailing, key = "k1", recipient = `individual-${ids.bob}`) =>
   callPlugin(plugin, "send", { conversation: { incident: facts }, message, recipient }, { key });
-/** Whom it would send to. */
+/** The recipients of a message to everyone. */
 async function asked(plugin: Mailing) {
   const outcome = await callPlugin(plugin, "recipients", { conversation: { incident: facts } });
   return outcome.ok ? outcome.value : [outcome.detail];
 }
-/** To each of them, under a key of their own. */
+/** Sends to each recipient, under a separate key. */
 async function sendAll(plugin: Mailing, key = "k1") {
   for (const one of await asked(plugin)) await send(plugin, `${key}/${one}`, one);
 }
 const recipients = () => server.received.flatMap(({ to }) => to).sort();
 const person = (name: string, id: number) => ({ id, name, email: `${name}@example.com` });
 
-test("each participant and each team of the list gets a mail of their own", async () => {
+test("each participant and each team of the list gets a separate mail", async () => {
   const plugin = await open(undefined, { SVC_PLUGIN_MAIL_REPLY_TO: "oncall@example.com" });
   expect(await asked(plugin)).toEqual([
     ...[`individual-${ids.alice}`, `individual-${ids.bob}`, `team-${ids.teamId}`],
@@ -108,12 +108,12 @@ test("each participant and each team of the list gets a mail of their own", asyn
   for (const id of idsOfMails) expect(id).toMatch(/^<[0-9a-f]{32}@example\.com>$/);
 });
 
-test("who left gets none, and nothing is made, joined, archived or reopened", async () => {
+test("former participants get no mail; create, add, archive and reopen do nothing", async () => {
   const { db, clock } = its.context;
   const plugin = await open();
   await db.update(participant).set({ leftAt: clock.now() }).where(eq(participant.id, ids.reporter));
   await sendAll(plugin, "left");
-  // As when they leave after it was asked who there is.
+  // As if they had left after the call of `recipients`.
   expect(await send(plugin, "late")).toMatchObject({ ok: false, permanent: true });
   await db.update(participant).set({ leftAt: null }).where(eq(participant.id, ids.reporter));
   expect(recipients()).toEqual(["alice@example.com", "storage@example.com"]);
@@ -132,14 +132,14 @@ test("who left gets none, and nothing is made, joined, archived or reopened", as
 });
 
 describe("of a Restricted incident", () => {
-  test("only participants are told, under its name alone", async () => {
+  test("only participants get mail, with only its name as subject", async () => {
     await setVisibility("Restricted");
     await sendAll(await open(), "restricted");
     expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);
     for (const { headers } of server.received) expect(headers.subject).toBe(facts.name);
   });
 
-  test("teams are left out by what it is now, not by what the call was told", async () => {
+  test("teams are excluded by its current visibility, not by the one passed to the call", async () => {
     await setVisibility("Restricted");
     facts = { ...facts, visibility: "Open" };
     const plugin = await open();
@@ -151,7 +151,7 @@ describe("of a Restricted incident", () => {
     expect(recipients()).toEqual(["alice@example.com", "bob@example.com"]);
   });
 
-  test("nobody else is told directly", async () => {
+  test("nobody else gets a direct message", async () => {
     const plugin = await open();
     const direct = (id: number) =>
       callPlugin(plugin, "direct", { person: person("carol", id), message, incident: facts });
@@ -166,7 +166,7 @@ describe("of a Restricted incident", () => {
   });
 });
 
-test("a team without an address, and one of another list, are no recipients", async () => {
+test("teams without an address, or of another list, are not recipients", async () => {
   const { db, clock } = its.context;
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
   const [silent, other] = await db
@@ -190,7 +190,7 @@ test("a team without an address, and one of another list, are no recipients", as
     await db.delete(participantGroupMember).where(eq(participantGroupMember.id, id));
 });
 
-test("several recipients of one address are one of them", async () => {
+test("recipients with the same address count once", async () => {
   const { db } = its.context;
   const setEmail = (email: string) => db.update(team).set({ email }).where(eq(team.id, ids.teamId));
   await setEmail("bob@example.com");
@@ -198,7 +198,7 @@ test("several recipients of one address are one of them", async () => {
   await setEmail("storage@example.com");
 });
 
-test("nobody is sent what is for everyone, or for a recipient whom nobody knows", async () => {
+test("rejects messages without a recipient, or to an unknown one", async () => {
   const plugin = await open();
   const conversation = { incident: facts };
   expect(await callPlugin(plugin, "send", { conversation, message })).toMatchObject({ ok: false });
@@ -207,7 +207,7 @@ test("nobody is sent what is for everyone, or for a recipient whom nobody knows"
   expect(server.received).toEqual([]);
 });
 
-test("the mail to a recipient is known again by whoever had it when it was one delivery to everyone", async () => {
+test("Message-ID stays the same for mails from before deliveries were split", async () => {
   const plugin = await open();
   await send(plugin, `t/w/conversation/mail/individual-${ids.bob}`);
   const before = new Bun.CryptoHasher("sha256")
@@ -216,7 +216,7 @@ test("the mail to a recipient is known again by whoever had it when it was one d
   expect(server.received[0]!.headers["message-id"]).toStartWith(`<${before.slice(0, 32)}@`);
 });
 
-test("one that is tried again is the same mail, also from another process", async () => {
+test("a retried mail has the same Message-ID, also from another process", async () => {
   const plugin = await open();
   refused.set("bob@example.com", 451);
   const first = await send(plugin, "again");
@@ -235,7 +235,7 @@ describe("a refusal", () => {
     return outcome.ok ? outcome : { detail: outcome.detail, permanent: outcome.permanent };
   };
 
-  test("of a recipient is for good", async () => {
+  test("of a recipient is permanent", async () => {
     expect(await failing("one", 550)).toEqual({
       ...{ detail: "mail failed: the mail was not sent (550)", permanent: true },
     });
@@ -247,7 +247,7 @@ describe("a refusal", () => {
   });
 
   test.each([[550], [553], [554]])(
-    "of the sender by %i is mended by whoever runs svc",
+    "of the sender with %i is transient, because the operator can fix it",
     async (responseCode) => {
       await using strict = await startMailServer({
         onMailFrom: (_, _session, done) => done(Object.assign(new Error("not you"), { responseCode })),
@@ -259,12 +259,12 @@ describe("a refusal", () => {
     },
   );
 
-  test("to let us in is mended by whoever runs svc", async () => {
+  test("of our credentials is transient, because the operator can fix it", async () => {
     const stranger = open(`smtp://svc:hunter2@127.0.0.1:${server.port}`);
     expect(await failing("auth", undefined, stranger)).toMatchObject({ permanent: false });
   });
 
-  test("of a text is for good; of an address that can be none it looks as if we spoke wrongly", async () => {
+  test("of a text is permanent; of an invalid address it looks like a protocol error", async () => {
     await using strict = await startMailServer({}, () =>
       Object.assign(new Error("spam"), { responseCode: 554 }),
     );
@@ -277,14 +277,14 @@ describe("a refusal", () => {
   });
 });
 
-test("words are read as they were written, whatever they look like", async () => {
+test("text is sent as it was written, even if it looks like markup", async () => {
   const title = String.raw`disk_full *now* [see](x) a\_b <b> \`rm -rf\` C:\temp ~2|3~`;
   const text = `- ${literally(title)}\n  https://svc.example.com/incidents/1`;
   await callPlugin(await open(), "direct", { person: person("dave", 1), message: { subject: "s", text } });
   expect(textOf(server.received[0]!)).toBe(`- ${title}\n  https://svc.example.com/incidents/1`);
 });
 
-test("no header can be slipped in", async () => {
+test("headers cannot be injected", async () => {
   const plugin = await open();
   const evil = "x\r\nBcc: eve@example.com\r\n\r\nbody\u2028y\0z";
   const to = person("dave", 1);
@@ -300,18 +300,18 @@ test("no header can be slipped in", async () => {
 });
 
 describe("the server", () => {
-  test("is told user and password", async () => {
+  test("receives user and password", async () => {
     await sendAll(await open(`smtp://svc:p%40ss@127.0.0.1:${server.port}`), "auth");
     expect(server.received.map(({ user }) => user)).toEqual(["svc", "svc", "svc"]);
   });
 
-  test("may refuse them, without their being told on", async () => {
+  test("may refuse them, and the error does not contain them", async () => {
     const outcome = await send(await open(`smtp://svc:hunter2@127.0.0.1:${server.port}`), "wrong");
     expect(outcome).toMatchObject({ ok: false, detail: "mail failed: the mail was not sent (535)" });
     expect(JSON.stringify([outcome, its.logged])).not.toContain("hunter2");
   });
 
-  test("may be away when svc starts", async () => {
+  test("may be down when svc starts", async () => {
     const outcome = await send(await open("smtp://127.0.0.1:1"), "away");
     expect(outcome).toMatchObject({
       ok: false,
@@ -319,8 +319,8 @@ describe("the server", () => {
     });
   });
 
-  test("with a certificate that nobody vouches for gets nothing", async () => {
-    // smtp-server has one of its own for "localhost" when it is given none.
+  test("gets no mail if its certificate is not trusted", async () => {
+    // Without a certificate, smtp-server uses its built-in one for "localhost".
     await using tls = await startMailServer({ secure: true, disabledCommands: [] });
     const outcome = await send(await open(`smtps://svc:p@127.0.0.1:${tls.port}`), "tls");
     expect(outcome).toMatchObject({ ok: false });
@@ -328,7 +328,7 @@ describe("the server", () => {
   });
 });
 
-describe("is not set up with", () => {
+describe("configuration rejects", () => {
   test.each([
     ["another protocol", "https://mail.example.com", "From <a@b.c>"],
     ["a path", "smtp://mail.example.com/x", "a@b.c"],

@@ -33,7 +33,7 @@ export default defineBuiltin({
     const send = (to: string, words: Words, { key, signal }: CallContext) =>
       post(mailOf(to, words, { key, domain }), { signal, at: clock.now() });
     return {
-      // Each mail stands for itself: there is nothing to make, to join, to archive or to reopen.
+      // Each mail is independent, so there is nothing to create, join, archive or reopen.
       create: () => ({}),
       recipients: ({ conversation: { incident } }) => recipientsOf(context, incident.id),
       async send({ conversation: { incident }, recipient, message, ...call }) {
@@ -41,7 +41,7 @@ export default defineBuiltin({
         const to = await addressOf(context, incident.id, recipient);
         if (to === undefined)
           throw new Refused("this recipient no longer receives anything about the incident");
-        // As it was when one delivery was for everyone: whoever has the mail from then knows it again.
+        // The same id as when one delivery went to everyone, so that mail programs recognise a mail from then.
         const own = `/${encodeURIComponent(recipient)}`;
         const key = call.key.endsWith(own) ? call.key.slice(0, -own.length) : call.key;
         await send(to, { incident, message }, { ...call, key });
@@ -51,7 +51,7 @@ export default defineBuiltin({
           throw new Conflict("The incident is Restricted, and this person takes no part in it");
         await send(person.email, { incident, message }, call);
       },
-      // Whom it writes to, it reads with each message.
+      // The recipients are read for each message.
       add: () => {},
       remove: () => {},
       restrict: () => {},
@@ -75,7 +75,7 @@ function mailOf(
   return {
     to,
     messageId: `<${hash.slice(0, 32)}@${domain}>`,
-    // Subjects stand in notifications and on locked screens.
+    // Subjects appear in notifications and on locked screens.
     subject: incident?.visibility === "Restricted" ? incident.name : message.subject,
     text: plain(message.text),
   };

@@ -12,7 +12,7 @@ const mail = (subject: string) => ({ to: "a@x.y", messageId: `<${subject}@x.y>`,
 const postTo = (port: number, milliseconds?: number) =>
   createPost({ server: mailServerOf(`smtp://127.0.0.1:${port}`), from: "svc@example.com", milliseconds });
 
-test("many mails at once share a few connections", async () => {
+test("concurrent mails share a few connections", async () => {
   const sockets = { open: 0, most: 0, all: 0 };
   await using server = await startMailServer({
     onConnect: (_session, done) => {
@@ -31,7 +31,7 @@ test("many mails at once share a few connections", async () => {
   expect([sockets.most, sockets.all]).toEqual([4, 4]);
 });
 
-test("one that waits for a connection is not sent when nobody waits for it any more", async () => {
+test("a mail that waits for a connection is not sent after its call was aborted", async () => {
   const held = Promise.withResolvers<void>();
   const begun: string[] = [];
   await using server = await startMailServer({}, async ({ headers }) => {
@@ -51,7 +51,7 @@ test("one that waits for a connection is not sent when nobody waits for it any m
   expect(begun.sort()).toEqual(["1", "2", "3", "4", "next"]);
 });
 
-test("a server that hangs is given up, and its connections with it", async () => {
+test("a server that hangs causes a timeout, and its connections are closed", async () => {
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => {
     sockets.add(socket);

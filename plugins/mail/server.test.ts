@@ -5,7 +5,7 @@ test.each([
   ["smtp://mail.example.com", { host: "mail.example.com", port: 587, secure: false, requireTLS: false }],
   ["smtps://mail.example.com", { host: "mail.example.com", port: 465, secure: true, requireTLS: false }],
   ["smtp://[::1]:25/", { host: "::1", port: 25, secure: false, requireTLS: false }],
-  // A password goes over no network in the clear.
+  // A password is never sent over a network in clear text.
   [
     "smtp://a%40b:p%2Fss@mail.example.com:25",
     {

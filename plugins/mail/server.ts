@@ -1,22 +1,22 @@
 import { isLoopbackHost } from "../../platform/address.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 
-/** What nodemailer is told of a mail server. */
+/** The options of a mail server for nodemailer. */
 export interface MailServer {
   host: string;
   port: number;
   /** TLS from the first byte (smtps). */
   secure: boolean;
-  /** No word without STARTTLS. */
+  /** Fail if the server does not offer STARTTLS. */
   requireTLS: boolean;
   auth?: { user: string; pass: string };
 }
 
 /**
- * The server that `smtp://` (587, STARTTLS where it is offered) or `smtps://` (465) names. A password goes over no
- * network in the clear: with one, and not to this machine, STARTTLS is a must.
+ * Parses `smtp://` (port 587, STARTTLS if the server offers it) or `smtps://` (465). A password is never sent over a
+ * network in clear text: with one, STARTTLS is required unless the server is on this machine.
  *
- * @throws ConfigurationError, which never holds the address
+ * @throws ConfigurationError, which never contains the address
  */
 export function mailServerOf(text: string): MailServer {
   const url = URL.parse(text);

@@ -19,7 +19,7 @@ const list = () => its.plugins.ofType("participant_group")[0]!;
 const members = () => callPlugin(list(), "members", { group: { incident } });
 const alice = { id: 0, name: "alice", email: "alice@example.com" };
 
-test("a group that was not made has nobody to add to", async () => {
+test("add fails if the group was not created", async () => {
   expect(await callPlugin(list(), "create", { incident, name: "inc-1" })).toEqual({ ok: true, value: {} });
   const people = [{ ...alice, id: ids.alice }];
   expect(await callPlugin(list(), "add", { group: { incident }, people, teams: [] })).toMatchObject({
@@ -27,7 +27,7 @@ test("a group that was not made has nobody to add to", async () => {
   });
 });
 
-test("people and teams come once and go; a team without an address is no member to write to", async () => {
+test("people and teams are added once and removed; teams without an address get no mail", async () => {
   const { db, clock } = its.context;
   const at = clock.now();
   const group = { incidentId: ids.incidentId, pluginSlug: "mailing-list", name: "inc-1", createdAt: at };

@@ -6,7 +6,7 @@ import { defineBuiltin, type PersonFacts, type TeamFacts } from "../../core/plug
 import { individual, participantGroup, participantGroupMember, team } from "../../drizzle/schema/index.ts";
 import { Conflict } from "../../platform/errors.ts";
 
-/** What an answer may hold. */
+/** The maximum size of an answer. */
 const mostMembers = 10_000;
 const longestName = 200;
 
@@ -16,8 +16,8 @@ interface Who {
 }
 
 /**
- * The group of an incident, in our database. It has no address of its own: the mail plugin writes to its people, and to
- * its teams at the address of theirs.
+ * The group of an incident, in our database. It has no address: the mail plugin writes to its people and to the
+ * addresses of its teams.
  */
 export default defineBuiltin({
   title: "Mailing list",
@@ -42,7 +42,7 @@ export default defineBuiltin({
   }),
 });
 
-/** @throws Conflict when the incident has no such group */
+/** @throws Conflict if the incident has no such group */
 async function groupOf({ db }: Context, incidentId: number): Promise<number> {
   const [found] = await db
     .select({ id: participantGroup.id })
@@ -76,7 +76,7 @@ async function removeMembers({ db }: Context, groupId: number, { people, teams }
     );
 }
 
-/** People by their address, and teams that have one. */
+/** The addresses of people, and of teams that have one. */
 async function listMembers({ db }: Context, groupId: number) {
   const { participantGroupId, individualId, teamId, id } = participantGroupMember;
   const rows = await db

@@ -4,7 +4,7 @@ import { align, type KnownTask } from "./align.ts";
 import { identify } from "./tasks.ts";
 
 const words = ["rotate", "keys", "disk", "vendor", "alarm", "page", "backup", "queue", "latency", "owner"];
-/** Sentences of which no two are alike. */
+/** Sentences that are all different. */
 const sentences = Array.from({ length: 10 }, (_, i) => `${words[i]} ${i}${i}${i}${i} ${words[i]} x${i * 7}`);
 const knownOf = (descriptions: readonly string[], more: Partial<KnownTask> = {}): KnownTask[] =>
   descriptions.map((description, i) => ({
@@ -14,8 +14,8 @@ const writtenOf = (descriptions: readonly string[], status: "Open" | "Resolved" 
   descriptions.map((description) => ({ description, status, assignees: [] as string[] }));
 const some = fc.shuffledSubarray(sentences, { minLength: 2 });
 
-describe("a task stays itself", () => {
-  test("when nothing changes, whatever the order and the marks", () => {
+describe("a task keeps its id", () => {
+  test("if its text is unchanged, in any order and with any mark", () => {
     fc.assert(
       fc.property(some, fc.boolean(), (texts, done) => {
         const shuffled = texts.toReversed();
@@ -25,7 +25,7 @@ describe("a task stays itself", () => {
     );
   });
 
-  test("when a line is written otherwise", () => {
+  test("if its line is edited", () => {
     fc.assert(
       fc.property(some, fc.nat(), fc.boolean(), (texts, pick, done) => {
         const at = pick % texts.length;
@@ -37,7 +37,7 @@ describe("a task stays itself", () => {
   });
 });
 
-test("of those that are deleted, and only of those, it is said", () => {
+test("only newly deleted tasks are reported as deleted", () => {
   fc.assert(
     fc.property(some, fc.nat(), (texts, pick) => {
       const at = pick % texts.length;
@@ -48,7 +48,7 @@ test("of those that are deleted, and only of those, it is said", () => {
   );
 });
 
-test("each id is one task's, whatever the texts are", () => {
+test("each id belongs to one task, for any texts", () => {
   const text = fc.array(fc.constantFrom(...words.slice(0, 3)), { minLength: 1, maxLength: 3 });
   const texts = fc.array(
     text.map((some) => some.join(" ")),
@@ -64,7 +64,7 @@ test("each id is one task's, whatever the texts are", () => {
         const tasks = identify(known, writtenOf(now));
         const ids = tasks.map(({ externalId }) => externalId);
         expect(new Set(ids).size).toBe(ids.length);
-        // And each known one is there or gone.
+        // Each known task is either there or deleted.
         for (const { externalId } of known.filter(({ deleted }) => !deleted))
           expect(ids).toContain(externalId);
         expect(tasks.filter(({ deleted }) => !deleted).map(({ description }) => description)).toEqual(now);
@@ -73,7 +73,7 @@ test("each id is one task's, whatever the texts are", () => {
   );
 });
 
-test("tasks of the same words stay apart, by their mark and then by their order", () => {
+test("tasks with the same text are told apart by their mark, then by their order", () => {
   const [a, b, c] = knownOf(["Restart", "Restart", "Restart"]);
   const known = [a!, { ...b!, status: "Resolved" }, c!];
   const restart = (status: "Open" | "Resolved") => writtenOf(["Restart"], status);
@@ -85,18 +85,18 @@ test("tasks of the same words stay apart, by their mark and then by their order"
   expect(align(known, [...restart("Resolved"), ...restart("Resolved")])).toEqual(["id1", "id0"]);
 });
 
-test("what is hardly alike is another", () => {
+test("a task with little in common is a new one", () => {
   expect(align(knownOf(["Rotate the keys"]), writtenOf(["Call the vendor back"]))).toEqual([undefined]);
 });
 
-test("one that was gone comes back by its very words alone", () => {
+test("a deleted task comes back only with exactly the same text", () => {
   const gone = knownOf(["Rotate the keys"], { deleted: true });
   expect(align(gone, writtenOf(["Rotate the keys"]))).toEqual(["id0"]);
   expect(align(gone, writtenOf(["Rotate all the keys"]))).toEqual([undefined]);
   expect(identify(gone, [])).toEqual([]);
 });
 
-test("the first who is named owns it; a new one has an id of its own", () => {
+test("the first person named is the owner; a new task has a new id", () => {
   const [task, other] = identify(
     [],
     [
@@ -109,7 +109,7 @@ test("the first who is named owns it; a new one has an id of its own", () => {
   expect(task!.externalId).not.toBe(other!.externalId);
 });
 
-test("of a long one the beginning is compared, and so five hundred of them take no time", () => {
+test("only the beginning of long tasks is compared, so 500 of them are fast", () => {
   const [beginning, old, anew] = ["Ask the vendor about it. ".repeat(8), "x".repeat(1000), "y".repeat(1000)];
   expect(align(knownOf([beginning + old]), writtenOf([beginning + anew]))).toEqual(["id0"]);
 });

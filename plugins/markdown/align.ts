@@ -1,23 +1,23 @@
-/** A task that we know of a document. */
+/** A known task of a document. */
 export interface KnownTask {
   externalId: string;
   description: string;
   status: string;
-  /** It was gone from the document. */
+  /** Whether it was deleted from the document. */
   deleted: boolean;
 }
 
-/** Half of the pairs of letters in common: a sentence of which a part was written anew. */
+/** Half of the letter pairs in common: a sentence that was partly rewritten. */
 const alike = 0.5;
-/** Characters of a description that are compared. */
+/** The number of characters of a description to compare. */
 const compared = 200;
 
 /**
- * Which of the known tasks each written one is, so that a task stays itself when its text, its place or its mark change;
- * undefined for a new one. Each known task is at most one of the written.
+ * Matches the written tasks with the known ones, so that a task keeps its id when its text, place or mark changes. The
+ * result is undefined for a new task. Each known task matches at most one written task.
  *
- * Those of the same words first (with the same mark, then with another; of several alike, in their order), then the most
- * similar. One that was gone comes back by its very words only.
+ * Tasks with the same text match first (with the same mark, then with another; equal ones in their order), then the most
+ * similar ones. A deleted task comes back only with exactly the same text.
  */
 export function align(
   known: readonly KnownTask[],
@@ -49,7 +49,7 @@ export function align(
     const own = bigrams(task);
     return rest.map((one) => ({ at, task: one.task, score: similarity(own, one.pairs) }));
   });
-  // Sorting is stable: of equals, the first stay first.
+  // Sorting is stable, so equals keep their order.
   for (const { at, task, score } of pairs.sort((a, b) => b.score - a.score)) {
     if (score < alike) break;
     if (ids[at] !== undefined || !free.has(task)) continue;
@@ -76,7 +76,7 @@ function bigrams({ description }: { description: string }): Bigrams {
   return { counts, total: text.length - 1 };
 }
 
-/** Sørensen and Dice: twice the common pairs by all pairs; 1 for the same, 0 for nothing in common. */
+/** The Sørensen-Dice coefficient: twice the common pairs divided by all pairs; 1 if equal, 0 if nothing is in common. */
 function similarity(a: Bigrams, b: Bigrams): number {
   const [small, large] = a.counts.size <= b.counts.size ? [a, b] : [b, a];
   let common = 0;

@@ -11,7 +11,7 @@ export interface Content {
   version: number;
 }
 
-/** The text of a document; undefined when there is none. */
+/** The text of a document, or undefined if it has none. */
 export async function readContent({ db }: Context, documentId: number): Promise<Content | undefined> {
   const [found] = await db
     .select({ text: documentContent.content, version: documentContent.version })
@@ -20,7 +20,7 @@ export async function readContent({ db }: Context, documentId: number): Promise<
   return found;
 }
 
-/** Keeps a first text; one that is there already stays. @throws InvalidInput */
+/** Stores the first text; an existing text stays. @throws InvalidInput */
 export async function startContent(context: Context, documentId: number, text: string): Promise<void> {
   const { hash, values } = valuesOf(context, text);
   await context.db.transaction(async (tx) => {
@@ -34,12 +34,12 @@ export async function startContent(context: Context, documentId: number, text: s
 }
 
 /**
- * Replaces the text, with `version` only one that is still at it, and notes on the document that its terms are to be
- * looked for again.
+ * Replaces the text, if it is still at `version` (if given), and marks the document so that it is searched for terms
+ * again.
  *
  * @throws InvalidInput
- * @throws NotFound when it has no text here
- * @throws Conflict when it is no longer at `version`
+ * @throws NotFound if it has no text here
+ * @throws Conflict if it is no longer at `version`
  */
 export async function replaceContent(
   context: Context,
@@ -47,7 +47,7 @@ export async function replaceContent(
 ): Promise<number> {
   const { hash, values } = valuesOf(context, text);
   return context.db.transaction(async (tx) => {
-    // The document first, as whoever deletes it: what it is found by is written right behind its text.
+    // Lock the document first, as its deletion does: its search vector is written right after its text.
     await tx
       .select({ id: document.id })
       .from(document)
@@ -59,7 +59,7 @@ export async function replaceContent(
       .where(
         and(
           eq(documentContent.documentId, documentId),
-          // As text: what is no number is a version that nobody has seen.
+          // Compared as text, so that a version that is not a number matches nothing.
           version === undefined ? undefined : sql`${documentContent.version}::text = ${version}`,
         ),
       )
@@ -74,7 +74,7 @@ export async function replaceContent(
   });
 }
 
-/** That it is gone already is no failure. */
+/** Succeeds if it is already gone. */
 export async function removeContent({ db }: Context, documentId: number): Promise<void> {
   await db.delete(documentContent).where(eq(documentContent.documentId, documentId));
 }

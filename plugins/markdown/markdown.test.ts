@@ -40,26 +40,26 @@ const create = ({ id, name, resourceType }: DocumentFacts, more: object = {}) =>
 const textOf = async (facts: DocumentFacts) => await callPlugin(plugin, "text", { document: facts });
 
 describe("create", () => {
-  test("is empty without a template, and says what we call it", async () => {
+  test("stores an empty text without a template, and returns our id", async () => {
     const facts = await newDocument();
     expect(await create(facts)).toEqual({ ok: true, value: { resourceId: String(facts.id) } });
     expect(await textOf(facts)).toEqual({ ok: true, value: { text: "", version: "1" } });
   });
 
-  test("fills the template in", async () => {
+  test("fills in the template", async () => {
     const template = await newDocument("# {{name}}: {{title}}\n");
     const facts = await newDocument();
     await create(facts, { template, variables: { name: "INC-1", title: "- [ ] evil" } });
     expect(await textOf(facts)).toMatchObject({ value: { text: "# INC-1: \\- \\[ \\] evil\n" } });
   });
 
-  test("tried again leaves what people have written since", async () => {
+  test("keeps later edits when it is repeated", async () => {
     const facts = await newDocument("by hand");
     expect(await create(facts)).toMatchObject({ ok: true });
     expect(await textOf(facts)).toMatchObject({ value: { text: "by hand", version: "2" } });
   });
 
-  test("fails where the template has no text here", async () => {
+  test("fails if the template has no text here", async () => {
     const facts = await newDocument();
     expect(await create(facts, { template: await newDocument() })).toMatchObject({
       ...{ ok: false, detail: "markdown failed: The template has no text here" },
@@ -68,7 +68,7 @@ describe("create", () => {
   });
 });
 
-test("update replaces a text that is at its version, and otherwise says at which it is", async () => {
+test("update replaces a text at the given version, and otherwise reports the current one", async () => {
   const facts = await newDocument("one");
   const update = (version?: string) =>
     callPlugin(plugin, "update", { document: facts, text: "two", version });
@@ -85,7 +85,7 @@ test("update replaces a text that is at its version, and otherwise says at which
   });
 });
 
-test("update and the deletion of its document do not wait in a circle", async () => {
+test("update does not deadlock with the deletion of its document", async () => {
   const facts = await newDocument("one");
   const { db } = its.context;
   const { documentId } = documentContent;
@@ -146,7 +146,7 @@ describe("tasks", () => {
     }
   };
 
-  test("are those of the text, and none while it is the same", async () => {
+  test("lists the tasks of the text, and none if it is unchanged", async () => {
     const facts = await newDocument("- [ ] Free some @alice (due 2026-12-01)\n- [x] Ask @bob");
     const { tasks, cursor, complete } = await tasksOf(facts);
     expect([cursor, complete]).toEqual(["2", true]);
@@ -157,7 +157,7 @@ describe("tasks", () => {
     expect(await tasksOf(facts, "2")).toEqual({ tasks: [], cursor: "2", complete: true });
   });
 
-  test("keep their ids through edits, moves and marks, leave and come back", async () => {
+  test("keeps ids through edits, moves and marks, and when a task comes back", async () => {
     const facts = await newDocument("- [ ] Free some disk\n- [ ] Call the vendor\n- [ ] Write it down");
     const write = async (text: string, cursor: string) => {
       await callPlugin(plugin, "update", { document: facts, text });
@@ -180,7 +180,7 @@ describe("tasks", () => {
     expect(back.tasks.filter(({ deleted }) => deleted)).toHaveLength(3);
   });
 
-  test("are gone with the text", async () => {
+  test("reports tasks as deleted if the text is deleted", async () => {
     const facts = await newDocument("- [ ] a");
     await keep(facts, (await tasksOf(facts)).tasks);
     await callPlugin(plugin, "remove", { document: facts });

@@ -7,8 +7,8 @@ import { tasksSince } from "./tasks.ts";
 import { fillTemplate } from "./template.ts";
 
 /**
- * Texts under the ids of our documents (`document_content`), whatever a document's resource id is: so no document shows
- * the text of another. There is no page of a text yet, hence no link.
+ * Stores texts under the ids of our documents (`document_content`), regardless of a document's resource id, so that no
+ * document shows the text of another. Texts have no page yet, hence no link.
  */
 export default defineBuiltin({
   title: "Markdown",
@@ -29,7 +29,7 @@ export default defineBuiltin({
       const content = await readContent(context, document.id);
       return content ? { name: document.name, version: String(content.version) } : null;
     },
-    // A name is our record's alone.
+    // The name is stored only in our record.
     async update({ document: { id: documentId }, text, version }) {
       if (text === undefined) return {};
       return { version: String(await replaceContent(context, { documentId, text, version })) };

@@ -10,7 +10,7 @@ const open = (description: string, more: Partial<WrittenTask> = {}): WrittenTask
   ...more,
 });
 
-test("who, until when, done, and at any depth", () => {
+test("reads assignees, due day and status, at any depth", () => {
   const text = `
 # Follow-up
 - [ ] Rotate the keys @alice (due 2026-12-01)
@@ -29,7 +29,7 @@ test("who, until when, done, and at any depth", () => {
   ]);
 });
 
-describe("is no task", () => {
+describe("is not a task", () => {
   test.each([
     ["a fence", "```\n- [ ] a\n```"],
     ["indented code", "    - [ ] a"],
@@ -42,7 +42,7 @@ describe("is no task", () => {
   ])("%s", (_, text) => expect(parse(text)).toEqual([]));
 });
 
-describe("stays a part of the description:", () => {
+describe("stays part of the description:", () => {
   test.each([
     ["a day that is none", "a (due 2026-02-30)", "a (due 2026-02-30)"],
     ["another form of day", "a (due tomorrow)", "a (due tomorrow)"],
@@ -52,13 +52,13 @@ describe("stays a part of the description:", () => {
     ["a mark in code", "see `@alice`", "see @alice"],
   ])("%s", (_, text, description) => expect(parse(`- [ ] ${text}`)).toEqual([open(description)]));
 
-  test("somebody in the middle of the sentence, who has the task all the same", () => {
+  test("somebody in the middle of the sentence, who is still assigned", () => {
     expect(parse("- [ ] tell @alice about it")).toEqual([
       open("tell @alice about it", { assignees: ["alice@example.com"] }),
     ]);
   });
 
-  test("a bare name where no domain completes it", () => {
+  test("a bare name without a domain to complete it", () => {
     expect(parseTasks("- [ ] a @alice\n- [ ] b @alice@x.org", undefined)).toEqual([
       open("a @alice"),
       open("b", { assignees: ["alice@x.org"] }),
@@ -75,9 +75,9 @@ test("a description is plain text in one line", () => {
   expect(parse("- [ ] a @alice @Alice @bob")[0]!.assignees).toEqual(["alice@example.com", "bob@example.com"]);
 });
 
-describe("what is made to be slow is not:", () => {
+describe("hostile input is parsed quickly:", () => {
   const fill = (piece: string) => piece.repeat(Math.ceil(1_000_000 / piece.length));
-  /** For a text that people wrote, as long as one may be. */
+  /** The time for an ordinary text of the maximum length. */
   let ordinary: number;
   beforeAll(() => {
     const paragraph = `- [ ] Write down how it went @alice (due 2026-12-01)\n${"What was said of it.\n".repeat(7)}`;
@@ -103,27 +103,27 @@ describe("what is made to be slow is not:", () => {
     ["NUL", fill("\0")],
     ["tasks", fill("- [ ] a @alice\n")],
   ])("%s", (_, hostile) => {
-    // Without the limits, hundreds of times as long.
+    // Without the limits, this takes hundreds of times as long.
     expect(effort(() => parse(`- [ ] first\n\n${hostile}`), 1) / ordinary).toBeLessThan(20);
   });
 });
 
-test("what is beyond the limits is not looked at", () => {
+test("ignores everything beyond the limits", () => {
   expect(parse("- [ ] a\n".repeat(mostTasks + 1))).toHaveLength(mostTasks);
   expect(parse(`${"x\n".repeat(mostLines)}\n- [ ] a`)).toEqual([]);
   expect(parse(Array.from({ length: 20 }, (_, i) => `${"  ".repeat(i)}- [ ] a`).join("\n"))).toHaveLength(12);
   expect(parse(`${"x".repeat(longestParsed)}\n\n- [ ] a`)).toEqual([]);
 });
 
-test("of tasks made of signs no more than a share is parsed, whatever their number", () => {
+test("parses only a share of tasks that consist of punctuation", () => {
   const piece = "*a_".repeat(663);
   const parsed = Math.floor(mostPairs / (2 * 663) ** 2);
   expect(parsed).toBeLessThan(25);
   expect(parse(`- [ ] ${piece}\n`.repeat(100))).toHaveLength(parsed);
-  // Boxes without words are no tasks, and use it up all the same.
+  // Checkboxes without text are not tasks, but still use up the limit.
   expect(parse(`${`- [ ] ${"![]()".repeat(398)}\n`.repeat(12)}- [ ] b`)).toEqual([]);
 });
 
-test("as many tasks as may be are parsed with more signs than people use", () => {
+test("parses the maximum number of tasks with more punctuation than people use", () => {
   expect(parse(`- [ ] ${"(a),".repeat(83)}\n`.repeat(mostTasks))).toHaveLength(mostTasks);
 });

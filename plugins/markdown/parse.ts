@@ -4,35 +4,35 @@ import { gfmTaskListItemFromMarkdown } from "mdast-util-gfm-task-list-item";
 import { gfmTaskListItem } from "micromark-extension-gfm-task-list-item";
 import { canonicalUserName } from "../../core/auth/user/name.ts";
 
-/** A task as it stands in a text, without an identity. */
+/** A task as written in a text, without an id. */
 export interface WrittenTask {
-  /** Its first paragraph as plain text, without what is said of it (who, until when) before and behind it. */
+  /** Its first paragraph as plain text, without the marks (assignees, due day) before and after it. */
   description: string;
   status: "Open" | "Resolved";
-  /** Addresses, each once, in the order in which they stand there. */
+  /** Addresses without duplicates, in the order of the text. */
   assignees: string[];
   /** `2026-12-01` */
   resolveBy?: string;
 }
 
-/** Tasks of one text. Whoever has more wants a tracker, and one who sends thousands wants to do harm. */
+/** Tasks of one text. More than this belongs in a tracker; thousands are an attack. */
 export const mostTasks = 500;
 /**
- * What is looked at of a text: so many characters, and so many lines, where each quote and item of a list counts as one
- * more. Parsing holds the process meanwhile, and takes the square of them.
+ * The parsed part of a text: the number of characters, and of lines, where each quote and list item counts as one more.
+ * Parsing blocks the process, and its time is quadratic in them.
  */
 export const mostLines = 4000;
 export const longestParsed = 200_000;
 const longestDescription = 2000;
 /**
- * Pairs of signs within a task, of all tasks together: parsing its words takes the square of the ASCII punctuation,
- * which is what Markdown's signs are made of. 500 tasks with 250 signs each stay below it.
+ * Pairs of punctuation characters within a task, summed over all tasks: parsing its inline Markdown is quadratic in the
+ * ASCII punctuation. 500 tasks with 250 such characters each stay below it.
  */
 export const mostPairs = 40_000_000;
-/** Columns that lists and quotes may take before a line begins: parsing takes the third power of the nesting. */
+/** Columns that lists and quotes may take before a line's text: parsing time is cubic in the nesting. */
 const deepest = 24;
 
-// Blocks and words are parsed apart: of a long text of `*_*_`, parsing the words takes minutes, of a task's not.
+// Blocks and inline Markdown are parsed separately: inline parsing of a long text of `*_*_` would take minutes.
 const blocksAlone = {
   disable: {
     null: "attention autolink characterEscape characterReference codeText hardBreakEscape htmlText labelEnd labelStartImage labelStartLink setextUnderline".split(
@@ -48,15 +48,15 @@ const wordsAlone = {
   },
 };
 
-/** Where a line begins: the space, quotes and items of lists before its words. */
+/** The prefix of a line: the white space, quotes and list markers before its text. */
 const beginning = /^(?:[ \t]|>|(?:[-*+]|\d{1,9}[.)])(?=[ \t]|$))*/;
 
 /**
- * The tasks of a Markdown text, from top to bottom: items of lists that begin with `[ ]` or `[x]`, at any depth. What
- * stands in code is none.
+ * Returns the tasks of a Markdown text, from top to bottom: list items that begin with `[ ]` or `[x]`, at any depth, but
+ * not in code.
  *
- * `@alice` (an address with `domain`) and `@alice@example.com` are given the task, `(due 2026-12-01)` says until when. What
- * is no user name or no day stays a part of the description.
+ * `@alice` (completed with `domain`) and `@alice@example.com` are the assignees, and `(due 2026-12-01)` is the due day. An
+ * invalid user name or day stays part of the description.
  */
 export function parseTasks(text: string, domain: string | undefined): WrittenTask[] {
   const looked = withinLimits(text);
@@ -83,13 +83,13 @@ export function parseTasks(text: string, domain: string | undefined): WrittenTas
   return tasks;
 }
 
-/** As much of the text as is looked at, without the lines that are nested too deep. */
+/** The part of the text within the limits, without lines that are nested too deeply. */
 function withinLimits(text: string): string {
   const kept: string[] = [];
   let count = 0;
   for (const line of text.slice(0, longestParsed).split(/\r\n?|\n/)) {
     const [begins = ""] = beginning.exec(line) ?? [];
-    // Of empty lines, parsing takes the square as well; one says as much as many.
+    // Parsing is quadratic in empty lines, too; one is equivalent to many.
     if (begins.length > deepest || (line.trim() === "" && kept.at(-1) === "")) continue;
     count += 1 + (begins.match(/[^ \t]/g)?.length ?? 0);
     if (count > mostLines) break;
@@ -98,7 +98,7 @@ function withinLimits(text: string): string {
   return kept.join("\n");
 }
 
-/** Nothing for a box without words. */
+/** Returns undefined for a checkbox without text. */
 function taskOf(raw: string, checked: boolean, domain: string | undefined): WrittenTask | undefined {
   const { text, code } = plainText(raw);
   const marks: { start: number; end: number }[] = [];
@@ -126,18 +126,18 @@ function taskOf(raw: string, checked: boolean, domain: string | undefined): Writ
   };
 }
 
-/** As much of a paragraph as is parsed, as it is written, without the signs of lists and quotes before its lines. */
+/** The part of a paragraph within the limits, as written, without the list and quote markers before its lines. */
 function rawText({ children }: Paragraph): string {
   const text = children.map((child) => ("value" in child ? child.value : "\n")).join("");
   return text.slice(0, longestDescription).toWellFormed();
 }
 
-/** The words of a paragraph in one line, and where of them is code. */
+/** The text of a paragraph in one line, and the ranges of code in it. */
 function plainText(raw: string): { text: string; code: { start: number; end: number }[] } {
   let text = "";
   const code: { start: number; end: number }[] = [];
   const add = (words: string) => {
-    // A NUL is U+FFFD by the time that it is parsed; the white space of all kinds is one kind here.
+    // The parser replaces NUL with U+FFFD; all kinds of white space count as one here.
     text += words.replace(/\s/g, " ");
   };
   const walk = (node: Nodes) => {
@@ -154,13 +154,13 @@ function plainText(raw: string): { text: string; code: { start: number; end: num
   return { text, code };
 }
 
-/** Whom `@name` means, and how many characters behind the name are the sentence's. */
+/** The address that `@name` means, and the number of characters after the name that belong to the sentence. */
 function addressOf(name: string, domain: string | undefined): { address: string; after: number } | undefined {
   const bare = name.replace(/[.:!?]+$/, "");
   try {
     return { address: canonicalUserName(bare, domain), after: name.length - bare.length };
   } catch {
-    return undefined; // no user name, or no domain to complete it
+    return undefined; // not a user name, or no domain to complete it
   }
 }
 
@@ -169,7 +169,7 @@ function isDay(text: string): boolean {
   return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
 }
 
-/** The text without the marks that it begins and ends with. One in the middle of a sentence is a part of it. */
+/** The text without marks at its beginning and end. A mark in the middle of a sentence is part of it. */
 function withoutOuter(text: string, marks: readonly { start: number; end: number }[]): string {
   let start = 0;
   let end = text.length;

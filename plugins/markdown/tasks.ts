@@ -7,8 +7,8 @@ import { readContent } from "./content.ts";
 import { parseTasks } from "./parse.ts";
 
 /**
- * The tasks in the text of a document, each under the id that it has had so far; and those that are gone, when there is
- * something that they can be gone from. `cursor` is the text's version: at the same one nothing has changed.
+ * Returns the tasks in the text of a document with their existing ids, and the deleted tasks if there are known ones.
+ * `cursor` is the version of the text: at the same version, nothing has changed.
  */
 export async function tasksSince(
   context: Context,
@@ -23,7 +23,7 @@ export async function tasksSince(
   return { tasks: identify(known, written), cursor: now, complete: true };
 }
 
-/** What is written, with ids: those of `known`, or new ones; and behind it what of `known` is gone. */
+/** The written tasks with ids from `known` or new ones, followed by the deleted tasks of `known`. */
 export function identify(
   known: readonly KnownTask[],
   written: ReturnType<typeof parseTasks>,
@@ -33,7 +33,7 @@ export function identify(
     ...words,
     assignees,
     externalId: ids[at] ?? crypto.randomUUID(),
-    // Who is named first answers for it.
+    // The first person named is the owner.
     ...(assignees[0] === undefined ? {} : { owner: assignees[0] }),
   }));
   const gone = known
@@ -45,7 +45,7 @@ export function identify(
   return [...present, ...gone];
 }
 
-/** In the order in which they were found first. */
+/** In the order in which they were first found. */
 async function knownTasks({ db }: Context, documentId: number): Promise<KnownTask[]> {
   const { externalId, description, status, deletedAt } = task;
   const rows = await db

@@ -6,19 +6,19 @@ import { fillTemplate } from "./template.ts";
 
 const fill = (text: string, variables: Record<string, string> = {}) => fillTemplate(text, variables, 10_000);
 
-test("a name in braces is replaced, once, and what nobody knows stays", () => {
+test("replaces each known name in braces once, and keeps unknown ones", () => {
   const variables = { name: "INC-1", title: "Disk {{name}} full", toString: "x" };
   expect(fill("# {{name}}: {{ title }} {{nobody}} {name} {{}} {{constructor}}", variables)).toBe(
     "# INC-1: Disk {{name}} full {{nobody}} {name} {{}} {{constructor}}",
   );
 });
 
-test("an address stays one that can be opened", () => {
+test("keeps addresses usable as links", () => {
   const weblink = "https://svc.example.com:8443/incidents/7";
   expect(fill("{{weblink}} [it]({{weblink}})", { weblink })).toBe(`${weblink} [it](${weblink})`);
 });
 
-describe("what is put in is words", () => {
+describe("values are plain text", () => {
   const hostile = [
     "- [ ] evil @eve",
     "x\n- [x] evil",
@@ -51,7 +51,7 @@ describe("what is put in is words", () => {
   const shapeOf = (text: string) => {
     const seen: Record<string, number> = {};
     const walk = (node: { type: string; children?: unknown[] }) => {
-      // Several lines are several paragraphs; that is all that a value may change.
+      // A value may add lines, and therefore paragraphs, but nothing else.
       if (node.type !== "text" && node.type !== "paragraph") seen[node.type] = (seen[node.type] ?? 0) + 1;
       expect(plain).toContain(node.type);
       for (const child of node.children ?? []) walk(child as typeof node);
@@ -80,15 +80,15 @@ describe("what is put in is words", () => {
     );
   });
 
-  test("which Markdown shows as they are", () => {
+  test("and Markdown shows them unchanged", () => {
     const title = "1. *Disk* <full> [x] & `y` #1 \\o/";
     const shown = fromMarkdown(fill("{{title}}", { title })).children[0] as { children: { value: string }[] };
     expect(shown.children.map(({ value }) => value).join("")).toBe(title);
   });
 });
 
-test("a result that is too long is refused before it is made", () => {
-  // Longer than any text can be.
+test("rejects a result that is too long before building it", () => {
+  // Longer than the limit for texts.
   const text = "{{x}}".repeat(200_000);
   expect(() => fillTemplate(text, { x: "x".repeat(20_000) }, 1_000_000)).toThrow("longer than 1000000");
 });

@@ -1,11 +1,10 @@
 import { InvalidInput } from "../../platform/errors.ts";
 
 /**
- * The text of a template with `{{name}}` replaced by `variables.name`. Nothing else in it means anything, what has no
- * such variable stays, and what is put in is looked at no more. Values are other people's words, so they are made plain
- * text (see `plain`).
+ * Returns the template with `{{name}}` replaced by `variables.name`. There is no other syntax, unknown names stay, and
+ * values are not expanded again. Values come from other people, so they are escaped to plain text (see `plain`).
  *
- * @throws InvalidInput when it would be longer than `longest`
+ * @throws InvalidInput if the result would be longer than `longest`
  */
 export function fillTemplate(
   text: string,
@@ -14,12 +13,12 @@ export function fillTemplate(
 ): string {
   const values = new Map(Object.entries(variables).map(([name, value]) => [name, plain(value)]));
   let length = 0;
-  // The text between the variables, and their names at the odd places.
+  // The text between the variables, with their names at odd indexes.
   const parts = text.split(/\{\{ *([A-Za-z_][A-Za-z0-9_]{0,99}) *\}\}/);
   const filled = parts.map((part, at) => {
     const words = at % 2 === 0 ? part : (values.get(part) ?? `{{${part}}}`);
     length += words.length;
-    // Before it is put together: a long value in thousands of places would fill the memory.
+    // Checked before joining: a long value in thousands of places would fill the memory.
     if (length > longest) throw tooLong(longest);
     return words;
   });
@@ -30,12 +29,12 @@ function tooLong(longest: number): InvalidInput {
   return new InvalidInput("text", `The text is longer than ${longest} characters`);
 }
 
-/** An address that holds nothing of Markdown's own. Escaped, nobody could open it. */
+/** An address without Markdown syntax. It is not escaped, because escaping would break the link. */
 const plainLink = /^https?:\/\/[A-Za-z0-9.:[\]/-]+$/;
 
 /**
- * A value that Markdown shows as it is: with no list, task, heading, link, code or HTML in it, wherever it is put. The
- * signs that mean something anywhere have a backslash; those that mean something where a line begins have one there.
+ * Escapes a value so that Markdown shows it unchanged, without a list, task, heading, link, code or HTML, wherever it is
+ * inserted. Characters with a meaning anywhere get a backslash; those with a meaning at the start of a line get one there.
  */
 function plain(value: string): string {
   if (plainLink.test(value)) return value;
@@ -48,7 +47,7 @@ function plain(value: string): string {
         .replace(/[\\`*_[\]<>&|~$]/g, "\\$&")
         .replace(/^[#+=:-]/, "\\$&")
         .replace(/^(\d+)([.)])/, "$1\\$2")
-        // Addresses that many a renderer makes links of.
+        // Many renderers turn these addresses into links.
         .replace(/:\/\//g, "\\://")
         .replace(/\bwww\./gi, "www\\."),
     )

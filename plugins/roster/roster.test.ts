@@ -24,7 +24,7 @@ afterAll(() => its[Symbol.asyncDispose]());
 
 const roster = () => its.plugins.ofType("participant")[0]!;
 
-test("people and teams by type, priority and term, with reasons", async () => {
+test("proposes people and teams by type, priority and term, with reasons", async () => {
   const { db } = its.context;
   const { alice, bob, teamId, incidentTypeId, incidentPriorityId, termId } = ids;
   await db.insert(individualIncidentType).values({ individualId: bob, incidentTypeId });
@@ -47,7 +47,7 @@ test("people and teams by type, priority and term, with reasons", async () => {
   });
 });
 
-test("no more than an answer holds", async () => {
+test("proposes no more than the maximum size of an answer", async () => {
   const { db, clock } = its.context;
   const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
   const names = Array.from({ length: 300 }, (_, i) => `person${i}`);
@@ -73,7 +73,7 @@ describe("on call", () => {
     callPlugin(roster(), "onCall", { service: { id, name: "Storage on call" }, at: at(hours) });
   const alice = { ok: true as const, value: { email: "alice@example.com", name: "alice" } };
 
-  test("is each in turn; before the first turn nobody", async () => {
+  test("is each member in turn, and nobody before the first turn", async () => {
     const { bob: individualId, serviceId } = ids;
     await its.context.db.insert(rotationMember).values({ serviceId, position: 5, individualId });
     expect(await asked(-1)).toEqual({ ok: true, value: null });
@@ -82,7 +82,7 @@ describe("on call", () => {
     expect(await asked(336)).toEqual(alice);
   });
 
-  test("is nobody for a service without a rotation, or one that is gone", async () => {
+  test("is nobody for a service without a rotation, or a deleted one", async () => {
     const { db, clock } = its.context;
     const stamps = { createdAt: clock.now(), updatedAt: clock.now() };
     const [row] = await db
@@ -93,7 +93,7 @@ describe("on call", () => {
     expect(await asked(0, 999_999)).toEqual({ ok: true, value: null });
   });
 
-  test("is somebody whose name is too long for an answer, by their address alone", async () => {
+  test("returns only the address of a person whose name is too long", async () => {
     await its.context.db
       .update(individual)
       .set({ name: "a".repeat(500) })

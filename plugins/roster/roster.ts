@@ -15,9 +15,9 @@ import {
   teamTerm,
 } from "../../drizzle/schema/index.ts";
 
-/** Of people, and of teams: together what an answer may hold. */
+/** The maximum for people, and for teams; the sum is the maximum size of an answer. */
 const most = 250;
-/** What an answer may hold of a name. */
+/** The maximum length of a name in an answer. */
 const longestName = 200;
 
 const people = {

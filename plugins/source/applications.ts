@@ -33,7 +33,7 @@ function applicationsIn(
   );
 }
 
-/** @throws Unavailable naming the record that cannot be read */
+/** @throws Unavailable, which names the record that cannot be read */
 function applicationOf(record: Record<string, unknown>, where: string): ApplicationItem {
   const [externalId, name] = [idOf(record, where), textIn(record, "name", where)];
   if (externalId === undefined || name === undefined) throw new Unavailable(`${where}: it has no name`);

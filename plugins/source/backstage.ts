@@ -24,7 +24,7 @@ export default definePlugin({
     }),
   }),
   create({ kinds, ...config }, deps) {
-    // JSON, which the API answers, is YAML.
+    // The API answers with JSON, which is also YAML.
     const read = openSource({ ...config, format: "yaml" }, deps);
     const wanted = kinds.split(",").map((kind) => kind.trim());
     return { list: async ({ signal }) => entitiesIn(await read(signal), wanted) };
@@ -33,7 +33,7 @@ export default definePlugin({
 
 /**
  * https://backstage.io/docs/features/software-catalog/descriptor-format
- * @throws Unavailable when there is none of the wanted kinds
+ * @throws Unavailable if no entity is of the wanted kinds
  */
 function entitiesIn(
   sources: readonly { location: Location; value: unknown }[],
@@ -52,7 +52,7 @@ function entitiesIn(
       );
     }),
   );
-  // Rather than take all for gone because a kind was spelt otherwise.
+  // Otherwise, a misspelt kind would count all applications as removed.
   if (applications.length === 0) {
     const names = sources.map(({ location }) => nameOf(location)).join(", ");
     throw new Unavailable(`${names}: there is no entity of kind ${kinds.join(" or ")}`);
@@ -60,7 +60,7 @@ function entitiesIn(
   return applications;
 }
 
-/** @returns undefined for an entity of another kind @throws Unavailable naming the entity that cannot be read */
+/** @returns undefined for an entity of another kind @throws Unavailable, which names the entity that cannot be read */
 function entityOf(entity: unknown, wanted: ReadonlySet<string>, where: string): ApplicationItem | undefined {
   const record = recordIn(entity, where);
   const kind = textIn(record, "kind", where)?.toLowerCase();
@@ -72,7 +72,7 @@ function entityOf(entity: unknown, wanted: ReadonlySet<string>, where: string): 
   return wanted.has(kind) ? applicationOf(kind, metadata, where) : undefined;
 }
 
-/** One entity, several in a list, or what the API answers. */
+/** One entity, a list of entities, or the API's answer. */
 function documentsIn(value: unknown): unknown[] {
   if (isRecord(value) && Array.isArray(value.items)) return value.items;
   return Array.isArray(value) ? value : [value];
@@ -85,7 +85,7 @@ function applicationOf(kind: string, metadata: Record<string, unknown>, where: s
   const description = textIn(metadata, "description", where);
   const uri = linkOf(metadata);
   return {
-    // The entity's reference, as Backstage writes it: its case does not count.
+    // The entity's reference, as Backstage writes it, is case-insensitive.
     externalId: `${kind}:${namespace}/${name}`.toLowerCase(),
     name: textIn(metadata, "title", where) ?? name,
     ...(description && { description }),
@@ -93,7 +93,7 @@ function applicationOf(kind: string, metadata: Record<string, unknown>, where: s
   };
 }
 
-/** Where it is looked at: its page, else its first link, else its source. */
+/** Its page, else its first link, else its source. */
 function linkOf({ annotations, links }: Record<string, unknown>): string | undefined {
   const notes = isRecord(annotations) ? annotations : {};
   const [first] = Array.isArray(links) ? links : [];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parseCsv, rowFault } from "./csv.ts";
 
-test("RFC 4180: quotes, commas, line ends and quotes within quotes", () => {
+test("parses RFC 4180: quotes, commas, line ends and quotes within quotes", () => {
   const text = 'A, b \r\n1,2\r\n"x,""y""","two\nlines"\n,\n\n"",""';
   expect(parseCsv(text)).toEqual([
     { a: "1", b: "2" },
@@ -12,11 +12,11 @@ test("RFC 4180: quotes, commas, line ends and quotes within quotes", () => {
   ]);
 });
 
-test("a header alone is an empty list", () => {
+test("parses a header without records as an empty list", () => {
   expect(parseCsv("term,definition\n")).toEqual([]);
 });
 
-test("what was written is read, whatever is in it", () => {
+test("round-trips any content", () => {
   const cell = fc.oneof(fc.string(), fc.constantFrom("", '"', ",", "\n", "\r\n", "\r", 'a"b', " x "));
   const rows = fc.array(fc.tuple(cell, cell, cell));
   const write = (row: string[], end: string) =>
@@ -29,7 +29,7 @@ test("what was written is read, whatever is in it", () => {
   );
 });
 
-test("a row that is too long or too short is a record that says so", () => {
+test("a row that is too long or too short is a record with the error", () => {
   expect(parseCsv('a,b\n1\n"x\ny",z\n1,2,3').map((row) => row[rowFault] ?? row.a)).toEqual([
     "line 2: 1 fields under 2 columns",
     "x\ny",
@@ -37,15 +37,11 @@ test("a row that is too long or too short is a record that says so", () => {
   ]);
 });
 
-describe("is refused, with its line", () => {
+describe("rejects, with the line number", () => {
   const cases: [string, string, string][] = [
     ["nothing", "", "it is empty"],
     ["a quote that is not closed", 'a\n"x', "line 2: a quote that is not closed"],
-    [
-      "a quote that is not closed, by the line where its record begins",
-      'a\n\n"x\ny\nz',
-      "line 3: a quote that",
-    ],
+    ["an unclosed quote, with the line where its record begins", 'a\n\n"x\ny\nz', "line 3: a quote that"],
     ["a quote that is closed too early", 'a\n"x"y', "line 2: something after a closing quote"],
     ["a quote in the middle", 'a\nx"y"', "line 2: a quote within a field that does not begin with one"],
     ["a column twice", "a,A\n1,2", 'line 1: two columns are called "a"'],

@@ -1,14 +1,14 @@
 import { CsvError } from "csv-parse";
 import { parse } from "csv-parse/sync";
 
-/** In a record that has more or fewer fields than there are columns: what is wrong with it. */
+/** The error of a record that has more or fewer fields than there are columns. */
 export const rowFault = Symbol("row fault");
 
 export type CsvRecord = Record<string, string> & { [rowFault]?: string };
 
 /**
- * The records of a CSV text (RFC 4180; a line may end in LF alone), each under the names of the first line, in lower case.
- * Empty lines are left out.
+ * Parses a CSV text (RFC 4180; a line may end in LF alone) into records, keyed by the names in the first line in lower
+ * case. Empty lines are skipped.
  *
  * @throws SyntaxError that names the line, without any of the text
  */
@@ -26,7 +26,7 @@ export function parseCsv(text: string): CsvRecord[] {
 }
 
 interface Row {
-  /** Where it begins, from 1. */
+  /** The line at which it begins, from 1. */
   line: number;
   fields: string[];
 }
@@ -53,7 +53,7 @@ function parseRows(text: string): Row[] {
   } catch (error) {
     const fault = error instanceof CsvError ? faults[error.code] : undefined;
     if (fault === undefined) throw error;
-    // A quote that is not closed is only noticed at the end of the text.
+    // An unclosed quote is detected only at the end of the text.
     const { code, lines } = error as CsvError & { lines: number };
     throw new SyntaxError(`line ${code === "CSV_QUOTE_NOT_CLOSED" ? line : lines}: ${fault}`);
   }

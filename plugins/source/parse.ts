@@ -17,8 +17,8 @@ const byExtension: Record<string, Known> = {
 };
 
 /**
- * The value that a text stands for; of YAML with several documents, the list of them.
- * @throws Unavailable when it is not of its format; the message never holds a part of the text
+ * Parses a text; YAML with several documents becomes a list.
+ * @throws Unavailable if the text is not valid; the message never contains any of it
  */
 export function parseContent(content: Content, location: Location, format: Format): unknown {
   const name = nameOf(location);
@@ -26,7 +26,7 @@ export function parseContent(content: Content, location: Location, format: Forma
     throw new Unavailable(`${name} answers with a page for people (text/html), perhaps to sign in`);
   }
   const known = format === "auto" ? formatOf(content, location) : format;
-  // Without a word for nothing, a file that was cut off would count as a list that became empty.
+  // An explicit empty list is required; otherwise, a truncated file would count as an empty list.
   if (content.text.trim() === "") throw new Unavailable(`${name} is empty`);
   if (known === "csv") {
     try {
@@ -38,7 +38,7 @@ export function parseContent(content: Content, location: Location, format: Forma
   try {
     return known === "json" ? JSON.parse(content.text) : Bun.YAML.parse(content.text);
   } catch (error) {
-    // Its message may repeat what it found.
+    // Its message may quote the text.
     throw new Unavailable(`${name} is not ${known.toUpperCase()}`, { cause: error });
   }
 }
@@ -67,7 +67,7 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** One record of a list. @throws Unavailable naming it, when it is none */
+/** One record of a list. @throws Unavailable, which names it, if it is not a record */
 export function recordIn(value: unknown, where: string): Record<string, unknown> {
   if (!isRecord(value)) throw new Unavailable(`${where}: it is no object`);
   const { [rowFault]: fault } = value as CsvRecord;
@@ -75,7 +75,7 @@ export function recordIn(value: unknown, where: string): Record<string, unknown>
   return value;
 }
 
-/** What `read` makes of a record, or that it cannot be read: that costs the other records nothing. */
+/** The result of `read`, or the error of a record that cannot be read, which does not affect the others. */
 export function orUnreadable<T>(read: () => T, idOf: () => string | undefined): T | UnreadableItem {
   try {
     return read();
@@ -85,13 +85,13 @@ export function orUnreadable<T>(read: () => T, idOf: () => string | undefined): 
     try {
       externalId = idOf();
     } catch {
-      // It cannot be read, either.
+      // The id cannot be read, either.
     }
     return { ...(externalId !== undefined && { externalId }), unreadable: error.detail };
   }
 }
 
-/** The text under a key, without blanks around it; undefined when there is none. */
+/** The trimmed text under a key, or undefined. */
 export function textIn(record: Record<string, unknown>, key: string, where: string): string | undefined {
   const value = Object.hasOwn(record, key) ? record[key] : undefined;
   if (value === undefined || value === null) return undefined;
@@ -99,7 +99,7 @@ export function textIn(record: Record<string, unknown>, key: string, where: stri
   return value.trim() || undefined;
 }
 
-/** As text; a whole number will do. */
+/** As text; integers are also accepted. */
 export function idIn(record: Record<string, unknown>, where: string): string | undefined {
   const { id } = record;
   return Number.isSafeInteger(id) ? String(id) : textIn(record, "id", where);

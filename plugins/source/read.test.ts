@@ -9,7 +9,7 @@ const directory = mkdtempSync(join(tmpdir(), "svc-source-"));
 const seen: { path: string; authorization: string | null }[] = [];
 const { promise: stopped, resolve: stop } = Promise.withResolvers<void>();
 
-/** Endless: a body that is sent as long as somebody reads it. */
+/** An endless body, sent as long as somebody reads it. */
 function endless(): ReadableStream {
   return new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(64 * 1024).fill(32)) });
 }
@@ -50,25 +50,25 @@ const real = { fetch: (url: string, init?: RequestInit) => fetch(url, init) };
 const read = (location: ReturnType<typeof at>, more = {}) =>
   readLocation(location, real, { signal: new AbortController().signal, bytes: 1000, ...more });
 
-test("an address, through redirects", async () => {
+test("reads an address, through redirects", async () => {
   expect(await read(at("/good"))).toEqual({ text: "[]", mediaType: "text/csv" });
   expect(await read(at("/once"))).toMatchObject({ text: "[]" });
 });
 
-test("the token goes to the server that it is for, and no further", async () => {
+test("sends the token only to the configured server", async () => {
   seen.length = 0;
   await read(at("/once"), { bearerToken: "t" });
   await read(at("/away"), { bearerToken: "t" });
   expect(seen.map(({ authorization }) => authorization)).toEqual(["Bearer t", "Bearer t", "Bearer t", null]);
 });
 
-test("a file, without its byte order mark", async () => {
+test("reads a file, without its byte order mark", async () => {
   const path = join(directory, "good");
   writeFileSync(path, "\uFEFFterm\n");
   expect(await read({ path })).toEqual({ text: "term\n" });
 });
 
-describe("is unavailable, with the reason and nothing else", () => {
+describe("fails with only the reason for", () => {
   const origin = () => `http://127.0.0.1:${server.port}`;
   const cases: [string, () => ReturnType<typeof at>, () => string][] = [
     ["an error", () => at("/error?token=hunter2"), () => `${origin()} answers 500`],
@@ -97,7 +97,7 @@ describe("is unavailable, with the reason and nothing else", () => {
     });
   }
 
-  test("a pipe that nobody writes to, behind a link", async () => {
+  test("a link to a pipe without a writer", async () => {
     const pipe = join(directory, "pipe");
     expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
     symlinkSync(pipe, join(directory, "link"));
@@ -114,14 +114,14 @@ describe("is unavailable, with the reason and nothing else", () => {
     await expect(read(at("/slow"), { milliseconds: 20 })).rejects.toThrow("did not answer within 0.02 s");
   });
 
-  test("when nobody waits any more", async () => {
+  test("an aborted call", async () => {
     const controller = new AbortController();
     const reading = read(at("/slow"), { signal: controller.signal });
     controller.abort();
     await expect(reading).rejects.toThrow("cannot be read (AbortError)");
   });
 
-  test("from https to http", async () => {
+  test("a redirect from https to http", async () => {
     const down = async () => new Response(null, { status: 301, headers: { location: "http://a.example/" } });
     const reading = readLocation(
       parseLocations("https://a.example")[0]!,
@@ -134,7 +134,7 @@ describe("is unavailable, with the reason and nothing else", () => {
   });
 });
 
-describe("is no location", () => {
+describe("rejects as a location", () => {
   for (const text of [
     "",
     "file:///etc/passwd",

@@ -3,7 +3,7 @@ import { open, stat } from "node:fs/promises";
 import type { PluginDeps } from "../../core/plugin.ts";
 import { ConfigurationError, SvcError, Unavailable } from "../../platform/errors.ts";
 
-/** What one location may cost us. */
+/** The limits for one location. */
 export const limits = { bytes: 10_000_000, milliseconds: 10_000, redirects: 5 };
 
 /** A place to read from: a file, or an address that is fetched. */
@@ -11,13 +11,13 @@ export type Location = { path: string } | { url: URL };
 
 export interface Content {
   text: string;
-  /** What an HTTP server says that it is, without parameters and in lower case. */
+  /** The media type from the HTTP server, without parameters and in lower case. */
   mediaType?: string;
 }
 
 /**
- * The locations in a configuration: paths and http(s) addresses, apart by spaces.
- * @throws ConfigurationError for what is neither, and for a token that would go to more than one server
+ * Parses the locations in a configuration: paths and http(s) addresses, separated by spaces.
+ * @throws ConfigurationError for anything else, and for a token that would be sent to more than one server
  */
 export function parseLocations(text: string, bearerToken?: string): Location[] {
   const words = text.split(/\s+/).filter((word) => word !== "");
@@ -31,7 +31,7 @@ export function parseLocations(text: string, bearerToken?: string): Location[] {
 }
 
 function parseLocation(word: string): Location {
-  // A single letter is a drive.
+  // A single letter is a Windows drive.
   if (!/^[a-z][a-z0-9+.-]+:/i.test(word)) return { path: word };
   const url = URL.parse(word);
   if (url === null || !isFetched(url)) {
@@ -49,12 +49,12 @@ function isFetched({ protocol }: URL): boolean {
   return protocol === "http:" || protocol === "https:";
 }
 
-/** How a location is called in an error: an address may hold a token behind its host. */
+/** The name of a location in errors: the path of an address may contain a token. */
 export function nameOf(location: Location): string {
   return "url" in location ? location.url.origin : location.path;
 }
 
-/** @throws Unavailable when it cannot be read, is not UTF-8 or is larger than the limit */
+/** @throws Unavailable if it cannot be read, is not UTF-8 or is larger than the limit */
 export async function readLocation(
   location: Location,
   { fetch }: Pick<PluginDeps, "fetch">,
@@ -94,11 +94,11 @@ async function follow(
     const headers: Record<string, string> = {
       accept: "application/yaml, application/json, text/csv, text/plain;q=0.5",
     };
-    // Whom a server sends us to is not whom the token is for.
+    // The token must not be sent to the target of a redirect on another server.
     if (bearerToken !== undefined && url.origin === first.origin) {
       headers.authorization = `Bearer ${bearerToken}`;
     }
-    // By hand: fetch would also follow from https to http.
+    // Redirects are followed here because fetch would also follow from https to http.
     const response = await fetch(url.href, { headers, signal, redirect: "manual" });
     if (response.ok) return response;
     await response.body?.cancel();
@@ -122,7 +122,7 @@ async function readBody(response: Response, bytes: number, name: string): Promis
   }
   const chunks: Uint8Array[] = [];
   let size = 0;
-  // Counted as it comes, and unpacked: a length is only a promise, and a small archive may be a large text.
+  // Counted while reading and after decompression: Content-Length is not reliable, and a small archive may be large.
   for await (const chunk of response.body ?? []) {
     size += chunk.byteLength;
     if (size > bytes) throw tooLarge(name, bytes);
@@ -132,7 +132,7 @@ async function readBody(response: Response, bytes: number, name: string): Promis
 }
 
 async function readFile(path: string, bytes: number): Promise<Uint8Array> {
-  // Asked first: to open a pipe is to wait for whoever writes to it.
+  // Checked first, because opening a pipe waits for a writer.
   if (!(await stat(path)).isFile()) throw new Unavailable(`${path} is no file`);
   await using handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   const chunks: Uint8Array[] = [];

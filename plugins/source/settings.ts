@@ -3,7 +3,7 @@ import type { PluginDeps } from "../../core/plugin.ts";
 import { type Format, formats, parseContent } from "./parse.ts";
 import { type Location, parseLocations, readLocation } from "./read.ts";
 
-/** What can be set of every source. */
+/** The settings of every source. */
 export const sourceSettings = {
   locations: Type.String({
     minLength: 1,
@@ -30,10 +30,10 @@ export const sourceSettings = {
 type SourceConfig = Static<ReturnType<typeof Type.Object<typeof sourceSettings>>>;
 
 /**
- * What stands at the locations, read anew each time. All or nothing: what is missing from a list counts as gone, and what
- * could not be read is not gone.
+ * Reads the locations, each time again. All or nothing: a record that is missing from a list counts as removed, but one
+ * that could not be read does not.
  *
- * @throws ConfigurationError at once, when the locations cannot be good
+ * @throws ConfigurationError immediately if the locations are invalid
  */
 export function openSource({ locations: text, format, bearerToken }: SourceConfig, deps: PluginDeps) {
   const locations = parseLocations(text, bearerToken);

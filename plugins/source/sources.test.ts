@@ -45,7 +45,7 @@ const deps = {
   log: { debug: silent, info: silent, warn: silent, error: silent },
 };
 
-/** As the service calls it: chosen by variables, through the guard. */
+/** Called as the service does: chosen by variables, through callPlugin. */
 async function list(type: "term" | "application", slug: string, settings: Record<string, string>) {
   const prefix = `SVC_PLUGIN_${slug.replaceAll("-", "_").toUpperCase()}_`;
   const environment = {
@@ -73,7 +73,7 @@ const sha256 = (text: string) => new Bun.CryptoHasher("sha256").update(text).dig
 const definition = (text: string) => ({ externalId: sha256(text), text });
 
 describe("terms", () => {
-  test("from YAML, JSON, CSV and an address, together", async () => {
+  test("are read from YAML, JSON, CSV and an address together", async () => {
     const yaml = file(
       "yaml",
       "- term: runbook\n  id: 7\n  definitions: [Step by step., A page.]\n  discoverable: false\n",
@@ -98,7 +98,7 @@ describe("terms", () => {
     ]);
   });
 
-  test("an empty list is one, an empty file is none", async () => {
+  test("an empty list is valid, an empty file is not", async () => {
     expect(await terms(file("json", "[]"))).toEqual([]);
     expect(await terms(file("yaml", " \n"))).toEndWith(".yaml is empty");
   });
@@ -135,25 +135,25 @@ describe("terms", () => {
       { externalId: "7", unreadable: "record 2: term is no text; put it into quotes" },
     ],
     [
-      "has definitions that are none",
+      "has invalid definitions",
       "yaml",
       "- term: good\n- term: a\n- {term: a, definitions: hunter2}",
       { externalId: "a", unreadable: "record 3: definitions is no list of texts" },
     ],
     [
-      "is discoverable and not",
+      "has an invalid value of discoverable",
       "csv",
       "term,discoverable\ngood,\na,maybe",
       { externalId: "a", unreadable: "record 2: discoverable is neither true nor false" },
     ],
     [
-      "has the id of another",
+      "has a duplicate id",
       "yaml",
       "- term: good\n- {term: a, id: 1}\n- {term: b, id: 1}",
       { externalId: "1", unreadable: "record 3: another term has the same id" },
     ],
     [
-      "is in itself",
+      "contains itself",
       "yaml",
       "- term: good\n- &a\n  term: x\n  definitions: [*a]",
       { externalId: "x", unreadable: "record 2: definitions is no list of texts" },
@@ -166,41 +166,41 @@ describe("terms", () => {
     ],
   ];
   for (const [name, extension, text, bad] of badRecords) {
-    test(`a record that ${name} costs the others nothing`, async () => {
+    test(`a record that ${name} does not affect the others`, async () => {
       const path = file(extension, text);
       const read = JSON.stringify(await terms(path)).replaceAll(`${path}, `, "");
       expect(JSON.parse(read)).toEqual([{ externalId: "good", text: "good", definitions: [] }, bad]);
     });
   }
 
-  test("all or nothing: a location that is broken is the failure of the list", async () => {
+  test("one broken location fails the whole list", async () => {
     const good = file("yaml", "- term: a");
     expect(await terms(`${good} ${good}.nowhere.yaml`)).toEndWith("cannot be read (ENOENT)");
   });
 
-  test("a page to sign in is no list, whatever the format", async () => {
+  test("a sign-in page is not a list in any format", async () => {
     const fault = "answers with a page for people (text/html), perhaps to sign in";
     expect(await terms(url("/page.json"))).toEndWith(fault);
     expect(await terms(url("/page"), { FORMAT: "yaml" })).toEndWith(fault);
   });
 
-  test("a format that nothing tells has to be said", async () => {
+  test("a format that cannot be inferred must be configured", async () => {
     expect(await terms(url("/untold"))).toEndWith("neither name nor media type tells its format: set it");
     expect(await terms(url("/untold"), { FORMAT: "yaml" })).toHaveLength(1);
   });
 
-  test("what is too large", async () => {
+  test("a location that is too large fails", async () => {
     expect(await terms(file("json", `["${"x".repeat(10_000_000)}"]`))).toEndWith("is larger than 10 MB");
   });
 
-  test("locations that cannot be stop the start", async () => {
+  test("invalid locations prevent the start", async () => {
     const refused = "SVC_PLUGIN_TERM: plugin term-source of svc cannot be set up: a location is neither";
     await expect(terms("file:///etc/passwd")).rejects.toThrow(refused);
   });
 });
 
 describe("applications", () => {
-  test("from CSV and YAML", async () => {
+  test("are read from CSV and YAML", async () => {
     const csv = file("csv", 'id,name,description,uri\npay,Payments,"Cards, transfers",https://pay.example\n');
     const yaml = file("yml", "applications:\n  - name: Ledger\n");
     expect(await applications(`${csv} ${yaml}`)).toEqual([
@@ -214,7 +214,7 @@ describe("applications", () => {
     ]);
   });
 
-  test("one with a link that is none, or without a name, costs the others nothing", async () => {
+  test("one with an invalid link or without a name does not affect the others", async () => {
     const uri = file("yaml", "- {name: a, uri: 'javascript:alert(1)'}\n- name: b");
     expect(await applications(uri)).toEqual([
       { externalId: "a", unreadable: `${uri}, record 1: uri is no http(s) address` },
@@ -254,7 +254,7 @@ metadata: { name: payments-api }
     uri: "https://pay.example",
   };
 
-  test("entities of the wanted kinds, from a file and from the API's JSON", async () => {
+  test("reads entities of the wanted kinds, from a file and from the API's JSON", async () => {
     const path = file("yaml", component);
     expect(await backstage(path)).toEqual([expected]);
     expect(await backstage(path, { KINDS: "component, Api" })).toEqual([
@@ -281,13 +281,13 @@ metadata: { name: payments-api }
     ],
   ];
   for (const [name, text, fault] of broken) {
-    test(`an entity that ${name} costs the others nothing`, async () => {
+    test(`an entity that ${name} does not affect the others`, async () => {
       const path = file("yaml", `${text}\n---${component}`);
       expect(await backstage(path)).toEqual([{ unreadable: `${path}, entity 1: ${fault}` }, expected]);
     });
   }
 
-  test("not where there is none of the kinds", async () => {
+  test("fails if no entity is of the wanted kinds", async () => {
     const path = file("yaml", "{apiVersion: x, kind: Group, metadata: {name: g}}");
     expect(await backstage(path)).toEndWith("no entity of kind Component");
   });

@@ -20,8 +20,8 @@ export default definePlugin({
 });
 
 /**
- * Terms are one by `id`, or by their text where they have none. Several records of one term bring a definition each; where
- * one of them cannot be read, nor can the term.
+ * Terms are identified by `id`, or by their text without one. Several records of one term add a definition each; if one of
+ * them cannot be read, the term cannot be read.
  */
 export function termsIn(
   sources: readonly { location: Location; value: unknown }[],
@@ -42,7 +42,7 @@ export function termsIn(
   return [...terms.values(), ...unreadable];
 }
 
-/** @throws Unavailable naming the record that cannot be read */
+/** @throws Unavailable, which names the record that cannot be read */
 function addTerm(terms: Map<string, TermItem>, record: Record<string, unknown>, where: string): undefined {
   const [externalId, text] = [idOf(record, where), textIn(record, "term", where)];
   if (externalId === undefined || text === undefined) throw new Unavailable(`${where}: it has no term`);
@@ -51,7 +51,7 @@ function addTerm(terms: Map<string, TermItem>, record: Record<string, unknown>, 
   const discoverable = booleanIn(record, "discoverable", where);
   if (discoverable !== undefined) term.discoverable = discoverable;
   for (const definition of definitionsIn(record, where)) {
-    // By its text, so that the same definition of two terms is one.
+    // Identified by its text, so that two terms can share a definition.
     const id = new Bun.CryptoHasher("sha256").update(definition).digest("hex");
     if (term.definitions.some((other) => other.externalId === id)) continue;
     term.definitions.push({ externalId: id, text: definition });
@@ -73,7 +73,7 @@ function definitionsIn(record: Record<string, unknown>, where: string): string[]
     .filter((text) => text !== "");
 }
 
-/** In CSV as a word. */
+/** In CSV, a word. */
 function booleanIn(record: Record<string, unknown>, key: string, where: string): boolean | undefined {
   const value = record[key];
   if (value === undefined || value === null || value === "") return undefined;

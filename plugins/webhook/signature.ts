@@ -2,10 +2,10 @@ import { createHmac } from "node:crypto";
 import { ConfigurationError } from "../../platform/errors.ts";
 
 /**
- * The key in a secret as Standard Webhooks writes it: `whsec_` and 24 to 64 bytes in Base64.
+ * Decodes the key of a secret in the format of Standard Webhooks: `whsec_` and 24 to 64 bytes in Base64.
  * https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  *
- * @throws ConfigurationError that does not repeat it
+ * @throws ConfigurationError, which does not contain the secret
  */
 export function keyOf(secret: string): Buffer {
   const text = secret.replace(/^whsec_/, "");
@@ -17,7 +17,7 @@ export function keyOf(secret: string): Buffer {
   return key;
 }
 
-/** The headers that tell who has sent `body`, and when: `at` keeps an old message from being played again. */
+/** The headers that prove who sent `body` and when. `at` prevents replays of an old message. */
 export function signedHeaders(
   key: Buffer,
   { id, at, body }: { id: string; at: Date; body: string },

@@ -65,8 +65,8 @@ const incident: IncidentFacts = {
 const message = { subject: "INC-7", text: "Commander: *Ada*" };
 
 describe("the signature", () => {
-  test("is that of the vector of Standard Webhooks", () => {
-    // svix-webhooks, go/webhook_test.go, TestWebhookSign; standard-webhooks has the same.
+  test("matches the test vector of Standard Webhooks", () => {
+    // From svix-webhooks, go/webhook_test.go, TestWebhookSign; standard-webhooks has the same.
     const headers = signedHeaders(keyOf("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), {
       id: "msg_p5jXN8AQM9LWM0D4loKWxJek",
       at: new Date(1614265330_000),
@@ -99,7 +99,7 @@ describe("the signature", () => {
   }
 });
 
-test("every method is one signed message, and the same id when it is tried again", async () => {
+test("every method sends one signed message, with the same id when it is retried", async () => {
   const plugin = await open();
   const conversation = { incident, externalId: "C1" };
   received.length = 0;
@@ -142,7 +142,7 @@ test("every method is one signed message, and the same id when it is tried again
   expect(ids.join("")).not.toContain(".");
 });
 
-test("of a Restricted incident only its name goes out, unless it may", async () => {
+test("sends only the name of a Restricted incident, unless allowed to send more", async () => {
   const conversation = { incident: { ...incident, visibility: "Restricted" as const } };
   received.length = 0;
   await callPlugin(await open(), "send", { conversation, message });
@@ -193,12 +193,12 @@ describe("the receiver's answer", () => {
   }
 });
 
-describe("an answer without end is not read to it", () => {
+describe("an endless answer is not read completely", () => {
   const type = { "content-type": "application/json" };
   const endless = (init: ResponseInit, piece: string) => {
     const ended = Promise.withResolvers<void>();
     const body = new ReadableStream({
-      // As fast as it is read; where it says nothing, nothing more comes.
+      // Sent as fast as it is read; an empty piece sends nothing more.
       pull: (controller) => (piece === "" ? new Promise(() => {}) : controller.enqueue(Buffer.from(piece))),
       cancel: () => ended.resolve(),
     });
@@ -228,7 +228,7 @@ describe("an answer without end is not read to it", () => {
   });
 });
 
-test("what is not ASCII, or looks like a header, is sent and signed as it is", async () => {
+test("text that is not ASCII, or looks like a header, is sent and signed unchanged", async () => {
   received.length = 0;
   answer = () => new Response();
   const evil = { subject: "x\r\nwebhook-id: msg_1\r\n\r\n\u{1F600}\u2028", text: "\0 \u00e9" };
@@ -259,13 +259,13 @@ test.each([
   [307, false],
   [500, false],
   [503, false],
-])("an answer of %i is for good: %p", async (status, permanent) => {
+])("an answer of %i is permanent: %p", async (status, permanent) => {
   answer = () => new Response("no", { status });
   const call = callPlugin(await open(), "send", { conversation: { incident }, message });
   expect(await call).toMatchObject({ ok: false, permanent });
 });
 
-test("a receiver that is not there, or does not answer, is told without its address", async () => {
+test("errors about an unreachable receiver do not contain its address", async () => {
   const call = async (url: string) =>
     await callPlugin(
       await open({ SVC_PLUGIN_WEBHOOK_URL: url }),

@@ -4,11 +4,11 @@ import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { keyOf, signedHeaders } from "./signature.ts";
 
 const milliseconds = 10_000;
-/** Of the answer to `conversation.create`: an id and a link. */
+/** The maximum size of the answer to `conversation.create`, an id and a link. */
 const answerBytes = 64 * 1024;
 /**
- * Bad Request, Gone, Content Too Large, Unprocessable Content: said of the message, or by who wants no more. Any other may
- * pass: a receiver that is being deployed is not found, and one whose secret is being changed lets nobody in.
+ * Bad Request, Gone, Content Too Large, Unprocessable Content: about the message, or from a receiver that wants no more.
+ * Any other status may be transient: a receiver that is being deployed answers 404, and one with a changing secret 401.
  */
 const finalStatuses = new Set([400, 410, 413, 422]);
 
@@ -66,7 +66,7 @@ interface Data {
   [key: string]: unknown;
 }
 
-/** Of a Restricted incident only that something happened there: who receives it need not be one of its participants. */
+/** For a Restricted incident, only that something happened: the receiver may not be one of its participants. */
 function withheld(data: Data): object {
   if (data.incident?.visibility !== "Restricted") return data;
   const { id, name, visibility, weblink } = data.incident;
@@ -86,7 +86,7 @@ async function send(
 ): Promise<Response> {
   const at = clock.now();
   const body = JSON.stringify({ type, timestamp: at.toISOString(), data });
-  // The same for each attempt, so that the receiver can tell; and no dot, which the signature puts behind it.
+  // The same for each attempt, so that the receiver recognises it, and without a dot, which separates it in the signature.
   const id = `msg_${new Bun.CryptoHasher("sha256").update(call.key).digest("hex").slice(0, 32)}`;
   const late = AbortSignal.timeout(milliseconds);
   let response: Response;
@@ -118,7 +118,7 @@ function faultOf(status: number): Unavailable {
   return new (finalStatuses.has(status) ? Refused : Unavailable)(`the receiver answers ${status}`);
 }
 
-/** What it calls the conversation, if it says so. */
+/** The receiver's id and link for the conversation, if its answer has them. */
 async function answerOf(response: Response): Promise<{ externalId?: string; weblink?: string }> {
   const mediaType = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (mediaType !== "application/json") {
