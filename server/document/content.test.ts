@@ -69,7 +69,7 @@ describe("a document without a text", () => {
     const another = await server.another({ pluginDocument: "none" });
     const member = await personOf(another, "carol@example.com");
     expect(await member.call("PUT", `/documents/${id}/content`, { text: "a", version: null })).toMatchObject({
-      ...{ http: 409, body: { detail: expect.stringContaining("no plugin keeps documents") } },
+      ...{ http: 409, body: { detail: expect.stringContaining("no document plugin is enabled") } },
     });
     await another[Symbol.asyncDispose]();
   });

@@ -48,8 +48,8 @@ const million = 1_000_000;
 
 /**
  * If a person has several roles at the same time, the one with the highest multiplier counts. With equal multipliers,
- * the first one counts. A role counts for the rest of the time in it. Above 24 h, d days and r hours are ceil(d *
- * dailyHours + r) hours.
+ * the first one counts. A role counts for the time in it that remains after that. Above 24 h, d days and r hours are
+ * ceil(d * dailyHours + r) hours.
  */
 export function costOf(input: CostInput, formula: Formula): Cost {
   const { stableAt, participants } = input;
