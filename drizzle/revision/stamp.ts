@@ -85,7 +85,7 @@ export async function findFaults(options: Options): Promise<Fault[]> {
         others.length === 0
           ? ""
           : ` (nor ${others.length === 1 ? "is one" : `are ${others.length}`} after it)`;
-      const text = `is not applied${after}: svc database upgrade, which says what fails, if anything does`;
+      const text = `is not applied${after}: run svc database upgrade, which reports any failure`;
       faults.push({ id: missing.id, kind: "missing", text });
     }
     return faults;

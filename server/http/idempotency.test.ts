@@ -178,7 +178,7 @@ describe("a server that dies during the work", () => {
     const answer = await post();
     expect(answer.http).toBe(201);
     wake();
-    expect(work).rejects.toThrow("being worked on");
+    expect(work).rejects.toThrow("in progress");
     await work.catch(() => {});
     expect(await made()).toMatchObject([{ resourceType: "reference" }]);
     expect((await post()).body).toEqual(answer.body);

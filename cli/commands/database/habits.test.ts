@@ -130,7 +130,7 @@ test("repair lists pending revisions", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect((await run("upgrade", before)).code).toBe(0);
-  const text = "is not applied: svc database upgrade, which says what fails, if anything does";
+  const text = "is not applied: run svc database upgrade, which reports any failure";
   expect(await run("repair")).toEqual(failed("1 revision needs attention", `${head} ${text}\n`));
 }, 60_000);
 
