@@ -56,9 +56,19 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
       "/healthcheck and a document by 1, 2 and 4 server containers; needs Docker (6 minutes; SVC_BENCH_SECONDS for shorter rounds)",
     load: async () => (await import("./scale.ts")).benchScale,
   },
-  ssh: {
-    about: "SSH certificates a second: svc, ssh-keygen -s (45 seconds)",
-    load: async () => (await import("./access/ssh.ts")).benchSshCertificates,
+  access: {
+    about:
+      "issue and revoke a role: svc, the SQL alone; 1,000 leases that expire at once; SSH certificates: svc, ssh-keygen -s (4 minutes)",
+    load: async () => {
+      const [{ benchLeases }, { benchSshCertificates }] = await Promise.all([
+        import("./access/leases.ts"),
+        import("./access/ssh.ts"),
+      ]);
+      return async (parts) => {
+        await benchLeases(parts);
+        await benchSshCertificates(parts);
+      };
+    },
   },
   start: {
     about: "svc --version against gh --version (10 seconds)",

@@ -1,0 +1,246 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { and, eq, sql } from "drizzle-orm";
+import { chooseFreePort } from "../../cli/up/ports.ts";
+import { attemptRevocation, issueLease, revocations, revokeLease } from "../../core/access/lease.ts";
+import { createRole } from "../../core/access/role.ts";
+import { readConfig } from "../../core/config.ts";
+import type { Actor } from "../../core/context.ts";
+import { claimWork } from "../../core/outbox/work.ts";
+import { type Database, openSql } from "../../drizzle/client.ts";
+import { startEmbeddedPostgres } from "../../drizzle/embedded.ts";
+import { accessLease, token } from "../../drizzle/schema/index.ts";
+import { createLog } from "../../platform/log.ts";
+import { scramVerifier } from "../../plugins/postgresql_role/scram.ts";
+import { openServerParts } from "../../server/open.ts";
+import { fill } from "../api/data.ts";
+import { issueTokens } from "../api/tokens.ts";
+import {
+  BenchError,
+  keep,
+  median,
+  quantile,
+  startDatabase,
+  startProgram,
+  startServer,
+  svcFromSource,
+  temporaryDirectory,
+  verdict,
+} from "../support.ts";
+
+const pairs = 60;
+const expiring = 1000;
+const users = 10;
+const aims = { bare: 1.5, seconds: 30, slower: 2 };
+
+/**
+ * Leases of PostgreSQL roles: issuing and revoking one, against the SQL alone; and 1,000 that expire at the same moment,
+ * with the latency that other requests have meanwhile. svc and the target each have a crash-safe PostgreSQL.
+ */
+export async function benchLeases(parts: AsyncDisposableStack): Promise<void> {
+  const directory = await temporaryDirectory(parts);
+  const [url, target] = [
+    await startDatabase(parts, join(directory, "svc")),
+    await startTarget(parts, directory),
+  ];
+  await fill(url, { incidents: 2000, documents: 2000 });
+  const port = await chooseFreePort("127.0.0.1");
+  const environment = {
+    SVC_DATABASE_URL: url,
+    SVC_KEY_SECRET: "a-secret-of-the-bench-of-thirty-two-characters",
+    SVC_PUBLIC_URL: `http://127.0.0.1:${port}`,
+    SVC_OIDC_ISSUER: "http://127.0.0.1:9",
+  };
+  const tokens = await issueTokens(environment, users);
+  const opened = await keep(
+    parts,
+    () => openServerParts({ environment, config: readConfig(environment), log: createLog("silent") }),
+    (server) => server.close(),
+  );
+  const context = { ...opened, db: opened.db as Database };
+  const [row] = await context.db.select().from(token).limit(1);
+  const { userName: user, jti: tokenId, expiresAt } = row!;
+  const actor: Actor = { kind: "user", user, groups: [], admin: true, tokenId, expiresAt };
+  await createRole(context, actor, {
+    ...{ slug: "shop", description: "", plugin: "postgresql-role", settings: target.settings, groups: ["*"] },
+    ...{ defaultDuration: 3600, maxDuration: 7200, approval: "none" as const },
+    ...{ incidentRequired: false, breakGlass: false, disabled: false },
+  });
+
+  const ours = async () => {
+    const { lease } = await issueLease(context, actor, { role: "shop" });
+    await revokeLease(context, actor, lease.id);
+    const among = and(eq(accessLease.id, lease.id), eq(accessLease.state, "Revoking"));
+    const [claim] = await claimWork(context, revocations, { among, order: [accessLease.id], limit: 1 });
+    await attemptRevocation(context, claim!);
+  };
+  const bare = () => issueAndRevokeByHand(target);
+  const times = await inTurn({ svc: ours, "SQL alone": bare }, pairs);
+  console.log(`issue and revoke a PostgreSQL role, ${pairs} times in turn; milliseconds, median (p95):\n`);
+  for (const [name, took] of Object.entries(times))
+    console.log(
+      `${name.padEnd(24)}${median(took).toFixed(1).padStart(8)}   (${quantile(took, 0.95).toFixed(1)})`,
+    );
+  const ratio = median(times.svc!) / median(times["SQL alone"]!);
+  console.log(
+    `\nsvc / SQL alone          ${ratio.toFixed(2)}   aim: at most ${aims.bare}, ${verdict(ratio <= aims.bare)}`,
+  );
+
+  const { address } = await startServer(parts, directory, port, environment);
+  await startProgram(parts, directory, {
+    command: [...svcFromSource, "scheduler", "start"],
+    env: environment,
+    ready: /(worker)/,
+  });
+  const headers = tokens.map((text) => ({
+    authorization: `Bearer ${text}`,
+    "content-type": "application/json",
+  }));
+  await issueMany(address, headers);
+  const quiet = await latencies(address, headers[0]!, async () => void (await Bun.sleep(5000)));
+  const began = performance.now();
+  const busy = await latencies(address, headers[0]!, async () => {
+    await context.db
+      .update(accessLease)
+      .set({ dueAt: sql`now()` })
+      .where(eq(accessLease.state, "Active"));
+    while ((await target.leases()) > 0) {
+      if (performance.now() - began > 180_000) throw new BenchError("leases are left after three minutes");
+      await Bun.sleep(200);
+    }
+  });
+  const seconds = (performance.now() - began) / 1000;
+  const [before, during] = [quantile(quiet, 0.95), quantile(busy, 0.95)];
+  console.log(`\n${expiring.toLocaleString("en")} leases that expire at the same moment, one worker:\n`);
+  console.log(
+    `all gone after           ${seconds.toFixed(1)} s   aim: at most ${aims.seconds}, ${verdict(seconds <= aims.seconds)}`,
+  );
+  console.log(
+    `p95 of a list meanwhile  ${during.toFixed(1)} ms, ${before.toFixed(1)} before: x ${(during / before).toFixed(2)}   aim: at most ${aims.slower}, ${verdict(during <= aims.slower * before)}`,
+  );
+}
+
+interface Target {
+  settings: Record<string, string | number>;
+  /** The address that a broker uses. */
+  broker: string;
+  leases(): Promise<number>;
+}
+
+async function startTarget(parts: AsyncDisposableStack, directory: string): Promise<Target> {
+  const { url } = await keep(
+    parts,
+    () => startEmbeddedPostgres({ directory: join(directory, "target"), temporary: true }),
+    (postgres) => postgres.stop(),
+  );
+  const admin = await keep(
+    parts,
+    async () => openSql(url, { max: 1 }),
+    (open) => open.end({ timeout: 5 }),
+  );
+  const password = randomBytes(12).toString("hex");
+  await admin.unsafe(`
+    create role reader nologin; create role broker login createrole password '${password}';
+    grant reader to broker with admin option; grant pg_signal_backend to broker`);
+  const at = new URL(url);
+  Object.assign(at, { username: "broker", password });
+  const settings = { host: at.hostname, port: Number(at.port), database: at.pathname.slice(1) };
+  return {
+    settings: { ...settings, user: "broker", password, sslMode: "disable", parents: "reader" },
+    broker: at.href,
+    leases: async () => {
+      const [row] = await admin<{ n: number }[]>`
+        select count(*)::int as n from pg_roles where rolname like 'svc\\_%'`;
+      return row!.n;
+    },
+  };
+}
+
+/** The statements that the plugin sends at least, by a connection for each of the two, as a careful script would. */
+async function issueAndRevokeByHand({ broker }: Target): Promise<void> {
+  const name = `svc_by_hand_${randomBytes(6).toString("hex")}`;
+  const verifier = await scramVerifier(randomBytes(24).toString("base64url"));
+  const connected = async (work: (client: ReturnType<typeof openSql>) => Promise<unknown>) => {
+    const client = openSql(broker, { max: 1, prepare: false });
+    await work(client);
+    await client.end({ timeout: 1 });
+  };
+  await connected((client) =>
+    client.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`;
+      const [end] = await tx`select (now() + interval '1 hour')::text as until`;
+      await tx.unsafe(
+        `create role ${name} login connection limit 5 password '${verifier}' valid until '${end!.until}' in role reader`,
+      );
+      await tx.unsafe(`comment on role ${name} is 'by hand'`);
+    }),
+  );
+  await connected(async (client) => {
+    await client.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(hashtextextended(${name}, 0))`;
+      await tx`select shobj_description(oid, 'pg_authid') from pg_roles where rolname = ${name}`;
+      await tx.unsafe(`alter role ${name} nologin`);
+    });
+    await client`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${name}`;
+    await client.unsafe(`grant ${name} to broker with inherit true, set true`);
+    await client`
+      select distinct d.datname from pg_shdepend s join pg_roles r on r.oid = s.refobjid
+      join pg_database d on d.oid = s.dbid where r.rolname = ${name}`;
+    await client.unsafe(`reassign owned by ${name} to broker`);
+    await client.unsafe(`drop owned by ${name}`);
+    await client.unsafe(`drop role ${name}`);
+    await client`select from pg_roles where rolname = ${name}`;
+  });
+}
+
+/** Milliseconds of each, one after the other. */
+async function inTurn(
+  works: Record<string, () => Promise<void>>,
+  times: number,
+): Promise<Record<string, number[]>> {
+  const took: Record<string, number[]> = Object.fromEntries(Object.keys(works).map((name) => [name, []]));
+  for (let round = -5; round < times; round += 1) {
+    for (const [name, work] of Object.entries(works)) {
+      const began = performance.now();
+      await work();
+      if (round >= 0) took[name]!.push(performance.now() - began);
+    }
+  }
+  return took;
+}
+
+async function issueMany(address: string, headers: Record<string, string>[]): Promise<void> {
+  await Promise.all(
+    headers.map(async (one) => {
+      for (let at = 0; at < expiring / headers.length; at += 1) {
+        const answer = await fetch(`${address}/access/leases/`, {
+          ...{ method: "POST", headers: one, body: '{"role":"shop"}' },
+        });
+        if (answer.status !== 201) throw new BenchError(`${answer.status}: ${await answer.text()}`);
+      }
+    }),
+  );
+}
+
+/** Milliseconds of one list after the other, until `work` is done. */
+async function latencies(
+  address: string,
+  headers: Record<string, string>,
+  work: () => Promise<void>,
+): Promise<number[]> {
+  const took: number[] = [];
+  let isDone = false;
+  const working = work().finally(() => {
+    isDone = true;
+  });
+  while (!isDone) {
+    const began = performance.now();
+    const answer = await fetch(`${address}/incidents/?limit=20`, { headers });
+    await answer.text();
+    if (answer.status !== 200) throw new BenchError(`a list answers ${answer.status}`);
+    took.push(performance.now() - began);
+    await Bun.sleep(20);
+  }
+  await working;
+  return took;
+}
