@@ -171,6 +171,22 @@ test("an expired, a future, a foreign and a changed certificate are refused", as
   expect(await verify(pem("CERTIFICATE", bytes))).toContain("signature failure");
 });
 
+test("an authority can be created in the executable, whose modules a bundler orders", async () => {
+  const entry = await file("");
+  const module = join(import.meta.dir, "certificate.ts");
+  await writeFile(
+    `${entry}.ts`,
+    `const { createX509Authority } = await import(${JSON.stringify(module)});
+     console.log((await createX509Authority("default", new Date(), "example.com")).public);`,
+  );
+  const built = await Bun.build({
+    ...{ entrypoints: [`${entry}.ts`], target: "bun", format: "esm", minify: true },
+    outdir: join(directory, "built"),
+  });
+  const ran = Bun.spawnSync([process.execPath, built.outputs[0]!.path]);
+  expect(`${ran.stdout}${ran.stderr}`).toStartWith("-----BEGIN CERTIFICATE-----");
+});
+
 describe("a revocation list", () => {
   test("revokes its serials and no others", async () => {
     const [kept, revoked, after] = [await sign(), await sign(), await sign()];

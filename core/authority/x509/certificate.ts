@@ -1,13 +1,14 @@
-// Must be imported before @peculiar/x509, whose dependencies need it.
-import "reflect-metadata";
-
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes } from "node:crypto";
-import * as x509 from "@peculiar/x509";
+import type { JsonName } from "@peculiar/x509";
 import { after } from "../../../platform/clock.ts";
 import { InvalidInput } from "../../../platform/errors.ts";
 
 // X.509 certificates (RFC 5280): an authority that can only sign client certificates, and those certificates.
 // All keys are P-256, signed with ECDSA and SHA-256.
+
+// The library needs reflect-metadata first. In the executable, a bundler orders static imports differently.
+await import("reflect-metadata");
+const x509 = await import("@peculiar/x509");
 
 const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
 const signing = { name: "ECDSA", hash: "SHA-256" } as const;
@@ -36,7 +37,7 @@ export async function createX509Authority(
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const serialNumber = newSerial();
   // Each key has its own subject, so that a CRL is found for the key that signed it.
-  const subject: x509.JsonName = [{ CN: [`svc ${name} ${serialNumber.slice(0, 8)}`] }];
+  const subject: JsonName = [{ CN: [`svc ${name} ${serialNumber.slice(0, 8)}`] }];
   if (domain) subject.push({ O: [domain] });
   const [signingKey, verificationKey] = await Promise.all([
     privateCryptoKey(privateKey),
