@@ -39,7 +39,7 @@ function write(clone: string, path: string, value: unknown) {
   writeFileSync(join(clone, path), typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** As npm leaves it: the stub where the program should be, and the program in the package of the platform. */
+/** As npm leaves it: a stub in place of the program, and the program in the package of the platform. */
 function installBun(
   clone: string,
   platform = `bun-${process.platform}-${{ arm64: "aarch64", x64: "x64" }[process.arch as "x64"]}`,
@@ -77,13 +77,13 @@ function start(
 }
 
 describe("finding Bun", () => {
-  test("takes the one of the platform's package when npm has left a stub", async () => {
+  test("uses the platform's package if npm left a stub", async () => {
     const clone = await makeClone();
     const program = installBun(clone);
     expect(findBun(clone)).toBe(program);
   });
 
-  test("takes the installed one when it is real", async () => {
+  test("uses the installed one if it is not a stub", async () => {
     const clone = await makeClone();
     installBun(clone);
     const real = join(clone, "node_modules/bun/bin/bun.exe");
@@ -113,7 +113,7 @@ describe("whether to install", () => {
     expect(whyInstall(clone)).toBeUndefined();
   });
 
-  test("does not mind an optional package of another platform", async () => {
+  test("ignores optional packages of other platforms", async () => {
     const clone = await makeClone();
     const other = { "node_modules/other": { version: "1.0.0", optional: true } };
     write(clone, "package-lock.json", { packages: { ...lock("1.0.0").packages, ...other } });
@@ -133,7 +133,7 @@ describe("running", () => {
     }
   });
 
-  test("leaves .env and bunfig.toml of the caller's directory alone, and stays there", async () => {
+  test("ignores .env and bunfig.toml of the current directory, and keeps that directory", async () => {
     const clone = await makeClone();
     installed(clone);
     const cwd = join(directory, crypto.randomUUID());
@@ -146,7 +146,7 @@ describe("running", () => {
     expect(said.out).toBe(`undefined ${cwd}\n`);
   });
 
-  test("passes signals on, and says what a shell would say", async () => {
+  test("forwards signals, and exits with the code that a shell would", async () => {
     const clone = await makeClone();
     installed(clone);
     write(
@@ -167,7 +167,7 @@ describe("running", () => {
 });
 
 describe("installing", () => {
-  /** An npm that works until the test says `go`, and writes down when it started and ended. */
+  /** An npm that runs until the test says `go`, and records when it started and ended. */
   async function withFakeNpm(clone: string) {
     const bin = join(clone, "fake");
     const real = join(clone, "real-bun");
@@ -186,7 +186,7 @@ describe("installing", () => {
     return { PATH: `${bin}:${process.env.PATH}` };
   }
 
-  test("two at once: one installs, the other waits and uses it; data on stdout stay clean", async () => {
+  test("of two at once, one installs and the other waits; stdout stays clean", async () => {
     const clone = await makeClone();
     const env = await withFakeNpm(clone);
     const runs = [start(clone, ["say.ts"], { env }), start(clone, ["say.ts"], { env })];
@@ -213,7 +213,7 @@ describe("installing", () => {
     expect(existsSync(join(clone, ".svc/install.lock"))).toBe(false);
   });
 
-  test("a failure is said in one line, and the lock is given back", async () => {
+  test("a failure is reported in one line, and the lock is released", async () => {
     const clone = await makeClone();
     write(clone, "fake/npm", "#!/bin/sh\nexit 3\n");
     chmodSync(join(clone, "fake/npm"), 0o755);

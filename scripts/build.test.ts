@@ -33,7 +33,7 @@ test("the executable runs without the source tree", () => {
   expect(run(["login", "--help"])).toMatchObject({ exitCode: 0, err: "" });
 });
 
-test("what needs the source tree says so in one line", () => {
+test("commands that need the source tree say so in one line", () => {
   for (const command of [["up"], ["idp", "start"]]) {
     const { exitCode, err } = run(command);
     expect(exitCode).toBe(1);
@@ -43,7 +43,7 @@ test("what needs the source tree says so in one line", () => {
   }
 });
 
-test("it has the plugins that come with svc, and refuses packages rather than load a wrong file of theirs", () => {
+test("it has the included plugins, and refuses packages", () => {
   expect(run(["plugin", "list"])).toMatchObject({
     exitCode: 0,
     out: expect.stringContaining("term-source"),
@@ -56,7 +56,7 @@ test("it has the plugins that come with svc, and refuses packages rather than lo
   });
 });
 
-test("it knows the revisions, and serves", async () => {
+test("it has the revisions, and serves", async () => {
   await using database = await createEmptyTestDatabase();
   const env = {
     SVC_DATABASE_URL: database.url,

@@ -16,16 +16,15 @@ Builds the single executable into dist/, with its manual page and its completion
 are named (it may be given again): ${Object.keys(platforms).join(", ")}.`;
 
 interface BuildOptions {
-  /** That of this machine, if it is not said. */
+  /** This machine's platform by default. */
   platform?: Platform;
-  /** Where the revisions are. */
+  /** The folder of the revisions. */
   directory?: string;
 }
 
 /**
- * Builds one file that runs everywhere where its C library is: the client and `server start`. It knows the schema's
- * revisions as `SVC_REVISIONS`, and the example data as `SVC_EXAMPLE`. What only works from the source tree stays outside
- * (`svc up`).
+ * Builds one file that needs only its C library: the client and `server start`. It contains the schema's revisions as
+ * `SVC_REVISIONS` and the example data as `SVC_EXAMPLE`, but not the commands that need the source tree (`svc up`).
  */
 export async function build(
   outfile: string,
@@ -48,7 +47,7 @@ export async function build(
     compile: {
       outfile,
       ...(platform && { target: `bun-${platform}`, executablePath: await runtimeOf(platform) }),
-      // The directory that somebody types `svc login` in has no say in what it does.
+      // The current directory must not influence `svc login`.
       autoloadDotenv: false,
       autoloadBunfig: false,
       autoloadTsconfig: false,
@@ -60,14 +59,14 @@ export async function build(
   await chmod(outfile, 0o755);
 }
 
-/** This tree as git describes it; empty where there is no git. */
+/** The output of `git describe`, or empty without git. */
 export function describeSource(): string {
   if (!Bun.which("git")) return "";
   const { stdout } = Bun.spawnSync(["git", "describe", "--tags", "--always", "--dirty"], { cwd: root });
   return stdout.toString().trim();
 }
 
-/** The executables, by what a person downloads; beside them what belongs to all, and the checksums of all of it. */
+/** The executables by download name, the files for all platforms, and their checksums. */
 async function buildAll(wanted: readonly Platform[], dist: string): Promise<void> {
   const files: string[] = [];
   for (const platform of wanted) {

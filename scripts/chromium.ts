@@ -2,7 +2,7 @@ import { aptInstall, ensure } from "./ensure.ts";
 
 const names = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"];
 
-/** Makes sure that there is a browser for the tests that need one. @throws Error with the command */
+/** Ensures that the tests have a browser. @throws Error with the command to install one */
 export function ensureChromium(): void {
   ensure({
     why: "The browser tests need Chromium, and there is none on the PATH",

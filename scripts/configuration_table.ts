@@ -1,7 +1,7 @@
 import { OptionalKind, type TSchema } from "@sinclair/typebox";
 import { variables } from "../core/config.ts";
 
-/** The table of docs/configuration.md, made from the one list of variables. */
+/** Generates the table of docs/configuration.md from the list of variables. */
 function configurationTable(): string {
   const rows = Object.values(variables).map(({ name, schema, about, secret }) => {
     const { default: value } = schema as TSchema;
@@ -16,7 +16,7 @@ const [begin, end] = [
   "<!-- /configuration -->",
 ];
 
-/** The page with the table between its marks. @throws when the marks are not there */
+/** Inserts the table between the marks of the page. @throws if the marks are missing */
 export function withTable(page: string): string {
   const [head, rest] = page.split(begin);
   const [, tail] = rest?.split(end) ?? [];

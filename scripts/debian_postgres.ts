@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { aptInstall, ensure } from "./ensure.ts";
 
 const root = "/usr/lib/postgresql";
-/** The embedded one: a test of ours needs a server that is older. */
+/** The embedded version: one test needs an older server. */
 const newest = 18;
 
-/** Where the server and the client tools of one version are, e.g. /usr/lib/postgresql/15/bin. */
+/** The folder of the server and client tools of one version, e.g. /usr/lib/postgresql/15/bin. */
 export interface DebianPostgres {
   directory: string;
   major: number;
 }
 
-/** Debian's PostgreSQL, server and client tools, of a version before the embedded one; undefined without one. */
+/** Debian's PostgreSQL, if its server and client tools are older than the embedded version. */
 export function findDebianPostgres(): DebianPostgres | undefined {
   const majors = existsSync(root) ? readdirSync(root).map(Number) : [];
   const complete = majors
@@ -24,7 +24,7 @@ export function findDebianPostgres(): DebianPostgres | undefined {
   return complete.sort((a, b) => b.major - a.major)[0];
 }
 
-// Whoever installs a database for a test wants no cluster that starts with the machine.
+// Installing the packages must not create a cluster that starts with the machine.
 const install = [
   "mkdir -p /etc/postgresql-common",
   "[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' > /etc/postgresql-common/createcluster.conf",
@@ -35,7 +35,7 @@ const why = `The tests of dump and restore need a PostgreSQL with its client too
 
 export const missingDebianPostgres = `${why}. On Debian, as root: ${install}`;
 
-/** Makes sure that it is there. @throws Error with the command */
+/** Ensures that it is installed. @throws Error with the command */
 export function ensureDebianPostgres(): void {
   ensure({ why, install, found: () => findDebianPostgres() !== undefined });
 }

@@ -6,12 +6,12 @@ import { withTable } from "./configuration_table.ts";
 
 const root = join(import.meta.dir, "..");
 
-test("docs/configuration.md has the table that the code makes", async () => {
+test("docs/configuration.md has the generated table", async () => {
   const page = await Bun.file(join(root, "docs/configuration.md")).text();
   expect(withTable(page), "run: bun scripts/configuration_table.ts --write").toBe(page);
 });
 
-/** The headings of a page, as GitHub makes anchors of them. */
+/** The anchors of a page's headings, as GitHub generates them. */
 function anchorsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
     heading
@@ -21,7 +21,7 @@ function anchorsOf(text: string): string[] {
   );
 }
 
-test("every link of a page leads somewhere", async () => {
+test("every link of a page has a target", async () => {
   const pages = ["*.md", "docs/**/*.md"].flatMap((pattern) => [...new Glob(pattern).scanSync(root)]);
   expect(pages.length).toBeGreaterThan(4);
   for (const page of pages) {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** With programs that pretend: what there is of an engine is files of a folder. */
+/** With fake programs: the state of the engine is the files of a folder. */
 
 const directory = mkdtempSync(join(tmpdir(), "svc-engine-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -22,7 +22,7 @@ function program(name: string, script: string): void {
   writeFileSync(join(bin, name), `#!/bin/sh\ncd ${directory}\n${script}`, { mode: 0o755 });
 }
 
-/** Runs when there is a file `engine`, and starts by making it. */
+/** The engine runs if the file `engine` exists, and starts by creating it. */
 function engine(starts: string): void {
   program(
     "docker",
@@ -42,7 +42,7 @@ esac
   writeFileSync(starter, `cd ${directory}\ncase $1 in start) ${starts} ;; stop) rm engine ;; esac\n`);
 }
 
-/** What a program of its own says that does this with an engine, on a machine that has nothing but the programs above. */
+/** The output of a process that does this with an engine, on a machine with only the programs above. */
 function say(script: string, user = 0): string {
   const code = `
 import { ensureEngine, NoEngineError } from "${join(import.meta.dir, "engine.ts")}";
@@ -58,7 +58,7 @@ try { ${script} } catch (error) { console.log(error instanceof NoEngineError ? "
 }
 const use = `{ using engine = ensureEngine("${starter}"); console.log("used", existsSync("engine")); }`;
 
-test("one that is started for the tests is stopped behind them; one that ran before runs on", () => {
+test("stops an engine that was started for the tests, and leaves one that ran before", () => {
   engine("touch engine");
   expect(say(use)).toBe("used true\n");
   expect(existsSync(file("engine"))).toBe(false);
@@ -69,10 +69,10 @@ test("one that is started for the tests is stopped behind them; one that ran bef
 
 const none = "none The tests of the containers need a Docker engine, and none can be started here: ";
 
-test("where none can be started at all, that is told apart, in one line", () => {
+test("reports in one line if no engine can be started", () => {
   engine("exit 1");
   expect(say(use, 1000)).toBe(`${none}only root can start one\n`);
-  // Installed, and refused by the kernel.
+  // Installed, but refused by the kernel.
   engine("echo iptables: Permission denied >&2; echo did not start >&2; exit 1");
   program("dockerd", "");
   expect(say(use)).toBe(`${none}iptables: Permission denied; did not start\n`);
@@ -80,7 +80,7 @@ test("where none can be started at all, that is told apart, in one line", () => 
   expect(say(use)).toBe(`${none}ERROR: no daemon; a second line\n`);
 });
 
-test("one that runs and cannot be used is a failure, and so is one that cannot be installed", () => {
+test("fails if the engine cannot be used or installed", () => {
   engine("touch engine; echo no such image >&2; exit 1");
   program("dockerd", "");
   expect(say(use)).toBe("wrong The Docker engine cannot be used:\nno such image\n");
@@ -90,7 +90,7 @@ test("one that runs and cannot be used is a failure, and so is one that cannot b
   expect(say(use)).toBe("wrong The Docker engine cannot be used:\nno route to host\n");
 });
 
-test("what a run has made is gone afterwards, and nothing else", () => {
+test("removes everything that a run created, and nothing else", () => {
   engine("exit 0");
   const [one, other] = ["svc-test-00000001", "svc-test-00000002"];
   const make = (kind: string, ...names: string[]) => {
@@ -102,7 +102,7 @@ test("what a run has made is gone afterwards, and nothing else", () => {
   make("nameless", "before");
   for (const kind of kinds.slice(0, 4)) make(kind, `a-${one}-${kind}`, `a-${other}-${kind}`, "somebody's");
   expect(runs(one)).toBe("");
-  // The other run may be building on what has no name.
+  // Another run may be building on the images without a name.
   expect(left()).toEqual([
     [`a-${other}-containers`, "somebody's"],
     [`a-${other}-networks`, "somebody's"],

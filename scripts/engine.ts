@@ -2,10 +2,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dir, "..");
-/** Beside the clone on machines that can pull no image: starts an engine, and makes stand-ins for the public images. */
+/** Next to the clone on machines that cannot pull images: starts an engine, and builds stand-ins for the public images. */
 const starter = join(root, "../shared/containers/engine.sh");
 
-/** That there is none, and that none can be started; anything else that is amiss with one is an error like any other. */
+/** There is no engine, and none can be started. Other problems with an engine are ordinary errors. */
 export class NoEngineError extends Error {
   constructor(reason: string) {
     const line = reason.replaceAll(/\s*\n\s*/g, "; ");
@@ -14,7 +14,7 @@ export class NoEngineError extends Error {
 }
 
 /**
- * Makes sure that there is a Docker engine for what needs one. Disposing of it stops it, if it was started by this.
+ * Ensures that a Docker engine is running. Disposing stops it if this function started it.
  * @throws NoEngineError, or Error with the reason
  */
 export function ensureEngine(start = starter): Disposable {
@@ -28,14 +28,14 @@ export function ensureEngine(start = starter): Disposable {
   if (!wasThere && process.getuid?.() !== 0) throw new NoEngineError("only root can start one");
   const started = run("bash", start, "start", ...baseImages());
   if (started.exitCode !== 0) {
-    // Installed, and yet it does not run: the kernel, or whoever has locked us in, has refused it.
+    // Installed but not running: the kernel or the sandbox refused it.
     if (Bun.which("dockerd") && answer().exitCode !== 0) throw new NoEngineError(started.stderr);
     throw new Error(`The Docker engine cannot be used:\n${started.stdout}${started.stderr}`.trim());
   }
   return { [Symbol.dispose]: () => void (wasThere || run("bash", start, "stop")) };
 }
 
-/** What an engine says about itself. */
+/** The engine's version information. */
 function answer(): Outcome {
   if (Bun.which("docker")) return run("docker", "info");
   return { exitCode: 1, stdout: "", stderr: "there is no docker on the PATH" };
@@ -47,13 +47,13 @@ export interface Outcome {
   stderr: string;
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it exits. */
 export function run(...command: string[]): Outcome {
   const { exitCode, stdout, stderr } = Bun.spawnSync(command, { stdin: "ignore" });
   return { exitCode, stdout: stdout.toString().trim(), stderr: stderr.toString().trim() };
 }
 
-/** `docker compose`, or the program that there was before it. @throws Error without any */
+/** `docker compose`, or the older `docker-compose`. @throws Error if neither exists */
 export function composeProgram(): string[] {
   const programs = [["docker", "compose"], ["docker-compose"]];
   const found = programs.find(([name, ...rest]) => {
@@ -64,7 +64,7 @@ export function composeProgram(): string[] {
   throw new Error("The tests of the containers need docker compose, and there is none");
 }
 
-/** Bun's and PostgreSQL's, as the Dockerfile names them. */
+/** The base images of Bun and PostgreSQL, as named in the Dockerfile. */
 function baseImages(): string[] {
   const text = readFileSync(join(root, "Dockerfile"), "utf8");
   const images = [...text.matchAll(/^FROM (\S+:\S+)/gm)].map(([, image]) => image!);

@@ -1,21 +1,21 @@
 import { run } from "./engine.ts";
 
-/** Of what a run of the tests has in an engine; several may be at it at the same time. */
+/** The name of a test run's objects in an engine; several runs may use it concurrently. */
 export function nameOfRun(): string {
   return `svc-test-${crypto.randomUUID().slice(0, 8)}`;
 }
 const anyRun = /svc-test-[0-9a-f]{8}/;
 
 /**
- * What a run leaves in the engine. Disposing of it takes away every container, network, volume and image that has the name
- * of the run in its own, and the images without a name that came meanwhile: stages, and what was built twice. These stay
- * where another run may be building on them.
+ * The objects that a run leaves in the engine. Disposing removes every container, network, volume and image with the run's
+ * name in its name, and unnamed images that were created since: stages, and images that were built twice. Unnamed images
+ * stay if another run may be building on them.
  */
 export function leftoversOf(name: string): Disposable {
   const before = new Set(nameless());
   return {
     [Symbol.dispose]() {
-      // Not by their image: another run's may be the same one by another name.
+      // Not by image, because another run may have the same image under another name.
       remove(["rm", "--force", "--volumes"], named(name, "ps", "--all", "--format", "{{.Names}}"));
       remove(["network", "rm"], named(name, "network", "ls", "--format", "{{.Name}}"));
       remove(["volume", "rm"], named(name, "volume", "ls", "--format", "{{.Name}}"));
@@ -45,7 +45,7 @@ function list(...command: string[]): string[] {
     .filter(Boolean);
 }
 
-/** What is gone already, or belongs to somebody else by now, is none of our concern. */
+/** Ignores objects that are already gone or in use by others. */
 function remove(command: string[], all: string[]): void {
   if (all.length > 0) run("docker", ...command, ...all);
 }

@@ -1,23 +1,23 @@
 import { existsSync } from "node:fs";
 
-/** A program that some tests need and npm does not bring. */
+/** A program that some tests need and npm does not install. */
 export interface Need {
-  /** One sentence: what needs it, and that it is not there. */
+  /** One sentence that names what needs the program, and that it is missing. */
   why: string;
-  /** For a shell, as root on a Debian. */
+  /** A shell command, for root on Debian. */
   install: string;
-  /** What to do on another system. */
+  /** The instructions for other systems. */
   elsewhere?: string;
   found: () => boolean;
 }
 
-/** Another run beside this one, or a machine that has just started, may be installing something: that is waited for. */
+/** Time to wait for another installation, of a concurrent run or of a machine that has just started. */
 export const aptInstall = (packages: string) =>
   `apt-get update -o DPkg::Lock::Timeout=300 && apt-get install -y -o DPkg::Lock::Timeout=300 --no-install-recommends ${packages}`;
 
 /**
- * Makes sure that it is there. Root on a Debian gets it installed (a container, a CI machine); anybody else is told what
- * to type.
+ * Ensures that the program is installed. For root on Debian (a container, a CI machine), it installs it; otherwise, the
+ * error has the command.
  *
  * @throws Error, with the command
  */
@@ -36,7 +36,7 @@ export function ensure({ why, install, elsewhere, found }: Need): void {
   throw new Error(`${why}, and this failed: ${install}\n${stdout}${stderr}`.trim());
 }
 
-/** By their names on the PATH. */
+/** Finds programs by name on the PATH. */
 export function ensurePrograms(why: string, packages: string, ...programs: string[]): void {
   const found = () => programs.every((program) => Bun.which(program) !== null);
   ensure({ why, install: aptInstall(packages), found });

@@ -3,12 +3,12 @@ import { parseEnv } from "node:util";
 import { readConfig } from "../core/config.ts";
 import { envExample, envExampleFile } from "./env_example.ts";
 
-test(".env.example is the one that the code makes", async () => {
+test(".env.example is the generated one", async () => {
   const file = await Bun.file(envExampleFile).text();
   expect(file, "run: bun scripts/env_example.ts --write").toBe(envExample());
 });
 
-test("with nothing commented out, it says the defaults", () => {
+test("its values are the defaults", () => {
   const all = envExample().replaceAll(/^#(?=[A-Z_]+=)/gm, "");
   const environment = parseEnv(all);
   expect(Object.keys(environment).length).toBeGreaterThan(30);

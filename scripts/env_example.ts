@@ -4,7 +4,7 @@ import { variables } from "../core/config.ts";
 
 const width = 118;
 
-/** `.env.example`: every variable with what it is for and its default, made from the one list of variables. */
+/** Generates `.env.example`, with each variable's description and default, from the list of variables. */
 export function envExample(): string {
   const blocks = Object.values(variables).map(({ name, schema, about, secret }) => {
     const { default: value } = schema as TSchema;
@@ -13,7 +13,7 @@ export function envExample(): string {
     return [...comment(about), ...file, `#${name}=${/[\s#]/.test(text) ? `"${text}"` : text}`].join("\n");
   });
   const head = [
-    "# Copy this file to .env and take the # away from what you change. The environment goes before .env.",
+    "# Copy this file to .env, and uncomment what you change. The environment overrides .env.",
     "# Variables of plugins: docs/plugins.md. Written by `bun scripts/env_example.ts --write`.",
   ].join("\n");
   return `${[head, ...blocks].join("\n\n")}\n`;

@@ -3,27 +3,27 @@ import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 /**
- * The direction of imports between rooms. A room that is not listed may be imported by tests only. Types count like values,
- * except in cli/, whose API client is typed by the server it never loads.
+ * The allowed imports between layers. A layer that is not listed may be imported only by tests. Types count like values,
+ * except in cli/, whose API client uses the types of the server that it never loads.
  */
 interface Rule {
   area: string;
-  /** Prefixes of paths that `import` may name. */
+  /** Prefixes of paths allowed in `import`. */
   statically: string[];
-  /** And `import()`. */
+  /** Prefixes of paths allowed in `import()`. */
   lazily?: string[];
 }
 
 const primitives = ["build", "clock", "errors", "nearest"].map((name) => `platform/${name}.ts`);
 
-/** The first rule whose area fits decides. */
+/** The first matching rule decides. */
 const rules: Rule[] = [
   { area: "platform/", statically: ["platform/", "package.json"] },
   { area: "drizzle/", statically: ["drizzle/", "platform/"] },
   { area: "core/", statically: ["core/", "drizzle/", "platform/", "package.json"] },
   { area: "plugins/builtin.ts", statically: ["plugins/", "core/plugin.ts"] },
-  // These keep their things in our tables: parts of the service that can be swapped, and they know it as core does. The
-  // others use what a third party has.
+  // These plugins keep records in our tables, so they may use core. The others use only the interface that
+  // third parties have.
   ...[
     "aws",
     "channel",
@@ -39,7 +39,7 @@ const rules: Rule[] = [
     area: `plugins/${folder}/`,
     statically: ["core/", "drizzle/schema/", "platform/"],
   })),
-  // For tests: it stands for any of them.
+  // For tests, where it stands in for any plugin.
   { area: "plugins/fake/", statically: ["core/"] },
   { area: "plugins/", statically: ["core/plugin.ts", "platform/errors.ts"] },
   {
@@ -52,7 +52,7 @@ const rules: Rule[] = [
   },
   { area: "trial/idp/", statically: ["trial/idp/", "platform/errors.ts"] },
   { area: "trial/", statically: ["trial/", "core/", "drizzle/", "platform/"] },
-  // The parts that `svc up` puts together; only cli/commands/up.ts loads them, and lazily.
+  // The parts of `svc up`; only cli/commands/up.ts loads them, lazily.
   { area: "cli/up/", statically: ["cli/", "core/", "drizzle/", "platform/", "trial/"] },
   {
     area: "cli/commands/",
@@ -75,18 +75,18 @@ interface Import {
 
 const root = join(import.meta.dir, "..");
 
-/** The rule that an import breaks, in words. */
+/** Describes the rule that an import breaks. */
 export function fault({ from, to, lazy, type }: Import): string | undefined {
   const rule = rules.find(({ area }) => from.startsWith(area));
   if (!rule || (type && from.startsWith("cli/"))) return undefined;
-  // A plugin's own folder is its own.
+  // A plugin may import its own folder.
   const own = from.startsWith("plugins/") ? [from.split("/").slice(0, 2).join("/")] : [];
   const allowed = [...rule.statically, ...own, ...(lazy ? (rule.lazily ?? []) : [])];
   if (allowed.some((prefix) => to.startsWith(prefix))) return undefined;
   return `${from} ${lazy ? "import()s" : "imports"} ${to}`;
 }
 
-/** By pattern, since Bun's transpiler leaves out what is imported for its type. */
+/** Uses a pattern, because Bun's transpiler omits type imports. */
 const importPattern = /\b(?:(import|export)\s+(type\s+)?[^"'`;]*?\bfrom\s*|import\s*(\(\s*)?)"(\.[^"]+)"/g;
 
 function importsOf(path: string): Import[] {
@@ -100,15 +100,15 @@ function importsOf(path: string): Import[] {
 }
 
 /**
- * The unit within which files may import each other in a circle: a folder of core or drizzle, or of core/incident. A file
- * beside these folders is one of its own.
+ * The unit within which circular imports are allowed: a folder of core or drizzle, or of core/incident. A file outside of
+ * these folders is a separate unit.
  */
 function folderOf(path: string): string {
   const parts = path.split("/");
   return parts.slice(0, path.startsWith("core/incident/") ? 3 : 2).join("/");
 }
 
-/** The folders on a circle of imports, in its order; undefined where there is none. */
+/** The folders of a circular import, in order, or undefined. */
 function circle(imports: readonly Pick<Import, "from" | "to">[]): string[] | undefined {
   const next = new Map<string, Set<string>>();
   for (const { from, to } of imports) {
@@ -133,19 +133,19 @@ function circle(imports: readonly Pick<Import, "from" | "to">[]): string[] | und
   return undefined;
 }
 
-const rooms = "cli,core,drizzle,platform,plugins,server,trial,worker";
-const files = [...new Bun.Glob(`{${rooms}}/**/*.ts`).scanSync(root)].filter(
+const layers = "cli,core,drizzle,platform,plugins,server,trial,worker";
+const files = [...new Bun.Glob(`{${layers}}/**/*.ts`).scanSync(root)].filter(
   (path) => !path.endsWith(".test.ts") && !path.startsWith("cli/testing/"),
 );
 const imports = files.flatMap(importsOf);
 
-test("imports run one way", () => {
+test("layers import only layers below them", () => {
   expect(files.length).toBeGreaterThan(500);
   expect(imports.length).toBeGreaterThan(2000);
   expect(imports.map(fault).filter(Boolean)).toEqual([]);
 });
 
-test("no folder of core or drizzle imports another in a circle, not even a type", () => {
+test("folders of core and drizzle have no circular imports, including types", () => {
   expect(circle(imports.filter(({ from }) => /^(core|drizzle)\//.test(from)))).toBeUndefined();
 });
 
@@ -155,7 +155,7 @@ test("every program gets its plugins and its telemetry from core/open.ts", () =>
   expect([...new Set(importers)]).toEqual(["core/open.ts"]);
 });
 
-test("a circle is found, however long", () => {
+test("circles of any length are found", () => {
   const hops = ["a", "b", "c"].map((name, at, all) => ({
     from: `core/${name}/x.ts`,
     to: `core/${all[(at + 1) % all.length]}/y.ts`,
@@ -164,7 +164,7 @@ test("a circle is found, however long", () => {
   expect(circle(hops.slice(1))).toBeUndefined();
 });
 
-test("the rules see what they are for", () => {
+test("the rules detect violations", () => {
   const broken = (from: string, to: string, lazy = false, type = false) =>
     expect([from, to, fault({ from, to, lazy, type })]).not.toContain(undefined);
   const fine = (from: string, to: string, lazy = false, type = false) =>

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { countCases } from "./junit.ts";
 
-test("counts what passed, and what failed, broke or was skipped", () => {
+test("counts passed cases, and failed, broken or skipped ones", () => {
   const xml = `<?xml version="1.0"?><testsuites tests="5">
 <testsuite name="a.test.ts"><testcase name="one &gt; two" time="0.1" />
 <testcase name="three"></testcase>

@@ -3,7 +3,7 @@ export interface Counts {
   failed: number;
 }
 
-/** Counts the cases of a JUnit report of `bun test`. A skipped one has failed: it proves nothing. */
+/** Counts the cases of a JUnit report of `bun test`. A skipped case counts as failed. */
 export async function readReport(path: string): Promise<Counts> {
   const file = Bun.file(path);
   return (await file.exists()) ? countCases(await file.text()) : { passed: 0, failed: 0 };

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-test("the executable for another processor, run by an emulator of it", async () => {
+test("the executable for another processor runs in an emulator", async () => {
   const program = join(directory, "svc-linux-arm64");
   await build(program, { platform: "linux-arm64" });
   expect(kindOf(await Bun.file(program).slice(0, 64).bytes())).toBe("ELF, aarch64");
@@ -42,12 +42,12 @@ test.each<[Platform, string]>([
   300_000,
 );
 
-test("this machine's own Bun is not fetched", async () => {
+test("the Bun of this machine is not downloaded", async () => {
   if (thisPlatform === undefined) throw new Error("this machine is none of those that svc is built for");
   expect(await runtimeOf(thisPlatform)).toBe(process.execPath);
 });
 
-test("what is not what the lock file says is refused", () => {
+test("a file that does not match the lock file is refused", () => {
   const content = Buffer.from("a package");
   const sum = new Bun.CryptoHasher("sha512").update(content).digest("base64");
   expect(() => assertIntegrity("p", content, `sha512-${sum}`)).not.toThrow();
@@ -56,7 +56,7 @@ test("what is not what the lock file says is refused", () => {
   );
 });
 
-/** By the first bytes of an executable: what runs it, and on which processor. */
+/** The format and processor of an executable, from its first bytes. */
 function kindOf(bytes: Uint8Array): string {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   if (view.getUint32(0) === 0x7f454c46)

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const root = join(import.meta.dir, "..");
 
-/** Where the executable is built for, and the npm package that has the Bun of it. */
+/** The platforms of the executable, and the npm package with the Bun of each. */
 export const platforms = {
   "linux-x64": "@oven/bun-linux-x64",
   "linux-arm64": "@oven/bun-linux-aarch64",
@@ -15,16 +15,16 @@ export const platforms = {
 } as const;
 export type Platform = keyof typeof platforms;
 
-/** This machine's, if it is one of them. */
+/** This machine's platform, if it is one of them. */
 export const thisPlatform = Object.keys(platforms).find(
   (name) => name === `${process.platform.replace("win32", "windows")}-${process.arch}`,
 ) as Platform | undefined;
 
 /**
- * The Bun of a platform, of the very version that we run on. That of another platform comes from npm, is held against the
- * checksum in package-lock.json, and is kept in node_modules for the next time.
+ * The Bun of a platform, in the version that runs this script. That of another platform is downloaded from npm, checked
+ * against package-lock.json, and cached in node_modules.
  *
- * @throws Error when it cannot be had, or is not what the lock file says
+ * @throws Error if it cannot be downloaded or does not match the lock file
  */
 export async function runtimeOf(platform: Platform): Promise<string> {
   if (platform === thisPlatform) return process.execPath;
@@ -45,7 +45,7 @@ export async function runtimeOf(platform: Platform): Promise<string> {
     assertIntegrity(name, await readFile(archive), integrity);
     const unpacked = Bun.spawnSync(["tar", "-xzf", archive, "-C", directory]);
     if (unpacked.exitCode !== 0) throw new Error(`${name} cannot be unpacked: ${unpacked.stderr}`.trim());
-    // Whole or not at all: somebody may build at the same time.
+    // Atomic, because another build may run at the same time.
     await rename(join(directory, "package/bin", platform === "windows-x64" ? "bun.exe" : "bun"), runtime);
     return runtime;
   } finally {

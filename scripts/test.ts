@@ -14,28 +14,28 @@ import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
 
 const root = join(import.meta.dir, "..");
-/** Processes that run test files side by side. More of them than processors make time limits guesswork. */
+/** Processes that run test files concurrently. With more of them than processors, time limits become unreliable. */
 const workers = 2;
 
-/** For one test. Bun's own limit of 5 s says more about a busy machine than about the code. */
+/** For one test. Bun's limit of 5 s fails on busy machines. */
 const patienceMilliseconds = 60_000;
 
 /**
- * Tests that need a Docker engine: run when they are named, or behind all others with `--containers`, and then only where
- * there can be one.
+ * Tests that need a Docker engine. They run if they are named, or after all others with `--containers` if an engine is
+ * available.
  */
 const containers = "tests/containers/";
 
-/** In the name of all that a run has in an engine. */
+/** Part of the name of every object of this run in an engine. */
 const runName = nameOfRun();
 
-/** The tests that import, however indirectly, what differs from the last commit, or from the one that is named. */
+/** The tests that import, directly or not, files that differ from the last or the named commit. */
 const changedFlag = /^--changed(=.+)?$/;
 
 /**
- * `npm test`: the static checks, then every test against one PostgreSQL of its own. `npm test -- <file> ...` runs just
- * these, and `npm test -- --changed` those that a change can reach through imports. The last line is `N passed, N failed`;
- * the exit code is 0 only when something passed and nothing failed.
+ * `npm test`: the static checks, then every test against one PostgreSQL that it starts. `npm test -- <file> ...` runs only
+ * these files, and `npm test -- --changed` the tests that import changed files. The last line is `N passed, N failed`; the
+ * exit code is 0 only if at least one test passed and none failed.
  */
 async function main(args: string[]): Promise<number> {
   const changed = args.find((arg) => changedFlag.test(arg));
@@ -68,7 +68,7 @@ async function main(args: string[]): Promise<number> {
   return total.failed === 0 && total.passed > 0 ? 0 : 1;
 }
 
-/** Afterwards there is no more in the engine than before, and it runs no longer unless it ran before. */
+/** Removes the run's objects from the engine afterwards, and stops the engine if it was not running before. */
 async function runRound(files: string[], changed?: string): Promise<Counts> {
   ensureWhatIsNeeded(files);
   if (!anyNames(files, /support\/containers/)) return runTests(files, changed);
@@ -77,7 +77,7 @@ async function runRound(files: string[], changed?: string): Promise<Counts> {
   return await runTests(files);
 }
 
-/** A test that needs something of the machine names it. @throws Error with what is missing */
+/** Installs the programs that the tests declare. @throws Error with what is missing */
 function ensureWhatIsNeeded(files: string[]): void {
   if (anyNames(files, /WebView|support\/browser\/chromium/)) ensureChromium();
   if (anyNames(files, /support\/database\/debian_postgres/)) ensureDebianPostgres();
@@ -109,7 +109,7 @@ function anyNames(files: string[], what: RegExp): boolean {
   return chosen.some((path) => what.test(readText(path)));
 }
 
-/** As `bun test` does: a part of the path. */
+/** Matches a part of the path, as `bun test` does. */
 function matches(path: string, file: string): boolean {
   return path.includes(relative(root, join(process.cwd(), file)) || file) || path.includes(file);
 }
@@ -144,12 +144,12 @@ async function runTests(files: string[], changed?: string): Promise<Counts> {
       stdio: ["ignore", "inherit", "inherit"],
     });
     const forward = (signal: NodeJS.Signals) => child.kill(signal);
-    // However often it is said: what was started has to be taken away again.
+    // Repeated signals are ignored, because the started processes must be cleaned up.
     process.on("SIGINT", forward).on("SIGTERM", forward);
     const exitCode = await child.exited;
     process.removeListener("SIGINT", forward).removeListener("SIGTERM", forward);
     const counts = await readReport(report);
-    // A file that cannot be loaded is no test case, yet nothing that may pass.
+    // A file that cannot be loaded has no test cases, but counts as a failure.
     if (exitCode !== 0 && counts.failed === 0) counts.failed = 1;
     return counts;
   } finally {

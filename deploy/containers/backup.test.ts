@@ -5,7 +5,7 @@ import { temporaryDirectory } from "../../tests/support/database/backup.ts";
 
 const script = join(import.meta.dir, "backup");
 
-/** Runs the script where `svc database dump` does this. */
+/** Runs the script with an `svc database dump` that runs this shell code. */
 async function backup(directory: string, argument: string, svc = "printf 12345 >svc-backup.dump") {
   const program = join(directory, "bin", "svc");
   await Bun.write(program, `#!/bin/sh\n[ "$*" = "database dump" ] || exit 9\n${svc}\n`);
@@ -17,13 +17,13 @@ async function backup(directory: string, argument: string, svc = "printf 12345 >
 
 const quiet = { code: 0, stdout: "", stderr: "" };
 
-/** When the last dump succeeded, as monitoring is told. */
+/** The time of the last successful dump, from the metrics file. */
 async function lastSuccess(directory: string): Promise<number> {
   const text = await Bun.file(join(directory, "svc-backup.prom")).text();
   return Number(/^svc_backup_last_success_timestamp_seconds (\d+)$/m.exec(text)?.[1]);
 }
 
-test("a dump that succeeds leaves a file, when it was made and how large it is", async () => {
+test("a successful dump writes a file, and metrics of its time and size", async () => {
   await using directory = await temporaryDirectory();
   const { path } = directory;
   const before = Math.floor(Date.now() / 1000);
@@ -33,12 +33,12 @@ test("a dump that succeeds leaves a file, when it was made and how large it is",
   const text = await Bun.file(join(path, "svc-backup.prom")).text();
   expect(text).toContain("\nsvc_backup_last_success_bytes 5\n");
   expect(await lastSuccess(path)).toBeGreaterThanOrEqual(before);
-  // What an alert of docs/observability.md asks for is what is written.
+  // The alerts of docs/observability.md use the metrics that are written.
   const documented = await Bun.file(join(import.meta.dir, "../../docs/observability.md")).text();
   expect(documented).toContain("svc_backup_last_success_timestamp_seconds");
 });
 
-test("one that fails has another exit code, and is not reported as a success", async () => {
+test("a failed dump exits with an error, and is not reported as a success", async () => {
   await using directory = await temporaryDirectory();
   const { path } = directory;
   const failed = "printf half >svc-backup.dump; echo 'svc: made up' >&2; exit 1";
@@ -75,7 +75,7 @@ test("`check` fails once the newest dump is older than 26 hours; dumps of two we
   expect(left).toContain("svc-2026-01-01T000000Z.dump");
 });
 
-test("an unknown argument makes no dump", async () => {
+test("an unknown argument does not start a dump", async () => {
   await using directory = await temporaryDirectory();
   expect(await backup(directory.path, "chekc")).toEqual({
     ...{ code: 2, stdout: "", stderr: "backup: unknown argument: chekc\n" },

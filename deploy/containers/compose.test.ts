@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { knownVariables } from "../../server/known_variables.ts";
 
-/** What the compose files promise, without an engine: tests/containers runs them. */
+/** Checks of the compose files without an engine; tests/containers runs them. */
 
 const root = join(import.meta.dir, "..", "..");
 const read = (file: string) => readFileSync(join(root, file), "utf8");
@@ -26,7 +26,7 @@ interface Service {
 type Services = Record<string, Service>;
 
 const trial = servicesOf("compose.yaml");
-/** As compose puts the second file on top of the first. */
+/** Merges the second file into the first, as compose does. */
 const production = merged(trial, servicesOf("compose.production.yaml"));
 
 function servicesOf(file: string): Services {
@@ -51,7 +51,7 @@ const cases = [
 ] as const;
 
 describe.each(cases)("%s", (_, services, names) => {
-  test("every part of svc has the same settings, and the server has its secrets besides", async () => {
+  test("every part of svc has the same settings, and the server also has its secrets", async () => {
     const { SVC_KEY_SECRET_FILE, SVC_OIDC_CLIENT_SECRET_FILE, ...shared } = services.server!.environment!;
     expect(SVC_KEY_SECRET_FILE).toBeDefined();
     expect(SVC_OIDC_CLIENT_SECRET_FILE).toBeDefined();
@@ -62,7 +62,7 @@ describe.each(cases)("%s", (_, services, names) => {
     expect(Object.keys(services.server!.environment!).filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  test("every part of svc reads the same file of settings, which changes nothing by default", () => {
+  test("every part of svc reads the same settings file, which is empty by default", () => {
     const files = new Set(names.map((name) => services[name]!.env_file));
     expect([...files]).toEqual([variable("SETTINGS_FILE", ".env.example")]);
     expect(parseEnv(read(".env.example"))).toEqual({});
@@ -76,12 +76,12 @@ describe.each(cases)("%s", (_, services, names) => {
     }
   });
 
-  test("how many servers and workers run is a variable, which `up` keeps to", () => {
+  test("variables set the numbers of servers and workers for `up`", () => {
     expect(services.server!.deploy?.replicas).toBe(variable("SERVER_REPLICAS", "1"));
     expect(services.worker!.deploy?.replicas).toBe(variable("WORKER_REPLICAS", "1"));
   });
 
-  test("a container has more time to stop than it takes at most", () => {
+  test("a container has more time to stop than it needs at most", () => {
     const words = [services.server!.command!].flat().join(" ");
     const option = (name: string, value: number) => Number(words.match(`${name}[= ](\\d+)`)?.[1] ?? value);
     const needed = option("--timeout-drain", 0) + option("--timeout-graceful-shutdown", 5);
@@ -100,7 +100,7 @@ describe("compose.production.yaml", () => {
     expect(used.filter((name) => volumesOf(trial, Object.keys(trial)).includes(name))).toEqual([]);
   });
 
-  test("HTTPS_PORT is where the proxy listens, is published, and is part of the public address", () => {
+  test("HTTPS_PORT is the proxy's port, is published, and is part of the public address", () => {
     const port = variable("HTTPS_PORT", "443");
     expect(production.server!.environment!.SVC_PUBLIC_URL).toEndWith(`:${port}`);
     expect(production.proxy!.ports).toContain(`${port}:${port}`);

@@ -6,14 +6,14 @@ import { freePort } from "../../tests/support/process/stack.ts";
 import { until } from "../../tests/support/process/until.ts";
 import { forward } from "./forward.ts";
 
-/** What it passes on. That it chooses among several servers is tried with real ones, in tests/containers. */
+/** Tests of forwarding. tests/containers tests the choice among several real servers. */
 
 let upstream: Server;
 let upstreamPort: number;
 const forwards: Bun.Subprocess[] = [];
 
 beforeAll(async () => {
-  // Answers with what it was sent, once all of it is there.
+  // Echoes its input once all of it has arrived.
   upstream = createServer({ allowHalfOpen: true }, (socket) => {
     const chunks: Buffer[] = [];
     socket.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -47,13 +47,13 @@ function open(port: number): Promise<Socket> {
   return promise;
 }
 
-/** On a port of its own. */
+/** Listens on a separate port. */
 async function listen(server: Server): Promise<number> {
   await new Promise<void>((settle) => server.listen(0, "127.0.0.1", settle));
   return (server.address() as AddressInfo).port;
 }
 
-/** Sends it, says that this was all, and reads the answer. */
+/** Sends the text, closes the sending side, and reads the answer. */
 async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   return answerTo(await open(port), bytes);
 }
@@ -68,7 +68,7 @@ async function answerTo(socket: Socket, bytes: string | Buffer): Promise<Buffer>
   return Buffer.concat(chunks);
 }
 
-test("what is sent comes back, when the sender has ended and not before", async () => {
+test("the answer arrives after the sender has ended, and not before", async () => {
   const port = await start(`localhost:${upstreamPort}`);
   for (let n = 0; n < 6; n++) {
     const bytes = Buffer.from(`hello ${n}`);
@@ -76,20 +76,20 @@ test("what is sent comes back, when the sender has ended and not before", async 
   }
 });
 
-test("many at once, with more than a buffer holds, arrive as they were sent", async () => {
+test("concurrent transfers larger than a buffer arrive unchanged", async () => {
   const port = await start(`localhost:${upstreamPort}`);
   const all = Array.from({ length: 20 }, (_, n) => Buffer.alloc(1_000_000, n));
   const answers = await Promise.all(all.map((bytes) => exchange(port, bytes)));
   for (const [n, answer] of answers.entries()) expect(answer.equals(all[n]!)).toBe(true);
 });
 
-test("where nobody listens, or there is no such name, the connection is closed in the end", async () => {
+test("the connection is closed if nobody listens or the name does not exist", async () => {
   const ports = [await start(`localhost:${await freePort()}`), await start("nobody.invalid:80")];
   const answers = await Promise.all(ports.map((port) => exchange(port, Buffer.from("hello"))));
   expect(answers).toEqual([Buffer.alloc(0), Buffer.alloc(0)]);
 });
 
-test("one who begins to listen a moment later is waited for", async () => {
+test("waits for a server that starts to listen a moment later", async () => {
   const later = await freePort();
   const port = await start(`localhost:${later}`);
   const answer = exchange(port, Buffer.from("hello"));
@@ -100,13 +100,13 @@ test("one who begins to listen a moment later is waited for", async () => {
   server.close();
 });
 
-test("so many may wait for a server, and no more: one who hangs up makes room for another", async () => {
+test("limits the connections that wait for a server; one that closes frees its place", async () => {
   const later = await freePort();
   const listener = forward({ host: "127.0.0.1", port: later }, 2);
   const port = await listen(listener);
   const [first, second] = [await open(port), await open(port)];
   const answer = answerTo(second, "second");
-  // Closed at once: the two before it still wait, and would for seconds.
+  // Closed immediately, while the two before it still wait for seconds.
   expect(await exchange(port, Buffer.from("refused"))).toEqual(Buffer.alloc(0));
   expect([first.destroyed, second.destroyed]).toEqual([false, false]);
   first.destroy();
@@ -122,17 +122,17 @@ test("so many may wait for a server, and no more: one who hangs up makes room fo
   listener.close();
 });
 
-test("two thousand who stay are passed on side by side, and each gets what is meant for it", async () => {
+test("forwards two thousand concurrent connections without mixing them up", async () => {
   const port = await start(`localhost:${upstreamPort}`);
   const sockets: Socket[] = [];
-  // The system keeps some hundreds that are not yet taken; those behind them would have to try again.
+  // The system queues some hundreds of connections; further ones would have to retry.
   while (sockets.length < 2000)
     sockets.push(...(await Promise.all(Array.from({ length: 100 }, () => open(port)))));
   const answers = await Promise.all(sockets.map((socket, n) => answerTo(socket, `client ${n}`)));
   expect(answers.filter((answer, n) => answer.toString() !== `client ${n}`)).toEqual([]);
 });
 
-test("both sides are asked now and then whether they are still there", async () => {
+test("both sides have TCP keep-alive", async () => {
   const port = await start(`localhost:${upstreamPort}`);
   const socket = await open(port);
   for (const side of [`sport = :${port}`, `dport = :${upstreamPort}`])
@@ -140,7 +140,7 @@ test("both sides are asked now and then whether they are still there", async () 
   socket.destroy();
 });
 
-test("with a path, who is about to go is asked there again and again", async () => {
+test("with a path, servers are checked repeatedly for whether they are stopping", async () => {
   const paths: string[] = [];
   using server = Bun.serve({
     hostname: "127.0.0.1",
@@ -152,7 +152,7 @@ test("with a path, who is about to go is asked there again and again", async () 
   expect(new Set(paths)).toEqual(new Set(["/healthcheck"]));
 });
 
-test("SIGTERM ends it, and what it does not understand does so at once", async () => {
+test("exits on SIGTERM, and immediately on invalid arguments", async () => {
   await start(`localhost:${upstreamPort}`);
   const forward = forwards.at(-1)!;
   forward.kill("SIGTERM");

@@ -3,24 +3,24 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { askWhoLeaves, inOrder } from "./leaving.ts";
 
 /**
- * `bun forward.ts <address:port> <name:port> [/path]`: passes each connection on to one of the addresses that the name has
- * at that moment, in turn, and to the next one where nobody listens; if that is so everywhere, it asks again for a while.
- * It is what makes one address of any number of servers, whichever of them are there, and what lets a server find the trial
- * sign-in provider where browsers find it: on loopback. Nothing is read before there is somebody to pass it on to, so a
- * server that does not answer costs no request. One that goes takes with it what the system has taken for it and it has
- * not seen yet: with a path, who is about to go is asked there, and passed over in time.
+ * `bun forward.ts <address:port> <name:port> [/path]`: forwards each connection to one of the addresses that the name
+ * currently has, in turn. If nobody listens there, it tries the next address, and retries all of them for a while.
+ * It gives any number of servers one address, and lets a server reach the trial sign-in provider where browsers do: on
+ * loopback. Nothing is read before a server accepts the connection, so a server that is down costs no request. A server
+ * that exits loses connections that the system has accepted but the server has not: with a path, servers are checked
+ * there for whether they are stopping, and skipped in time.
  */
 
 const connectMilliseconds = 2000;
-/** For a server that is the only one, and starts anew. */
+/** Covers the restart of a server that is the only one. */
 const patienceMilliseconds = 5000;
 const pauseMilliseconds = 100;
-/** Whoever is silent so long is asked whether they are still there: one who has gone without a word is let go. */
+/** TCP keep-alive after this silence, so that a peer that vanished is dropped. */
 const keepAliveMilliseconds = 30_000;
-/** At least twice within the time for which a server says that it is about to go. */
+/** At least twice within the time for which a server reports that it is stopping. */
 const askMilliseconds = 2000;
 
-/** A rush on servers that are all there is let in; beyond it, they are gone, and who asks is told so at once. */
+/** Enough for a rush on healthy servers. Beyond it, the servers are down, and clients are refused immediately. */
 const mostWaiting = 4096;
 
 export interface Address {
@@ -28,7 +28,7 @@ export interface Address {
   port: number;
 }
 
-/** @param most how many connections may wait for somebody to be passed on to; one more is closed */
+/** @param most the number of connections that may wait for a server; further ones are closed */
 export function forward(to: Address, most = mostWaiting): Server {
   let waiting = 0;
   return createServer({ allowHalfOpen: true }, async (client) => {
@@ -58,10 +58,10 @@ export function forward(to: Address, most = mostWaiting): Server {
 }
 
 let turn = 0;
-/** Who is about to go, as far as is known. */
+/** The servers that are known to be stopping. */
 const leaving = new Set<string>();
 
-/** Undefined when it takes too long, or the client has gone meanwhile. */
+/** Undefined if it takes too long, or the client has disconnected. */
 async function patiently(client: Socket, attempt: () => Promise<Socket | undefined>) {
   const deadline = performance.now() + patienceMilliseconds;
   for (;;) {
@@ -71,7 +71,7 @@ async function patiently(client: Socket, attempt: () => Promise<Socket | undefin
   }
 }
 
-/** Undefined when nobody takes it. */
+/** Undefined if no server accepts it. */
 async function open(name: string, port: number): Promise<Socket | undefined> {
   for (const address of inOrder(await addressesOf(name), leaving, turn++)) {
     const socket = await attempt(address, port);
@@ -115,7 +115,7 @@ if (import.meta.main) {
     process.exit(1);
   });
   listener.listen(from.port, from.host);
-  // The first process of a container gets no signal that it does not ask for.
+  // The first process of a container receives only signals that it handles.
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => process.exit(0));
   while (path !== undefined) {
     await askWhoLeaves(await addressesOf(to.host), { port: to.port, path }, leaving);

@@ -1,6 +1,6 @@
 import { argv } from "node:process";
 
-/** `bun healthcheck.ts <url>`: exit code 0 when it answers 200 in time. What is wrong goes to `docker inspect`. */
+/** `bun healthcheck.ts <url>`: exit code 0 if it answers 200 in time. `docker inspect` shows the reason otherwise. */
 
 const patienceMilliseconds = 4000;
 

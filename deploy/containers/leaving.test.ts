@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { askWhoLeaves, inOrder } from "./leaving.ts";
 
-test("who is about to go is known while it says so, and forgotten when it is another or gone", async () => {
+test("a stopping server is known until it reports otherwise, is replaced or is gone", async () => {
   let status = "ok";
   using server = Bun.serve({
     hostname: "127.0.0.1",
@@ -17,14 +17,14 @@ test("who is about to go is known while it says so, and forgotten when it is ano
   };
   expect(await ask("ok")).toEqual([]);
   expect(await ask("leaving")).toEqual(["127.0.0.1"]);
-  // That nobody understands it says nothing new.
+  // An answer that is not understood changes nothing.
   expect(await ask("leaving", "/elsewhere")).toEqual(["127.0.0.1"]);
   expect(await ask("unavailable")).toEqual([]);
   expect(await ask("leaving")).toEqual(["127.0.0.1"]);
   expect(await ask("leaving", "/health", [])).toEqual([]);
 });
 
-test("one after the other, and who leaves behind all others", () => {
+test("servers take turns, and stopping ones come last", () => {
   const addresses = ["a", "b", "c"];
   const orders = (leaving: string[]) =>
     [0, 1, 2, 3].map((n) => inOrder(addresses, new Set(leaving), n).join(""));

@@ -3,8 +3,8 @@ import type { Address } from "./forward.ts";
 const patienceMilliseconds = 2000;
 
 /**
- * Asks each address at `path` whether it is about to go, as `/healthcheck` says it (docs/release.md), and keeps in
- * `leaving` those that are. One that does not answer says nothing about itself: whether it takes a connection tells.
+ * Checks at `path` whether each address is stopping, as `/healthcheck` reports (docs/release.md), and keeps those that are
+ * in `leaving`. A server that does not answer is not included: connecting to it shows whether it is up.
  */
 export async function askWhoLeaves(
   addresses: readonly string[],
@@ -21,7 +21,7 @@ export async function askWhoLeaves(
   await Promise.all(addresses.map(ask));
 }
 
-/** Those who stay first, in turn; those who leave serve on for as long as there is nobody else. */
+/** Servers that stay come first, in turn; stopping ones are used only if there are no others. */
 export function inOrder(addresses: readonly string[], leaving: ReadonlySet<string>, turn: number): string[] {
   const rotated = (all: string[]) => all.map((_, n) => all[(turn + n) % all.length]!);
   const stay = addresses.filter((one) => !leaving.has(one));
@@ -31,7 +31,7 @@ export function inOrder(addresses: readonly string[], leaving: ReadonlySet<strin
 async function statusOf(url: string): Promise<unknown> {
   try {
     const signal = AbortSignal.timeout(patienceMilliseconds);
-    // A connection of its own: one that is kept would be cut when the server is gone.
+    // A new connection, because a reused one would be cut when the server exits.
     const response = await fetch(url, { signal, redirect: "manual", keepalive: false, proxy: "" });
     return ((await response.json()) as { status?: unknown }).status;
   } catch {

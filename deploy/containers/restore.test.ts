@@ -5,7 +5,7 @@ import { upgrade } from "../../drizzle/revision/upgrade.ts";
 import { contentOf, temporaryDirectory, using } from "../../tests/support/database/backup.ts";
 import { type DebianServer, startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
 
-// docs/restore.md without an engine: its commands run in a folder that is as the container `tools` finds its own.
+// docs/restore.md without an engine: its commands run in a folder like that of the container `tools`.
 
 const page = await Bun.file(join(import.meta.dir, "../../docs/restore.md")).text();
 
@@ -24,7 +24,7 @@ async function toolsContainer() {
   await Bun.write(at("bin/svc"), `#!/bin/sh\nexec "${process.execPath}" "${main}" "$@"\n`);
   await chmod(at("bin/svc"), 0o755);
   await Bun.write(at("secrets/database_url"), debian.url);
-  // As compose.production.yaml has it.
+  // As in compose.production.yaml.
   const env = {
     PATH: `${at("bin")}:${debian.tools}:/usr/bin:/bin`,
     SVC_DATABASE_URL: "",
@@ -42,7 +42,7 @@ async function toolsContainer() {
   return { run, files, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() };
 }
 
-test("the commands for compose.production.yaml bring a dump back, and keep what was there", async () => {
+test("the commands for compose.production.yaml restore a dump, and back up the old data", async () => {
   await using tools = await toolsContainer();
   const section = page.slice(
     page.indexOf("## compose.production.yaml"),
@@ -59,7 +59,7 @@ test("the commands for compose.production.yaml bring a dump back, and keep what 
       sql`insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'x', '{}')`,
   );
   const dump = (await tools.files()).find((name) => name.endsWith("Z.dump"));
-  // Nobody is there to type the database's name.
+  // Nobody can type the database's name.
   const output = commands.map((command) =>
     tools.run(`dump=${dump}; ${command.replace(/restore$/, "restore --yes")}`),
   );
@@ -69,7 +69,7 @@ test("the commands for compose.production.yaml bring a dump back, and keep what 
   expect(await tools.files()).toEqual(["before-restore.dump", dump!, "svc-backup.prom"]);
 });
 
-test("the trial restores the newest dump beside the live database", async () => {
+test("the test of a backup restores the newest dump into a second database", async () => {
   await using tools = await toolsContainer();
   const [, trial] = /tools sh -c '\n([^']*)'/.exec(page)!;
   await using(debian.url, (sql) => sql`create database svc_trial`);

@@ -4,15 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "../../tests/support/process/until.ts";
 
-/** What it does when it is disturbed. That it loses no request is tried with real containers, in tests/containers. */
+/** Interrupted and failing rolls. tests/containers tests with real containers that no request is lost. */
 
 const directory = mkdtempSync(join(tmpdir(), "svc-roll-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 const containers = join(directory, "containers");
 const bin = join(directory, "bin");
 mkdirSync(bin);
-// Each container is a file that holds its restarts, state and health. `up` starts as many new ones as are missing, which
-// are as the file `begins` says.
+// Each container is a file with its restarts, state and health. `up` starts the missing containers, with the content of the
+// file `begins`.
 const docker = `#!/bin/sh
 cd ${containers}
 case "$*" in
@@ -50,7 +50,7 @@ const roll = () =>
     stdio: ["ignore", "ignore", "pipe"],
   });
 
-test("new ones that are healthy replace the old ones, whose logs stay", async () => {
+test("healthy new containers replace the old ones, whose logs are kept", async () => {
   newOnesAre("0 running healthy");
   expect(await roll().exited).toBe(0);
   expect(there()).toEqual(["new1", "new2"]);
@@ -59,7 +59,7 @@ test("new ones that are healthy replace the old ones, whose logs stay", async ()
   expect(statSync(join(directory, "logs/server/old1.log")).mode & 0o077).toBe(0);
 });
 
-test("a container that was stopped before is not taken for a new one", async () => {
+test("a container that was stopped before does not count as new", async () => {
   writeFileSync(join(containers, "stopped"), "0 exited\n");
   newOnesAre("0 running healthy");
   expect(await roll().exited).toBe(0);
@@ -68,7 +68,7 @@ test("a container that was stopped before is not taken for a new one", async () 
 });
 
 test.each(["0 exited", "0 dead", "1 running starting", "3 restarting", "0 running unhealthy"])(
-  "a new one that is '%s' ends the roll at once: its last lines are shown, its log stays, the old ones go on",
+  "a new container that is '%s' stops the roll, shows its log, and leaves the old ones running",
   async (state) => {
     newOnesAre(state);
     const rolling = roll();
@@ -81,7 +81,7 @@ test.each(["0 exited", "0 dead", "1 running starting", "3 restarting", "0 runnin
   },
 );
 
-test("new ones that cannot be started: the old ones go on", async () => {
+test("if new containers cannot be started, the old ones keep running", async () => {
   writeFileSync(join(directory, "broken"), "");
   const rolling = roll();
   expect(await rolling.exited).toBe(1);
@@ -90,7 +90,7 @@ test("new ones that cannot be started: the old ones go on", async () => {
 });
 
 test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-  "%s before the new ones are well takes them away again, and the old ones go on",
+  "%s before the new containers are healthy removes them, and the old ones keep running",
   async (signal) => {
     newOnesAre("0 running starting");
     const rolling = roll();

@@ -7,10 +7,10 @@ import { withLock } from "./lock.mjs";
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 
-/** Written by us after each installation; `bun install` leaves no other sign of what it installed. */
+/** Written after each installation, because `bun install` does not record what it installed. */
 const stampFile = "node_modules/.svc-installed";
 
-/** Installs what package-lock.json names, unless it is there. Two at once: one works, the other waits. */
+/** Installs the packages of package-lock.json if they are missing. Of two at once, one works and the other waits. */
 export async function ensureInstalled(directory = root) {
   if (!whyInstall(directory)) return;
   mkdirSync(join(directory, ".svc"), { recursive: true });
@@ -28,14 +28,14 @@ export async function ensureInstalled(directory = root) {
   linkProgram(directory);
 }
 
-/** In words, or undefined when there is nothing to do. Compares contents: times of files lie after git and rsync. */
+/** The reason to install, or undefined. Compares contents, because git and rsync change file times. */
 export function whyInstall(directory) {
   if (!existsSync(join(directory, "node_modules"))) return "dependencies are not installed yet";
   const changed = "package-lock.json has changed since the dependencies were installed";
   try {
     if (readFileSync(join(directory, stampFile), "utf8").trim() === digest(directory)) return undefined;
   } catch {
-    // Installed by hand: npm's own record tells.
+    // Installed by hand: npm's record shows it.
   }
   try {
     const wanted = packages(join(directory, "package-lock.json"));
@@ -59,7 +59,7 @@ function digest(directory) {
     .digest("hex");
 }
 
-/** npm where it is, since the lock file is its own; Bun on a machine without. */
+/** npm if it exists, because the lock file is npm's; otherwise Bun. */
 function installer() {
   const npmArgs = [
     "ci",
@@ -86,7 +86,7 @@ function installer() {
 
 function run(command, args, cwd, shell = false) {
   return new Promise((settle, reject) => {
-    // Its stdout is talk, and ours may be data that somebody reads.
+    // Its stdout is only messages, and ours may be data.
     const child = spawn(command, args, { cwd, shell, stdio: ["ignore", 2, 2] });
     const end = () => child.kill();
     process.once("exit", end);
@@ -114,7 +114,7 @@ export function linkProgram(directory) {
   try {
     unlinkSync(path);
   } catch {
-    // There was none; a dangling one is replaced.
+    // There was no link; a dangling one is replaced.
   }
   try {
     symlinkSync("../../bin/svc.mjs", path);

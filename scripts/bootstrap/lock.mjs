@@ -3,8 +3,8 @@ import { closeSync, openSync, renameSync, rmSync, statSync, utimesSync, writeSyn
 const heartbeat = 500;
 
 /**
- * Runs `work` while holding the lock file. The holder touches it all the time; a file that nobody has touched for `stale`
- * milliseconds of the waiter's own clock belonged to a process that was killed, and is taken over.
+ * Runs `work` while holding the lock file. The holder touches it continuously; a file that was not touched for `stale`
+ * milliseconds of the waiter's clock belonged to a killed process, and is taken over.
  */
 export async function withLock(path, say, work, stale = 5000) {
   let seen;
@@ -56,7 +56,7 @@ function touch(path) {
   try {
     utimesSync(path, now, now);
   } catch {
-    // Gone: somebody took it away by hand.
+    // It is gone: somebody removed it by hand.
   }
 }
 

@@ -9,8 +9,8 @@ const smallestBun = 1_000_000;
 /**
  * Finds the Bun that package-lock.json pins.
  *
- * npm may refuse to run its install script. `bun/bin/bun.exe` (so named on every platform) then is a stub, and the
- * program lies in the package of the platform, where the script would have taken it from.
+ * npm may refuse to run its install script. `bun/bin/bun.exe` (so named on every platform) is then a stub, and the
+ * program is still in the package of the platform, from which the script would have copied it.
  */
 export function findBun(root) {
   const modules = join(root, "node_modules");
@@ -23,7 +23,7 @@ export function findBun(root) {
     ? readdirSync(scope).filter((n) => n.startsWith(`bun-${system}-${arch}`))
     : [];
   const program = system === "windows" ? "bun.exe" : "bun";
-  // With glibc's and musl's both there, the one that starts is the right one.
+  // If both the glibc and the musl package are there, use the one that starts.
   const found = packages
     .map((name) => join(scope, name, "bin", program))
     .filter(isReal)
@@ -46,17 +46,17 @@ function starts(path) {
 }
 
 /**
- * Becomes `bun <script> <args>`: by execve where Node has it, else by a child that gets our streams and signals and
+ * Becomes `bun <script> <args>`: by execve if Node has it, else by a child that gets our streams and signals and
  * whose exit code becomes ours. Never returns.
  *
- * Bun reads `.env` and `bunfig.toml` from the current directory, which is the caller's and may hold anything: a
- * `preload` there would run in our program. It gets ours instead.
+ * Bun reads `.env` and `bunfig.toml` from the current directory, which may contain anything: a `preload` there would run
+ * in our program. So Bun gets our own files instead.
  */
 export function becomeBun(root, script, args) {
   const bun = findBun(root);
   const flags = ["--no-env-file", "--no-install", `--config=${join(root, "bunfig.toml")}`];
   const words = [...flags, join(root, script), ...args];
-  // Who started us and waits may be killed, and cannot say so then: what runs for long looks after these processes.
+  // The process that waits for us may be killed without notice, so long-running programs watch these processes.
   const starters = process.env.npm_lifecycle_event ? [starter()] : [];
   const env = { ...process.env, SVC_END_WITH: starters.join(",") };
   if (typeof process.execve === "function" && !process.versions.bun)
@@ -66,14 +66,14 @@ export function becomeBun(root, script, args) {
   child.on("error", (error) => fail(`cannot start ${bun}: ${error.message}`));
   for (const signal of ["SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR2"])
     process.on(signal, () => child.kill(signal));
-  // The terminal itself sends Ctrl-C to both of us, and a second one would mean "at once" to the child.
+  // The terminal sends Ctrl-C to both processes, and a second one would mean "immediately" to the child.
   process.on("SIGINT", () => process.stdin.isTTY || child.kill("SIGINT"));
   child.on("exit", (code, signal) => {
     process.exit(code ?? 128 + (constants.signals[signal] ?? 1));
   });
 }
 
-/** The process of npm, npx or `bun run`, which may have a shell between itself and us. */
+/** The process of npm, npx or `bun run`, which may have started us through a shell. */
 function starter() {
   if (process.platform === "win32") return process.ppid;
   const [parent, command] = procStat(process.ppid) ?? ps(process.ppid) ?? [];
@@ -90,7 +90,7 @@ function procStat(pid) {
   }
 }
 
-/** The same elsewhere. */
+/** The same on other systems. */
 function ps(pid) {
   const { stdout } = spawnSync("ps", ["-o", "ppid=,comm=", "-p", String(pid)], { encoding: "utf8" });
   return stdout?.match(/(\d+)\s+(\S+)/)?.slice(1);
