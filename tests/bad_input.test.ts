@@ -7,7 +7,7 @@ import { insertAccess } from "./support/http/permission_access.ts";
 import { createWorld, type Place, type World } from "./support/http/permission_world.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
 
-// What each route refuses, whatever it is about. What there is, the OpenAPI document says: a new route is tried by itself.
+// Input that every route refuses. The routes come from the OpenAPI document, so new routes are tested automatically.
 
 let server: TestServer;
 let world: World;
@@ -31,7 +31,7 @@ beforeAll(async () => {
   operations = Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item)
       .map(([method, operation]) => ({ method: method.toUpperCase(), path, operation }))
-      // The first would end the token that these tests use; Weep's paths have errors of their own (server/weep).
+      // The first would revoke the token of these tests; Weep's paths have different errors (server/weep).
       .filter(
         ({ operation }) =>
           operation.security?.length && path !== "/tokens/current" && !path.startsWith("/api/"),
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** With ids of what is there, or with `value` for the one that is named. */
+/** Fills in existing ids, or `value` for the named parameter. */
 function addressOf(path: string, place = places[0], name?: string, value?: string): string {
   const ids: Record<string, number> = {
     ...{ incident_id: place.incidentId, document_id: place.documentId, task_id: place.taskId },
@@ -52,13 +52,13 @@ function addressOf(path: string, place = places[0], name?: string, value?: strin
 
 const bodyOf = ({ requestBody }: Operation) => requestBody?.content["application/json"]?.schema;
 
-/** A body that fits, and the same one each time. */
+/** A valid body, the same one each time. */
 const goodBody = (operation: Operation): unknown => {
   const schema = bodyOf(operation);
   return schema && fc.sample(fitting(document, schema, 0), { numRuns: 1, seed: 1 })[0];
 };
 
-/** Asks each of the routes, and lists those whose answer is another one. */
+/** Calls each route, and lists those with a different answer. */
 async function unlike(
   routes: Route[],
   expected: object,
@@ -82,7 +82,7 @@ const unknownName = (what: "field" | "parameter") => ({
   detail: `The ${what} unheard is unknown`,
 });
 
-test("a parameter that nobody knows is refused, and named", async () => {
+test("an unknown parameter is refused and named", async () => {
   const others = await unlike(operations, unknownName("parameter"), ({ method, path, operation }) => {
     const needed = operation.parameters?.some(({ name }) => name === "q") ? "q=a&" : "";
     return admin.call(method, `${addressOf(path)}?${needed}unheard=1`, goodBody(operation));
@@ -90,7 +90,7 @@ test("a parameter that nobody knows is refused, and named", async () => {
   expect(others).toEqual([]);
 });
 
-test("a parameter that is there twice is refused, and named", async () => {
+test("a repeated parameter is refused and named", async () => {
   const searched = operations.filter(({ operation }) =>
     operation.parameters?.some(({ name }) => name === "q"),
   );
@@ -102,7 +102,7 @@ test("a parameter that is there twice is refused, and named", async () => {
   expect(others).toEqual([]);
 });
 
-test("an empty ?q= looks for nothing: a list is whole, and a search is refused", async () => {
+test("an empty ?q= does not filter a list, and is refused by a search", async () => {
   const searched = operations.filter(({ operation }) =>
     operation.parameters?.some(({ name }) => name === "q"),
   );
@@ -114,7 +114,7 @@ test("an empty ?q= looks for nothing: a list is whole, and a search is refused",
   }
 });
 
-test("what answers everyone takes any parameter: others append their own", async () => {
+test("public routes accept any parameter, because others append theirs", async () => {
   for (const path of [
     "/healthcheck",
     "/.well-known/jwks.json",
@@ -125,7 +125,7 @@ test("what answers everyone takes any parameter: others append their own", async
     expect((await server.fetch(`${path}?unheard=1`)).status).toBe(200);
 });
 
-test("a field that nobody knows is refused, and named", async () => {
+test("an unknown field is refused and named", async () => {
   const written = operations.filter(({ operation }) => bodyOf(operation));
   expect(written.length).toBeGreaterThan(25);
   const others = await unlike(written, unknownName("field"), ({ method, path, operation }) =>
@@ -134,7 +134,7 @@ test("a field that nobody knows is refused, and named", async () => {
   expect(others).toEqual([]);
 });
 
-test("a name that cannot be one of ours is not repeated", async () => {
+test("a name that cannot be a field of ours is not repeated", async () => {
   for (const name of ["<b>", "a b", "x".repeat(65), "ü"]) {
     const { http, body } = await admin.call("POST", "/terms/", { text: "term", [name]: 1 });
     expect([http, body.field, body.detail]).toEqual([400, "body", "There is an unknown field"]);
@@ -142,9 +142,9 @@ test("a name that cannot be one of ours is not repeated", async () => {
 });
 
 test.each(["text/plain", "application/xml", "application/x-www-form-urlencoded", "application/jsonx", "x"])(
-  "a body that calls itself %s is refused",
+  "a body of type %s is refused",
   async (type) => {
-    // Also where it may be left out.
+    // Also if the body is optional.
     const written = operations.filter(({ operation }) => bodyOf(operation));
     expect(written.length).toBeGreaterThan(25);
     const others = await unlike(written, { http: 415, code: "unsupported_media_type" }, (route) =>
@@ -161,7 +161,7 @@ const noIds = ["0", "-1", "1.5", "1e3", "0x1", "%20", "a", "9".repeat(16), "9".r
 test.each(noIds)("the id %s is refused, and named", async (id) => {
   for (const route of operations) {
     const [, name] = /\{(\w+)\}(?!.*\{)/.exec(route.path) ?? [];
-    // A role has a name instead of a number, which nearly each of these is.
+    // A role has a name instead of a number, and most of these are valid names.
     if (name === undefined || name === "role") continue;
     const expected = { http: 400, code: "invalid_input", field: name };
     const ask = ({ method, path, operation }: Route) =>
@@ -170,7 +170,7 @@ test.each(noIds)("the id %s is refused, and named", async (id) => {
   }
 });
 
-test("the largest id is not there", async () => {
+test("the largest id answers 404", async () => {
   const read = operations.filter(({ method, path }) => method === "GET" && path.includes("{"));
   const others = await unlike(read, { http: 404, code: "not_found" }, ({ path }) =>
     admin.call("GET", path.replaceAll(/\{\w+\}/g, "9".repeat(15))),
@@ -198,7 +198,7 @@ test("a cursor of another list, another sort or another incident is refused", as
     expect([address, http]).toEqual([address, 200]);
     return body.next_cursor as string | null;
   };
-  // So that each list has a second page.
+  // Gives each list a second page.
   await fillLists();
   const cursors = new Map<string, string>();
   for (const { path } of lists()) {
@@ -219,7 +219,7 @@ test("a cursor of another list, another sort or another incident is refused", as
   }
 });
 
-/** Two records of everything. */
+/** Creates two records of every resource. */
 async function fillLists(): Promise<void> {
   for (const n of [1, 2]) {
     const made = { name: `numbat ${n}` };

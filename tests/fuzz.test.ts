@@ -8,9 +8,9 @@ import { type ApiAnswer, type Person, personOf } from "./support/http/people.ts"
 import { startTestServer, type TestServer } from "./support/http/server.ts";
 
 /**
- * A fuzzer over the whole API: it reads what there is from the OpenAPI document, so a new route is tried by itself. It
- * sends what fits, what nearly fits and what does not at all, and no request may be answered by a failure of ours, or
- * with what the document does not say. SVC_TEST_EFFORT multiplies how many requests each operation gets.
+ * A fuzzer for the whole API. It reads the routes from the OpenAPI document, so new routes are tested automatically. It
+ * sends valid, nearly valid and invalid requests, and no answer may be an internal error or missing from the document.
+ * SVC_TEST_EFFORT multiplies the number of requests for each operation.
  */
 const runs = effort(25);
 
@@ -33,10 +33,10 @@ interface Sent {
   body?: unknown;
 }
 
-/** Elements of an address are text: what has no spelling of its own goes as JSON. */
+/** Parts of an address are text: other values are written as JSON. */
 const spelt = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
-/** What a path, a query or a header can carry; the rest would not leave fetch. */
+/** Values that a path, a query or a header can carry; fetch refuses others. */
 const encoded = (value: unknown) => encodeURIComponent(spelt(value).toWellFormed());
 
 function request(path: string, operation: Operation, wild: number): fc.Arbitrary<Sent> {
@@ -46,7 +46,7 @@ function request(path: string, operation: Operation, wild: number): fc.Arbitrary
     fc.record(
       Object.fromEntries(
         parameters
-          // Beside another version than the body's, If-Match is refused whatever else there is.
+          // If-Match is refused if it differs from the version in the body.
           .filter((one) => one.in === where && one.name !== "If-Match")
           .map((one) => [one.name, fitting(document, one.schema, wild)]),
       ),
@@ -72,7 +72,7 @@ function request(path: string, operation: Operation, wild: number): fc.Arbitrary
 }
 
 function judge(operation: Operation, { http, body, headers }: ApiAnswer): void {
-  // A plugin that is not there or does not answer, where the document says that this may be.
+  // A plugin that is missing or does not answer, if the document allows it.
   const failed = http >= 500 && !(http === 503 && "503" in operation.responses);
   if (failed) throw new Error(`${http} ${JSON.stringify(body)} ${server.logged.slice(-3).join("")}`);
   if (!(http in operation.responses) && !("default" in operation.responses))
@@ -82,7 +82,7 @@ function judge(operation: Operation, { http, body, headers }: ApiAnswer): void {
   if (http >= 300 && http < 400) throw new Error(`it leads away to ${headers.get("location")}`);
 }
 
-test("the document has the API", () => {
+test("the document contains the API", () => {
   expect(Object.keys(document.paths).length).toBeGreaterThan(30);
 });
 
@@ -91,18 +91,18 @@ const kinds = [
   { kind: "what nearly fits", wild: 8 },
   { kind: "what does not", wild: 50 },
 ];
-// Deleting comes last, so that the others have something to find.
+// Deletions come last, so that the others find records.
 const cases = ["get", "post", "put", "delete"].flatMap((method) =>
   kinds.map((kind) => ({ method, ...kind })),
 );
 
 test.each(cases)(
-  "no failure of ours is answered to $method with $kind",
+  "$method with $kind never causes an internal error",
   async ({ method, wild }) => {
     let done = 0;
     for (const [path, item] of Object.entries(document.paths)) {
       const operation = item[method];
-      // The last one would end the very token with which all this is asked.
+      // The last one would revoke the token of this test.
       if (!operation || path.startsWith("/noauth/") || path === "/tokens/current") continue;
       const ask = async (sent: Sent, asAdmin: boolean) => {
         const person = asAdmin || method === "delete" ? admin : member;
@@ -115,13 +115,13 @@ test.each(cases)(
         throw new Error(`${method} ${path}: ${error.message}`, { cause: error.cause });
       });
     }
-    // Else it would have tried nothing but refusals. Of the PUTs, which need the right version, about 20 do something.
+    // Otherwise, all requests might have been refused. About 20 of the PUTs, which need the right version, succeed.
     if (wild === 0) expect(done).toBeGreaterThan(0);
   },
   120_000,
 );
 
-test("nor to bodies that are none", async () => {
+test("malformed bodies never cause an internal error", async () => {
   const bodies = [
     "",
     "{",
@@ -156,14 +156,14 @@ test("nor to bodies that are none", async () => {
   }
 }, 120_000);
 
-test("nor to a body of 10 MB", async () => {
+test("a body of 10 MB never causes an internal error", async () => {
   const body = JSON.stringify({ name: "a".repeat(10_000_000) });
   for (const [path, item] of Object.entries(document.paths)) {
     if (!item.post || path.startsWith("/noauth/")) continue;
     const address = path.replaceAll(/\{\w+\}/g, "1");
     const answer = await server
       .fetch(address, { method: "POST", body, headers: { "content-type": "application/json" } })
-      // Bun hangs up on who goes on sending.
+      // Bun closes the connection of a client that continues to send.
       .then(
         ({ status }) => status,
         () => 413,

@@ -8,7 +8,7 @@ import { createWorld, nowhere, type Place, type World } from "./support/http/per
 import { readPermissions } from "./support/http/permissions.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
 
-// What a Restricted incident betrays to those who may not read it, beyond the status: nothing.
+// A Restricted incident reveals nothing to those who may not read it, beyond the status.
 
 let server: TestServer;
 let world: World;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** Of the answer, all that is not about this one request; and what the database was asked for it. */
+/** The answer without request-specific parts, and the database queries for it. */
 async function traceOf(method: string, { path, body }: Request, who: number, key?: string) {
   statements.length = 0;
   const headers: Record<string, string> = key === undefined ? {} : { "idempotency-key": key };
@@ -36,7 +36,7 @@ const shownOf = ({ http, body, headers }: ApiAnswer) => ({
   headers: [...headers.keys()].sort(),
 });
 
-/** A PUT also of a version that it does not have. */
+/** A PUT is also tried with a wrong version. */
 const asOften = (requests: Request[]): Request[] =>
   requests.flatMap((one) =>
     typeof one.body === "object" && "version" in one.body
@@ -45,7 +45,7 @@ const asOften = (requests: Request[]): Request[] =>
   );
 const otherVersion = (version: unknown) => (typeof version === "string" ? "9" : 9);
 
-/** The requests that the table refuses to a member, or answers without what is hidden. */
+/** The requests that the table refuses to a member, or answers without hidden records. */
 const refused = readPermissions().filter(({ cells }) =>
   cells.some(
     ({ role, visibility, answer }) =>
@@ -53,7 +53,7 @@ const refused = readPermissions().filter(({ cells }) =>
   ),
 );
 
-describe("hidden is answered as what is not there, and nothing of it happens", () => {
+describe("hidden records are answered like missing ones, without effects", () => {
   test.each(refused.map(({ request, route }) => [request, route.split(" ")[0]!] as const))(
     "%s",
     async (request, method) => {
@@ -63,7 +63,7 @@ describe("hidden is answered as what is not there, and nothing of it happens", (
       const nothings = asOften(ask(nowhere(hidden), world));
       for (const who of world.people.member.keys()) {
         for (const [i, one] of asOften(ask(hidden, world)).entries()) {
-          // The first of its kind may ask for more, which is then known.
+          // The first request of its kind may run more queries, whose results are then cached.
           await traceOf(method, nothings[i]!, who);
           for (const key of method === "POST" ? [undefined, "a", "b"] : [undefined]) {
             const keyOf = (place: string) => key && `${key}-${place}-${world.next()}`;
@@ -80,11 +80,11 @@ describe("hidden is answered as what is not there, and nothing of it happens", (
   );
 });
 
-test("the table has much to refuse", () => {
+test("the table has many refusals", () => {
   expect(refused.length).toBeGreaterThan(30);
 });
 
-test("statements are noted, in transactions and outside", async () => {
+test("statements are recorded inside and outside of transactions", async () => {
   statements.length = 0;
   await server.db.select({ n: count() }).from(event);
   await server.db.transaction((tx) => tx.select({ n: count() }).from(event));
@@ -92,18 +92,18 @@ test("statements are noted, in transactions and outside", async () => {
   expect(statements).toEqual([select!, "begin ", select!]);
 });
 
-test("an attempt at what is hidden makes no individual of who tries", async () => {
+test("an attempt to use a hidden record does not create an individual for the user", async () => {
   const rows = await server.db.select().from(individual).where(eq(individual.email, "member@example.com"));
   expect(rows).toEqual([]);
 });
 
 const posts = readPermissions().filter(
-  // Who is added elsewhere is known there from then on.
+  // Adding somebody to another incident makes them known there.
   ({ request }) => /^POST/.test(request) && request in ofAnIncident && !request.endsWith("elsewhere"),
 );
 
 test.each(posts.map(({ request, cells }) => [request, cells] as const))(
-  "%s: the answer that somebody's Idempotency-Key has kept is given to them alone",
+  "%s: the stored answer of an Idempotency-Key is given only to its user",
   async (request, cells) => {
     const place = await world.newPlace("Restricted");
     const [one] = ofAnIncident[request]!(place, world);
@@ -131,7 +131,7 @@ const lists: Readonly<Record<string, string[]>> = {
 };
 
 test.each(Object.entries(lists))(
-  "pages and cursors of %s stay what they are when something hidden is added",
+  "pages and cursors of %s do not change when a hidden record is added",
   async (list, queries) => {
     for (const visibility of ["Open", "Restricted", "Open", "Open", "Restricted"] as const)
       await world.newPlace(visibility);
@@ -162,7 +162,7 @@ async function pagesOf(list: string, queries: string[], person = world.people.me
   return pages;
 }
 
-/** So that one word finds all of them. */
+/** The word that finds all of them. */
 async function sayInCommon(): Promise<void> {
   for (const [table, column] of [
     ["incident", "title"],

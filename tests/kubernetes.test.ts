@@ -88,7 +88,7 @@ test("every file of the folder is in a kustomization", () => {
 });
 
 test.each(manifests.map((one) => [`${one.kind} ${one.metadata.name}`, one] as const))(
-  "%s is what the schema of Kubernetes says",
+  "%s is valid according to the schema of Kubernetes",
   async (_, manifest) => {
     const { apiVersion, kind } = manifest;
     const kinds = await import(`kubernetes-models/${apiVersion}`);
@@ -98,13 +98,13 @@ test.each(manifests.map((one) => [`${one.kind} ${one.metadata.name}`, one] as co
 );
 
 describe("what runs", () => {
-  test("is of one release, by the names that both kustomizations set", () => {
+  test("uses one release, by the names that both kustomizations set", () => {
     const images = kustomizations.flatMap((one) => one.images);
     expect(new Set(images.map(({ newTag }) => newTag)).size).toBe(1);
     expect(new Set(containers.map(({ image }) => image))).toEqual(new Set(images.map(({ name }) => name)));
   });
 
-  test("is nobody's root, writes nowhere but in its volumes, and gets no more rights", () => {
+  test("runs without root, writes only to its volumes, and cannot gain privileges", () => {
     for (const { spec } of pods) {
       expect(spec).toMatchObject({ automountServiceAccountToken: false, enableServiceLinks: false });
       expect(spec.securityContext).toEqual(pods[0]!.spec.securityContext);
@@ -116,14 +116,14 @@ describe("what runs", () => {
       });
   });
 
-  test("asks for what it needs, and takes no more memory than is there for it", () => {
+  test("requests its resources, and has a memory limit", () => {
     for (const { resources } of containers) {
       expect(Object.keys(resources?.requests ?? {})).toEqual(["cpu", "memory"]);
       expect(Object.keys(resources?.limits ?? {})).toEqual(["memory"]);
     }
   });
 
-  test("is selected by what is meant for it, and by nothing else", () => {
+  test("is selected by exactly the intended selectors", () => {
     const selected = manifests.flatMap(({ kind, metadata, spec }) => {
       const { podSelector, selector = podSelector } = spec ?? {};
       if (!selector) return [];
@@ -146,7 +146,7 @@ describe("what runs", () => {
     ]);
   });
 
-  test("knows its variables, and finds each secret where it is mounted", async () => {
+  test("has its variables, and finds each secret where it is mounted", async () => {
     const { names } = await knownVariables({});
     const variables = new Set(names);
     expect(Object.keys(settings).filter((name) => !variables.has(name) && !name.endsWith("_FILE"))).toEqual(
@@ -160,14 +160,14 @@ describe("what runs", () => {
         for (const { name, value } of [...env, ...ofAll.map(([name, value]) => ({ name, value: value! }))]) {
           expect(variables).toContain(name);
           const [, file = ""] = value.match(/^\/run\/secrets\/svc\/(\w+)$/)!;
-          // Who gets only some of the secrets gets those that it reads.
+          // Pods that mount only some secrets mount those that they read.
           if (secrets.items) expect(secrets.items.map(({ path }) => path)).toContain(file);
         }
       }
     }
   });
 
-  test("has all its settings from one place, and is replaced when one of them changes", () => {
+  test("has all settings from one place, and is replaced when a setting changes", () => {
     const generator = [{ name: "svc", envs: ["settings.env"] }];
     expect(configKustomization.configMapGenerator).toMatchObject(generator);
     expect(JSON.stringify(configKustomization)).not.toContain("disableNameSuffixHash");
@@ -177,14 +177,14 @@ describe("what runs", () => {
       expect([name, envFrom]).toEqual([name, [{ configMapRef: { name: "svc" } }]]);
       return [name, env.map((one) => one.name)];
     });
-    // The server alone opens the signing keys and talks to the issuer.
+    // Only the server decrypts the signing keys and talks to the issuer.
     expect(Object.fromEntries(ownVariables)).toEqual({
       ...{ server: ["SVC_KEY_SECRET_FILE", "SVC_OIDC_CLIENT_SECRET_FILE"] },
       ...{ worker: [], backup: [], migrate: [] },
     });
   });
 
-  test("is reached by the ingress controller and Prometheus alone, on the ports that it has", () => {
+  test("is reachable only by the ingress controller and Prometheus, on its ports", () => {
     const policies = manifests.filter(({ kind }) => kind === "NetworkPolicy");
     const open = policies.flatMap(({ metadata, spec }) =>
       (spec.ingress ?? []).map(({ from = [], ports = [] }) => {
@@ -203,18 +203,18 @@ describe("what runs", () => {
     expect(portsOf("server")).toContainEqual({ name: "metrics", containerPort: config.metricsPort });
     expect(portsOf("worker")).toContainEqual({ name: "metrics", containerPort: config.schedulerMetricsPort });
     expect([settings.METRIC_PROVIDERS, settings.SVC_METRICS_HOST]).toEqual(["prometheus", "0.0.0.0"]);
-    // An example, as all addresses in that file: no real pod has it, and none is believed by accident.
+    // An example address, like all in that file, so that no real pod is trusted by accident.
     expect(settings.SVC_FORWARDED_ALLOW_IPS).toBe("192.0.2.0/24");
   });
 
-  test("does not wait for a dump that hangs, nor for a broken pod when a node is drained", () => {
+  test("waits neither for a dump that hangs, nor for a broken pod when a node is drained", () => {
     const { activeDeadlineSeconds } = named("CronJob", "svc-backup").spec.jobTemplate.spec;
     expect(activeDeadlineSeconds).toBeLessThan(24 * 3600);
     for (const name of ["svc-server", "svc-worker"])
       expect(named("PodDisruptionBudget", name).spec.unhealthyPodEvictionPolicy).toBe("AlwaysAllow");
   });
 
-  test("asks of the server what it answers, on the port that it listens on", async () => {
+  test("has probes that match the server's routes and port", async () => {
     const [server] = named("Deployment", "svc-server").spec.template.spec.containers as [Container];
     expect(server.args).toContain(`--port=${server.ports![0]!.containerPort}`);
     await using running = await startTestServer();
@@ -225,7 +225,7 @@ describe("what runs", () => {
     expect(server.livenessProbe!.httpGet!.path).not.toBe("/healthcheck");
   });
 
-  test("asks of a worker what it answers about itself, and needs no database to be alive", async () => {
+  test("has probes that match the worker's, and liveness does not need the database", async () => {
     const [worker] = named("Deployment", "svc-worker").spec.template.spec.containers as [Container];
     const port = worker.ports!.find(({ name }) => name === "health")!;
     expect(worker.command).toContain(`--health-port=${port.containerPort}`);
@@ -243,7 +243,7 @@ describe("what runs", () => {
     await endpoint.stop();
   });
 
-  test("has the time to end that it takes, and somebody left while one is moved", () => {
+  test("has enough time to stop, and keeps a pod running while another is moved", () => {
     const pod = named("Deployment", "svc-server").spec.template.spec;
     const seconds = (option: string) =>
       Number(pod.containers[0]!.args!.find((one) => one.startsWith(`${option}=`))!.split("=")[1]);
@@ -263,7 +263,7 @@ describe("what runs", () => {
 describe("deploy/kubernetes/release/wait", () => {
   const directory = mkdtempSync(join(tmpdir(), "svc-wait-"));
   afterAll(() => rmSync(directory, { recursive: true }));
-  /** The job's conditions that are true, as a `kubectl` of ours says them. */
+  /** The job's conditions that are true, as reported by a fake `kubectl`. */
   const waitFor = async (conditions: string) => {
     const kubectl = `#!/bin/sh
 case "$*" in
@@ -291,13 +291,13 @@ esac
     expect(await waitFor(conditions)).toEqual([1, shown + end]);
   });
 
-  test("a job that does not end: it gives up in time", async () => {
+  test("gives up on a job that does not end", async () => {
     const end =
       "svc-migrate has not ended in time, and goes on; the servers and workers that run were left alone\n";
     expect(await waitFor("")).toEqual([1, shown + end]);
   });
 
-  test("is what docs/scale.md says to type", () => {
+  test("is the command in docs/scale.md", () => {
     const page = readFileSync(join(import.meta.dir, "../docs/scale.md"), "utf8");
     expect(page).toContain("\ndeploy/kubernetes/release/wait\n");
     expect(page).not.toContain("--for=condition=complete");

@@ -16,11 +16,11 @@ const documented = new Set(
   [...page.matchAll(/^\| `((?:svc|db|http|process)_[a-z_]+)` \|/gm)].map(([, name]) => name),
 );
 
-test("docs/observability.md has all metrics, and no other", async () => {
+test("docs/observability.md lists all metrics, and no others", async () => {
   await using started = await startTestTelemetry();
   const made = new Set<string>(["svc_worker_up"]);
   const { meter } = started.telemetry;
-  // Those that every program makes by itself.
+  // The metrics of every program.
   const families = await started.scrape();
   for (const name of families.keys()) made.add(name);
   made.add("svc_event_loop_delay_seconds");

@@ -6,7 +6,7 @@ import { createWorld, type World } from "./support/http/permission_world.ts";
 import { type Permission, type Role, readPermissions } from "./support/http/permissions.ts";
 import { startTestServer, type TestServer } from "./support/http/server.ts";
 
-// docs/permissions.md, cell by cell: what is expected stands there.
+// Tests docs/permissions.md cell by cell: the page has the expected answers.
 
 const permissions = readPermissions();
 const isOpen = ({ cells }: Permission) => cells[0]?.role === "everybody";
@@ -22,7 +22,7 @@ afterAll(() => server[Symbol.asyncDispose]());
 
 const methodOf = ({ route }: Permission) => route.split(" ")[0]!.replace("ALL", "GET");
 
-/** What the person is answered, in the table's words. */
+/** The answer to the person, in the table's words. */
 async function answerTo(person: Person, method: string, request: Request): Promise<string> {
   const { path, body, headers, shows } = request;
   const answer = await person.call(method, path, body, headers);
@@ -30,7 +30,7 @@ async function answerTo(person: Person, method: string, request: Request): Promi
   return JSON.stringify(answer.body.items ?? answer.body).includes(shows) ? "with" : "without";
 }
 
-/** One answer, if all are the same; else the test says which ones there were. */
+/** The answer, if all are the same; otherwise, all of them for the test's message. */
 const together = (answers: string[]) => [...new Set(answers)].join(" or ");
 
 const line = ({ cells }: Permission, answers: string[]) =>
@@ -42,14 +42,14 @@ const expected = (permission: Permission) =>
   );
 
 describe("the page", () => {
-  test("has every route of the application, and no other", () => {
+  test("has every route of the application, and no others", () => {
     const routes = server.app.routes.map(({ method, path }) => `${method} ${path}`);
     const described = new Set(permissions.map(({ route }) => route));
     expect(routes.filter((route) => !described.has(route))).toEqual([]);
     expect([...described].filter((route) => !routes.includes(route))).toEqual([]);
   });
 
-  test("says each thing once, of everybody whom it concerns", () => {
+  test("has each request once, with an answer for everybody concerned", () => {
     const requests = permissions.map(({ request }) => request);
     expect(requests.filter((request, i) => requests.indexOf(request) !== i)).toEqual([]);
     const heads = new Set(
@@ -89,7 +89,7 @@ describe("of an incident", () => {
 });
 
 describe("of no incident", () => {
-  // Whoever takes part somewhere is a member here.
+  // A participant of some incident is a member here.
   const peopleOf = (role: Role) =>
     role === "member" ? [...world.people.member, ...world.people.participant] : world.people[role];
   const those = permissions.filter((one) => !isOpen(one) && !isOfAnIncident(one));

@@ -7,7 +7,7 @@ import { type Person, personOf } from "./support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "./support/http/server.ts";
 import { shellBlocks, typeLines } from "./support/process/page.ts";
 
-// The README's walk from report to closure, typed as it stands there.
+// Runs the README's commands from report to closure.
 
 const commands = shellBlocks("README.md")
   .filter(({ section }) => section === "An incident, from report to closure")
@@ -19,7 +19,7 @@ let home: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "svc-readme-"));
   server = await startTestServer({ pluginDocument: "markdown", pluginConversation: "channel" });
-  // The command line asks the machine's clock whether the token is still good.
+  // The command line uses the machine's clock to check whether the token is valid.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   await populate(server.db, server.clock);
   person = await personOf(server, "alice@example.com");
@@ -32,7 +32,7 @@ afterAll(async () => {
 const type = async (lines: string) =>
   typeLines(lines, { HOME: home, SVC_SERVER: server.url, SVC_TOKEN: await signInToken(server) });
 
-test("a call that fails prints its reason, and defines nothing", async () => {
+test("a failed call prints its reason, and defines nothing", async () => {
   const { code, stdout, stderr } = await type(
     `${commands[0]}incident="$(create "$api/incidents/" --json '{}')"; echo on`,
   );
@@ -63,7 +63,7 @@ test("runs an incident from report to closure", async () => {
     { description: "Roll back the release", document_id: document.id },
   ]);
   expect((await person.call("GET", `${path}/reports/`)).body.items).toHaveLength(1);
-  // What it prints last: the timeline, and what is found.
+  // It prints the timeline and the search results last.
   const [timeline, found] = said
     .trimEnd()
     .split("\n")

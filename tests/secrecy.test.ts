@@ -5,7 +5,7 @@ import { TestBrowser } from "./support/browser/browser.ts";
 import { decide, newChallenge, poll, startTestServer } from "./support/http/server.ts";
 import { databaseAsText } from "./support/process/traces.ts";
 
-test("T, verifier, token, session id and passwords stand in no log line and no table", async () => {
+test("logs and tables do not contain T, verifier, token, session id or passwords", async () => {
   await using server = await startTestServer();
   const browser = new TestBrowser();
   const challenge = await newChallenge(server);
@@ -16,7 +16,7 @@ test("T, verifier, token, session id and passwords stand in no log line and no t
   const jwt = body.encoded_jwt as string;
   await server.fetch("/whoami", { headers: { authorization: `Bearer ${jwt}` } });
   await server.fetch(`/whoami?token=${jwt}`, { headers: { cookie: `svc_auth=${jwt}x` } });
-  // Errors, too: a broken query, a broken token, T at the wrong address.
+  // Also causes errors: a broken query, a broken token, T at the wrong address.
   await server.db.execute("alter table challenge rename column client to client_was");
   expect((await server.fetch(challenge.pollPath)).status).toBe(500);
   expect((await server.fetch(`/challenge_validator/${challenge.token}`)).status).toBe(500);
@@ -28,7 +28,7 @@ test("T, verifier, token, session id and passwords stand in no log line and no t
   const sql = openSql(server.databaseUrl, { max: 1 });
   const tables = await databaseAsText(sql);
   await sql.end();
-  // The search itself finds what it should.
+  // The search finds what it should.
   expect(log).toContain("/noauth/v1/:operation/:argument");
   expect(log).toContain(new Bun.CryptoHasher("sha256").update(challenge.token).digest("hex").slice(0, 8));
   expect(tables).toContain("alice@example.com");

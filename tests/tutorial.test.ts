@@ -7,7 +7,7 @@ import { type Person, personOf } from "./support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "./support/http/server.ts";
 import { shellBlocks, typeLines } from "./support/process/page.ts";
 
-// docs/tutorial.md, typed as it stands there, but for signing in.
+// Runs the commands of docs/tutorial.md, except for signing in.
 
 let server: TestServer;
 let alice: Person;
@@ -15,7 +15,7 @@ let home: string;
 beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), "svc-tutorial-"));
   server = await startTestServer({ pluginDocument: "markdown", pluginConversation: "channel" });
-  // The command line asks the machine's clock whether the token is still good.
+  // The command line uses the machine's clock to check whether the token is valid.
   server.clock.advance((Date.now() - server.clock.now().getTime()) / 1000);
   await loadExample(server.db, server.clock.now());
   alice = await personOf(server, "alice@example.com", ["admin"]);
@@ -35,7 +35,7 @@ test("runs from the first request to the end", async () => {
     .join("")
     .replace("npx svc login alice@example.com\n", `export SVC_TOKEN=${aliceToken}\n`)
     .replace("npx svc login bob@example.com\n", `echo "=== bob"; export SVC_TOKEN=${bobToken}\n`)
-    // With SVC_TOKEN, there is nothing to sign out of.
+    // With SVC_TOKEN, svc logout has nothing to do.
     .replace("npx svc logout\n", "");
   expect(lines).not.toContain("npx svc log");
 

@@ -11,7 +11,7 @@ import { npmStart, startUp, wrapped } from "./support/process/up.ts";
 setDefaultTimeout(30_000);
 
 let directory: string;
-/** A data directory that was started once, for the tests that need not see a first start. */
+/** A data directory after its first start, for tests that need no first start. */
 let data: string;
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
-/** What every trial starts. */
+/** The processes of every trial. */
 function partsOf(pid: number) {
   const all = descendants(pid);
   const find = (words: string) => all.find(({ command }) => command.includes(words));
@@ -35,7 +35,7 @@ function partsOf(pid: number) {
 }
 
 describe("svc up", () => {
-  test("starts everything, says what to do next, and Ctrl-C leaves no process", async () => {
+  test("starts everything, prints the next steps, and Ctrl-C leaves no process", async () => {
     await using up = startUp(data);
     const address = await up.ready;
     const { all, server, worker, idp, postgres } = partsOf(up.pid);
@@ -52,7 +52,7 @@ describe("svc up", () => {
     expect(existsSync(join(data, "up.json"))).toBe(false);
   });
 
-  test("says where the metrics of each part are", async () => {
+  test("prints the address of each part's metrics", async () => {
     const ports = { SVC_METRICS_PORT: "0", SVC_SCHEDULER_METRICS_PORT: "0" };
     await using up = startUp(data, [], { METRIC_PROVIDERS: "prometheus", ...ports });
     await up.ready;
@@ -65,7 +65,7 @@ describe("svc up", () => {
     }
   });
 
-  test("keeps its secrets to its owner, and out of arguments and logs", async () => {
+  test("keeps its secrets readable only by the owner, and out of arguments and logs", async () => {
     await using up = startUp(data, ["--verbose"]);
     await up.ready;
     const { all, server } = partsOf(up.pid);
@@ -90,7 +90,7 @@ describe("svc up", () => {
     }
   });
 
-  test("a second one says which one runs and changes nothing; of two at once, one starts", async () => {
+  test("a second one names the running one and changes nothing; of two at once, one starts", async () => {
     const ups = [startUp(data), startUp(data)];
     const winner = await Promise.any(ups.map(async (up) => up.ready.then(() => up)));
     const loser = ups.find((up) => up !== winner)!;
@@ -103,7 +103,7 @@ describe("svc up", () => {
     expect(await winner.exit).toBe(143);
   });
 
-  test("kill -9 of it takes every process along, and the next start is as any other", async () => {
+  test("kill -9 ends every process, and the next start is normal", async () => {
     const killed = startUp(data);
     await killed.ready;
     const { all } = partsOf(killed.pid);
@@ -114,7 +114,7 @@ describe("svc up", () => {
     expect((await fetch(`${await next.ready}/healthcheck`)).status).toBe(200);
   });
 
-  test("a PostgreSQL that was left behind is stopped by the next start", async () => {
+  test("the next start stops a leftover PostgreSQL", async () => {
     const killed = startUp(data);
     await killed.ready;
     const { all, postgres } = partsOf(killed.pid);
@@ -128,14 +128,14 @@ describe("svc up", () => {
     await untilGone([postgres!], 0);
   });
 
-  test("a postmaster.pid with the number of another process is no obstacle", async () => {
+  test("starts despite a postmaster.pid with the number of another process", async () => {
     const stale = join(data, "postgres/data/postmaster.pid");
     await Bun.write(stale, `${process.pid}\n${join(data, "postgres/data")}\n`);
     await using up = startUp(data);
     await up.ready;
   });
 
-  test("a part that ends by itself is named with its last words, and the rest is stopped", async () => {
+  test("if a part exits, its last log lines are shown, and the rest is stopped", async () => {
     await using up = startUp(data);
     await up.ready;
     const { all, server } = partsOf(up.pid);
@@ -146,7 +146,7 @@ describe("svc up", () => {
     await untilGone(all);
   });
 
-  test("the database, too", async () => {
+  test("if the database exits, the rest is stopped", async () => {
     await using up = startUp(data);
     await up.ready;
     const { all, postgres } = partsOf(up.pid);
@@ -156,7 +156,7 @@ describe("svc up", () => {
     await untilGone(all);
   });
 
-  test("what the environment sets wins: no provider and no database of its own", async () => {
+  test("the environment takes precedence: it starts no provider and no database", async () => {
     await using other = startUp(data);
     await other.ready;
     const variables = readFileSync(`/proc/${partsOf(other.pid).server.pid}/environ`, "utf8").split("\0");
@@ -164,7 +164,7 @@ describe("svc up", () => {
       variables.find((line) => line.startsWith(`${name}=`))!.slice(name.length + 1);
     const environment = {
       SVC_DATABASE_URL: variableOf("SVC_DATABASE_URL"),
-      // Which belongs to the database, whose signing keys it opens.
+      // The key secret belongs to the database, whose signing keys it decrypts.
       SVC_KEY_SECRET: variableOf("SVC_KEY_SECRET"),
       SVC_OIDC_ISSUER: "https://id.example.com",
     };
@@ -180,7 +180,7 @@ describe("svc up", () => {
 });
 
 describe("started by bin/svc.mjs", () => {
-  test("SIGTERM is passed on and its exit code is kept", async () => {
+  test("forwards SIGTERM, and returns its exit code", async () => {
     await using up = startUp(data, [], {}, wrapped);
     await up.ready;
     const all = descendants(up.pid);
@@ -189,7 +189,7 @@ describe("started by bin/svc.mjs", () => {
     await untilGone(all);
   });
 
-  test("kill -9 of the wrapper, or of npm in front of it, ends everything", async () => {
+  test("kill -9 of the wrapper, or of npm that started it, ends everything", async () => {
     for (const command of [wrapped, npmStart]) {
       const up = startUp(data, [], {}, command);
       await up.ready;
@@ -203,7 +203,7 @@ describe("started by bin/svc.mjs", () => {
 describe("refuses, before anything is started,", () => {
   const fresh = () => join(directory, crypto.randomUUID());
 
-  test("a port that is taken, naming it and the option that changes it", async () => {
+  test("a port in use, and names it and the option to change it", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await new Promise((settle) => server.once("listening", settle));
     const { port } = server.address() as { port: number };
@@ -218,7 +218,7 @@ describe("refuses, before anything is started,", () => {
     server.close();
   });
 
-  test("to be open to others with the trial provider on", async () => {
+  test("to listen for others while the trial provider is on", async () => {
     const up = startUp(fresh(), ["--host", "0.0.0.0"]);
     expect(await up.exit).toBe(1);
     expect(up.output()).toBe(
@@ -226,7 +226,7 @@ describe("refuses, before anything is started,", () => {
     );
   });
 
-  test("a port that is none", async () => {
+  test("an invalid port", async () => {
     const up = startUp(fresh(), ["--database-port", "65536"]);
     expect(await up.exit).toBe(2);
     expect(up.output()).toContain('"65536" is not a port');

@@ -7,7 +7,7 @@ import { svc } from "../cli/testing/process.ts";
 import { createTestDatabase } from "./support/database/database.ts";
 import { startUp, type Up } from "./support/process/up.ts";
 
-/** Administrative commands in the folder in which a trial runs. */
+/** Administrative commands in the folder of a running trial. */
 
 setDefaultTimeout(60_000);
 
@@ -45,7 +45,7 @@ test.each([
   expect(stderr.split("using the trial")).toHaveLength(2);
 });
 
-test("svc server config shows what the trial has chosen, with secrets masked", async () => {
+test("svc server config shows the trial's settings, with secrets masked", async () => {
   const { code, stdout, stderr } = await svc(["server", "config", "--json"], {}, folder);
   expect({ code, stderr }).toEqual({ code: 0, stderr: using });
   const rows = JSON.parse(stdout) as { key: string; value: string; source: string }[];
@@ -55,7 +55,7 @@ test("svc server config shows what the trial has chosen, with secrets masked", a
   expect(row("SVC_TOKEN_LIFETIME")).toMatchObject({ source: "default" });
 });
 
-test("explicit variables win", async () => {
+test("explicit variables take precedence", async () => {
   await using other = await createTestDatabase();
   const { code, stderr } = await svc(["database", "current"], { SVC_DATABASE_URL: other.url }, folder);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -67,7 +67,7 @@ test("explicit variables win", async () => {
   expect(zone).toEqual({ code: 0, stdout: "Asia/Tokyo\n", stderr: using });
 });
 
-test("what the trial keeps is readable by its user alone, and holds nothing of other programs", () => {
+test("the trial's settings are readable only by its user, and have no variables of other programs", () => {
   const file = join(folder, ".svc/up.json");
   expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
   const text = readFileSync(file, "utf8");
@@ -75,7 +75,7 @@ test("what the trial keeps is readable by its user alone, and holds nothing of o
   expect(text).not.toContain("PATH");
 });
 
-test("a trial that was killed is not used: the error says how to start one", async () => {
+test("a killed trial is not used, and the error says how to start one", async () => {
   up.process.kill("SIGKILL");
   await up.exit;
   expect(await svc(["database", "current"], {}, folder)).toEqual({

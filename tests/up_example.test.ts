@@ -17,13 +17,13 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const issuer = { SVC_OIDC_ISSUER: "https://id.example.com" };
 
-/** How many incidents there are in the database of a running one. */
+/** The number of incidents in the database of a running trial. */
 async function incidentsOf({ pid }: Up): Promise<number> {
   const { SVC_DATABASE_URL: url } = environmentOf(pid, "server start");
   return using(url!, async (sql) => (await sql`select from incident`).length);
 }
 
-test("the first start has example data, and says how to begin without; the next one leaves the data alone", async () => {
+test("only the first start loads example data, and says how to start without", async () => {
   const data = join(directory, "data");
   {
     await using first = startUp(data, [], issuer);
@@ -39,7 +39,7 @@ test("the first start has example data, and says how to begin without; the next 
   expect(await incidentsOf(next)).toBe(43);
 });
 
-test("every part has the same settings, so the documents' tasks keep their owners", async () => {
+test("every part has the same settings, so tasks in documents keep their owners", async () => {
   await using up = startUp(join(directory, "owners"));
   await up.ready;
   const server = environmentOf(up.pid, "server start");
@@ -67,7 +67,7 @@ test("every part has the same settings, so the documents' tasks keep their owner
   expect([...before].filter(([id, owner]) => after.get(id) !== owner)).toEqual([]);
 });
 
-test("none with --no-example, also at the next start", async () => {
+test("loads no example data with --no-example, also at the next start", async () => {
   const data = join(directory, "none");
   {
     await using first = startUp(data, ["--no-example"], issuer);
@@ -79,7 +79,7 @@ test("none with --no-example, also at the next start", async () => {
   expect(await incidentsOf(next)).toBe(0);
 });
 
-test("none in a database that SVC_DATABASE_URL names, new as it may be", async () => {
+test("loads no example data into the database of SVC_DATABASE_URL, even if it is new", async () => {
   await using database = await createTestDatabase();
   await using up = startUp(join(directory, "other"), [], { ...issuer, SVC_DATABASE_URL: database.url });
   await up.ready;

@@ -11,7 +11,7 @@ import { startOutbox } from "../support/domain/delivery.ts";
 import { everySeconds, runningClock } from "../support/domain/schedule.ts";
 import { until } from "../support/process/until.ts";
 
-test("a worker goes on after the database's clock jumps a day ahead and back, once an operator rewinds", async () => {
+test("a worker continues after the database's clock jumps a day ahead and back, after a rewind", async () => {
   await using outbox = await startOutbox();
   const { db } = outbox;
   const start = new Date("2026-12-01T12:00:00.000Z");

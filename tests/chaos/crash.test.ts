@@ -15,7 +15,7 @@ import { descendants, untilGone } from "../support/process/processes.ts";
 
 setDefaultTimeout(120_000);
 
-/** PostgreSQL as it runs for real, of which every process is killed: what it has said that is so must be so afterwards. */
+/** All processes of a PostgreSQL with durable settings are killed: what it acknowledged must still be there. */
 
 let directory: string;
 let server: EmbeddedPostgres;
@@ -35,7 +35,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 beforeEach(async () => {
-  // What a worker does in its first minute, and what is due in the next one.
+  // The work of a worker in its first minute, and the slots of the next one.
   await claimDue(as("a"), task);
   clock.advance(60);
 });
@@ -45,7 +45,7 @@ async function start(): Promise<void> {
   client = openDatabase(server.url, 4);
 }
 
-/** Has nobody but those who commit bring anything to the disk. */
+/** Lets only commits write to disk. */
 async function holdWriters(): Promise<void> {
   const writers = await client.db.execute<{ pid: number }>(sql`
     select pid from pg_stat_activity where backend_type in ('walwriter', 'background writer', 'checkpointer')`);
@@ -78,10 +78,10 @@ const write = (claim: Claim, behind?: () => Promise<unknown>) =>
     await behind?.();
   });
 
-test("a claim waits for no disk: what is lost is claimed again, and its first worker can do nothing more", async () => {
+test("a lost claim is claimed again, and its first worker can no longer commit", async () => {
   await holdWriters();
   const lost = await claimed("a");
-  // It has written, too, but nobody was told that it is so.
+  // It has also written, but the commit was not acknowledged.
   write(lost, () => new Promise(() => {})).catch(() => {});
   await crash();
   expect(await ofSlot(lost.slot)).toEqual([]);
@@ -95,7 +95,7 @@ test("a claim waits for no disk: what is lost is claimed again, and its first wo
   expect(await effects(lost.slot)).toBe(1);
 });
 
-test("what a run has written is there, and the claim with it", async () => {
+test("the results of a run survive, together with its claim", async () => {
   await holdWriters();
   const claim = await claimed("a");
   await write(claim);
@@ -106,7 +106,7 @@ test("what a run has written is there, and the claim with it", async () => {
   expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);
 });
 
-test("the end of a run is there", async () => {
+test("the end of a run survives", async () => {
   await holdWriters();
   const claim = await claimed("a");
   expect(await finishRun(as("a"), claim, { faults: [] })).toBe(true);

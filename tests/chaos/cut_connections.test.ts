@@ -22,11 +22,11 @@ import { effort } from "../support/effort.ts";
 import { until } from "../support/process/until.ts";
 
 /**
- * Workers whose connections are all cut in the middle of a daily run: it is done all the same, and once. These tests wait
- * more than they work, so they run side by side.
+ * All connections of the workers are cut in the middle of a daily run, which still completes, once. These tests mostly
+ * wait, so they run concurrently.
  */
 
-/** Has PostgreSQL end every connection to this database the first few times that a row is written to the table. */
+/** Makes PostgreSQL end every connection to this database the first few times that a row is written to the table. */
 async function cutAtFirst(outbox: Outbox, table: string, times: number): Promise<void> {
   await outbox.db.execute(
     sql.raw(`
@@ -44,7 +44,7 @@ async function cutAtFirst(outbox: Outbox, table: string, times: number): Promise
   );
 }
 
-/** Two workers with connections of their own, from a moment after the task's slot on, until its run has ended. */
+/** Two workers with separate connections, from shortly after the task's slot until its run has ended. */
 async function runSlot(outbox: Outbox, task: TaskName, slot: Date, plugins: ReturnType<typeof pluginsOf>) {
   const { db, url } = outbox;
   const clock = runningClock(after(slot, 1));

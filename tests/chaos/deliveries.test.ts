@@ -7,7 +7,7 @@ import { until } from "../support/process/until.ts";
 
 const count = 60;
 
-test("three workers that are killed while they send: nothing is lost, and what comes twice has the same key", async () => {
+test("three workers killed while sending lose nothing, and duplicates have the same key", async () => {
   await using outbox = await startOutbox();
   const { db, ids } = outbox;
   await db.execute(sql`create table said (key text, pid integer)`);
@@ -35,7 +35,7 @@ test("three workers that are killed while they send: nothing is lost, and what c
   await killAll(first);
   const held = (await outbox.all()).filter(({ leaseUntil }) => leaseUntil !== null).length;
   expect(held).toBeGreaterThan(0);
-  // The time that their leases last.
+  // The duration of their leases.
   await db.execute(
     sql`update delivery set lease_until = now(), due_at = now() where lease_until is not null`,
   );

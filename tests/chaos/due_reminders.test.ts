@@ -8,7 +8,7 @@ import { seed } from "../support/seed.ts";
 
 const wanted = { reports: effort(1000), tasks: effort(1000), people: effort(100), seconds: effort(10) };
 
-test("three workers in a storm, reminders that become due: each is in the outbox once", async () => {
+test("three workers in a storm enqueue each due reminder once", async () => {
   const below = numbers(seed);
   await using storm = await Storm.start(below, remindersDue(wanted));
   const end = performance.now() + wanted.seconds * 1000;
@@ -30,7 +30,7 @@ test("three workers in a storm, reminders that become due: each is in the outbox
       `storm ${seed}: ${row?.runs} runs (${row?.taken} taken over); ${JSON.stringify(storm.happened)}`,
     );
     expect(await countReminders(sql)).toEqual({ reports: { 1: wanted.reports }, tasks: { 1: wanted.tasks } });
-    // Each with its note and its line on the timeline, and none of these without it.
+    // Each has its record and its event on the timeline, and there are no others.
     expect(await sql`select key from delivery where state <> 'Queued'`).toHaveLength(0);
     const reminders = await sql`
       select i.id, (select count(*)::int from status_report_reminder where incident_id = i.id) as noted,

@@ -13,11 +13,11 @@ import { scheduleOf } from "../support/domain/schedule.ts";
 import { effort } from "../support/effort.ts";
 
 const days = effort(8);
-/** The worker dies three times a day, in a slot and a way that this sequence says. */
+/** The worker dies three times a day, in slots and ways from this sequence. */
 const deaths = ["before its work", "in its transaction", "before it says that it is done"] as const;
 const plugins = pluginsOf(fakeConversation({}, { slug: "channel" }));
 
-test("through many days with three restarts each, every reminder is sent once", async () => {
+test("over many days with three restarts each, every reminder is sent once", async () => {
   await using outbox = await startOutbox();
   const { db, clock } = outbox;
   const below = numbers(1);
@@ -59,7 +59,7 @@ test("through many days with three restarts each, every reminder is sent once", 
         if (error.message !== dies) throw error;
       });
       if (dies) {
-        // Another one takes its place, when the lease has ended.
+        // Another worker takes over when the lease has expired.
         [dies, owner, restarts] = [undefined, owner + 1, restarts + 1];
         clock.advance(31 + below(1800));
         continue;

@@ -24,7 +24,7 @@ afterEach(async () => {
   await database[Symbol.asyncDispose]();
 });
 
-/** A worker of its own process whose task takes so long; its clock may be wrong. */
+/** A worker process with a task of this duration; its clock may be wrong. */
 function start(env: { takes?: number; skew?: number; grace?: number; url?: string } = {}) {
   const child = Bun.spawn(
     [process.execPath, join(import.meta.dir, "../support/domain/schedule_program.ts")],
@@ -57,7 +57,7 @@ const runs = () =>
     from run order by slot`;
 const effectsOf = (slot: Date) => sql<{ pid: number }[]>`select pid from effect where slot = ${slot}`;
 const pids = async (slot: Date) => (await effectsOf(slot)).map(({ pid }) => pid);
-/** The slot that this process has begun to run. */
+/** The slot that this process has started. */
 const begunBy = (pid: number) =>
   until(
     "a run to begin",
@@ -65,13 +65,13 @@ const begunBy = (pid: number) =>
   );
 
 describe("three workers, one of them five minutes ahead and one behind", () => {
-  test("run each slot once, with nothing left out", async () => {
+  test("run each slot once, and skip none", async () => {
     for (const skew of [-300, 0, 300]) start({ skew });
     await until("some runs", async () => (await runs()).length >= 7);
     for (const worker of workers) worker.kill("SIGTERM");
     expect(await Promise.all(workers.map((worker) => worker.exited))).toEqual([0, 0, 0]);
     const all = await runs();
-    // A busy machine lets a second pass, for which the next run stands.
+    // On a busy machine, a slot may be missed, which the next run stands for.
     for (const [i, { slot, missed }] of all.entries()) {
       const before = all[i - 1]?.slot ?? slot;
       expect((slot.getTime() - before.getTime()) / 1000).toBe(i === 0 ? 0 : 1 + missed);
@@ -84,7 +84,7 @@ describe("three workers, one of them five minutes ahead and one behind", () => {
   });
 });
 
-test("kill -9 in the middle of a run: another worker runs that slot when the lease has ended", async () => {
+test("after kill -9 in a run, another worker runs that slot when the lease has expired", async () => {
   const victim = start({ takes: 30_000 });
   const slot = await begunBy(victim.pid);
   const heir = start();
@@ -95,7 +95,7 @@ test("kill -9 in the middle of a run: another worker runs that slot when the lea
   expect(await pids(slot)).toEqual([heir.pid]);
 });
 
-test("a worker that was frozen in the middle of a run changes nothing when it wakes", async () => {
+test("a worker that was frozen during a run changes nothing when it resumes", async () => {
   const frozen = start({ takes: 500 });
   const slot = await begunBy(frozen.pid);
   frozen.child.kill("SIGSTOP");
@@ -109,7 +109,7 @@ test("a worker that was frozen in the middle of a run changes nothing when it wa
 });
 
 describe("SIGTERM", () => {
-  test("lets a run end, and claims no more", async () => {
+  test("lets the run finish, and claims nothing more", async () => {
     const { child, pid } = start({ takes: 1500 });
     const slot = await begunBy(pid);
     child.kill("SIGTERM");
@@ -118,7 +118,7 @@ describe("SIGTERM", () => {
     expect(await pids(slot)).toEqual([pid]);
   });
 
-  test("gives back what does not end in time, and another worker goes on at once", async () => {
+  test("gives back unfinished work, and another worker continues immediately", async () => {
     const { child, pid } = start({ takes: 60_000, grace: 300 });
     const slot = await begunBy(pid);
     child.kill("SIGTERM");
@@ -130,7 +130,7 @@ describe("SIGTERM", () => {
   });
 });
 
-test("without the database a worker tries again until it is back, and says so once each", async () => {
+test("without the database, a worker retries until it is back, and logs each change once", async () => {
   const { child, pid, log, says } = start();
   await begunBy(pid);
   const name = new URL(database.url).pathname.slice(1);
@@ -154,7 +154,7 @@ test("without the database a worker tries again until it is back, and says so on
   await admin.end();
 });
 
-test("connections on which nobody answers any more are replaced", async () => {
+test("connections that no longer answer are replaced", async () => {
   const way = await openSpoiltWay(database.url);
   const { pid } = start({ url: way.url });
   await begunBy(pid);
@@ -164,12 +164,12 @@ test("connections on which nobody answers any more are replaced", async () => {
   way.close();
 });
 
-test("a worker that a failover has left with a database that is only read finds the new primary", async () => {
+test("a worker with a read-only database after a failover finds the new primary", async () => {
   const way = await openSpoiltWay(database.url);
   const { pid, says } = start({ url: way.url });
   await begunBy(pid);
   const name = new URL(database.url).pathname.slice(1);
-  // For new connections alone: those that are made meanwhile stay as they are.
+  // Only for new connections; existing ones are unchanged.
   await sql`alter database ${sql(name)} set default_transaction_read_only = on`;
   way.cut();
   await says("run this against the primary");

@@ -10,7 +10,7 @@ import { effort } from "../support/effort.ts";
 import { until } from "../support/process/until.ts";
 import { seed } from "../support/seed.ts";
 
-/** Of all tasks; more of them take longer. */
+/** The number of slots of all tasks. */
 const slots = effort(1000);
 const seconds = (slots / stormTasks.length) * (stormPeriodMilliseconds / 1000);
 
@@ -22,7 +22,7 @@ interface Run {
   missed: { count: number; from: string } | null;
 }
 
-/** Follows the slots of one task from the first one: each is a run's, or one that a run stands for, in one place only. */
+/** Follows the slots of one task from the first one: each has one run, or one later run that stands for it. */
 function account(runs: readonly Run[]): { ran: number; skipped: number; gaps: string[] } {
   let next = new Date(runs[0]!.missed?.from ?? runs[0]!.slot).getTime();
   const gaps: string[] = [];
@@ -39,7 +39,7 @@ function account(runs: readonly Run[]): { ran: number; skipped: number; gaps: st
 }
 
 test(
-  `three workers in a storm, ${slots} slots: each is accounted for once, none is lost and none takes effect twice`,
+  `three workers in a storm, ${slots} slots: each is accounted for once, and none takes effect twice`,
   async () => {
     const below = numbers(seed);
     await using storm = await Storm.start(below);

@@ -15,7 +15,7 @@ beforeEach(() => client.db.execute(sql`truncate run, scheduled_task cascade`).th
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 const days = 7;
 
-/** The first minute of each local date at which the wall clock shows that time or a later one, minute by minute. */
+/** The first minute of each local date at which the wall clock shows that time or a later one, by trying each minute. */
 function expected(zone: string, time: string, from: number, to: number): number[] {
   const format = new Intl.DateTimeFormat("sv", { timeZone: zone, dateStyle: "short", timeStyle: "medium" });
   const found = new Map<string, number>();
@@ -34,15 +34,15 @@ const weeks = [
   ["America/New_York", "2026-10-29"],
   ["Australia/Lord_Howe", "2026-04-02"],
   ["Australia/Lord_Howe", "2026-10-01"],
-  // Two hours.
+  // The clocks change by two hours.
   ["Antarctica/Troll", "2026-03-26"],
   ["Antarctica/Troll", "2026-10-22"],
-  // There it goes from midnight to one o'clock: that midnight does not come.
+  // The clocks skip from midnight to one o'clock.
   ["Africa/Cairo", "2026-04-21"],
 ] as const;
 
 test.each(names.flatMap((name) => weeks.map(([zone, date]) => [name, zone, date] as const)))(
-  "%s in %s, the week from %s: once a day, with workers that die and hours without any",
+  "%s in %s, the week from %s: runs once a day despite dying workers and hours without any",
   async (name, zone, date) => {
     const definition = findTask(name)!;
     if (!("daily" in definition.timing)) throw new Error("not a daily one");
@@ -56,14 +56,14 @@ test.each(names.flatMap((name) => weeks.map(([zone, date]) => [name, zone, date]
     const finished: number[] = [];
     while (clock.now().getTime() < end) {
       const away = below(40);
-      // Most of the time some minutes; now and then hours, of which a slot is made up for or is not.
+      // Usually some minutes, sometimes hours, after which a missed slot may or may not run late.
       clock.advance(60 * (away === 0 ? 420 + below(300) : away < 3 ? below(300) : 1 + below(15)));
       there.push(clock.now().getTime());
       for (const owner of ["a", "b", "c"]) {
         const claimed = await claimDue(schedule(owner), definition);
         if (!("claim" in claimed)) continue;
         if (owner !== "c" && below(3) === 0) {
-          // It dies, and the next one that looks behind its lease takes the run over.
+          // It dies, and the next worker after the lease takes over the run.
           clock.advance(31);
           continue;
         }

@@ -11,7 +11,7 @@ import { createEmptyTestDatabase } from "../support/database/database.ts";
 import { testRevision } from "../support/database/revision.ts";
 import { effort } from "../support/effort.ts";
 
-/** Real processes that upgrade one database: killed, racing, in each other's way. */
+/** Real processes that upgrade one database: killed, racing and blocking each other. */
 
 const program = join(import.meta.dir, "../support/database/upgrade_program.ts");
 let folder: string;
@@ -67,7 +67,7 @@ async function stateOf(url: string): Promise<string> {
   return state.join("\n");
 }
 
-test("killed before any message that it sends to PostgreSQL, it reaches head when it is run again", async () => {
+test("killed before any message to PostgreSQL, an upgrade reaches head when it is run again", async () => {
   const directory = await writeRevisions("kill");
   await using whole = await createEmptyTestDatabase();
   expect(await spawnUpgrade(directory, whole.url).finished).toMatchObject({ code: 0 });
@@ -91,11 +91,11 @@ test("killed before any message that it sends to PostgreSQL, it reaches head whe
     expect({ at, ...again }).toMatchObject({ at, code: 0 });
     expect({ at, state: await stateOf(database.url) }).toEqual({ at, state: expected });
   }
-  // Each revision takes several: fewer would mean that the proxy does not count.
+  // Each revision needs several messages; fewer would mean that the proxy does not count them.
   expect(killed).toBeGreaterThan(20);
 }, 300_000);
 
-test("killed while PostgreSQL works on its statement, it reaches head when it is run again", async () => {
+test("killed while PostgreSQL runs its statement, an upgrade reaches head when it is run again", async () => {
   const slow = [
     testRevision("1", [], "create table a (id int primary key, b text);"),
     testRevision(
@@ -113,14 +113,14 @@ test("killed while PostgreSQL works on its statement, it reaches head when it is
   while ((await isSleeping()).length === 0) await Bun.sleep(5);
   run.child.kill("SIGKILL");
   await run.finished;
-  // The backend of the killed process may still be at work, and holds the lock: the next run waits for it.
+  // The backend of the killed process may still be working and holding the lock: the next run waits for it.
   expect(await spawnUpgrade(directory, database.url).finished).toMatchObject({ code: 0 });
   const columns = await sql`select count(*)::int as n from information_schema.columns where table_name = 'a'`;
   expect(columns).toMatchObject([{ n: 4 }]);
   await sql.end();
 });
 
-test("four at once, again and again: none fails, and each revision is applied once", async () => {
+test("four concurrent upgrades, repeated: none fails, and each revision is applied once", async () => {
   const directory = await writeRevisions("race");
   for (let round = 0; round < effort(5); round += 1) {
     await using database = await createEmptyTestDatabase();
@@ -133,7 +133,7 @@ test("four at once, again and again: none fails, and each revision is applied on
   }
 }, 300_000);
 
-test("an index is built concurrently while others wait for the lock, and while rows are written", async () => {
+test("an index is built concurrently while others wait for the lock and rows are written", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   await upgrade({ url, revisions, target: "1" });
@@ -179,7 +179,7 @@ test("a table in use delays a revision, and is not blocked by it meanwhile", asy
     await open;
   });
   await hasRead;
-  // It pauses between two tries: that must not be taken for a session that nobody uses.
+  // It pauses between attempts, and must not be mistaken for an idle session.
   const preset = openSql(url, { max: 1 });
   await preset.unsafe(`alter database "${new URL(url).pathname.slice(1)}" set idle_session_timeout = '50ms'`);
   await preset.end();
@@ -193,7 +193,7 @@ test("a table in use delays a revision, and is not blocked by it meanwhile", asy
   await reader.end();
 });
 
-test("whoever waits too long is told who holds the lock", async () => {
+test("an upgrade that waits too long names the holder of the lock", async () => {
   await using database = await createEmptyTestDatabase();
   const { url } = database;
   const holder = openSql(url, { max: 1, connection: { application_name: "somebody else" } });
@@ -204,10 +204,10 @@ test("whoever waits too long is told who holds the lock", async () => {
   await holder.end();
 });
 
-test("a pooler, which would keep the lock for somebody else, is refused", async () => {
+test("a pooler is refused, because another client would keep the lock", async () => {
   await using database = await createEmptyTestDatabase();
   const target = new URL(database.url);
-  // As a pooler does, it tells its clients a process number of its own (BackendKeyData: K, 12 as length, number, secret).
+  // Like a pooler, it sends a different process number to its clients (BackendKeyData: K, length 12, number, secret).
   const pooler = createServer((client) => {
     const server = connect(Number(target.port), target.hostname);
     client.pipe(server);

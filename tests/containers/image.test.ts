@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { devDependencies, version } from "../../package.json" with { type: "json" };
 import { buildImage, docker, say, testImage } from "../support/containers/containers.ts";
 
-/** The image by itself: what is in it, and how it behaves where nothing is given to it. */
+/** The image alone: its content, and its behaviour without configuration. */
 
 setDefaultTimeout(60_000);
 
-/** MB by which the size may differ from what README says. */
+/** Allowed difference from the size in the README, in MB. */
 const margin = 4;
 
 let image: Awaited<ReturnType<typeof buildImage>>;
@@ -24,7 +24,7 @@ const strict = [
 ];
 const run = (...command: string[]) => docker(...strict, testImage, ...command);
 
-test("adds to the image of Bun what README says", async () => {
+test("adds as much to the image of Bun as README.md says", async () => {
   const base = (await Bun.file(join(image.directory, "Dockerfile")).text()).match(/^FROM (\S+)/m)![1]!;
   const size = async (name: string) =>
     Number(await docker("image", "inspect", "-f", "{{.Size}}", name)) / 1e6;
@@ -37,7 +37,7 @@ test("adds to the image of Bun what README says", async () => {
   expect(Math.abs(all - below - said)).toBeLessThan(margin);
 });
 
-test("holds what runs and nothing else", async () => {
+test("contains only the files needed to run", async () => {
   const files = (await run("find", "/app", "-not", "-path", "*/node_modules/*")).split("\n");
   for (const wanted of [
     "/app/cli/main.ts",
@@ -59,7 +59,7 @@ test("holds what runs and nothing else", async () => {
   expect(packages).toContain("elysia");
 });
 
-test("runs as a user who is not root and may write nothing of it, read-only or not", async () => {
+test("runs as an unprivileged user who cannot write to the image, even if it is writable", async () => {
   expect(await run("id", "-u")).toBe("1000\n");
   const attempts = ["touch /app/x", "touch /app/cli/main.ts", "touch /usr/local/bin/x"];
   for (const command of [strict, ["run", "--rm"]]) {
@@ -70,14 +70,14 @@ test("runs as a user who is not root and may write nothing of it, read-only or n
   }
 });
 
-test("lets nobody become somebody else, and runs as anybody", async () => {
+test("has no setuid programs, and runs as any user", async () => {
   const find = ["find", "/", "-xdev", "-type", "f", "-perm", "/6000"];
   expect(await docker("run", "--rm", "--user", "0", testImage, ...find)).toBe("");
   const said = await docker(...strict, "--user", "12345:12345", testImage, "svc", "--version");
   expect(said).toBe(`${version}\n`);
 });
 
-test("holds no secret in its layers or its environment", async () => {
+test("has no secrets in its layers or its environment", async () => {
   const history = await docker("history", "--no-trunc", "--format", "{{.CreatedBy}}", testImage);
   const { Env } = JSON.parse(await docker("image", "inspect", "-f", "{{json .Config}}", testImage));
   expect(history).toContain("HEALTHCHECK");
@@ -86,7 +86,7 @@ test("holds no secret in its layers or its environment", async () => {
   expect(history).not.toMatch(/secret|password|token/i);
 });
 
-test("has svc as its command, wherever one stands; a file there has no say", async () => {
+test("has the command svc in any folder, and ignores files there", async () => {
   expect(await run("svc", "--version")).toBe(`${version}\n`);
   const evil = join(image.directory, "evil");
   await Bun.write(join(evil, "bunfig.toml"), 'preload = ["./evil.ts"]\n');
@@ -104,19 +104,19 @@ test("has svc as its command, wherever one stands; a file there has no say", asy
   expect(said).toBe(`${version}\n`);
 });
 
-test("without a configuration the server says what is missing, at once", async () => {
+test("without configuration, the server immediately reports what is missing", async () => {
   const { code, stdout, stderr } = await say(["docker", ...strict, testImage]);
   expect([code, stdout]).toEqual([1, ""]);
   expect(stderr).toStartWith("svc: SVC_DATABASE_URL");
 });
 
-test("what needs a clone says so in one line", async () => {
+test("commands that need a clone say so in one line", async () => {
   const { code, stderr } = await say(["docker", ...strict, testImage, "svc", "database", "check"]);
   expect(code).toBe(1);
   expect(stderr).toBe("svc: Revisions are written in a clone of the source: this is an image\n");
 });
 
-test("says what it is, and how it is asked whether it is well", async () => {
+test("has labels and a health check", async () => {
   const { Labels, Healthcheck, User } = JSON.parse(
     await docker("image", "inspect", "-f", "{{json .Config}}", testImage),
   );

@@ -16,8 +16,8 @@ import { pluginVariables, writeLoadFile } from "../support/containers/load_file.
 import { until } from "../support/process/until.ts";
 
 /**
- * What can happen to single containers while people work: they are killed, cut off, locked out, have no room, or another
- * time of day. Clients try again under the same Idempotency-Key; each test goes on where the one before has ended.
+ * Failures of single containers under load: they are killed, disconnected or locked out, have a full disk or a wrong clock.
+ * Clients retry with the same Idempotency-Key; each test continues from the state after the previous one.
  */
 
 setDefaultTimeout(1_200_000);
@@ -26,7 +26,7 @@ const skewedImage = `${testImage}-skewed`;
 const skewSeconds = 300;
 const megabytes = 600;
 const outageFile = "compose.outages.yaml";
-/** The trial's own, as compose.yaml says it. */
+/** The trial's password, from compose.yaml. */
 const password = "svc";
 
 let image: Awaited<ReturnType<typeof buildImage>>;
@@ -57,7 +57,7 @@ afterAll(async () => {
   image?.[Symbol.dispose]();
 });
 
-/** Containers share the clock of the kernel: of the time of day, every program in this image is told another one. */
+/** Containers share the kernel's clock, so this image shows its programs a different time of day. */
 async function buildSkewed(directory: string): Promise<void> {
   writeFileSync(
     join(directory, "Dockerfile.skewed"),
@@ -79,7 +79,7 @@ ENV LD_PRELOAD=/usr/local/lib/faketime.so FAKETIME_DONT_FAKE_MONOTONIC=1
   );
 }
 
-/** A worker whose clock is fast, a server whose clock is slow; and little room for the database. */
+/** A worker whose clock is fast, a server whose clock is slow, and a small disk for the database. */
 function writeOutageFile(): void {
   const environment = {
     ...pluginVariables,
@@ -102,7 +102,7 @@ function writeOutageFile(): void {
       ...{ ...skewed, networks: { default: { aliases: ["server"] } } },
       environment: { ...environment, FAKETIME: `-${skewSeconds}s` },
     },
-    // Without it, memory that no running container has mounted would be gone.
+    // Without it, the memory would be lost when no running container mounts it.
     room: {
       ...{ image: testImage, user: "0:0", init: true, command: ["sleep", "infinity"] },
       ...{ volumes: ["database:/room"], healthcheck: { disable: true } },
@@ -120,7 +120,7 @@ async function startedAt(container: string): Promise<string> {
   return docker("inspect", "-f", "{{.State.StartedAt}}", container);
 }
 
-test("a clock that is wrong by five minutes is that of the container, and of no other", async () => {
+test("a clock that is wrong by five minutes affects only its container", async () => {
   const clockOf = async (service: string) =>
     Number(await compose.exec(service, "bun", "-e", "console.log(Date.now())")) - Date.now();
   const near = (seconds: number, milliseconds: number) => Math.abs(milliseconds / 1000 - seconds) < 60;
@@ -139,13 +139,13 @@ test.each(["server", "worker", "db"])("kill -9 of %s: it comes back, and work go
   if (service !== "db") await compose.healthy([service]);
 });
 
-test("a worker that cannot reach the database says so once; another one does its work, and it comes back", async () => {
+test("a worker without the database logs it once, another one does its work, and it recovers", async () => {
   const [container] = await compose.containers("worker");
   const since = new Date();
   const said = async (text: string) => (await saidBy(container!, since)).split(text).length - 1;
   const outage = "the database is unavailable";
   await docker("network", "disconnect", compose.network, container!);
-  // A minute and more: longer than its lease, and than what a connection is waited for.
+  // Over a minute: longer than its lease and the connection timeout.
   await compose.slotsLater(3);
   await until("a word about it", async () => (await said(outage)) > 0, 180);
   await docker("network", "connect", compose.network, container!);
@@ -154,7 +154,7 @@ test("a worker that cannot reach the database says so once; another one does its
   await load.more(50);
 });
 
-test("a password that is changed under way: told without it, and over when it is right again", async () => {
+test("a changed password is reported without showing it, and recovers when corrected", async () => {
   const since = new Date();
   await psql("alter user svc password 'hunter2'");
   await psql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()");
@@ -174,12 +174,12 @@ test("a password that is changed under way: told without it, and over when it is
   await load.more(50);
   for (const container of [server, worker]) {
     const log = await saidBy(container, since);
-    // The trial's own is a word that is everywhere.
+    // The trial's password is a common word.
     expect([log.includes("hunter2"), log.includes(`svc:${password}@`)]).toEqual([false, false]);
   }
 });
 
-test("a full volume: people are told why nothing is saved, no server is ready, and it goes on when there is room", async () => {
+test("a full volume: requests get the reason, no server is ready, and it recovers with free space", async () => {
   const since = new Date();
   const refused = load.failures.length;
   await compose.exec("room", "sh", "-c", "cat /dev/zero > /room/filler || true");
@@ -199,13 +199,13 @@ test("a full volume: people are told why nothing is saved, no server is ready, a
   expect(load.failures.slice(refused).filter((line) => /"status":500|went wrong/.test(line))).toEqual([]);
 });
 
-test("all that was acknowledged is there once, all is done, and each slot is accounted for", async () => {
+test("acknowledged writes are there once, all work is done, and each slot is accounted for", async () => {
   await compose.slotsLater(1);
   await load.stop();
   const { incidents, notes, deliveries } = load.acknowledged;
   expect(Math.min(incidents.length, notes.length / 3, deliveries.length)).toBeGreaterThan(20);
   const account = await accountOf(load, () => compose.logs("receiver"));
   expect(account).toMatchObject({ notOnce: [], undone: [], slots: [] });
-  // A worker that is killed may have sent what it could not note: at least once, under the same id.
+  // A killed worker may have sent messages that it could not record: at least once, with the same id.
   expect(account.received[0]).toBe(1);
 });

@@ -12,7 +12,7 @@ import {
 import { productionIn, secrets } from "../support/containers/production.ts";
 import { until } from "../support/process/until.ts";
 
-/** An installation as compose.production.yaml makes it. */
+/** An installation of compose.production.yaml. */
 
 setDefaultTimeout(600_000);
 
@@ -21,7 +21,7 @@ let compose: Compose;
 beforeAll(async () => {
   image = await buildImage();
   compose = await productionIn(image.directory, { env: { SERVER_REPLICAS: "2" } });
-  // Somebody has tried it in the same clone.
+  // A trial ran in the same clone before.
   await compose.type("docker compose -f compose.yaml up --detach db\n");
   await compose.healthy(["db"]);
   await compose.type("docker compose -f compose.yaml down\n");
@@ -33,13 +33,13 @@ afterAll(async () => {
   image?.[Symbol.dispose]();
 });
 
-/** Not of the health check, by which a server says that it is about to go. */
+/** Not of the health check, which reports that a server is stopping. */
 async function status(): Promise<number> {
   const url = `https://localhost:${compose.env.HTTPS_PORT}/.well-known/jwks.json`;
   return (await fetch(url, { tls: { rejectUnauthorized: false }, keepalive: false })).status;
 }
 
-test("the servers are behind TLS, and plain HTTP leads there", async () => {
+test("the servers are behind TLS, and plain HTTP redirects to it", async () => {
   expect(await until("an answer", () => status().catch(() => undefined), 180)).toBe(200);
   const response = await fetch(`http://localhost:${compose.env.HTTP_PORT}/`, { redirect: "manual" });
   const address = `https://localhost:${compose.env.HTTPS_PORT}`;
@@ -66,7 +66,7 @@ test("every part has the same settings", async () => {
     expect([service, await settings(service)]).toEqual([service, expected]);
 });
 
-test("`up` again changes nothing: as many servers, the same containers", async () => {
+test("`up` again changes nothing: the same containers keep running", async () => {
   const running = async () =>
     Promise.all(["server", "worker", "balancer", "proxy", "db"].map((one) => compose.containers(one)));
   const before = await running();
@@ -75,7 +75,7 @@ test("`up` again changes nothing: as many servers, the same containers", async (
   expect(await running()).toEqual(before);
 });
 
-test("the command for a more verbose log leaves Docker's restart alone", async () => {
+test("the command for a more verbose log keeps Docker's restart policy working", async () => {
   const page = readFileSync(join(import.meta.dir, "../../docs/observability.md"), "utf8");
   const [, command] = page.match(/^(for id in .*USR2.*)$/m)!;
   const [container] = await compose.containers("server");
@@ -93,7 +93,7 @@ test("the command for a more verbose log leaves Docker's restart alone", async (
   await compose.healthy(["server"]);
 });
 
-test("a server that is stopped and started is passed over: every request is answered", async () => {
+test("a server that is stopped and started is skipped: every request is answered", async () => {
   const [container] = await compose.containers("server");
   let over = false;
   const restart = docker("restart", "--time", "60", container!).finally(() => (over = true));
@@ -106,7 +106,7 @@ test("a server that is stopped and started is passed over: every request is answ
   expect([...answers.keys()]).toEqual([200]);
 });
 
-test("the trial's parts are left out, and only the proxy is published", async () => {
+test("the trial's services do not run, and only the proxy is published", async () => {
   const services = (await compose.done("ps", "--services")).split("\n");
   const running = await Promise.all(
     ["idp", "door", "server", "worker", "backup", "db", "balancer", "proxy"].map(async (service) => ({
@@ -124,7 +124,7 @@ test("the trial's parts are left out, and only the proxy is published", async ()
   }
 });
 
-test("every volume has a name: none is left when the project is gone", async () => {
+test("every volume has a name, so none is left when the project is removed", async () => {
   const names: string[] = [];
   for (const container of (await compose.done("ps", "--all", "--quiet")).split("\n").filter(Boolean)) {
     const mounts = JSON.parse(await docker("inspect", "-f", "{{json .Mounts}}", container));
@@ -134,7 +134,7 @@ test("every volume has a name: none is left when the project is gone", async () 
   expect(names.filter((name) => !name.startsWith(runName))).toEqual([]);
 });
 
-test("no secret stands in an environment, an argument or a log", async () => {
+test("no environment, argument or log contains a secret", async () => {
   for (const service of ["migrate", "server", "worker", "backup"]) {
     for (const container of await compose.containers(service)) {
       const text = (await docker("inspect", container)) + (await compose.logs(service));
@@ -144,7 +144,7 @@ test("no secret stands in an environment, an argument or a log", async () => {
   }
 });
 
-test("a dump is made at the start, by pg_dump, and only its owner may read it", async () => {
+test("a dump is made at the start by pg_dump, and only its owner can read it", async () => {
   const list = () => compose.exec("backup", "sh", "-c", "stat -c '%a %u %n' svc-*.dump");
   const line = await until("a dump", () => list().catch(() => undefined), 120);
   expect(line).toMatch(/^600 1000 svc-\d{4}-\d\d-\d\dT\d{6}Z\.dump\n$/);
@@ -155,7 +155,7 @@ const psql = (statement: string) =>
   compose.exec("db", "psql", "-h", "/var/run/postgresql", "-U", "svc", "-d", "svc", "-tAc", statement);
 const newestDump = async () => (await compose.exec("backup", "sh", "-c", "ls svc-*Z.dump | tail -1")).trim();
 
-/** The commands of a section of docs/restore.md, for the dump that there is and without somebody who answers. */
+/** The commands of a section of docs/restore.md, for the existing dump and without prompts. */
 async function restoreCommands(title: string): Promise<string> {
   const page = readFileSync(join(import.meta.dir, "../../docs/restore.md"), "utf8");
   const [, section = ""] = page.match(new RegExp(`^###? ${title}$(.*?)(?=^##|$(?![^]))`, "ms")) ?? [];
@@ -168,7 +168,7 @@ async function restoreCommands(title: string): Promise<string> {
     .replaceAll("compose exec db", "compose exec -T db");
 }
 
-test("docs/restore.md brings back what was there at the dump, while servers and workers run", async () => {
+test("docs/restore.md restores the dump while servers and workers run", async () => {
   const later = "from audit_log where action = 'later'";
   await psql(
     "insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'later', '{}')",
@@ -183,11 +183,11 @@ test("docs/restore.md brings back what was there at the dump, while servers and 
   expect(await status()).toBe(200);
 });
 
-test("docs/restore.md tries the newest dump beside the live database", async () => {
+test("docs/restore.md tests the newest dump in a second database", async () => {
   expect(await compose.type(await restoreCommands("Test a backup"))).toContain("Restored svc-backup.dump");
 });
 
-test("docs/restore.md brings a dump to a new machine", async () => {
+test("docs/restore.md restores a dump on a new machine", async () => {
   const kept = "select actor from audit_log where action = 'kept'";
   await psql(
     "insert into audit_log (at, actor, action, data) values (now(), gen_random_uuid(), 'kept', '{}')",
@@ -201,7 +201,7 @@ test("docs/restore.md brings a dump to a new machine", async () => {
   await compose.done("down", "--volumes");
   const ready = "until docker compose exec -T db pg_isready -h 127.0.0.1 -U svc; do sleep 1; done";
   await compose.type(
-    // The images are there. The program from before `docker compose` has no --wait.
+    // The images exist. The old docker-compose has no --wait.
     commands.replace(/^.* build .*$/m, "").replace("--wait db", `db\n${ready}`),
   );
   await compose.healthy(["server", "worker"]);

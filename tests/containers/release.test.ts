@@ -12,13 +12,13 @@ import { productionIn, secrets } from "../support/containers/production.ts";
 import { testRevision } from "../support/database/revision.ts";
 import { until } from "../support/process/until.ts";
 
-/** docs/release.md, typed as it stands there while people work; each test goes on where the one before has ended. */
+/** Runs the commands of docs/release.md under load; each test continues from the state after the previous one. */
 
 setDefaultTimeout(1_200_000);
 
 const page = readFileSync(join(import.meta.dir, "../../docs/release.md"), "utf8");
 const [older, newer] = [`${runName}-older`, `${runName}-newer`];
-/** Instead of the page's own example, and the only line that is not as it stands there. */
+/** Replaces the page's example; all other lines are unchanged. */
 const releases = `from=${older} to=${newer}\n`;
 
 /** The commands of a section. */
@@ -65,7 +65,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Two releases as tags of a repository that is its own origin: this tree, and one that has a revision more. */
+/** Two releases as tags of a repository that is its own origin: this tree, and one with an additional revision. */
 async function commitBoth(): Promise<void> {
   const git = (...args: string[]) =>
     done(["git", "-c", "user.name=test", "-c", "user.email=test@example.com", ...args], { cwd: directory });
@@ -90,7 +90,7 @@ async function commitBoth(): Promise<void> {
   await git("checkout", "--quiet", older);
 }
 
-/** What runs, as `service image`. */
+/** The running containers, as `service image`. */
 async function running(): Promise<string[]> {
   const containers = [...(await compose.containers("server")), ...(await compose.containers("worker"))];
   const names = containers.map((container) =>
@@ -109,7 +109,7 @@ const all = (image: string) => [
   ...Array<string>(2).fill(`worker svc:${image}`),
 ];
 
-test("forward: three servers and two workers go to the next release, and nothing is lost", async () => {
+test("upgrade: three servers and two workers move to the next release, and nothing is lost", async () => {
   expect(await running()).toEqual(all(older));
   const said: string[] = [];
   for (const block of blocksOf("Upgrade")) said.push(await type(block));
@@ -126,7 +126,7 @@ test("forward: three servers and two workers go to the next release, and nothing
   expect(load.failures).toEqual([]);
 });
 
-test("a release whose servers exit at once: the roll says so at once, keeps their logs, and the old ones go on", async () => {
+test("a roll of a release whose servers exit stops at once, keeps their logs, and the old ones run on", async () => {
   const broken = [
     "docker-compose.broken.yaml",
     `services: { server: { command: ["sh", "-c", "echo I am broken; exit 3"] } }\n`,
@@ -147,7 +147,7 @@ test("a release whose servers exit at once: the roll says so at once, keeps thei
   expect(load.failures).toEqual([]);
 });
 
-test("back: the older release takes back what only the newer one knew, and nothing is lost", async () => {
+test("rollback: the older release reverts revisions that only the newer one has, and loses nothing", async () => {
   for (const block of blocksOf("Roll back")) await type(block);
   expect(await running()).toEqual(all(older));
   expect(await compose.exec("server", "svc", "database", "current")).toContain(`${oldHead} (head)`);
@@ -155,7 +155,7 @@ test("back: the older release takes back what only the newer one knew, and nothi
   expect(load.failures).toEqual([]);
 });
 
-test("all that was acknowledged is there once; each slot was run, and each message was sent once", async () => {
+test("acknowledged writes are there once, each slot ran, and each message was sent once", async () => {
   await load.stop();
   const { incidents, notes, deliveries } = load.acknowledged;
   expect(Math.min(incidents.length, notes.length / 3, deliveries.length)).toBeGreaterThan(30);
@@ -165,7 +165,7 @@ test("all that was acknowledged is there once; each slot was run, and each messa
   });
 });
 
-test("with a pause: the same two releases by the commands for a revision that is not compatible", async () => {
+test("with downtime: the commands for an incompatible revision, with the same two releases", async () => {
   const [checkout] = blocksOf("Upgrade");
   for (const block of [checkout!, ...blocksOf("Upgrade with an incompatible revision")]) await type(block);
   await compose.healthy(["server", "worker"]);

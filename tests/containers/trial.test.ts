@@ -8,7 +8,7 @@ import { buildImage, Compose, docker, say } from "../support/containers/containe
 import { Program } from "../support/process/program.ts";
 import { until } from "../support/process/until.ts";
 
-/** `docker compose up` in a fresh clone, as README tells it; each test goes on where the one before has ended. */
+/** `docker compose up` in a fresh clone, as in the README; each test continues from the state after the previous one. */
 
 setDefaultTimeout(600_000);
 
@@ -36,7 +36,7 @@ async function up() {
   await compose.healthy(["server", "idp", "door"]);
 }
 
-/** `svc` of the host. */
+/** `svc` on the host. */
 function svc(...args: string[]): Program {
   const { PATH } = process.env;
   const env = { PATH, HOME: home, XDG_CONFIG_HOME: join(home, "config"), SVC_SERVER: compose.url };
@@ -58,7 +58,7 @@ async function titles(): Promise<string[]> {
   return body.items.map(({ title }: { title: string }) => title);
 }
 
-test("the host's terminal signs in by the host's browser, and is known to both servers", async () => {
+test("the host's terminal signs in with the host's browser, and both servers accept it", async () => {
   await using login = svc("login", "alice@example.com", "--no-browser");
   const [, url] = await login.says(/(http\S+\/challenge_validator\/[\w-]+)/);
   using tab = await Tab.open();
@@ -77,7 +77,7 @@ test("the host's terminal signs in by the host's browser, and is known to both s
   }
 });
 
-test("the API takes an incident", async () => {
+test("the API creates an incident", async () => {
   const [types, priorities] = [await api("/incident_types/"), await api("/incident_priorities/")];
   const { status, body } = await api("/incidents/", {
     method: "POST",
@@ -90,14 +90,14 @@ test("the API takes an incident", async () => {
   expect(await titles()).toEqual(["Checkout fails"]);
 });
 
-test("svc works inside", async () => {
+test("svc works inside the containers", async () => {
   const inside = (service: string, ...args: string[]) =>
     compose.done("exec", "-T", service, "svc", "database", ...args);
   expect(await inside("server", "history")).toContain("_initial");
   expect(await inside("worker", "current")).toContain("(head)");
 });
 
-test("the worker runs the schedule, and its health check says so", async () => {
+test("the worker runs the schedule, and its health check confirms it", async () => {
   await compose.healthy(["worker"]);
   const status = async () => JSON.parse(await compose.exec("worker", "svc", "scheduler", "status", "--json"));
   await until(
@@ -109,7 +109,7 @@ test("the worker runs the schedule, and its health check says so", async () => {
   );
 });
 
-test("every container is run by nobody special, on a root that cannot be written to", async () => {
+test("every container runs as an unprivileged user on a read-only root file system", async () => {
   for (const service of ["server", "worker", "idp", "door", "migrate"]) {
     for (const container of await compose.containers(service)) {
       const { Config, HostConfig } = JSON.parse(await docker("inspect", "-f", "{{json .}}", container));
@@ -119,7 +119,7 @@ test("every container is run by nobody special, on a root that cannot be written
   }
 });
 
-test("what is published is published on loopback alone, and the database not at all", async () => {
+test("ports are published only on loopback, and the database's not at all", async () => {
   for (const service of ["db", "server", "worker", "idp", "door"]) {
     for (const container of await compose.containers(service)) {
       const ports =
@@ -135,14 +135,14 @@ test("what is published is published on loopback alone, and the database not at 
 test("SIGTERM ends server and worker cleanly", async () => {
   for (const service of ["server", "worker"]) {
     const [container] = await compose.containers(service);
-    // Killed when the time is over, it would not end with 0.
+    // The exit code would not be 0 if it had been killed after the timeout.
     await docker("stop", "--time", "120", container!);
     expect(await docker("inspect", "-f", "{{.State.ExitCode}}", container!)).toBe("0\n");
     await docker("start", container!);
   }
 });
 
-test("a server that is gone, or has not begun to listen, is passed over: every request is answered", async () => {
+test("a server that is gone or not listening yet is skipped: every request is answered", async () => {
   const [container] = await compose.containers("server");
   const restart = docker("restart", "--time", "60", container!);
   const ready = async () => {
@@ -151,7 +151,7 @@ test("a server that is gone, or has not begun to listen, is passed over: every r
   };
   let over = false;
   const watched = until("the server to listen", ready, 180).finally(() => (over = true));
-  // The health check of one that is about to go says so; all else is answered.
+  // The health check of a stopping server reports it; everything else is answered.
   const ask = () => fetch(`${compose.url}/.well-known/jwks.json`, { keepalive: false });
   while (!over) expect((await ask()).status).toBe(200);
   await watched;
@@ -161,13 +161,13 @@ test("a dump is made by the tools of the database's version", async () => {
   expect(await compose.done("run", "--rm", "tools", "svc", "database", "dump")).toContain("custom format");
 });
 
-test("down and up again: the data are there, and so is the token", async () => {
+test("after down and up, the data and the token are still there", async () => {
   await compose.done("down");
   await up();
   expect(await titles()).toEqual(["Checkout fails"]);
 });
 
-test("without the sign-in provider who is signed in stays so, on the host's command line too", async () => {
+test("without the sign-in provider, users stay signed in, including the host's command line", async () => {
   await compose.done("up", "--detach", "--scale", "idp=0", "--scale", "server=2");
   expect(await compose.containers("idp")).toEqual([]);
   expect(await titles()).toEqual(["Checkout fails"]);
@@ -176,7 +176,7 @@ test("without the sign-in provider who is signed in stays so, on the host's comm
   expect(said.stdout).toContain("alice@example.com");
 });
 
-test("a wrong password of the database: one line says so, without the password, and nothing else starts", async () => {
+test("a wrong database password: one line says so without the password, and nothing else starts", async () => {
   await compose.done("down");
   const wrong = "not-the-password";
   const { code } = await compose.say(["up", "--detach"], { TRIAL_DATABASE_PASSWORD: wrong });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { shells } from "../../cli/completion/scripts.ts";
 import { CompletingShell } from "../support/process/shells.ts";
 
-/** What is typed, tabs and all, and what `svc` is started with. */
+/** The typed text, including tabs, and the arguments with which `svc` is started. */
 const lines: [typed: string, started: string[]][] = [
   ["svc databa\tupg\t--sq\t", ["database", "upgrade", "--sql"]],
   [
@@ -14,7 +14,7 @@ const lines: [typed: string, started: string[]][] = [
   ["svc scheduler start --log-level=w\t", ["scheduler", "start", "--log-level=warn"]],
   ["svc server start a:b --ssl-keyfile my\t", ["server", "start", "a:b", "--ssl-keyfile", "my key.pem"]],
   ["svc up --data-dir fold\tx", ["up", "--data-dir", "folder/x"]],
-  // A file's name is no completion of a command, and no command.
+  // A file's name is neither completed as a command nor run.
   ["svc file-\t", ["file-"]],
   ["svc 'no such' lo\t", ["no such", "lo"]],
   [

@@ -28,7 +28,7 @@ let replicas: Replicas;
 let settings: Record<string, string>;
 let server: string;
 let token: string;
-/** Follows the primary, as the processes do. */
+/** Connects to the current primary, as the processes do. */
 let sql: Sql;
 
 function svc(args: string[], env: Record<string, string> = {}): Program {
@@ -69,7 +69,7 @@ async function approve(challengeUrl: string): Promise<void> {
   await browser.submit(url, text, { decision: "approve" });
 }
 
-/** @throws where no answer comes */
+/** @throws if there is no answer */
 const asked = (path: string, body?: unknown) =>
   fetch(server + path, {
     method: body === undefined ? "GET" : "POST",
@@ -77,7 +77,7 @@ const asked = (path: string, body?: unknown) =>
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
 
-/** Clients that note things on one incident's timeline, and remember what was acknowledged, and what was answered. */
+/** Clients that add notes to one incident's timeline, and record acknowledged notes and all answers. */
 function startNotes(incident: number): {
   acknowledged: string[];
   statuses: Set<number>;
@@ -105,7 +105,7 @@ function startNotes(incident: number): {
   };
 }
 
-/** Workers of a task that is due each second, and writes one row for each slot through its run. */
+/** Workers of a task that is due every second and writes one row for each slot through its run. */
 function startTicking(): AsyncDisposable {
   const program = join(import.meta.dir, "../support/domain/schedule_program.ts");
   const workers = [0, 1].map(() =>
@@ -124,7 +124,7 @@ function startTicking(): AsyncDisposable {
 
 const count = async (what: string) => Number((await sql.unsafe(`select count(*) as n from ${what}`))[0]?.n);
 
-test("a failover under load loses no acknowledged write, no slot and no message, and waiting logins go on", async () => {
+test("a failover under load loses no acknowledged write, slot or message, and waiting logins continue", async () => {
   const kinds = await Promise.all(
     ["/incident_types/", "/incident_priorities/"].map(async (path) => {
       const { items } = (await (await asked(path)).json()) as { items: { id: number }[] };
@@ -156,7 +156,7 @@ test("a failover under load loses no acknowledged write, no slot and no message,
   await notes.stop();
   await ticking[Symbol.asyncDispose]();
 
-  // Nobody was told anything but that it has to be tried again.
+  // All failures were answers that ask to retry.
   expect([...notes.statuses].sort()).toEqual([201, 503]);
   const kept = await sql<{ description: string }[]>`select description from event where incident_id = ${id}`;
   const there = new Set(kept.map(({ description }) => description));
@@ -166,7 +166,7 @@ test("a failover under load loses no acknowledged write, no slot and no message,
     select slot, state, coalesce((result #>> '{missed_slots,count}')::int, 0) as missed,
       (select count(*)::int from effect where effect.slot = run.slot) as effects
     from run where task = 'tick' order by slot`;
-  // What a worker had not finished when it was stopped is left to others.
+  // A stopped worker leaves unfinished work to others.
   if (runs.at(-1)?.state === "Running") runs.pop();
   for (const [i, { slot, missed, state, effects }] of runs.entries()) {
     const last = runs[i - 1]?.slot ?? slot;

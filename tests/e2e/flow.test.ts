@@ -6,7 +6,7 @@ import { insertIncident } from "../support/domain/incident.ts";
 import { freePort, listening, Stack } from "../support/process/stack.ts";
 import { until } from "../support/process/until.ts";
 
-/** What follows from an incident when the server that should do it ends: the next one does it. */
+/** If a server stops before it has run the steps of an incident, the next one runs them. */
 
 setDefaultTimeout(60_000);
 
@@ -14,7 +14,7 @@ let stack: Stack;
 let client: DatabaseClient;
 beforeAll(async () => {
   stack = await Stack.start();
-  // Its servers have no such plugin, and would say so.
+  // Its servers do not have this plugin, and would log that.
   for (const server of [stack.a, stack.b]) {
     server.kill("SIGTERM");
     await server.exit(15);
@@ -26,7 +26,7 @@ afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
 });
 
-test("a stop gives back what it has begun, quickly; the next start takes it up, with the same key", async () => {
+test("a stopping server gives back its step quickly; the next start continues with the same key", async () => {
   const received: { type: string; id: string | null }[] = [];
   let answer: () => Response | Promise<Response> = () => new Promise(() => {});
   await using receiver = Bun.serve({

@@ -5,11 +5,11 @@ import { addressOf, type MailWorld, people, startMailWorld } from "../support/do
 import { until } from "../support/process/until.ts";
 import { startMailServer, type TestMail, type TestMailServer, textOf, wordsOf } from "../support/smtp.ts";
 
-// What three tasks tell people, from two workers' processes to a real mail server that does not have a good day: of each
-// mail to Bob it refuses the first attempt with 451, to Carol it closes the connection when it has all of it, to Dave it
-// takes its time, and Erin it does not know.
+// The messages of three tasks, from two worker processes to a real mail server with problems: it refuses the first attempt
+// of each mail to Bob with 451, closes the connection after it has received a mail to Carol, is slow for Dave, and does not
+// know Erin.
 
-/** With the deliveries of each. */
+/** The tasks, with the number of deliveries of each. */
 const tasks = [
   ["incident-status-report-reminder", 2],
   ["incident-task-reminders", 5],
@@ -19,10 +19,10 @@ const refusal = (responseCode: number, to: string) =>
   Object.assign(new Error(`${to}: hunter2`), { responseCode });
 
 let began: number;
-/** Of the summary. */
+/** The day of the summary. */
 let day: string;
 let knowsErin = false;
-/** Those that were sent to their end, also the ones that the server did not take. */
+/** Mails that were sent completely, including those that the server did not accept. */
 const attempts: TestMail[] = [];
 let server: TestMailServer;
 let world: MailWorld;
@@ -50,10 +50,10 @@ afterAll(async () => {
   await server[Symbol.asyncDispose]();
 });
 
-/** To whom and what, each once for each mail that was taken. */
+/** Recipient and subject of each accepted mail. */
 const taken = () => server.received.map(({ to, headers }) => `${to.join()}: ${headers.subject}`).sort();
 
-/** What each of these gets when all goes well. */
+/** The mails that each person gets if everything works. */
 const mailsTo = (names: readonly string[]) =>
   names
     .flatMap((name) =>
@@ -65,13 +65,13 @@ const mailsTo = (names: readonly string[]) =>
     )
     .sort();
 
-/** Every attempt is due now, and not when the pauses between them have passed. */
+/** Makes every attempt due now, without the pauses between them. */
 const hurry = () =>
   world.db.execute(
     sql`update delivery set due_at = now() where state = 'Queued' and lease_until is null and due_at > now()`,
   );
 
-test("each mail comes once, whatever the server does; what it refuses for good is dead with the reason", async () => {
+test("each mail arrives once despite failures; permanently refused ones are dead with the reason", async () => {
   for (const [name, count] of tasks) {
     const run = world.svc("scheduler", "start", name, "--eager");
     expect([await run.exit(60), run.stdout]).toEqual([0, `${name}: ${count} done, 0 skipped, 0 failed\n`]);
@@ -94,7 +94,7 @@ test("each mail comes once, whatever the server does; what it refuses for good i
   const list = world.svc("scheduler", "deliveries", "--state", "Dead", "--json");
   expect(await list.exit(60)).toBe(0);
   const { counts, deliveries } = JSON.parse(list.stdout);
-  // What went to everyone is one for each, and Erin's alone is dead: at once, as are those to her by name.
+  // Mail to everyone was split, and only Erin's part is dead, immediately, as are the mails to her alone.
   expect(counts).toEqual({ Queued: 0, Done: 13, Dead: 3 });
   for (const one of deliveries)
     expect(one).toMatchObject({ attempts: 1, last_error: "mail failed: the mail was not sent (550)" });
@@ -112,14 +112,14 @@ test("each mail comes once, whatever the server does; what it refuses for good i
   }
 }, 400_000);
 
-test("a mail that is sent again is the same mail, and each other one is another", () => {
+test("a resent mail has the same Message-ID, and all others differ", () => {
   const ids = (mails: readonly TestMail[]) => mails.map(({ headers }) => headers["message-id"]);
   expect(new Set(ids(server.received)).size).toBe(server.received.length);
   expect(new Set(ids(attempts))).toEqual(new Set(ids(server.received)));
   expect(attempts).toHaveLength(server.received.length + mailsTo(["bob", "carol"]).length);
 });
 
-test("the headers say who, to whom alone, when, and that nobody is to answer", () => {
+test("the headers have the sender, one recipient, the date, and suppress automatic replies", () => {
   for (const { to, headers } of server.received) {
     expect(headers).toMatchObject({
       ...{ to: to[0], "auto-submitted": "auto-generated", "mime-version": "1.0" },
@@ -133,7 +133,7 @@ test("the headers say who, to whom alone, when, and that nobody is to answer", (
   }
 });
 
-test("the texts are what the tasks say, letter by letter", () => {
+test("the texts are exactly those of the tasks", () => {
   const textTo = (name: string, subject: RegExp) => {
     const found = server.received.find(
       ({ to, headers }) => to[0] === addressOf(name) && subject.test(headers.subject!),

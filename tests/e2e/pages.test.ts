@@ -12,7 +12,7 @@ import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { type Ask, ask, signInAt } from "../support/browser/sign_in.ts";
 import { Stack } from "../support/process/stack.ts";
 
-/** Each page that a person can meet, in a real browser: what it says and does, how it looks, and for whom it works. */
+/** Every page in a real browser: its content, behaviour, appearance and accessibility. */
 
 setDefaultTimeout(60_000);
 
@@ -29,19 +29,19 @@ beforeEach(async () => {
   tab = await Tab.open();
 });
 afterEach(() => {
-  // Our pages ask for nothing that they forbid themselves, and nobody else puts anything into them.
+  // Our pages load nothing that their policy forbids, and nobody injects anything into them.
   const refusals = tab.refusals.filter((refusal) => refusal.startsWith(stack.url));
   tab.close();
   expect(refusals).toEqual([]);
 });
 
-/** What the terminal is told. */
+/** The terminal's challenge. */
 async function status({ polling_url, verifier }: Ask): Promise<unknown> {
   const headers: Record<string, string> = verifier ? { authorization: `Challenge ${verifier}` } : {};
   return ((await (await fetch(polling_url, { headers })).json()) as { status: unknown }).status;
 }
 
-/** The tab at the approve page of a new challenge, with that user signed in. */
+/** Opens the approve page of a new challenge, with that user signed in. */
 async function atApprovePage(user?: string, legacy = false): Promise<Ask> {
   const challenge = await ask(stack, user, legacy);
   await tab.goto(challenge.challenge_url);
@@ -51,7 +51,7 @@ async function atApprovePage(user?: string, legacy = false): Promise<Ask> {
 }
 
 describe("the sign-in page", () => {
-  test("says that it is a trial, and for whom", async () => {
+  test("says that it is a trial, and which users exist", async () => {
     await tab.goto((await ask(stack)).challenge_url);
     await tab.shows("Sign in");
     expect(await tab.text()).toContain("This is the trial sign-in provider");
@@ -59,7 +59,7 @@ describe("the sign-in page", () => {
     expect(await tab.inspect("sign-in")).toEqual([]);
   });
 
-  test("refuses a wrong password, says so, and takes the right one then", async () => {
+  test("refuses a wrong password with a message, and then accepts the right one", async () => {
     const challenge = await ask(stack);
     await tab.goto(challenge.challenge_url);
     await signInAt(tab, { password: "wrong-password" });
@@ -71,7 +71,7 @@ describe("the sign-in page", () => {
     await tab.shows("Sign in a terminal?");
   });
 
-  test("Cancel leads back to us, who say that nobody was signed in", async () => {
+  test("Cancel leads back to svc, which says that nobody was signed in", async () => {
     const challenge = await ask(stack);
     await tab.goto(challenge.challenge_url);
     await tab.shows("Sign in");
@@ -82,7 +82,7 @@ describe("the sign-in page", () => {
     expect(await status(challenge)).toBe("pending");
   });
 
-  test("without a challenge it is an error page", async () => {
+  test("is an error page without a challenge", async () => {
     await tab.goto(`${stack.issuer}/sign-in/nothing`);
     await tab.shows("Sign-in cannot continue");
     expect(await tab.inspect("sign-in-error")).toEqual([]);
@@ -90,7 +90,7 @@ describe("the sign-in page", () => {
 });
 
 describe("the approve page", () => {
-  test("shows the facts and two buttons of one size, which a phone shows without scrolling; Approve", async () => {
+  test("shows the facts and two equal buttons without scrolling on a phone, and approves", async () => {
     const challenge = await atApprovePage();
     const text = await tab.text();
     for (const fact of ["alice@example.com", challenge.user_code!, "127.0.0.1"]) expect(text).toContain(fact);
@@ -124,7 +124,7 @@ describe("the approve page", () => {
     expect(await status(challenge)).toBe("denied");
   });
 
-  test("warns where there is no code to compare: a legacy client", async () => {
+  test("warns about a legacy client, which has no code to compare", async () => {
     const challenge = await atApprovePage("alice@example.com", true);
     const text = await tab.text();
     expect(text).toContain("This client shows no code to compare");
@@ -135,7 +135,7 @@ describe("the approve page", () => {
     expect(await status(challenge)).toBe("success");
   });
 
-  test("is for the user whom the terminal asks for: bob is led to sign in as alice", async () => {
+  test("is only for the terminal's user: bob is asked to sign in as alice", async () => {
     const challenge = await ask(stack);
     await tab.goto(challenge.challenge_url);
     await signInAt(tab, { user: "bob" });
@@ -151,7 +151,7 @@ describe("the approve page", () => {
     expect(await status(challenge)).toBe("success");
   });
 
-  test("is over in time", async () => {
+  test("expires", async () => {
     const challenge = await atApprovePage();
     const id = (await tab.address()).split("/").at(-1)!;
     await stack.sql`update challenge set expires_at = now() where id = ${id}`;
@@ -161,7 +161,7 @@ describe("the approve page", () => {
     expect(await status(challenge)).toBe("expired");
   });
 
-  test("refuses a form that is not its own", async () => {
+  test("refuses a forged form", async () => {
     const challenge = await atApprovePage();
     await tab.ask("document.querySelector('[name=csrf]').value = 'forged'");
     await tab.click("button[value=approve]");
@@ -171,7 +171,7 @@ describe("the approve page", () => {
     expect(await status(challenge)).toBe("pending");
   });
 
-  test("opens in the browser that was there first, and nowhere else", async () => {
+  test("opens only in the first browser", async () => {
     const challenge = await atApprovePage();
     using other = await Tab.open();
     await other.goto(challenge.challenge_url);
@@ -182,7 +182,7 @@ describe("the approve page", () => {
   });
 });
 
-test("a provider that is down: the page says so, and reloading it goes on", async () => {
+test("if the provider is down, the page says so, and reloading it continues", async () => {
   await using down = await Stack.start();
   const challenge = await ask(down);
   await down.idp.stop();
@@ -196,19 +196,19 @@ test("a provider that is down: the page says so, and reloading it goes on", asyn
   await tab.shows("Sign in a terminal?");
 });
 
-describe("works for whoever", () => {
-  test("has no mouse: the whole way by keyboard", async () => {
+describe("works for users who", () => {
+  test("have no mouse: everything works with the keyboard", async () => {
     const challenge = await ask(stack);
     await tab.goto(challenge.challenge_url);
     await tab.shows("Sign in");
-    // The user name stands there already, so the first key goes into the password.
+    // The user name is already filled in, so the first key goes into the password field.
     expect(await tab.focused()).toBe("Password");
     await tab.type("trial-password");
     await tab.press("Tab");
     expect(await tab.focused()).toBe("Sign in");
     await tab.press("Enter");
     await tab.shows("Sign in a terminal?");
-    // Nothing is decided by a key that was pressed once too often.
+    // An extra key press decides nothing.
     expect(await tab.focused()).toBe("");
     await tab.press("Enter");
     await tab.press("Tab");
@@ -225,7 +225,7 @@ describe("works for whoever", () => {
     expect(await status(challenge)).toBe("success");
   });
 
-  test("has scripts switched off: sign in as bob, then alice, Approve", async () => {
+  test("have scripts switched off: sign in as bob, then alice, approve", async () => {
     await tab.allowScripts(false);
     const challenge = await ask(stack);
     await tab.goto(challenge.challenge_url);
@@ -241,7 +241,7 @@ describe("works for whoever", () => {
   });
 });
 
-test("the page of the API unfolds without a script, for everyone", async () => {
+test("the API page expands without scripts, for everyone", async () => {
   await tab.goto(`${stack.url}/openapi`);
   await tab.shows("API");
   await tab.click("#post_documents > summary");

@@ -20,7 +20,7 @@ import { until, within } from "../support/process/until.ts";
 
 setDefaultTimeout(120_000);
 
-/** Less than one process would like to have. */
+/** Fewer connections than one process would open. */
 const lent = 2;
 const directory = mkdtempSync(join(tmpdir(), "svc-pooler-"));
 const parts = new AsyncDisposableStack();
@@ -75,7 +75,7 @@ const asked = (path: string, init: RequestInit = {}) =>
 
 const count = async (what: string) => Number((await sql.unsafe(`select count(*) as n from ${what}`))[0]?.n);
 
-test("a poll that one server holds is answered when the other one has taken the decision", async () => {
+test("a poll held by one server is answered after a decision on the other", async () => {
   const { challenge_url, polling_url, verifier } = await ask({ url: servers[0]! });
   const headers = { authorization: `Challenge ${verifier}`, prefer: "wait=25" };
   const poll = async (wait: Record<string, string>) => {
@@ -92,7 +92,7 @@ test("a poll that one server holds is answered when the other one has taken the 
   token = encoded_jwt!;
 });
 
-test("an incident is reported, what follows from it is done, and it is read again and again", async () => {
+test("an incident is reported, its steps run, and it can be read repeatedly", async () => {
   const first = async (path: string) =>
     ((await (await asked(path)).json()) as { items: { id: number }[] }).items[0]!.id;
   const body = {
@@ -109,7 +109,7 @@ test("an incident is reported, what follows from it is done, and it is read agai
       (await count("flow_step where state = 'Done'")) > 0 &&
       !(await count("flow_step where state <> 'Done'")),
   );
-  // Each of these is prepared where statements are, and by 40 at once all connections of the pool have it.
+  // If statements are prepared, each of these is, and 40 at once use all connections of the pool.
   const answers = await Promise.all(Array.from({ length: 40 }, () => asked(`/incidents/${incidentId}`)));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
 });
@@ -125,7 +125,7 @@ test("the worker runs the schedule, and sends", async () => {
   await until("the message", async () => (await count("delivery where state = 'Done'")) === 1);
 });
 
-test("all of them had these connections, beside one each of the servers that listens", async () => {
+test("all processes shared these connections, plus one per server that listens", async () => {
   expect(
     await count("pg_stat_activity where application_name = 'svc listen' and datname = current_database()"),
   ).toBe(2);
@@ -141,7 +141,7 @@ test.each([
   ["task that is run now", ["scheduler", "start", "--eager", "incident-task-sync"]],
   ["schema change", ["database", "upgrade"]],
   ["dump", ["database", "dump", "--format", "portable"]],
-])("with no other address than the pooler's a %s says so, and does nothing", async (_, args) => {
+])("with only the pooler's address, a %s reports it and does nothing", async (_, args) => {
   await using program = svc(args, incomplete);
   expect(await program.exit()).toBe(1);
   expect(program.output).toBe(

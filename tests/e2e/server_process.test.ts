@@ -6,7 +6,7 @@ import { createEmptyTestDatabase, createTestDatabase } from "../support/database
 import { freePort, listening, Stack } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
-/** `svc server start` as a process: how it starts where something is missing, and how it ends. */
+/** `svc server start` as a process: startup problems and shutdown. */
 
 setDefaultTimeout(60_000);
 
@@ -29,7 +29,7 @@ async function healthy(address: string, code: number): Promise<Record<string, un
   });
 }
 
-test("SIGTERM, and Ctrl-C: held polls are answered, and the exit code is 0", async () => {
+test("after SIGTERM or Ctrl-C, held polls are answered, and the exit code is 0", async () => {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     await using server = start(["--port", String(await freePort())]);
     const { polling_url, verifier } = await ask({ url: await listening(server) });
@@ -40,7 +40,7 @@ test("SIGTERM, and Ctrl-C: held polls are answered, and the exit code is 0", asy
       answered++;
       return { http: response.status, body: await response.json() };
     });
-    // A server holds two polls of a challenge: that it has ended one says that it has got all three.
+    // A server holds two polls of a challenge, so one answer means that all three have arrived.
     await until("the oldest poll to be ended", () => answered === 1);
     server.kill(signal);
     const pending = { http: 200, body: { status: "pending" } };
@@ -50,7 +50,7 @@ test("SIGTERM, and Ctrl-C: held polls are answered, and the exit code is 0", asy
   }
 });
 
-test("the database is down: it starts, says 503, and is well when the database is; and again", async () => {
+test("with the database down, it starts, answers 503, and recovers with the database, repeatedly", async () => {
   const { hostname, port } = new URL(stack.databaseUrl);
   const closed = await freePort();
   const through = new URL(stack.databaseUrl);
@@ -71,11 +71,11 @@ test("the database is down: it starts, says 503, and is well when the database i
   server.kill("SIGTERM");
   expect(await server.exit(15)).toBe(0);
   await bridge.close();
-  // What it said meanwhile names no password.
+  // Its log does not contain the password.
   expect(server.output).not.toContain(through.password);
 });
 
-test("a schema that is behind: it does not start, and names the command; behind the command it does", async () => {
+test("on a schema that is behind, it names the command, and starts after it was run", async () => {
   await using empty = await createEmptyTestDatabase();
   const env = { SVC_DATABASE_URL: empty.url };
   await using refused = start(["--port", String(await freePort())], env);
@@ -89,7 +89,7 @@ test("a schema that is behind: it does not start, and names the command; behind 
   expect(await healthy(await listening(server), 200)).toMatchObject({ revision: { status: "ok" } });
 });
 
-test("a newer release's schema: it serves on it if its revisions are compatible, and not otherwise", async () => {
+test("it serves on a newer release's schema only if its revisions are compatible", async () => {
   await using database = await createTestDatabase();
   const env = { SVC_DATABASE_URL: database.url };
   const sql = openSql(database.url, { max: 1 });
@@ -107,14 +107,14 @@ test("a newer release's schema: it serves on it if its revisions are compatible,
   await using refused = start(["--port", String(await freePort())], env);
   expect(await refused.exit()).toBe(1);
   expect(refused.stderr).toMatch(/^svc: The schema is newer than this release: .*svc database downgrade\n$/);
-  // The older release takes back what it does not know.
+  // The older release reverts revisions that it does not have.
   const back = stack.run(["database", "downgrade"], env);
   expect(await back.exit()).toBe(0);
   expect(await healthy(address, 200)).toMatchObject({ revision: { status: "ok" } });
   await sql.end();
 });
 
-test("a port that is taken: one line that names it and the option, and exit code 1", async () => {
+test("for a port in use, it prints one line with the port and the option, and exits with 1", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await new Promise((settle) => taken.once("listening", settle));
   const { port } = taken.address() as { port: number };

@@ -7,7 +7,7 @@ import { signInAt } from "../support/browser/sign_in.ts";
 import { Stack } from "../support/process/stack.ts";
 import { commandLines, databaseAsText, databaseLog } from "../support/process/traces.ts";
 
-/** The whole way, from `svc login` on a terminal to a token that opens the API, and what it leaves behind. */
+/** The complete sign-in, from `svc login` on a terminal to a token for the API, and its traces. */
 
 setDefaultTimeout(60_000);
 
@@ -52,7 +52,7 @@ test("svc login, Approve in the browser, and the terminal is signed in", async (
   await tab.shows("Approved");
   expect(login.screen).toContain(`Signed in to ${stack.url} as alice@example.com until`);
 
-  // One held poll, at the other server than the one that took the decision.
+  // One held poll, at the server that did not take the decision.
   const [poll, ...more] = stack.polls();
   expect(more).toHaveLength(0);
   expect(poll!.headers.get("prefer")).toBe("wait=25");
@@ -82,7 +82,7 @@ test("svc login, Approve in the browser, and the terminal is signed in", async (
   expect(await answer.json()).toMatchObject({ user: "alice@example.com" });
   seen.push(commandLines());
 
-  // The address is worth nothing any more, here or elsewhere.
+  // The address is useless afterwards, in this and any other browser.
   await tab.goto(url);
   await tab.shows("This sign-in request is not open");
 
@@ -103,13 +103,13 @@ test("svc login, Approve in the browser, and the terminal is signed in", async (
   await nothingIsLeftOf({ T, verifier, token }, seen, { opener: opener.path, url });
 });
 
-/** None of the secrets stands anywhere but where it has to. */
+/** No secret appears anywhere except where it must. */
 async function nothingIsLeftOf(
   { T, verifier, token }: Record<"T" | "verifier" | "token", string>,
   seen: string[][],
   { opener, url }: { opener: string; url: string },
 ): Promise<void> {
-  // The CLI's own output shows the address to the person, and `svc token` the token.
+  // The output of the CLI shows the address, and that of `svc token` the token.
   const outputs = stack.programs.map((program) =>
     program.output.replaceAll(url, "").replaceAll(`${token}\n`, ""),
   );
@@ -123,7 +123,7 @@ async function nothingIsLeftOf(
       .join("\n"),
     "credentials after logout": await readFile(stack.credentialsFile, "utf8"),
   };
-  // The search itself finds what it should.
+  // The search finds what it should.
   expect(seen[0]).toContain(`/bin/sh ${opener} ${url}`);
   expect(places.outputs).toContain('"route":"/noauth/v1/:operation/:argument"');
   expect(places.outputs).toContain(new Bun.CryptoHasher("sha256").update(T).digest("hex").slice(0, 8));

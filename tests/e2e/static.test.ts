@@ -3,7 +3,7 @@ import { closeChromium, Tab } from "../support/browser/chromium.ts";
 import { frontEnd } from "../support/browser/front_end.ts";
 import { startTestServer, type TestServer } from "../support/http/server.ts";
 
-/** STATIC_DIR as its user sees it: a front end in a real browser, beside the API and the pages of sign-in. */
+/** STATIC_DIR in a real browser: a front end together with the API and the sign-in pages. */
 
 setDefaultTimeout(60_000);
 
@@ -21,7 +21,7 @@ afterAll(async () => {
   site[Symbol.dispose]();
 });
 
-test("its script and its style are loaded and run, also at an address that only its router knows", async () => {
+test("its script and style work, also at an address that only its router knows", async () => {
   for (const path of ["/", "/board/7"]) {
     await tab.goto(server.url + path);
     await tab.shows(path);
@@ -34,7 +34,7 @@ test("its script and its style are loaded and run, also at an address that only 
   expect(tab.refusals).toEqual([]);
 });
 
-test("it may ask the API, and nobody else: what it brings from elsewhere is refused", async () => {
+test("it can call only the API; resources from elsewhere are blocked", async () => {
   await tab.goto(`${server.url}/`);
   await tab.shows("/");
   const status = (url: string) =>
@@ -49,7 +49,7 @@ test("it may ask the API, and nobody else: what it brings from elsewhere is refu
   expect(tab.refusals.length).toBeGreaterThan(0);
 });
 
-test("what is named by its content is asked for once", async () => {
+test("files with a hash in their name are requested once", async () => {
   await tab.goto(`${server.url}/`);
   await tab.shows("/");
   await tab.goto(`${server.url}/board/8`);

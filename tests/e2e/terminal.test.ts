@@ -6,7 +6,7 @@ import type { Program } from "../support/process/program.ts";
 import { Stack } from "../support/process/stack.ts";
 import { until, within } from "../support/process/until.ts";
 
-/** What a person sees of `svc login` on a real pseudo-terminal, against a real server. */
+/** The output of `svc login` on a real pseudo-terminal, against a real server. */
 
 setDefaultTimeout(60_000);
 
@@ -31,7 +31,7 @@ const cursor = ({ screen }: Program) => screen.match(/\x1b\[\?25[hl]/g)?.at(-1);
 const svc = (args: string[], env?: Record<string, string>, columns?: number) =>
   stack.svc(["login", "alice@example.com", ...args], env, columns);
 
-/** Opens the address that the terminal shows, in a browser that may be signed in already, and decides. */
+/** Opens the address that the terminal shows, in a browser that may already be signed in, and decides. */
 async function decide(login: Program, decision: "approve" | "deny"): Promise<void> {
   const [, url] = await login.says(/(http\S+\/challenge_validator\/[\w-]+)/);
   await tab.goto(url!);
@@ -40,12 +40,12 @@ async function decide(login: Program, decision: "approve" | "deny"): Promise<voi
   await tab.click(`button[value=${decision}]`);
 }
 
-/** Settles when the server has the poll of this terminal. */
+/** Resolves when the server has received the poll of this terminal. */
 async function polling(before: number): Promise<void> {
   await until("a poll", () => stack.polls().length > before);
 }
 
-test("a spinner with the time left, which counts down; then the cursor is back", async () => {
+test("shows a spinner that counts down, and restores the cursor", async () => {
   await using login = svc(["--no-browser", "--force"], {}, 80);
   await login.says(SPINNER);
   expect(login.screen).toContain(HIDDEN);
@@ -57,7 +57,7 @@ test("a spinner with the time left, which counts down; then the cursor is back",
   expect(cursor(login)).toBe(VISIBLE);
 });
 
-test("Ctrl-C ends it with 130 though a poll is held, and the cursor is back", async () => {
+test("Ctrl-C exits with 130 during a held poll, and restores the cursor", async () => {
   const before = stack.polls().length;
   await using login = svc(["--no-browser", "--force"], {}, 80);
   await login.says(SPINNER);
@@ -68,7 +68,7 @@ test("Ctrl-C ends it with 130 though a poll is held, and the cursor is back", as
   expect(login.screen).not.toContain("svc: ");
 });
 
-test("Deny in the browser is exit code 1 and one line", async () => {
+test("Deny in the browser exits with 1 and one line", async () => {
   await using login = svc(["--no-browser", "--force"], {}, 80);
   await login.says(SPINNER);
   await decide(login, "deny");
@@ -77,7 +77,7 @@ test("Deny in the browser is exit code 1 and one line", async () => {
   expect(cursor(login)).toBe(VISIBLE);
 });
 
-test("a terminal of no width gets a plain line, no flood, and ends", async () => {
+test("a terminal without a width gets one plain line", async () => {
   await using login = svc(["--no-browser", "--force"], {}, 0);
   await login.says(WAITING);
   await decide(login, "approve");
@@ -87,7 +87,7 @@ test("a terminal of no width gets a plain line, no flood, and ends", async () =>
   expect(login.screen.length).toBeLessThan(1000);
 });
 
-test("NO_COLOR: the spinner without colour", async () => {
+test("NO_COLOR disables the colour of the spinner", async () => {
   await using login = svc(["--no-browser", "--force"], { NO_COLOR: "1" }, 80);
   await login.says(SPINNER);
   await decide(login, "deny");
@@ -95,7 +95,7 @@ test("NO_COLOR: the spinner without colour", async () => {
   expect(login.screen).not.toMatch(COLOUR);
 });
 
-test("no terminal: no spinner, no escape sequence; the answer on stdout, the talk on stderr", async () => {
+test("without a terminal, there are no escape sequences; messages go to stderr", async () => {
   await using login = svc(["--no-browser", "--force"]);
   await login.says(WAITING);
   await decide(login, "approve");
@@ -106,7 +106,7 @@ test("no terminal: no spinner, no escape sequence; the answer on stdout, the tal
   expect(login.stderr.match(new RegExp(WAITING, "g"))).toHaveLength(1);
 });
 
-test("over SSH no browser is opened; --browser opens one there all the same", async () => {
+test("over SSH, only --browser opens a browser", async () => {
   const opener = stack.opener();
   const ssh = { ...opener.env, SSH_CONNECTION: "192.0.2.1 50000 192.0.2.2 22", DISPLAY: ":0" };
   let before = stack.polls().length;
@@ -126,7 +126,7 @@ test("over SSH no browser is opened; --browser opens one there all the same", as
   opener.close();
 });
 
-test("without a display it says why no browser opens", async () => {
+test("without a display, it says why no browser opens", async () => {
   await using login = svc(["--force"], {}, 80);
   await login.says(/Not opening a browser: there is no display/);
   await login.says(SPINNER);
@@ -134,7 +134,7 @@ test("without a display it says why no browser opens", async () => {
   expect(await login.exit()).toBe(130);
 });
 
-test("an opener that fails, or is not there, is told of; and the waiting goes on", async () => {
+test("a failing or missing opener is reported, and the sign-in continues", async () => {
   for (const [browser, reason] of [
     ["/bin/false", "exit code 1"],
     ["/nonexistent/browser", "there is no /nonexistent/browser"],

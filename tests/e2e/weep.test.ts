@@ -11,16 +11,16 @@ import {
   weepLogin,
 } from "../support/process/weep.ts";
 
-/** The legacy client, Netflix Weep, request by request: it has to work as it is. */
+/** The legacy client Netflix Weep, request by request: it must work unmodified. */
 
 setDefaultTimeout(60_000);
 
-/** Milliseconds. Weep's 3 s cost nothing here but time. */
+/** Milliseconds. Weep's 3 s would only make the test slower. */
 const tick = 300;
 const user = "alice@example.com";
 let stack: Stack;
 beforeAll(async () => {
-  // An interval that lets the shortened tick pass; with Weep's own the default does.
+  // An interval that allows the shortened tick; Weep's own works with the default.
   stack = await Stack.start({ env: { SVC_CHALLENGE_INTERVAL: "1" } });
 });
 afterAll(async () => {
@@ -31,7 +31,7 @@ afterAll(async () => {
 const newChallenge = async () =>
   decodeChallenge(await weepGet(`${stack.url}/noauth/v1/challenge_generator/${user}`));
 
-test("is signed in, and its cookie opens the API", async () => {
+test("signs in, and its cookie gives access to the API", async () => {
   using tab = await Tab.open();
   const openBrowser = async (url: string) => {
     await tab.goto(url);
@@ -52,7 +52,7 @@ test("is signed in, and its cookie opens the API", async () => {
     user,
     groups: ["admin"],
   });
-  // The trial has no AWS account: Weep gets its list, and its own code for what is not in it.
+  // The trial has no AWS account: Weep gets an empty list, and its error code for a role that is not in it.
   const roles = await weepGet(`${stack.url}/api/v1/get_roles?all=true`, { Cookie: cookie });
   expect(decodeRoleArns(roles)).toEqual([]);
   const stale = await weepGet(`${stack.url}/api/v2/get_roles?all=true`, { Cookie: `${cookie}x` });
@@ -64,7 +64,7 @@ test("is signed in, and its cookie opens the API", async () => {
   }
 });
 
-test("denied", async () => {
+test("a denied challenge never succeeds", async () => {
   const challenge = await newChallenge();
   using tab = await Tab.open();
   await tab.goto(challenge.challenge_url);
@@ -75,13 +75,13 @@ test("denied", async () => {
   expect(decodePoll(await weepGet(challenge.polling_url)).status).toBe("denied");
 });
 
-test("expired", async () => {
+test("an expired challenge never succeeds", async () => {
   const challenge = await newChallenge();
   await stack.sql`update challenge set expires_at = now() where approved_at is null and denied_at is null`;
   expect(decodePoll(await weepGet(challenge.polling_url)).status).toBe("expired");
 });
 
-test("unknown, malformed, polled too fast: each decodes, and none is success", async () => {
+test("answers to unknown, malformed and too frequent polls decode, and are not a success", async () => {
   const { polling_url: url } = await newChallenge();
   const unknown = url.replace(/[^/]+$/, "A".repeat(43));
   for (const address of [unknown, url.replace(/[^/]+$/, "short"), `${url}x`]) {
@@ -90,7 +90,7 @@ test("unknown, malformed, polled too fast: each decodes, and none is success", a
   for (let n = 0; n < 20; n++) expect(decodePoll(await weepGet(url)).status).toBe("pending");
 });
 
-test("the answers to what cannot be have a text as status, too", async () => {
+test("answers to invalid requests also have a text status", async () => {
   for (const path of [
     "challenge_generator/",
     "challenge_generator/%20",

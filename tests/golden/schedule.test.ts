@@ -13,7 +13,7 @@ difference, and when it is meant, record it with
   SVC_WRITE_GOLDEN=1 npm test -- tests/golden
 `;
 
-test("a weekend of the schedule over the example data is what schedule.txt says", async () => {
+test("a weekend of the schedule on the example data matches schedule.txt", async () => {
   await using worker = await startGoldenWorker("2026-11-20T14:47:00Z");
   await playWeekend(worker);
   const record = `${header}\n${worker.record()}`;
@@ -21,7 +21,7 @@ test("a weekend of the schedule over the example data is what schedule.txt says"
   expect(difference(file, record)).toBe("");
 }, 300_000);
 
-/** As `diff` says it: the numbers of the lines, and the lines before and after. */
+/** Formats a difference like `diff`: line numbers, and the lines before and after. */
 function difference(recorded: string, now: string): string {
   const command = ["diff", "-U2", "--label", "recorded", "--label", "now", recorded, "-"];
   const { stdout, stderr } = Bun.spawnSync(command, { stdin: Buffer.from(now) });
