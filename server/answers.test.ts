@@ -100,8 +100,8 @@ async function expectWhole(
 }
 
 test.each([
-  ["where a front end is served", [...kinds, ...files], {}],
-  ["where none is", [...kinds, ...unmatched], { staticDir: undefined }],
+  ["with a front end", [...kinds, ...files], {}],
+  ["without one", [...kinds, ...unmatched], { staticDir: undefined }],
 ])("%s, each kind of answer has its headers, a unique id, and one log line", async (_, asked, changed) => {
   await using to = await server().another(changed);
   const authorization = `Bearer ${await signInToken(to)}`;

@@ -111,7 +111,7 @@ export async function openServer(): Promise<Service & ReturnType<typeof createAp
       )
         return;
       log.warn(
-        "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip keeps nobody apart",
+        "SVC_PUBLIC_URL is https and --proxy-headers is off: if a proxy ends TLS, every client has its address, and SVC_CHALLENGE_LEGACY=same_ip cannot tell clients apart",
       );
     },
     flush: telemetry?.stop,
@@ -130,7 +130,7 @@ function startChores(parts: ServerParts, flush: () => Promise<unknown>): () => v
     if (cleaning) return;
     cleaning = true;
     deleteExpired(parts)
-      .catch((error: unknown) => log.warn({ err: error }, "could not delete what has expired"))
+      .catch((error: unknown) => log.warn({ err: error }, "could not delete expired rows"))
       .finally(() => {
         cleaning = false;
       });

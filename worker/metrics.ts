@@ -25,18 +25,18 @@ export class ObservedSchedule {
   ) {
     const { meter } = telemetry;
     this.#runs = meter?.createCounter("svc_schedule_runs_total", {
-      description: "Runs of this worker, by how they ended",
+      description: "Runs of this worker, by outcome",
     });
     this.#duration = meter?.createHistogram("svc_schedule_run_duration_seconds", {
-      description: "Runs of this worker, by how long they took",
+      description: "Duration of this worker's runs",
       unit: "s",
       advice: { explicitBucketBoundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 600] },
     });
     this.#items = meter?.createCounter("svc_schedule_items_total", {
-      description: "What runs worked on, by what became of it",
+      description: "Items of this worker's runs, by outcome",
     });
     this.#attempts = meter?.createCounter("svc_delivery_attempts_total", {
-      description: "Attempts of this worker at a delivery, by what came of them",
+      description: "Delivery attempts of this worker, by outcome",
     });
     if (meter) observeDatabase(meter, deps);
   }
@@ -89,14 +89,12 @@ function observeDatabase(
   const leases = cached(() => countLeases(schedule()));
   const gauge = (name: string, description: string, unit?: string) =>
     meter.createObservableGauge(name, { description, unit });
-  gauge(
-    "svc_schedule_lag_seconds",
-    "How long what is to be run has been waiting for a worker",
-    "s",
-  ).addCallback(async (seen) => {
-    for (const { name: task, lagSeconds } of (await status())?.tasks ?? [])
-      seen.observe(lagSeconds, { task });
-  });
+  gauge("svc_schedule_lag_seconds", "How long a due slot has been waiting for a worker", "s").addCallback(
+    async (seen) => {
+      for (const { name: task, lagSeconds } of (await status())?.tasks ?? [])
+        seen.observe(lagSeconds, { task });
+    },
+  );
   gauge("svc_schedule_failures", "Failed and missed runs of the last 24 h, of all workers").addCallback(
     async (seen) => {
       for (const { name: task, failures } of (await status())?.tasks ?? []) seen.observe(failures, { task });
@@ -106,7 +104,7 @@ function observeDatabase(
     for (const { name: task, pausedAt } of (await status())?.tasks ?? [])
       seen.observe(pausedAt === null ? 0 : 1, { task });
   });
-  gauge("svc_schedule_workers", "Workers that were seen of late").addCallback(async (seen) => {
+  gauge("svc_schedule_workers", "Workers with a recent heartbeat").addCallback(async (seen) => {
     const now = await status();
     if (now) seen.observe(now.workers.filter(({ alive }) => alive).length);
   });

@@ -5,13 +5,13 @@ import { type ResourceCase, resourceSuite } from "../../tests/support/http/resou
 const noReasons = { incident_type_ids: [], incident_priority_ids: [], term_ids: [] };
 const reasonFields = Object.keys(noReasons);
 const wrongIds = (field: string): ResourceCase["wrong"] => [
-  ["ids of nothing", { [field]: [999_999] }, field],
+  ["ids of missing records", { [field]: [999_999] }, field],
   ["a negative id", { [field]: [-1] }, field],
   ["an id as text", { [field]: ["1"] }, field],
   ["half an id", { [field]: [1.5] }, field],
   ["a huge id", { [field]: [2 ** 60] }, field],
   ["more than 200 ids", { [field]: Array.from({ length: 201 }, (_, i) => i + 1) }, field],
-  ["an id that is no list", { [field]: 1 }, field],
+  ["an id instead of a list", { [field]: 1 }, field],
   ["null for ids", { [field]: null }, field],
 ];
 const wrongDescription: ResourceCase["wrong"] = [
@@ -81,10 +81,10 @@ resourceSuite([
     wrong: [
       ...wrongDescription,
       ["another visibility", { visibility: "Hidden" }, "visibility"],
-      ["a service that is not there", { commander_service_id: 999_999 }, "commander_service_id"],
+      ["a missing service", { commander_service_id: 999_999 }, "commander_service_id"],
       ["a service as text", { commander_service_id: "1" }, "commander_service_id"],
       [
-        "a template of nothing",
+        "a template without a document",
         { templates: [{ resource_type: "review", document_id: 999_999 }] },
         "templates",
       ],

@@ -53,7 +53,7 @@ test.each([
   ["term", "inventory"],
   ["definition", "old-glossary"],
   ["application", "glossary"],
-] as const)("a %s that %s left behind is an admin's to clear away", async (one, source) => {
+] as const)("an admin can delete a %s of %s, which is no longer configured", async (one, source) => {
   const path = `/${one}s/${await insert[one](source)}`;
   expect((await admin.call("DELETE", path)).http).toBe(204);
   expect((await admin.call("GET", path)).http).toBe(404);

@@ -55,17 +55,17 @@ describe("a rotation", () => {
 
   test.each([
     ["an unknown person", () => ({ members: [people[0], 999_999] }), "rotation.members"],
-    ["nobody", () => ({ members: [] }), "rotation"],
+    ["no members", () => ({ members: [] }), "rotation"],
     ["201 turns", () => ({ members: Array.from({ length: 201 }, () => people[0]) }), "rotation"],
     ["no hours", () => ({ shift_hours: 0 }), "rotation"],
     ["more hours than a year has", () => ({ shift_hours: 8761 }), "rotation"],
     ["half an hour", () => ({ shift_hours: 0.5 }), "rotation"],
-    ["no instant", () => ({ starts_at: "secretly" }), "rotation"],
-    ["a day that no calendar has", () => ({ starts_at: "2026-02-30T09:00:00Z" }), "rotation"],
+    ["an invalid time", () => ({ starts_at: "secretly" }), "rotation"],
+    ["a date that does not exist", () => ({ starts_at: "2026-02-30T09:00:00Z" }), "rotation"],
     ["a leap second", () => ({ starts_at: "2016-12-31T23:59:60Z" }), "rotation"],
     ["the year 0", () => ({ starts_at: "0000-01-01T00:00:00Z" }), "rotation.starts_at"],
     ["no time zone", () => ({ starts_at: "2026-11-02T09:00:00" }), "rotation"],
-    ["a field that nobody knows", () => ({ unheard: 1 }), "rotation"],
+    ["an unknown field", () => ({ unheard: 1 }), "rotation"],
   ])("with %s is refused, and nothing is stored", async (_, change, field) => {
     const answer = await post({ rotation: rotation(change()) });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input" } });

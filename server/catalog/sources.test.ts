@@ -82,7 +82,7 @@ describe("a tombstone", () => {
       () => insertRow(server.db, schema.application, { name: "ghost", deletedAt, ...of() }),
       { name: "ghost", description: "", uri: null },
     ],
-  ] as const)("%s is answered as what is not there, word for word", async (path, insert, whole) => {
+  ] as const)("%s answers as for a missing record", async (path, insert, whole) => {
     const id = await insert();
     for (const [method, body] of [["GET"], ["PUT", { ...whole, version: 1 }], ["DELETE"]] as const) {
       const hidden = await admin.call(method, `${path}${id}`, body);

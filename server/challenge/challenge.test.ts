@@ -101,7 +101,7 @@ describe("generator", () => {
     ["a broken encoding", "%ff"],
     ["half an encoding", "alice%4"],
     ["two at signs", "alice@example.com@evil.example"],
-    ["no domain behind the at sign", "alice@"],
+    ["no domain after the at sign", "alice@"],
     ["markup", "%3Cscript%3E"],
     ["a Kelvin sign for k", "mi%E2%84%AAe"],
     ["full-width letters", "%EF%BD%81lice"],
@@ -310,7 +310,7 @@ describe("verifier", () => {
   test.each([
     ["none", () => undefined],
     ["another", () => "w".repeat(43)],
-    ["one that is longer", (right: string) => `${right}A`],
+    ["a longer one", (right: string) => `${right}A`],
     [
       "one with a different last character",
       (right: string) => right.replace(/.$/, (c) => (c === "A" ? "B" : "A")),

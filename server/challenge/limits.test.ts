@@ -61,7 +61,7 @@ describe("limits", () => {
 
   test.each([
     ["a bound client's, for the address that looked it up", false, 20],
-    ["a legacy client's against the address that it has now", true, 6],
+    ["a legacy client's, for its current address", true, 6],
   ])("polls answered from memory count: %s", async (_, legacy, slowed) => {
     await using server = await behindProxy({ ratePoll: 60, challengeLegacy: "allow" });
     const [before, now] = [from("192.0.2.1"), from("192.0.2.2")];

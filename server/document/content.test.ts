@@ -121,7 +121,7 @@ describe("PUT", () => {
     ["NUL", { text: "a\0b", version: null }],
     ["half a pair", '{"text": "\\ud800", "version": null}'],
     ["1,000,001 characters", { text: "a".repeat(1_000_001), version: null }],
-    ["a field that nobody knows", { text: "a", version: null, name: "b" }],
+    ["an unknown field", { text: "a", version: null, name: "b" }],
   ])("is refused with %s", async (_, body) => {
     const id = await newDocument();
     expect(await people.member.call("PUT", `/documents/${id}/content`, body)).toMatchObject({ http: 400 });

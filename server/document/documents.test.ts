@@ -60,12 +60,12 @@ describe("POST /documents/", () => {
     ["a script for a link", { weblink: "javascript:alert(1)" }, "weblink"],
     ["a file for a link", { weblink: "file:///etc/passwd" }, "weblink"],
     ["a link with a password", { weblink: "https://a:b@example.com/" }, "weblink"],
-    ["an incident that is not there", { incident_id: 4711 }, "incident_id"],
+    ["a missing incident", { incident_id: 4711 }, "incident_id"],
     ["a negative incident", { incident_id: -1 }, "incident_id"],
     ["a huge incident", { incident_id: 2 ** 60 }, "incident_id"],
     ["a number as text", { incident_id: "1" }, "incident_id"],
     ["an incident as text", { incident_id: "x" }, "incident_id"],
-    ["a field that nobody knows", { incidentid: 1 }, "incidentid"],
+    ["an unknown field", { incidentid: 1 }, "incidentid"],
   ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const answer = await member.call("POST", "/documents/", { ...runbook, ...change });
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -40,7 +40,7 @@ describe("a body that", () => {
   // For the deeply nested ones, the validator alone would take seconds and fail.
   test.each([
     ["is empty", ""],
-    ["is no JSON", "{"],
+    ["is not JSON", "{"],
     ["is null", "null"],
     ["is a list", "[]"],
     ["is a text", '"x"'],

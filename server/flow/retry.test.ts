@@ -155,7 +155,7 @@ test.each([
   ["NUL", { step: "a\0b" }],
   ["half a pair", { step: "\ud800" }],
   ["a long step", { step: "a".repeat(501) }],
-  ["a field that nobody knows", { steps: [] }],
+  ["an unknown field", { steps: [] }],
 ])("refuses %s", async (_, bad) => {
   const path = await reported();
   expect(await alice.call("POST", `${path}/retry`, bad)).toMatchObject({ http: 400 });

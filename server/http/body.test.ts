@@ -22,7 +22,7 @@ const unread = {
 const quoted = (inside: number[]) =>
   new Uint8Array([...Buffer.from('{"resource_type":"x","name":"'), ...inside, ...Buffer.from('"}')]);
 test.each([
-  ["a byte that is never in UTF-8", [0xff]],
+  ["a byte that is invalid in UTF-8", [0xff]],
   ["half a character", [0xc3]],
   ["a character in more bytes than it needs", [0xc0, 0xaf]],
   ["half a pair, as UTF-8", [0xed, 0xa0, 0x80]],
@@ -44,7 +44,7 @@ const parts = (...pairs: [string, string][]) =>
   `${[["name", "x"], ["resource_type", "x"], ...pairs].map(([name, text]) => part(name!, text!)).join("")}--x--\r\n`;
 
 test.each([
-  ["with what a document needs", parts()],
+  ["with the fields of a document", parts()],
   ["whose text is JSON with a method", parts(["name", '{"toString":1}'])],
   ["whose names are a path to a method", parts(["name.toString", "1"])],
   ["whose name makes a long list", parts(["name[99999].a", "1"])],

@@ -35,6 +35,6 @@ export function refuseCondition({ method, headers }: Request, body: unknown): vo
   if ((typeof version !== "number" && typeof version !== "string") || !given?.includes(`"${version}"`))
     throw new InvalidInput(
       "If-Match",
-      "If-Match stands beside a body with the same version, and nowhere else",
+      "If-Match must repeat the version in the body, and is not accepted elsewhere",
     );
 }

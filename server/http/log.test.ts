@@ -44,7 +44,7 @@ describe("strangers do not fill the log", () => {
 
   test.each([
     ["refused requests of one kind up to 60 in a minute", "/whoami", 401, 60],
-    ["requests that anybody may send up to 600", "/.well-known/jwks.json", 200, 600],
+    ["requests to a public route up to 600 in a minute", "/.well-known/jwks.json", 200, 600],
   ])("%s are logged one by one; the others are counted", async (_, path, status, most) => {
     const server = await startTestServer();
     await ask(server, path, most + 100);

@@ -19,11 +19,11 @@ export class ObservedRequests {
   constructor(private readonly telemetry: Telemetry) {
     const { meter } = telemetry;
     this.#active = meter?.createUpDownCounter("http.server.active_requests", {
-      description: "Requests that are being answered, held polls among them",
+      description: "Requests in progress, including held polls",
     });
     this.#active?.add(0);
     this.#duration = meter?.createHistogram("http_server_request_duration_seconds", {
-      description: "Requests, by how long their answer took",
+      description: "Duration of requests",
       unit: "s",
       // OpenTelemetry's recommended buckets, plus those of held polls.
       advice: {

@@ -120,17 +120,17 @@ describe("POST /incidents/", () => {
     ["NUL", { description: "a\0b" }, "description"],
     ["half a pair", { description: "\ud800" }, "description"],
     ["a long description", { description: "a".repeat(20_001) }, "description"],
-    ["a visibility that is none", { visibility: "Secret" }, "visibility"],
+    ["an invalid visibility", { visibility: "Secret" }, "visibility"],
     ["null for a visibility", { visibility: null }, "visibility"],
-    ["a type that is not there", { incident_type_id: 4711 }, "incident_type_id"],
+    ["a missing type", { incident_type_id: 4711 }, "incident_type_id"],
     ["a negative type", { incident_type_id: -1 }, "incident_type_id"],
     ["a huge type", { incident_type_id: 2 ** 60 }, "incident_type_id"],
     ["a type as text", { incident_type_id: "1" }, "incident_type_id"],
     ["no type", { incident_type_id: undefined }, "incident_type_id"],
-    ["a priority that is not there", { incident_priority_id: 4711 }, "incident_priority_id"],
+    ["a missing priority", { incident_priority_id: 4711 }, "incident_priority_id"],
     ["no priority", { incident_priority_id: undefined }, "incident_priority_id"],
     ["a status, which it has not earned", { status: "Closed" }, "status"],
-    ["a field that nobody knows", { visibilty: "Restricted" }, "visibilty"],
+    ["an unknown field", { visibilty: "Restricted" }, "visibilty"],
   ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const before = await server.db.select({ rows: count() }).from(incident);
     const answer = await member.call("POST", "/incidents/", { ...outage, ...change });

@@ -96,7 +96,7 @@ describe("POST participants", () => {
 
   test.each([
     ["nobody", {}, "individual_id"],
-    ["two ways to say who", { individual_id: 1, email: "bob@example.com" }, "individual_id"],
+    ["both an id and an e-mail", { individual_id: 1, email: "bob@example.com" }, "individual_id"],
     ["an individual that does not exist", { individual_id: 4_711_000 }, "individual_id"],
     ["a negative individual", { individual_id: -1 }, "individual_id"],
     ["an individual as text", { individual_id: "1" }, "individual_id"],
@@ -106,12 +106,12 @@ describe("POST participants", () => {
     ["an e-mail that looks like another", { email: "\u212Aate@example.com" }, "email"],
     ["an e-mail with NUL", { email: "zebra\0@example.com" }, "email"],
     ["a long e-mail", { email: `${"a".repeat(300)}@example.com` }, "email"],
-    ["a role that is none", { individual_id: 1, roles: ["emperor"] }, "roles.0"],
+    ["an invalid role", { individual_id: 1, roles: ["emperor"] }, "roles.0"],
     ["a role that is an object", { individual_id: 1, roles: [{}] }, "roles.0"],
     ["a list as a role", { individual_id: 1, roles: [["scribe"]] }, "roles.0"],
-    ["roles that are no list", { individual_id: 1, roles: "scribe" }, "roles"],
+    ["roles that are not a list", { individual_id: 1, roles: "scribe" }, "roles"],
     ["too many roles", { individual_id: 1, roles: Array.from({ length: 7 }, () => "scribe") }, "roles"],
-    ["a field that nobody knows", { individual_id: 1, role: "scribe" }, "role"],
+    ["an unknown field", { individual_id: 1, role: "scribe" }, "role"],
   ])("refuses %s, naming the field but not the value", async (_, body, field) => {
     const answer = await member.call("POST", `${path}/`, body);
     expect(answer).toMatchObject({ http: 400, body: { code: "invalid_input", field } });

@@ -43,7 +43,7 @@ test("a hanging drain gets no more than the grace time, and requests it releases
 
 test.each([
   ["that hangs", "hasty", forever],
-  ["that ends with it", "brief", "undefined"],
+  ["that returns", "brief", "undefined"],
 ])("requests released by a drain %s are answered even without grace time", async (_, name, rest) => {
   writeHolding(name, rest);
   await using server = await startServing(folder.path, ["--timeout-graceful-shutdown", "0"], {

@@ -83,7 +83,7 @@ async function renewCertificate(serving: Serving, options: StartOptions, log: Lo
     const reason =
       options.sslCertfile === undefined ? "there is no certificate" : "a Unix socket keeps its certificate";
     log.warn(
-      `SIGHUP has changed nothing: ${reason}. For new settings, restart the server, or start it with --workers`,
+      `SIGHUP changed nothing: ${reason}. For new settings, restart the server, or start it with --workers`,
     );
     return;
   }
@@ -131,7 +131,7 @@ function settingsOf(options: StartOptions, environment: Environment): Environmen
 
 /**
  * The local URL, if SVC_PUBLIC_URL is not set.
- * @throws ConfigurationError if nobody could know it
+ * @throws ConfigurationError if clients would not know it
  */
 function ownUrl({ app, host, port, uds, fd, sslKeyfile }: StartOptions): string | undefined {
   const hidden =
@@ -139,7 +139,7 @@ function ownUrl({ app, host, port, uds, fd, sslKeyfile }: StartOptions): string 
   if (hidden !== undefined) {
     // Other applications have other variables.
     if (!app.startsWith("server/main:")) return undefined;
-    throw new ConfigurationError([`${hidden} needs SVC_PUBLIC_URL: nobody could know the address`]);
+    throw new ConfigurationError([`${hidden} needs SVC_PUBLIC_URL: clients would not know the address`]);
   }
   const everywhere = host === "0.0.0.0" || host === "::";
   const name = everywhere ? "127.0.0.1" : hostInUrl(host);

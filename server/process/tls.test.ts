@@ -44,7 +44,7 @@ test.each([
   ],
   [
     files("locked.key", "one.pem"),
-    `--ssl-keyfile: ${at("locked.key")} is locked by a password, which nobody can type here`,
+    `--ssl-keyfile: ${at("locked.key")} is encrypted with a password, which is not supported`,
   ],
   [files("noise", "one.pem"), `--ssl-keyfile: ${at("noise")} holds no private key in PEM`],
   [files("one.pem", "one.pem"), `--ssl-keyfile: ${at("one.pem")} holds no private key in PEM`],

@@ -78,7 +78,7 @@ function keyOf(file: string, pem: string): KeyObject {
   } catch (cause) {
     const locked = (cause as { code?: string }).code === "ERR_MISSING_PASSPHRASE";
     const reason = locked
-      ? "is locked by a password, which nobody can type here"
+      ? "is encrypted with a password, which is not supported"
       : "holds no private key in PEM";
     throw new ConfigurationError([`--ssl-keyfile: ${file} ${reason}`], { cause });
   }

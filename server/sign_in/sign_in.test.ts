@@ -121,7 +121,7 @@ describe("an issuer", () => {
 
   test.each([
     ["another issuer's key set", { jwks_uri: "http://127.0.0.1:9/jwks" }],
-    ["a token endpoint that is not there", { token_endpoint: "http://127.0.0.1:9/token" }],
+    ["an unreachable token endpoint", { token_endpoint: "http://127.0.0.1:9/token" }],
     ["no authorization endpoint", { authorization_endpoint: undefined }],
   ])("whose metadata were wrong (%s) works once they are corrected", async (_, metadata) => {
     await using early = await startTestServer();

@@ -158,7 +158,7 @@ describe("compression", () => {
     ["br;q=0.1, gzip;q=0.2", "gzip"],
     ["identity, gzip;q=0", null],
     ["deflate", null],
-  ] as const)("%s: what was built is sent as %p", async (accepted, coding) => {
+  ] as const)("%s: the precompressed file is sent as %p", async (accepted, coding) => {
     const answer = await get(js, { "accept-encoding": accepted });
     expect(answer.headers.get("content-encoding")).toBe(coding);
     expect(answer.headers.get("vary")).toBe("accept-encoding");

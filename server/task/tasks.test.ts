@@ -127,22 +127,22 @@ describe("POST /tasks/", () => {
 
   test.each([
     ["no incident", { incident_id: undefined }, "incident_id"],
-    ["an incident that is not there", { incident_id: 4711 }, "incident_id"],
-    ["a document that is not there", { document_id: 4711 }, "document_id"],
+    ["a missing incident", { incident_id: 4711 }, "incident_id"],
+    ["a missing document", { document_id: 4711 }, "document_id"],
     ["an empty description", { description: " \n " }, "description"],
     ["NUL", { description: "a\0b" }, "description"],
     ["a long description", { description: "a".repeat(20_001) }, "description"],
-    ["an owner who is none", { owner: "two@at@example.com" }, "owner"],
+    ["an invalid owner", { owner: "two@at@example.com" }, "owner"],
     ["an owner that looks like another", { owner: "\u212aate@example.com" }, "owner"],
-    ["an assignee who is none", { assignees: ["good@example.com", "not one"] }, "assignees"],
+    ["an invalid assignee", { assignees: ["good@example.com", "not one"] }, "assignees"],
     ["a hundred and one assignees", { assignees: Array.from({ length: 101 }, () => "a") }, "assignees"],
     ["a day for an instant", { resolve_by: "2026-12-01" }, "resolve_by"],
     ["an instant without offset", { resolve_by: "2026-12-01T12:00:00" }, "resolve_by"],
     ["the year 99, which would come back as 1999", { resolve_by: "0099-12-31T23:59:59Z" }, "resolve_by"],
     ["the year 0", { resolve_by: "0000-01-01T00:00:00Z" }, "resolve_by"],
-    ["the end of all years, passed", { resolve_by: "9999-12-31T23:59:00-23:59" }, "resolve_by"],
+    ["a time after the year 9999 in UTC", { resolve_by: "9999-12-31T23:59:00-23:59" }, "resolve_by"],
     ["month 13", { resolve_by: "2026-13-01T00:00:00Z" }, "resolve_by"],
-    ["a status, which a new task has no choice of", { status: "Resolved" }, "status"],
+    ["a status, which a new task cannot choose", { status: "Resolved" }, "status"],
     ["reminders as text", { reminders: "true" }, "reminders"],
   ])("refuses %s, naming the field but not the value", async (_, change, field) => {
     const body = { incident_id: ids.incidentId, description: "Free some disk", ...change };

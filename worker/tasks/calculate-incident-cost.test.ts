@@ -112,14 +112,14 @@ describe("a locked incident", () => {
 describe("one bad incident of a hundred does not affect the others:", () => {
   test.each([
     ["a role assumed at -infinity", `update participant_role set assumed_at = '-infinity'`],
-    ["a role that was assumed in the year -4713", `update participant_role set assumed_at = '4713-12-01 BC'`],
+    ["a role assumed in the year -4713", `update participant_role set assumed_at = '4713-12-01 BC'`],
     ["a role renounced in the year 294276", `update participant_role set renounced_at = '294276-12-01'`],
     [
       "an incident stable in the year 294276",
       `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '294276-12-01'`,
     ],
-    ["a role that was assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
-    ["a role that was renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
+    ["a role assumed at infinity", `update participant_role set assumed_at = 'infinity'`],
+    ["a role renounced at infinity", `update participant_role set renounced_at = 'infinity'`],
     [
       "an incident stable at -infinity",
       `update incident set status = 'Stable', cost_basis = cost_basis + 1, stable_at = '-infinity'`,

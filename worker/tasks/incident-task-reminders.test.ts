@@ -187,7 +187,7 @@ describe("the task", () => {
     ["resolved", { status: "Resolved", resolvedAt: at }],
     ["cancelled", { status: "Cancelled" }],
     ["gone from its document", { deletedAt: at }],
-    ["not to be spoken of", { reminders: false }],
+    ["without reminders", { reminders: false }],
     ["not due yet", { resolveBy: new Date("2030-01-01T00:00:00Z") }],
   ])("sends none for a task that is %s", async (_, values) => {
     await add({ ownerId: outbox.ids.alice, ...values });

@@ -133,7 +133,7 @@ describe("a failing source changes nothing and does not stop the others", () => 
     ["throws", () => Promise.reject(new Error("secret")), "broken failed: Error"],
     ["lists nothing", () => [], "broken lists no valid items: nothing was changed"],
     ["hangs", () => new Promise<never>(() => {}), "broken did not answer within 0.05 s"],
-    ["lists no list", () => ({}) as never, "broken returned an invalid answer: the answer: Expected array"],
+    ["returns no list", () => ({}) as never, "broken returned an invalid answer: the answer: Expected array"],
     ["lists nothing valid", () => [item("2", " ")], "broken lists no valid items: nothing was changed"],
   ])("%s", async (_, list, reason) => {
     const options = { slug: "broken", timeoutMilliseconds: 50 };
@@ -206,7 +206,12 @@ describe("with one bad item in a list, the others are stored and the bad one is 
       "text: Expected string length less or equal to 200",
     ],
     ["no text", { externalId: "3" }, "glossary 3", "text: Expected required property"],
-    ["what its source cannot read", { externalId: "3", unreadable: "line 7" }, "glossary 3", "line 7"],
+    [
+      "an item that its source cannot read",
+      { externalId: "3", unreadable: "line 7" },
+      "glossary 3",
+      "line 7",
+    ],
   ])("%s", async (_, bad, name, reason) => {
     await sync(listing(...others, item("3", "kept"), item("4", "gone")));
     const { result, faults } = await sync(listing(others[0]!, bad as TermItem, item("2", "PII")));
@@ -221,9 +226,9 @@ describe("with one bad item in a list, the others are stored and the bad one is 
   });
 
   test.each<[string, unknown, string]>([
-    ["no object", "hunter2", "Invalid item: Expected object"],
+    ["not an object", "hunter2", "Invalid item: Expected object"],
     ["no id", { text: "b", definitions: [] }, "externalId: Expected required property"],
-    ["what its source cannot read", { unreadable: "line 7" }, "line 7"],
+    ["an item that its source cannot read", { unreadable: "line 7" }, "line 7"],
   ])("%s: its id is unknown, so no record counts as gone", async (_, bad, reason) => {
     await sync(listing(...others, item("3", "kept")));
     const { result, faults } = await sync(listing(others[0]!, bad as TermItem));
@@ -256,8 +261,8 @@ describe("a locked row is postponed, and does not affect the others:", () => {
   const lines = (...ids: number[]) => ids.map((id) => `glossary: term ${id} of 2, version 2`);
   test.each([
     ["a term", "term", "2", [1, 2, 3]],
-    ["a term that is gone", "term", "2", [1, 3]],
-    ["a definition that is gone", "definition", "d meaning 2 of 1", [1, 2, 3]],
+    ["a vanished term", "term", "2", [1, 3]],
+    ["a vanished definition", "definition", "d meaning 2 of 1", [1, 2, 3]],
   ] as const)("%s", async (_, table, externalId, ids) => {
     await sync(list(1, 1, 2, 3));
     await whileLocked(table, externalId, async () => {

@@ -119,13 +119,13 @@ test("--fd: the certificate is read again", async () => {
 test("without TLS, it continues and suggests a restart", async () => {
   await using server = await startServing(folder.path, []);
   process.kill(server.pid, "SIGHUP");
-  await server.says("SIGHUP has changed nothing");
+  await server.says("SIGHUP changed nothing");
   expect((await server.ask()).pid).toBe(server.pid);
   const { code, stderr } = await server.end();
   expect(code).toBe(0);
   expect(messagesIn(stderr)).toEqual([
     `listening on http://127.0.0.1:${server.port}`,
-    "SIGHUP has changed nothing: there is no certificate. For new settings, restart the server, or start it with --workers",
+    "SIGHUP changed nothing: there is no certificate. For new settings, restart the server, or start it with --workers",
   ]);
 });
 
