@@ -15,7 +15,10 @@ const isOfAnIncident = ({ cells }: Permission) => cells.some(({ visibility }) =>
 let server: TestServer;
 let world: World;
 beforeAll(async () => {
-  server = await startTestServer({ pluginDocument: "markdown", pluginCredential: "postgresql-role" });
+  server = await startTestServer({
+    pluginDocument: "markdown",
+    pluginCredential: "postgresql-role,aws-web-identity",
+  });
   world = await createWorld(server);
 });
 afterAll(() => server[Symbol.asyncDispose]());

@@ -4,6 +4,7 @@ import { accessLease, accessRequest, accessRole } from "../../drizzle/schema/ind
 import { Unavailable } from "../../platform/errors.ts";
 import { fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { startFakeSts } from "../../tests/support/domain/fake_sts.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import {
@@ -222,6 +223,35 @@ describe("an error has the code that Weep knows", () => {
       expect([answer.http, decodeWeepError(JSON.stringify(answer.body)).code]).toEqual([401, "invalid_jwt"]);
     }
   });
+});
+
+test("credentials come from AWS itself, by a token that is for AWS alone", async () => {
+  await using real = await startTestServer({ pluginCredential: "aws-web-identity" });
+  const sts = startFakeSts();
+  sts.provider.issuer = real.url;
+  const roleArn = arnOf("ops/deploy");
+  sts.roles.set(roleArn, {
+    maxSessionSeconds: 7200,
+    web: { audience: "sts.amazonaws.com", subject: "role:deploy:user:bob@example.com" },
+  });
+  const root = await personOf(real, "root@example.com", ["admin"]);
+  const { http } = await root.call("POST", "/access/roles/", {
+    ...{ slug: "deploy", description: "", plugin: "aws-web-identity", groups: ["oncall"], approval: "none" },
+    settings: { roleArn, endpoint: sts.url, region: "eu-central-1" },
+    ...{ default_duration: 3600, max_duration: 7200, incident_required: false, break_glass: false },
+    disabled: false,
+  });
+  expect(http).toBe(201);
+  const bob = await personOf(real, "bob@example.com", ["oncall"]);
+  const answer = await weep(bob, "POST", "/api/v1/get_credentials", { requested_role: "deploy" });
+  expect(answer.http).toBe(200);
+  const { RoleArn, Expiration } = decodeCredentials(answer.text);
+  expect(RoleArn).toBe(roleArn);
+  expect(Expiration).toBeGreaterThan(real.clock.now().getTime() / 1000 + 3000);
+  sts.roles.clear();
+  const refused = await weep(bob, "POST", "/api/v1/get_credentials", { requested_role: "deploy" });
+  expect([refused.http, decodeWeepError(refused.text).code]).toEqual([503, "902"]);
+  await sts.stop();
 });
 
 test("the address of a role, and its refusal as Weep decodes it there", async () => {

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import type { Database } from "../../../drizzle/client.ts";
 import * as schema from "../../../drizzle/schema/index.ts";
 import { type AccessTarget, startAccessTarget } from "../domain/access_target.ts";
+import { type FakeSts, startFakeSts } from "../domain/fake_sts.ts";
 import type { Prepare } from "./permission_catalog.ts";
 import { users, type World } from "./permission_world.ts";
 import type { Role } from "./permissions.ts";
@@ -75,22 +76,30 @@ export async function insertAccess(db: Database, slug: string): Promise<void> {
   });
 }
 
-/** A role for AWS, which no plugin serves here. */
-async function insertAwsRole(world: World, groups: string[]) {
-  const at = new Date();
-  const slug = `quokka-aws-${world.next()}`;
-  const arn = `arn:aws:iam::123456789012:role/${slug}`;
-  await world.server.db.insert(schema.accessRole).values({
-    ...{ slug, description: "", pluginSlug: "none", groups, approval: "none", settings: { roleArn: arn } },
-    ...{ defaultDuration: 3600, maxDuration: 3600, incidentRequired: false, breakGlass: false },
-    ...{ createdAt: at, updatedAt: at },
+const fakeSts = new WeakMap<World, FakeSts>();
+
+/** An AWS role, of which sessions are issued. */
+async function makeAwsRole(world: World, groups: string[]) {
+  let sts = fakeSts.get(world);
+  if (!sts) {
+    sts = startFakeSts();
+    sts.provider.issuer = world.server.url;
+    fakeSts.set(world, sts);
+  }
+  const roleArn = `arn:aws:iam::123456789012:role/quokka-${world.next()}`;
+  sts.roles.set(roleArn, {
+    maxSessionSeconds: 7200,
+    web: { audience: "sts.amazonaws.com", subject: "*" },
+    keys: { ids: [] },
   });
-  return arn;
+  const settings = { roleArn, endpoint: sts.url };
+  await makeRole(world, { plugin: "aws-web-identity", settings, groups });
+  return roleArn;
 }
 const ofAws =
   (prepare: (arn: string) => Awaited<ReturnType<Prepare>>, groups = ["*"]): Prepare =>
   async (world) =>
-    prepare(await insertAwsRole(world, groups));
+    prepare(await makeAwsRole(world, groups));
 const hiddenFrom = ["others"];
 
 const pathOf =
