@@ -7,8 +7,10 @@ import { aptInstall, ensure } from "../../scripts/ensure.ts";
 import { type FakeSts, startFakeSts } from "../../tests/support/domain/fake_sts.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
+import { systemIo } from "../io.ts";
 import { fakeToken } from "../testing/fake_server.ts";
 import { sourceProgram, spawnSvc } from "../testing/process.ts";
+import { runWithAccess } from "./access_run.ts";
 import { formatCredentials } from "./credentials.ts";
 
 let server: TestServer;
@@ -381,4 +383,18 @@ test("svc access get --format env, for AWS and for a token", async () => {
     /^ey[\w-]+\.[\w-]+\.[\w-]+\n$/,
   );
   expect(files()).toEqual([]);
+});
+
+test("svc access run says once that access cannot be renewed", async () => {
+  let stderr = "";
+  const io = {
+    ...systemIo(),
+    env: { ...env, PATH: process.env.PATH },
+    stderr: { write: (text: string) => (stderr += text) },
+    sleep: async () => {},
+  };
+  await runWithAccess(io, { role: "vault", command: ["sleep", "0.5"], wanted: { duration: 60 } });
+  expect(stderr).toMatch(
+    /^svc: the access ends at \d{4}-\d\d-\d\d \d\d:\d\d, and cannot be renewed while the command runs\n$/,
+  );
 });

@@ -270,6 +270,32 @@ describe.each(each)("%s", (plugin) => {
     expect(sts.asked).toEqual([]);
   });
 
+  test("serves Weep on ConsoleMe's paths", async () => {
+    const arn = `${roleArn}-${plugin}`;
+    sts.roles.set(arn, sts.roles.get(roleArn)!);
+    await makeRole(plugin, { roleArn: arn, accountName: "production" });
+    const { body: listed } = await alice.call("GET", "/api/v2/get_roles?all=true");
+    expect(listed.data.roles).toContainEqual({
+      ...{ arn, account_id: "123456789012", account_friendly_name: "production" },
+      ...{ role_name: `ops/deploy-${plugin}`, apps: { app_details: [] } },
+    });
+    const { http, body } = await alice.call("POST", "/api/v1/get_credentials", { requested_role: arn });
+    expect([http, body]).toEqual([
+      200,
+      {
+        Credentials: {
+          AccessKeyId: expect.stringMatching(/^ASIA/),
+          SecretAccessKey: sts.secrets.get(body.Credentials.AccessKeyId),
+          ...{ SessionToken: expect.any(String), Expiration: expect.any(Number), RoleArn: arn },
+        },
+      },
+    ]);
+    expect(Number.isInteger(body.Credentials.Expiration)).toBe(true);
+    sts.next.push(() => faultAnswer(403, "AccessDenied", "x"));
+    const refused = await alice.call("POST", "/api/v1/get_credentials", { requested_role: arn });
+    expect([refused.http >= 400, refused.body.code]).toEqual([true, "902"]);
+  });
+
   test("tells that its sessions end only when they expire", async () => {
     const role = await makeRole(plugin);
     const { body } = await issue(role);

@@ -45,6 +45,9 @@ const roleSchema = Type.Object({
   ...optional,
 });
 
+/** An issuer may have an address of any length. */
+const longestProblem = 500;
+
 interface Target extends AwsTarget {
   audience: string;
   subject: string;
@@ -144,7 +147,12 @@ async function check(deps: BuiltinDeps, slug: string, target: Target, signal: Ab
     return [];
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    return [{ problem: error.detail, fix: trustOf(federationIssuer(deps.context.config), slug, target) }];
+    return [
+      {
+        problem: error.detail.slice(0, longestProblem),
+        fix: trustOf(federationIssuer(deps.context.config), slug, target),
+      },
+    ];
   }
 }
 
