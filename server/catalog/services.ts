@@ -81,7 +81,7 @@ const onCallRoutes = (deps: Deps) =>
     },
     {
       actor: true,
-      detail: { summary: "Get who is on call in a service" },
+      detail: { summary: "Get who is on call for a service" },
       params: t.Object({ service_id: idText }, closed),
       response: {
         200: onCallView,

@@ -35,7 +35,7 @@ export const flowRoutes = (deps: Deps) =>
     },
     {
       actor: true,
-      detail: { summary: "Retry what follows from an incident" },
+      detail: { summary: "Retry an incident's follow-up steps" },
       params: incidentParams,
       body: retried,
       response: {

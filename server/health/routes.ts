@@ -29,5 +29,5 @@ export const healthRoutes = (check: ReadinessCheck, presence: { readonly leaving
       if (presence.leaving) return status(503, { status: "leaving" as const, ...parts });
       return { status: "ok" as const, ...parts };
     },
-    { response: { 200: health, 503: health }, detail: { summary: "Ask whether this process can serve" } },
+    { response: { 200: health, 503: health }, detail: { summary: "Get the health of this server process" } },
   );

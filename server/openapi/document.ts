@@ -25,7 +25,7 @@ const tags: Readonly<Record<string, string>> = {
   Search: "Full text over everything that you may read",
   Individuals: "People, whether they sign in or not",
   Teams: "Groups of people who are contacted together",
-  Services: "What somebody is on call for",
+  Services: "What people are on call for",
   "Incident types": "What kinds of incident there are, and who commands them",
   "Incident priorities": "How urgent an incident is, and how often it is reported on",
   Terms: "Words to look for in documents and descriptions",

@@ -54,8 +54,8 @@ export class Supervisor {
       if (this.#stopping) return;
       await this.stop();
       if (lost.pid === undefined) throw new SvcError("configuration", `A worker ${how}`);
-      const sentence = `A worker did not come up, but ${how}`;
-      throw new SvcError("configuration", lost.wasKilled ? sentence : `${sentence}: what it said is above`);
+      const sentence = `A worker failed to start: it ${how}`;
+      throw new SvcError("configuration", lost.wasKilled ? sentence : `${sentence}; see its output above`);
     }
     this.#workers.forEach((_, slot) => void this.#tended.push(this.#tend(slot)));
   }

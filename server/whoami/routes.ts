@@ -20,5 +20,9 @@ export const whoamiRoutes = (deps: Deps) =>
       admin: actor.admin,
       expires_at: actor.expiresAt.toISOString(),
     }),
-    { actor: true, response: { 200: whoami, 401: problemSchema }, detail: { summary: "Ask who you are" } },
+    {
+      actor: true,
+      response: { 200: whoami, 401: problemSchema },
+      detail: { summary: "Get the current user" },
+    },
   );

@@ -92,7 +92,7 @@ test("a worker ended by a signal at the start is reported without an excerpt", a
   await using server = await starting("killed", `process.kill(process.pid, "SIGKILL"); await ${forever};`);
   expect(await server.finished).toEqual({
     ...{ code: 1, stdout: "" },
-    stderr: "svc: A worker did not come up, but was killed by SIGKILL\n",
+    stderr: "svc: A worker failed to start: it was killed by SIGKILL\n",
   });
 });
 

@@ -166,7 +166,7 @@ test("a worker that cannot start: said once, and nothing is left", async () => {
   );
   expect({ code, stderr }).toEqual({
     code: 1,
-    stderr: `svc: Module mine has no "nothing"\nsvc: A worker did not come up, but ended with exit code 1: what it said is above\n`,
+    stderr: `svc: Module mine has no "nothing"\nsvc: A worker failed to start: it ended with exit code 1; see its output above\n`,
   });
 });
 
