@@ -68,7 +68,7 @@ async function issue(role: string, more: object = {}) {
 
 const check = async (role: string) => (await admin.call("GET", `/access/roles/${role}/check`)).body.problems;
 
-test("a lease is a token of the service account, and ends when that does", async () => {
+test("a lease is a token of the service account, and expires with it", async () => {
   const role = await makeRole();
   const { http, body } = await issue(role);
   expect([http, body.credential.kind]).toEqual([201, "token"]);
@@ -85,7 +85,7 @@ test("a lease is a token of the service account, and ends when that does", async
   expect(shorter.expires_at).toBe(cluster.tokens.get(shorter.credential.fields.token)!.toISOString());
 });
 
-test("with another address for people, and for another audience", async () => {
+test("a role can set another address for users and other audiences", async () => {
   let asked: unknown;
   cluster.instead = async (request) => {
     asked = await request.json();
@@ -98,7 +98,7 @@ test("with another address for people, and for another audience", async () => {
   expect(asked).toMatchObject({ spec: { audiences: ["vault", "other"], expirationSeconds: 3600 } });
 });
 
-test("svc access check names the right that the broker lacks, and what grants it", async () => {
+test("svc access check names a missing right and the command that grants it", async () => {
   const role = await makeRole();
   expect(await check(role)).toEqual([]);
   cluster.allowed = false;
@@ -112,7 +112,7 @@ test("svc access check names the right that the broker lacks, and what grants it
   ]);
 });
 
-describe("nothing is issued, and the text says what to do,", () => {
+describe("nothing is issued, and the error says why,", () => {
   const faults: [string, object, Partial<KubernetesApi>, RegExp][] = [
     [
       "when the broker may not",
@@ -120,7 +120,7 @@ describe("nothing is issued, and the text says what to do,", () => {
       { allowed: false },
       /does not let the broker create tokens of shop\/reader/,
     ],
-    ["when the cluster gives a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than asked for/],
+    ["when the cluster issues a longer token", {}, { lifetime: (s) => 2 * s + 600 }, /longer than asked for/],
     ["when it fails", {}, { instead: () => new Response("secret", { status: 500 }) }, /answers 500/],
     ["when it answers nonsense", {}, { instead: () => new Response("<p>Sign in</p>") }, /answers no token/],
     ["when it hangs", {}, { instead: () => new Promise<never>(() => {}) }, /did not answer within 5 s/],
@@ -137,7 +137,7 @@ describe("nothing is issued, and the text says what to do,", () => {
     20_000,
   );
 
-  test("when it redirects, and nothing is sent to the other address", async () => {
+  test("when it redirects; nothing is sent to the other address", async () => {
     let asked = 0;
     const expirationTimestamp = new Date(Date.now() + 3_600_000).toISOString();
     using other = Bun.serve({
@@ -161,14 +161,14 @@ describe("nothing is issued, and the text says what to do,", () => {
     ]);
   });
 
-  test("when the broker's token is another, the account is not there, or nothing listens", async () => {
+  test("when the broker's token is wrong, the account does not exist, or nothing listens", async () => {
     const said = async (settings: object) => (await issue(await makeRole(settings))).said;
     expect(await said({ token: "another" })).toContain("does not know the token of the broker");
     expect(await said({ serviceAccount: "nobody" })).toContain("has no service account shop/nobody");
     expect(await said({ server: "https://127.0.0.1:9" })).toContain("does not answer");
   });
 
-  test("when its certificate is not of the authority", async () => {
+  test("when its certificate is signed by another authority", async () => {
     await using other = await startKubernetesApi();
     const { said } = await issue(await makeRole({ certificateAuthority: other.authority }));
     expect(said).toContain("certificate that is not of its authority");
@@ -197,7 +197,7 @@ test.each([
   expect(http).toBe(400);
 });
 
-/** As kubectl reads it: no other fields, and a time without fractions (RFC 3339 as Go's metav1.Time writes it). */
+/** Strict: no other fields, and a time without fractions, as Go's metav1.Time writes it. */
 const execCredential = Type.Object(
   {
     apiVersion: Type.Literal("client.authentication.k8s.io/v1"),
@@ -217,7 +217,7 @@ const get = (role: string, more: Record<string, string> = {}) =>
   spawnSvc(["access", "get", role, "--format", "kube"], { ...env, ...more }).finished;
 
 describe("svc access get --format kube", () => {
-  test("prints an ExecCredential, the same one until it is about to end", async () => {
+  test("prints the same ExecCredential until it is about to expire", async () => {
     const role = await makeRole();
     const first = await get(role);
     expect([first.code, first.stderr]).toEqual([0, ""]);
@@ -249,7 +249,7 @@ describe("svc access get --format kube", () => {
     expect((await get(role)).stdout).not.toBe(second.stdout);
   });
 
-  test("without a place to keep it works as well", async () => {
+  test("works without a usable cache directory", async () => {
     const config = join(home, "elsewhere");
     await mkdir(join(config, "svc"), { recursive: true, mode: 0o700 });
     await writeFile(join(config, "svc/issued"), "");
@@ -263,7 +263,7 @@ describe("svc access get --format kube", () => {
     expect(first.stdout).not.toBe(second.stdout);
   });
 
-  test("kubectl uses it, by the kubeconfig of docs/credentials-kubernetes.md", async () => {
+  test("works with kubectl and the kubeconfig in docs/credentials-kubernetes.md", async () => {
     const page = await Bun.file(join(import.meta.dir, "../../docs/credentials-kubernetes.md")).text();
     const [, block] = /```yaml\n(apiVersion: v1\nkind: Config\n.*?)```/s.exec(page)!;
     const role = await makeRole();
@@ -303,7 +303,7 @@ describe("svc access get --format kube", () => {
   }, 30_000);
 });
 
-test("svc access run: KUBECONFIG is a private file that is gone afterwards", async () => {
+test("svc access run sets KUBECONFIG to a private file and deletes it afterwards", async () => {
   const role = await makeRole();
   const inside =
     'kubectl get --raw /api/v1/namespaces/shop/pods; echo; echo "$KUBECONFIG"; stat -c %a "$KUBECONFIG" "$(dirname "$KUBECONFIG")"';

@@ -18,9 +18,9 @@ let server: TestServer;
 let sshd: SshServer;
 let admin: Person;
 let alice: Person;
-/** Of a client: the file of its private key, and its public half. */
+/** A client key: the path of the private key, and the public line. */
 let key: { path: string; line: string };
-/** Trusted by the host as well, to sign what svc would not. */
+/** Also trusted by the host, for certificates that svc would not sign. */
 const own = generateKeyPairSync("ed25519");
 const ownBlob = sshEd25519Blob(own.publicKey);
 const ownLine = `ssh-ed25519 ${ownBlob.toString("base64")}`;
@@ -63,7 +63,7 @@ async function issue(role: string, more: object = {}) {
   return body;
 }
 
-/** Fetches what a host fetches. */
+/** Gives the host the files of an authority. */
 async function fetchTrust(authority = "default"): Promise<void> {
   const response = await server.fetch(`/access/ssh/${authority}/ca.pub`);
   expect(response.status).toBe(200);
@@ -77,7 +77,7 @@ async function krl(authority = "default"): Promise<Uint8Array> {
   return new Uint8Array(await response.arrayBuffer());
 }
 
-/** What `command` prints at the host, or that it was refused, and why by its log. */
+/** Runs `command` on the host. Returns its output, or "refused" with the host's log. */
 async function login(certificate: string, command: string, ...options: string[]): Promise<string> {
   const path = join(sshd.directory, `cert-${++made}.pub`);
   await writeFile(path, `${certificate}\n`);
@@ -96,7 +96,7 @@ async function login(certificate: string, command: string, ...options: string[])
   return `refused: ${errors}${await sshd.said()}`;
 }
 
-test("a certificate logs in, with a terminal, and is what ssh-keygen shows of it", async () => {
+test("a certificate logs in with a terminal, and ssh-keygen shows what was asked for", async () => {
   const ids = await insertIncident(server.db, server.clock.now());
   const [incident] = await server.db.execute<{ name: string }>(
     sql`select name from incident where id = ${ids.incidentId}`,
@@ -124,7 +124,7 @@ test("a certificate logs in, with a terminal, and is what ssh-keygen shows of it
   expect(lasts).toBeLessThanOrEqual(3600 + 62);
 });
 
-test("the settings of a role decide what may be done", async () => {
+test("the settings of a role limit what a certificate allows", async () => {
   const plain = await issue(await makeRole({ extensions: "" }));
   await fetchTrust();
   expect(await login(plain.credential.fields.certificate, "tty", "-tt")).toContain(
@@ -192,7 +192,7 @@ describe("a host refuses a certificate", () => {
     }
   });
 
-  test("that is revoked, once the host has fetched the list, and no other", async () => {
+  test("that is revoked, once the host has fetched the list, and accepts the others", async () => {
     const role = await makeRole();
     const [revoked, kept] = [await issue(role), await issue(role)];
     const of = ({ credential }: typeof revoked) => login(credential.fields.certificate, "echo taken");
@@ -239,7 +239,7 @@ describe("the script of docs/credentials-ssh.md", () => {
     expect(await login(lease.credential.fields.certificate, "echo taken")).toBe("taken");
   });
 
-  test("leaves what is there when the server answers nonsense or nothing", async () => {
+  test("keeps the old files if the server is down or returns something else", async () => {
     const { directory, exited } = run(`${server.url}/access/ssh/default`);
     await exited;
     const read = () => Promise.all(["ca.pub", "krl"].map((file) => Bun.file(join(directory, file)).text()));
@@ -255,8 +255,8 @@ describe("the script of docs/credentials-ssh.md", () => {
   });
 });
 
-describe("the list of what is revoked", () => {
-  test("is answered by 304 as long as nothing changes, and is asked for again after five seconds", async () => {
+describe("the revocation list", () => {
+  test("returns 304 until something changes, and may be cached for five seconds", async () => {
     await issue(await makeRole({ authority: "quiet" }));
     const first = await server.fetch("/access/ssh/quiet/krl");
     const etag = first.headers.get("etag")!;
@@ -266,7 +266,7 @@ describe("the list of what is revoked", () => {
     expect([second.status, await second.text()]).toEqual([304, ""]);
   });
 
-  test("and the keys are not there for an authority that has signed nothing, and asking makes none", async () => {
+  test("and the keys return 404 for an authority without a key, and create none", async () => {
     for (const file of ["krl", "ca.pub"]) {
       const response = await server.fetch(`/access/ssh/nobodys/${file}`);
       expect([response.status, ((await response.json()) as { code: string }).code]).toEqual([
@@ -285,7 +285,7 @@ describe("a new key of an authority", () => {
   const trusted = async (name: string) =>
     (await (await server.fetch(`/access/ssh/${name}/ca.pub`)).text()).trim().split("\n");
 
-  test("is trusted for a day before it signs, and the one before until its last certificate has expired", async () => {
+  test("is trusted a day before it signs, and the previous key until its last certificate expires", async () => {
     const role = await makeRole({ authority: "turning" });
     const before = await issue(role);
     const { http, body: next } = await rotate("turning");
@@ -314,7 +314,7 @@ describe("a new key of an authority", () => {
     expect(await trusted("turning")).toEqual([next.public]);
   });
 
-  test("with --revoke signs at once, and the list takes the ones before with all that they have signed", async () => {
+  test("with --revoke signs at once, and the list revokes the previous keys with their certificates", async () => {
     const role = await makeRole({ authority: "stolen" });
     const before = await issue(role);
     await fetchTrust("stolen");
@@ -344,7 +344,7 @@ describe("a new key of an authority", () => {
     ]);
   });
 
-  test("is an admin's to make and to see", async () => {
+  test("can only be created and seen by admins", async () => {
     const asked = await alice.call("POST", "/access/authority_keys/", { kind: "ssh", name: "default" });
     expect(asked.http).toBe(403);
     expect((await alice.call("GET", "/access/authority_keys/")).http).toBe(403);
@@ -357,7 +357,7 @@ describe("nothing is issued", () => {
     return [http, body.detail];
   };
 
-  test("without a public key, and for one that is no good", async () => {
+  test("without a public key, or for one that is refused", async () => {
     const role = await makeRole();
     expect(await refusal(role, {})).toEqual([400, expect.stringContaining("A public key is needed")]);
     const short = Bun.spawnSync([
@@ -380,7 +380,7 @@ describe("nothing is issued", () => {
     ]);
   });
 
-  test("for settings that make no certificate, which a check names", async () => {
+  test("for invalid settings, which svc access check reports", async () => {
     const role = await makeRole({ extensions: "permit-everything", sourceAddress: "192.0.2.0/33,nowhere" });
     const { body } = await admin.call("GET", `/access/roles/${role}/check`);
     expect(body.problems.map(({ problem }: { problem: string }) => problem)).toEqual([
@@ -395,7 +395,7 @@ describe("nothing is issued", () => {
   });
 });
 
-test("the private key of an authority stands in no row of the database as it is, and opens nothing but its own", async () => {
+test("the private key of an authority is sealed, for its own row only", async () => {
   const [row] = await server.db.select().from(authorityKey).limit(1);
   expect(Buffer.from(row!.privateKey).toString("latin1")).not.toContain("PRIVATE KEY");
   const role = await makeRole();

@@ -64,7 +64,7 @@ async function text(path: string): Promise<string> {
   return response.text();
 }
 
-/** What a TLS server says to a client with this certificate. */
+/** Connects to a TLS server with this certificate. Returns its answer. */
 async function connect(
   { credential, privateKey }: { credential: { fields: Record<string, string> }; privateKey: string },
   trusted: { ca: string; crl?: string },
@@ -111,7 +111,7 @@ test("a TLS server accepts a certificate until the revocation list names it", as
   expect(await connect(kept, { ca, crl: await crl() })).toBe(names);
 });
 
-test("the address in a certificate is that of its authority's list", async () => {
+test("a certificate contains the address of its revocation list", async () => {
   const lease = await issue(await makeRole());
   const path = join(home, "lease.pem");
   await writeFile(path, lease.credential.fields.certificate);
@@ -146,7 +146,7 @@ test("the address in a certificate is that of its authority's list", async () =>
   expect((await fetch(url!, { headers: { "if-none-match": etag } })).status).toBe(304);
 });
 
-test("a new key is trusted before it signs, and with --revoke the ones before are trusted no longer", async () => {
+test("a new key is trusted before it signs, and --revoke ends the trust in previous keys", async () => {
   const role = await makeRole({ authority: "turning" });
   const first = await issue(role);
   const rotate = async (more: object = {}) => {
@@ -196,7 +196,7 @@ test("the script of docs/credentials-x509.md fetches what a server reads", async
 });
 
 describe("nothing is issued", () => {
-  test("for an address of another domain than the authority's", async () => {
+  test("for an e-mail address outside the authority's domain", async () => {
     const role = await makeRole({ authority: "ours" });
     await issue(role);
     // As if it had been made under another SVC_DOMAIN.
@@ -250,7 +250,7 @@ test("the private key is sealed", async () => {
   expect(Buffer.from(row!.privateKey).toString("latin1")).not.toContain("PRIVATE KEY");
 });
 
-test("svc access run and get: the key and the certificate in private files", async () => {
+test("svc access run and get write the key and the certificate to private files", async () => {
   const role = await makeRole();
   const lease = await issue(role);
   await using tls = await startClientCertificateServer({ ca: lease.credential.fields.chain });

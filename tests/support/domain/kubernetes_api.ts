@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What an API server says of a request that it does not like. */
+/** An error as an API server returns it. */
 const failure = (code: number, reason: string) =>
   Response.json(
     { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", reason, code },
@@ -14,13 +14,13 @@ export interface KubernetesApi extends AsyncDisposable {
   /** PEM */
   authority: string;
   brokerToken: string;
-  /** Tokens that were issued, and until when. */
+  /** Issued tokens with their expiry. */
   tokens: Map<string, Date>;
-  /** Answers instead of it, as long as there is something. */
+  /** Answers all requests, if set. */
   instead?: (request: Request) => Response | Promise<Response>;
   /** Whether the broker may create tokens. */
   allowed: boolean;
-  /** What it makes of the seconds that were asked for. */
+  /** The lifetime of a token, from the requested seconds. */
   lifetime: (seconds: number) => number;
 }
 

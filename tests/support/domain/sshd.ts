@@ -7,30 +7,30 @@ import { until } from "../process/until.ts";
 
 const program = "/usr/sbin/sshd";
 
-/** Debian's sshd with nobody's keys: it takes certificates alone. */
+/** Debian's sshd, which accepts only certificates. */
 export interface SshServer extends AsyncDisposable {
   port: number;
-  /** The account that may log in: the one that runs the tests. */
+  /** The account that runs the tests, and the only one that can log in. */
   account: string;
-  /** Forgets what it has said so far. */
+  /** Clears the log. */
   forget(): void;
-  /** What it has said since then about a client, once that is gone. */
+  /** Returns the log about the last client, after it has disconnected. */
   said(): Promise<string>;
-  /** Replaces the keys whose certificates it takes. */
+  /** Replaces the trusted authority keys. */
   trust(lines: string): Promise<void>;
   /** Replaces its revocation list. */
   revoke(krl: Uint8Array): Promise<void>;
-  /** A folder for files of clients. */
+  /** A directory for client files. */
   directory: string;
-  /** Options for ssh, scp and sftp that look at nothing of the account. */
+  /** Options that make ssh, scp and sftp ignore the files of the account. */
   options: string[];
 }
 
-/** Starts one on a free port of 127.0.0.1. `principals` may log in. */
+/** Starts sshd on a free port of 127.0.0.1. Certificates with one of `principals` can log in. */
 export async function startSshServer(principals: readonly string[]): Promise<SshServer> {
   ensure({
     why: "The tests of SSH certificates need OpenSSH's server and client",
-    // Nothing starts it with the machine: a test has one of its own.
+    // The service is masked, so that the package does not start a server of its own.
     install: `ln -sf /dev/null /etc/systemd/system/ssh.service && ${aptInstall("openssh-server openssh-client")}`,
     found: () => Bun.which(program) !== null && Bun.which("ssh") !== null,
   });
