@@ -1,3 +1,4 @@
+import { hkdfSync } from "node:crypto";
 import { OptionalKind } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { and, arrayOverlaps, eq, getTableColumns, isNull, type SQL, sql } from "drizzle-orm";
@@ -220,13 +221,22 @@ export function pluginOf({ plugins }: PluginContext, slug: string): ActivePlugin
   return plugin;
 }
 
-/** What the plugin of a role is told of it, and the secrets in that, which no text that leaves may hold. */
+/** The facts a role's plugin receives, and the secrets among them, which must not appear in any text. */
 export function factsOf(context: PluginContext, role: RoleRow): { facts: RoleFacts; secrets: string[] } {
   const secrets = openSecrets(context, role);
+  const installation = installationId(context.config.keySecret);
   return {
-    facts: { slug: role.slug, settings: { ...role.settings, ...secrets } },
+    facts: { slug: role.slug, installation, settings: { ...role.settings, ...secrets } },
     secrets: Object.values(secrets).map(String),
   };
+}
+
+/**
+ * Identifies this installation at its targets. Derived from SVC_KEY_SECRET, so that it survives the restore of a backup,
+ * and a copy of the database under another secret is another installation.
+ */
+function installationId(keySecret = ""): string {
+  return Buffer.from(hkdfSync("sha256", keySecret, "svc", "installation", 6)).toString("hex");
 }
 
 /** Values, and secrets apart. `kept` are secrets that may be left out. */

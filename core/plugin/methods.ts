@@ -322,6 +322,8 @@ export interface ApplicationPlugin {
 /** An access role. `settings` are those of its `roleSchema`, secrets included. */
 export interface RoleFacts {
   slug: string;
+  /** Identifies this installation of svc: several may share a target, and none may touch what another one issued. */
+  installation: string;
   settings: Readonly<Record<string, string | number | boolean>>;
 }
 
@@ -360,7 +362,7 @@ export interface CredentialPlugin {
   renew?(
     call: LeaseFacts & { handle?: string; expiresAt: string; seconds: number } & CallContext,
   ): Promised<"credential", "renew">;
-  /** The names of all credentials that svc has issued at the role's target and that still exist. */
+  /** The names of all credentials that this installation issued at the role's target and that still exist. */
   list?(call: { role: RoleFacts } & CallContext): Promised<"credential", "list">;
 }
 

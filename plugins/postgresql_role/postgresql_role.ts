@@ -5,17 +5,21 @@ import { definePlugin, type LeaseFacts, type RoleFacts } from "../../core/plugin
 import { Refused, SvcError, Unavailable } from "../../platform/errors.ts";
 import { scramVerifier } from "./scram.ts";
 
-// Vocabulary. The target is a PostgreSQL server. The broker is the account by which we act there: CREATEROLE, but no
-// superuser. The parents are roles with the rights that a lease is to have; a lease is a role that is a member of them
-// and has no rights of its own, since thousands of grants would make every catalog of the target large and slow.
+// Vocabulary. The target is a PostgreSQL server. The broker is the account svc uses there: CREATEROLE, not a superuser. The
+// parents are roles with the rights that a lease grants; a lease is a login role that is a member of them. It has no grants
+// of its own, because thousands of grants bloat the catalogs of the target.
 //
-// Role names are quoted as identifiers and never come from a user as they are. The comment of a role says which lease it
-// is of, and only what has that comment is ever dropped: a name alone may be somebody else's.
+// A lease role's comment names the installation of svc that created it. Only roles with our comment are ever changed or
+// dropped: a name alone may belong to somebody else, and several installations may share a target.
 
 const secondsToConnect = 5;
-/** Of one statement at the target, so that a lock there holds nothing up here. */
+/** Limits each statement, so that a lock at the target does not block a worker. */
 const statementSeconds = 10;
+/** How long a role's sessions may take to end before the attempt fails. */
 const terminateSeconds = 5;
+/** How long to wait for a lock that a session of the role may hold, before terminating its sessions again. */
+const ownLockMilliseconds = 250;
+const pollMilliseconds = 20;
 
 const roleSchema = Type.Object({
   host: Type.String({ minLength: 1, maxLength: 255, description: "the host of the target" }),
@@ -75,19 +79,29 @@ export default definePlugin({
   configSchema: Type.Object({}),
   roleSchema,
   create: () => ({
-    check: ({ role }) => check(targetOf(role)),
+    check: (call) => check(call),
     issue: (call) => issue(call),
     revoke: (call) => revoke(call),
     renew: (call) => renew(call),
-    list: ({ role }) => list(targetOf(role)),
+    list: (call) => list(call),
   }),
 });
 
 type Sql = postgres.Sql;
 
-/** Does something at the target by one connection. @throws Unavailable, or Refused with what an operator can do */
-async function at<T>(target: Target, work: (sql: Sql) => Promise<T>, database = target.database): Promise<T> {
+/**
+ * Runs `work` on a connection of its own to the target, which is cut when `signal` aborts.
+ *
+ * @throws Unavailable with what an operator can do
+ */
+async function connected<T>(
+  target: Target,
+  signal: AbortSignal,
+  work: (sql: Sql) => Promise<T>,
+  database = target.database,
+): Promise<T> {
   const { host, port, user, password, sslMode, sslRootCert } = target;
+  signal.throwIfAborted();
   const sql = postgres({
     ...{ host, port, database, username: user, password, max: 1, prepare: false },
     ssl: sslMode === "disable" ? false : { rejectUnauthorized: sslMode === "verify-full", ca: sslRootCert },
@@ -97,48 +111,74 @@ async function at<T>(target: Target, work: (sql: Sql) => Promise<T>, database = 
       application_name: "svc",
       statement_timeout: statementSeconds * 1000,
       lock_timeout: statementSeconds * 1000,
+      // Users of leases may create functions in `public`: with these in the path, the broker would run them.
+      search_path: "pg_catalog",
     },
   });
+  // The server's own timeouts do not help when it is frozen or cut off. The client would wait for a ROLLBACK even then.
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const cut = () => {
+    void sql.end({ timeout: 0 });
+    reject(new Unavailable(`PostgreSQL at ${host}:${port}/${database} did not answer in time`));
+  };
+  signal.addEventListener("abort", cut, { once: true });
   try {
-    return await work(sql);
+    return await Promise.race([work(sql), aborted]);
   } catch (error) {
     throw targetError(error, `${host}:${port}/${database}`);
   } finally {
-    await sql.end({ timeout: 1 });
+    signal.removeEventListener("abort", cut);
+    await sql.end({ timeout: signal.aborted ? 0 : 1 });
   }
 }
 
-/** The SQLSTATE says enough: a message of PostgreSQL may repeat a statement. */
+/** Runs `work` in a transaction. */
+async function inTransaction<T>(sql: Sql, work: (tx: Sql) => Promise<T>): Promise<T> {
+  return (await sql.begin((tx) => work(tx as unknown as Sql))) as T;
+}
+
+const codeOf = (error: unknown): string => (error as { code?: string }).code ?? "";
+
+/** Describes a failure by its SQLSTATE; the message of PostgreSQL may repeat a statement. */
 function targetError(error: unknown, place: string): unknown {
   if (error instanceof SvcError) return error;
-  const code = (error as { code?: string }).code ?? "";
-  const said: Record<string, string> = {
-    "28P01": "refuses the broker's password",
-    "28000": "refuses the broker account",
+  const code = codeOf(error);
+  const meanings: Record<string, string> = {
+    "28P01": "rejects the broker's password",
+    "28000": "rejects the broker account",
     "3D000": "has no such database",
-    "42501": "does not let the broker do that: svc access check names the missing right",
-    "42710": "has a role of this name already",
-    "53300": "has no connection left",
+    "42501": "denies the broker a right: svc access check names it",
+    "42710": "already has a role of this name",
+    "53300": "has no free connections",
     "25006": "is read-only",
-    "57P03": "is starting or stopping",
-    "55P03": "has what we need locked",
+    "57P01": "closed the connection",
+    "57P03": "is starting up or shutting down",
+    "55P03": "has locked an object that must be changed",
     "57014": "took too long",
-    "42704": "lacks a role that the access role names: svc access check names it",
+    "42704": "lacks a parent role: svc access check names it",
     ECONNREFUSED: "refuses connections",
     CONNECT_TIMEOUT: "does not answer",
-    ENOTFOUND: "is no host that can be found",
+    CONNECTION_CLOSED: "closed the connection",
+    ENOTFOUND: "cannot be resolved",
   };
-  return new Unavailable(`PostgreSQL at ${place} ${said[code] ?? `failed (${code || "no code"})`}`, {
+  return new Unavailable(`PostgreSQL at ${place} ${meanings[code] ?? `failed (${code || "no code"})`}`, {
     cause: error,
   });
 }
 
-/** Which lease a role is of, as its comment. */
-const commentOf = (leaseId: number) => `svc lease ${leaseId}`;
+const commentOf = (installation: string, leaseId: number) => `svc ${installation}: lease ${leaseId}`;
+const commentPattern = /^svc ([^:]+): lease \d+$/;
 
-/** One after the other, whatever process they come from: what is being created has not been missed. */
+/** Serialises issuing and revoking by name, across processes: a revocation waits for a CREATE ROLE in progress. */
 const lockName = (sql: Sql, name: string) =>
   sql`select pg_advisory_xact_lock(hashtextextended(${`svc ${name}`}, 0))`;
+
+/** The end of a lease by the target's clock, which may differ from ours. */
+async function endAtTarget(sql: Sql, seconds: number): Promise<string> {
+  const [end] = await sql<{ until: string }[]>`
+    select (now() + make_interval(secs => ${seconds}))::timestamptz(0)::text as until`;
+  return literal(end!.until);
+}
 
 async function issue({
   leaseId,
@@ -150,93 +190,140 @@ async function issue({
   const target = targetOf(role);
   const password = randomBytes(24).toString("base64url");
   const verifier = await scramVerifier(password);
-  const expiresAt = await at(target, (sql) =>
-    sql.begin(async (tx) => {
-      const begin = tx as unknown as Sql;
-      await lockName(begin, name);
-      // By the target's own clock, which may be another than ours.
-      const [end] = await begin<{ until: string }[]>`
-        select (now() + make_interval(secs => ${seconds}))::timestamptz(0)::text as until`;
-      signal.throwIfAborted();
+  await connected(target, signal, (sql) =>
+    inTransaction(sql, async (tx) => {
+      await lockName(tx, name);
+      const until = await endAtTarget(tx, seconds);
       const parents = target.parents.map(identifier).join(", ");
-      await begin.unsafe(
+      signal.throwIfAborted();
+      await tx.unsafe(
         `create role ${identifier(name)} login inherit nocreatedb nocreaterole noreplication
            connection limit ${Number(target.connectionLimit)} password ${literal(verifier)}
-           valid until ${literal(end!.until)} in role ${parents}`,
+           valid until ${until} in role ${parents}`,
       );
-      await begin.unsafe(`comment on role ${identifier(name)} is ${literal(commentOf(leaseId))}`);
+      const comment = commentOf(role.installation, leaseId);
+      await tx.unsafe(`comment on role ${identifier(name)} is ${literal(comment)}`);
       signal.throwIfAborted();
     }),
-  ).then(() => undefined);
+  );
   const fields: Record<string, string> = {
     ...{ engine: "postgresql", user: name, password, database: target.database },
     host: target.clientHost ?? target.host,
     port: String(target.clientPort ?? target.port),
     sslmode: target.sslMode,
   };
-  return { kind: "database" as const, fields, expiresAt };
+  return { kind: "database" as const, fields };
 }
 
-async function renew({ leaseId, name, role, seconds }: LeaseFacts & { seconds: number }) {
-  await at(targetOf(role), (sql) =>
-    sql.begin(async (tx) => {
-      const begin = tx as unknown as Sql;
-      await lockName(begin, name);
-      if (!(await isOurs(begin, leaseId, name))) throw new Refused("The role of this lease is gone");
-      const [end] = await begin<{ until: string }[]>`
-        select (now() + make_interval(secs => ${seconds}))::timestamptz(0)::text as until`;
-      await begin.unsafe(`alter role ${identifier(name)} valid until ${literal(end!.until)}`);
+async function renew({ name, role, seconds, signal }: LeaseFacts & { seconds: number; signal: AbortSignal }) {
+  await connected(targetOf(role), signal, (sql) =>
+    inTransaction(sql, async (tx) => {
+      if (!(await isOurs(tx, role, name))) throw new Refused("The role of this lease no longer exists");
+      await tx.unsafe(`alter role ${identifier(name)} valid until ${await endAtTarget(tx, seconds)}`);
     }),
   );
   return {};
 }
 
-/** Whether there is a role of this name that we have made for this lease. */
-async function isOurs(sql: Sql, leaseId: number, name: string): Promise<boolean> {
+/**
+ * Whether the role exists and this installation created it.
+ *
+ * @throws Unavailable when another installation did: it may be ours under a former SVC_KEY_SECRET
+ */
+async function isOurs(sql: Sql, { installation }: RoleFacts, name: string): Promise<boolean> {
   const [found] = await sql<{ comment: string | null }[]>`
     select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = ${name}`;
-  return found?.comment === commentOf(leaseId);
+  const owner = commentPattern.exec(found?.comment ?? "")?.[1];
+  if (owner !== undefined && owner !== installation)
+    throw new Unavailable(
+      `The role ${name} belongs to another installation of svc, or SVC_KEY_SECRET changed: drop it at the target`,
+    );
+  return owner !== undefined;
 }
 
 /**
- * Six steps, each of which may have been done before: no new logins, committed; no sessions; the broker a member, so that
- * it may act for the role; nothing owned or granted in any database; dropped; gone.
+ * Ends a role in six steps, each of which may have been done before: no new logins, committed; sessions terminated; the
+ * role granted to the broker, so that it may act for it; nothing owned or granted in any database; dropped; verified.
  */
-async function revoke({ leaseId, name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
+async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal }): Promise<void> {
   const target = targetOf(role);
-  await at(target, async (sql) => {
-    const exists = await sql.begin(async (tx) => {
-      const begin = tx as unknown as Sql;
-      await lockName(begin, name);
-      if (!(await isOurs(begin, leaseId, name))) return false;
-      await begin.unsafe(`alter role ${identifier(name)} nologin`);
-      return true;
-    });
+  await connected(target, signal, async (sql) => {
+    // The lock is only for a role that is still being created. Users know their role's name and could hold the lock, so a
+    // role that exists must not wait for it.
+    const exists =
+      (await isOurs(sql, role, name)) ||
+      (await inTransaction(sql, async (tx) => {
+        await lockName(tx, name);
+        return await isOurs(tx, role, name);
+      }));
     if (!exists) return;
+    await forbidLogin(sql, name, signal);
     await endSessions(sql, name, signal);
-    const [{ version }] = await sql<[{ version: number }]>`
-      select current_setting('server_version_num')::int as version`;
+    const version = await versionOf(sql);
     const options = version >= 160_000 ? " with inherit true, set true" : "";
     await sql.unsafe(`grant ${identifier(name)} to ${identifier(target.user)}${options}`);
-    const clear = (there: Sql) =>
-      there.unsafe(
-        `reassign owned by ${identifier(name)} to ${identifier(target.user)}; drop owned by ${identifier(name)}`,
-      );
-    // What it has in any database is said in one catalog for all.
+    // This catalog is shared: it lists what the role owns or was granted in every database.
     const databases = await sql<{ name: string }[]>`
       select distinct d.datname as name from pg_shdepend s join pg_roles r on r.oid = s.refobjid
       join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
       where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name}`;
+    const clear = (there: Sql) => giveUpObjects(there, name, target.user, version);
     for (const database of databases)
-      await (database.name === target.database ? clear(sql) : at(target, clear, database.name));
+      await (database.name === target.database
+        ? clear(sql)
+        : connected(target, signal, clear, database.name));
     await endSessions(sql, name, signal);
-    await sql.unsafe(`drop role if exists ${identifier(name)}`);
-    if (await isOurs(sql, leaseId, name))
-      throw new Unavailable("The role is still there after it was dropped");
+    await dropRole(sql, name);
+    if (await isOurs(sql, role, name)) throw new Unavailable(`The role ${name} still exists after DROP ROLE`);
   });
 }
 
-/** Sessions go on after their role may no longer log in, and even after it is dropped. @throws Unavailable */
+/** @throws Unavailable when something keeps the role that only a superuser can remove */
+async function dropRole(sql: Sql, name: string): Promise<void> {
+  try {
+    await sql.unsafe(`drop role if exists ${identifier(name)}`);
+  } catch (error) {
+    // dependent_objects_still_exist: the broker cannot revoke what the owner of an object granted to this role directly.
+    if (codeOf(error) !== "2BP01") throw error;
+    const places = await sql<{ name: string }[]>`
+      select distinct coalesce(d.datname, 'all databases') as name from pg_shdepend s
+      join pg_roles r on r.oid = s.refobjid left join pg_database d on d.oid = s.dbid
+      where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name} order by 1`;
+    throw new Unavailable(
+      `The role has rights that the broker cannot revoke. As a superuser, in ${places.map((one) => one.name).join(", ")}: drop owned by ${identifier(name)};`,
+      { cause: error },
+    );
+  }
+}
+
+async function versionOf(sql: Sql): Promise<number> {
+  const [row] = await sql<[{ version: number }]>`
+    select current_setting('server_version_num')::int as version`;
+  return row.version;
+}
+
+/**
+ * Takes away LOGIN. A session of the role may hold a lock on its own row, as after `ALTER ROLE ... PASSWORD` in an open
+ * transaction, so sessions are terminated until the change succeeds.
+ */
+async function forbidLogin(sql: Sql, name: string, signal: AbortSignal): Promise<void> {
+  const deadline = performance.now() + terminateSeconds * 1000;
+  for (;;) {
+    try {
+      await inTransaction(sql, async (tx) => {
+        await tx.unsafe(`set local lock_timeout = ${ownLockMilliseconds}`);
+        await tx.unsafe(`alter role ${identifier(name)} nologin`);
+      });
+      return;
+    } catch (error) {
+      // 55P03: lock_not_available. XX000: "tuple concurrently updated".
+      if (!["55P03", "XX000"].includes(codeOf(error)) || performance.now() > deadline) throw error;
+    }
+    await endSessions(sql, name, signal);
+  }
+}
+
+/** Terminates the role's sessions: they survive NOLOGIN, and even DROP ROLE. @throws Unavailable */
 async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise<void> {
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
@@ -246,30 +333,75 @@ async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise
     if (performance.now() > deadline)
       throw new Unavailable(`${alive.length} sessions of ${name} do not end at the target`);
     signal.throwIfAborted();
-    await Bun.sleep(20);
+    await Bun.sleep(pollMilliseconds);
   }
 }
 
-/** All roles that have our comment, whichever lease they were for. */
-async function list(target: Target): Promise<string[]> {
-  return await at(target, async (sql) => {
-    const rows = await sql<{ name: string }[]>`
-      select rolname as name from pg_roles
-      where shobj_description(oid, 'pg_authid') ~ '^svc lease [0-9]+$' order by rolname`;
-    return rows.map(({ name }) => name);
+/**
+ * Gives what the role owns in this database to the broker, and drops its grants. A SECURITY DEFINER function or a view
+ * would run with the broker's rights from then on, so both are changed to use those of their caller.
+ */
+async function giveUpObjects(sql: Sql, name: string, broker: string, version: number): Promise<void> {
+  const owner = `(select oid from pg_roles where rolname = ${literal(name)})`;
+  const views =
+    version >= 150_000
+      ? `for one in select oid::regclass as view from pg_class where relkind = 'v' and relowner = ${owner} loop
+           execute format('alter view %s set (security_invoker = true)', one.view);
+         end loop;`
+      : "";
+  await inTransaction(sql, async (tx) => {
+    await tx.unsafe(
+      `do ${literal(`declare one record; begin
+         for one in select oid::regprocedure as routine from pg_proc where prosecdef and proowner = ${owner} loop
+           execute format('alter routine %s security invoker', one.routine);
+         end loop;
+         ${views}
+       end`)}`,
+    );
+    await tx.unsafe(`reassign owned by ${identifier(name)} to ${identifier(broker)}`);
+    await tx.unsafe(`drop owned by ${identifier(name)}`);
   });
 }
 
-async function check(target: Target): Promise<{ problem: string; fix?: string }[]> {
+/** The lease roles of this installation. */
+async function list({ role, signal }: { role: RoleFacts; signal: AbortSignal }): Promise<string[]> {
+  return await connected(targetOf(role), signal, async (sql) => {
+    const rows = await sql<{ name: string; comment: string }[]>`
+      select rolname as name, shobj_description(oid, 'pg_authid') as comment from pg_roles
+      where shobj_description(oid, 'pg_authid') like 'svc %' order by rolname`;
+    return rows
+      .filter(({ comment }) => commentPattern.exec(comment)?.[1] === role.installation)
+      .map(({ name }) => name);
+  });
+}
+
+async function check({
+  role,
+  signal,
+}: {
+  role: RoleFacts;
+  signal: AbortSignal;
+}): Promise<{ problem: string; fix?: string }[]> {
+  const target = targetOf(role);
   const { user, parents } = target;
   const broker = identifier(user);
-  return await at(target, async (sql) => {
+  return await connected(target, signal, async (sql) => {
     const problems: { problem: string; fix?: string }[] = [];
-    const [me] = await sql<[{ super: boolean; create: boolean; version: number; readonly: string }]>`
-      select rolsuper as super, rolcreaterole as create, current_setting('server_version_num')::int as version,
+    const [me] = await sql<[{ super: boolean; create: boolean; inherit: boolean; readonly: string }]>`
+      select rolsuper as super, rolcreaterole as create, rolinherit as inherit,
         current_setting('transaction_read_only') as readonly
       from pg_roles where rolname = current_user`;
-    if (me.readonly === "on") problems.push({ problem: "The target is read-only: name its primary" });
+    if (me.readonly === "on")
+      problems.push({ problem: "The target is read-only: set the host of its primary" });
+    if ((await versionOf(sql)) < 150_000)
+      problems.push({
+        problem: "The target is older than PostgreSQL 15, which is the oldest supported version",
+      });
+    if (!me.inherit && !me.super)
+      problems.push({
+        problem: `The broker ${user} does not inherit rights, so it cannot drop what a lease owns`,
+        fix: `alter role ${broker} inherit;`,
+      });
     if (me.super)
       problems.push({
         problem: `The broker ${user} is a superuser, which is more than it needs`,
@@ -308,6 +440,6 @@ async function check(target: Target): Promise<{ problem: string; fix?: string }[
   });
 }
 
-/** As PostgreSQL's `quote_ident` and `quote_literal`; neither holds a NUL, which the settings refuse. */
+/** Quotes like PostgreSQL's `quote_ident` and `quote_literal`. NUL cannot occur: the settings reject it. */
 const identifier = (name: string) => `"${name.replaceAll('"', '""')}"`;
 const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;

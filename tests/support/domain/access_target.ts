@@ -4,6 +4,8 @@ import { createEmptyTestDatabase } from "../database/database.ts";
 
 /** A database that access is given to, and the settings of an access role for it. */
 export interface AccessTarget extends AsyncDisposable {
+  /** A superuser's address of it. */
+  url: string;
   /** A superuser's connection to it. */
   sql: Sql;
   settings: Record<string, string | number>;
@@ -37,10 +39,10 @@ export async function startAccessTarget(serverUrl?: string): Promise<AccessTarge
   const { hostname: host, port, pathname } = url;
   const database = pathname.slice(1);
   return {
-    ...{ sql, broker, parent },
+    ...{ url: url.href, sql, broker, parent },
     settings: {
       ...{ host, port: Number(port), database, user: broker, password },
-      ...{ sslMode: "disable", parents: parent },
+      ...{ sslMode: "disable", parents: parent, connectionLimit: 5 },
     },
     leases: async () => {
       const rows = await sql<{ rolname: string }[]>`

@@ -1,0 +1,316 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { LeaseFacts, RoleFacts } from "../../core/plugin.ts";
+import { openSql, type Sql } from "../../drizzle/client.ts";
+import { startDebianPostgres } from "../../tests/support/database/debian_postgres.ts";
+import { type AccessTarget, startAccessTarget } from "../../tests/support/domain/access_target.ts";
+import { until, within } from "../../tests/support/process/until.ts";
+import postgresqlRole from "./postgresql_role.ts";
+
+const plugin = await postgresqlRole.create({}, {} as never);
+const never = new AbortController().signal;
+const installation = "5eed5eed5eed";
+let made = 0;
+
+/** What svc passes for a lease of one hour. */
+function factsFor(target: AccessTarget, settings: object = {}) {
+  const leaseId = ++made;
+  const role: RoleFacts = { slug: "shop", installation, settings: { ...target.settings, ...settings } };
+  const lease: LeaseFacts = { leaseId, name: `svc_alice_${process.pid}_${leaseId}`, role };
+  const call = { ...lease, key: lease.name, signal: never, seconds: 3600 };
+  return { ...call, user: "alice@example.com", expiresAt: new Date(Date.now() + 3_600_000).toISOString() };
+}
+
+async function messageOf(promise: Promise<unknown> | unknown): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return "no error";
+}
+
+for (const [version, start] of [
+  ["15 of Debian", startDebianPostgres],
+  ["18", async () => undefined],
+] as const)
+  describe(`PostgreSQL ${version}`, () => {
+    let debian: Awaited<ReturnType<typeof startDebianPostgres>> | undefined;
+    let target: AccessTarget;
+    let second: Sql;
+    beforeAll(async () => {
+      debian = await start();
+      target = await startAccessTarget(debian?.url);
+      const name = `${target.parent} "second" db`;
+      await target.sql.unsafe(`create database ${quoted(name)}`);
+      const url = new URL(target.url);
+      url.pathname = `/${encodeURIComponent(name)}`;
+      second = openSql(url.href, { max: 1 });
+      await second.unsafe(`grant create on schema public to ${target.parent}`);
+    });
+    afterAll(async () => {
+      const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
+      await second.end();
+      await target.sql.unsafe(`drop database ${quoted(name)} with (force)`);
+      await target[Symbol.asyncDispose]();
+      await debian?.stop();
+    });
+
+    const issue = async (settings: object = {}) => {
+      const facts = factsFor(target, settings);
+      const { fields } = await plugin.issue(facts);
+      return { ...facts, fields };
+    };
+    const exists = async (name: string) =>
+      (await target.sql`select 1 from pg_roles where rolname = ${name}`).length > 0;
+    const sessions = async (name: string) =>
+      (await target.sql`select 1 from pg_stat_activity where usename = ${name}`).length;
+
+    test("the documented broker passes the check", async () => {
+      expect(await plugin.check(factsFor(target))).toEqual([]);
+    });
+
+    test("the check names every missing right, and its fixes work", async () => {
+      const { sql, settings } = target;
+      const [broker, parent] = [`Bro"ker ${version}`, `Pa'rent "of" ${version}`];
+      await sql.unsafe(`create role ${quoted(broker)} login noinherit password 'secret'`);
+      const facts = () => factsFor(target, { user: broker, password: "secret", parents: parent });
+      const problems = await plugin.check(facts());
+      expect(problems.map(({ problem }) => problem)).toEqual([
+        `The broker ${broker} does not inherit rights, so it cannot drop what a lease owns`,
+        `The broker ${broker} may not create roles`,
+        `There is no role ${parent}`,
+        `The broker ${broker} may not end sessions of others`,
+      ]);
+      for (const { fix } of problems) await sql.unsafe(fix!);
+      expect(await plugin.check(facts())).toEqual([]);
+      const lease = { ...facts(), settings };
+      const { fields } = await plugin.issue(lease);
+      expect(fields.user).toBe(lease.name);
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      await sql.unsafe(
+        `drop role ${quoted(parent)}; drop owned by ${quoted(broker)}; drop role ${quoted(broker)}`,
+      );
+    });
+
+    test("a lease has the rights of its parents, an end, and is listed as ours", async () => {
+      const lease = await issue();
+      const client = target.open(lease.fields);
+      expect(await client`select count(*)::int as n from shop`).toMatchObject([{ n: 2 }]);
+      expect(await messageOf(client`delete from shop`)).toContain("permission denied");
+      await client.end();
+      const left = async () => {
+        const [row] = await target.sql<[{ left: number; limit: number; verifier: string }]>`
+          select extract(epoch from rolvaliduntil - now())::int as left, rolconnlimit as limit,
+            left(rolpassword, 14) as verifier from pg_authid where rolname = ${lease.name}`;
+        return row;
+      };
+      expect(await left()).toMatchObject({ limit: 5, verifier: "SCRAM-SHA-256$" });
+      expect((await left()).left).toBeWithin(3590, 3601);
+      await plugin.renew!({ ...lease, seconds: 7200 });
+      expect((await left()).left).toBeWithin(7190, 7201);
+      expect(await plugin.list!(lease)).toContain(lease.name);
+      await plugin.revoke(lease);
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      expect(await messageOf(plugin.renew!(lease))).toBe("The role of this lease no longer exists");
+    });
+
+    test("sessions end, also under SET ROLE, with an open transaction, and after the user changed the password", async () => {
+      const lease = await issue();
+      const clients = [1, 2, 3].map(() => target.open(lease.fields));
+      await clients[0]!.unsafe(`set role ${target.parent}`);
+      expect(await clients[0]!`select current_user`).toMatchObject([{ current_user: target.parent }]);
+      // This transaction holds a lock on the role itself.
+      await clients[1]!.unsafe(`begin; alter role ${lease.name} password 'changed'`);
+      await clients[2]!.unsafe("begin; create table pending (id int); lock table shop in access share mode");
+      expect(await sessions(lease.name)).toBe(3);
+      await plugin.revoke(lease);
+      expect([await exists(lease.name), await sessions(lease.name)]).toEqual([false, 0]);
+      for (const client of clients) {
+        expect(await messageOf(client`select 1`)).not.toBe("no error");
+        await client.end();
+      }
+    });
+
+    test("a user who holds the lock of the role's name does not delay the revocation", async () => {
+      const lease = await issue();
+      const client = target.open(lease.fields);
+      await client`select pg_advisory_lock(hashtextextended(${`svc ${lease.name}`}, 0))`;
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      await client.end();
+    });
+
+    test("what the role owns in any database goes to the broker, and its grants are dropped", async () => {
+      const lease = await issue();
+      const inFirst = target.open(lease.fields);
+      await inFirst.unsafe(`create table "Mine, ""all"" 'of' it" (id int);
+        create function mine() returns int language sql as 'select 1';
+        alter default privileges grant select on tables to public`);
+      const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
+      const inSecond = target.open({ ...lease.fields, database: encodeURIComponent(name) });
+      await inSecond`create table there (id int)`;
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+      const owners = [
+        await target.sql`select tableowner from pg_tables where tablename like 'Mine%'`,
+        await second`select tableowner from pg_tables where tablename = 'there'`,
+      ];
+      expect(owners.flat().map(({ tableowner }) => tableowner)).toEqual([target.broker, target.broker]);
+      for (const client of [inFirst, inSecond]) await client.end();
+      await target.sql.unsafe(`drop function mine(); drop table "Mine, ""all"" 'of' it"`);
+      await second`drop table there`;
+    });
+
+    test("a right that only a superuser can revoke keeps the role, without logins, and the error says what to type", async () => {
+      const lease = await issue();
+      await second.unsafe(`create table theirs (id int); grant select on theirs to ${lease.name}`);
+      const [{ name }] = await second<[{ name: string }]>`select current_database() as name`;
+      expect(await messageOf(plugin.revoke(lease))).toBe(
+        `The role has rights that the broker cannot revoke. As a superuser, in ${name}: drop owned by "${lease.name}";`,
+      );
+      expect(await messageOf(target.open(lease.fields)`select 1`)).toContain("not permitted to log in");
+      await second.unsafe(`drop owned by ${lease.name}; drop table theirs`);
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+    });
+
+    test("functions and views that a lease leaves behind do not run with the broker's rights", async () => {
+      const lease = await issue();
+      const client = target.open(lease.fields);
+      await client.unsafe(`create function whoami() returns text security definer language sql as 'select current_user::text';
+        create view "every shop" as select * from shop; grant select on "every shop" to public`);
+      await plugin.revoke(lease);
+      await client.end();
+      const stranger = `stranger_${lease.name}`;
+      await target.sql.begin(async (tx) => {
+        await tx.unsafe(
+          `create role ${stranger}; grant usage on schema public to ${stranger}; set local role ${stranger}`,
+        );
+        expect(await tx`select whoami()`).toMatchObject([{ whoami: stranger }]);
+        const reads = await messageOf(tx.savepoint((inner) => inner`select * from "every shop"`));
+        expect(reads).toContain("permission denied for table shop");
+      });
+      await target.sql.unsafe(
+        `drop owned by ${stranger}; drop role ${stranger}; drop view "every shop"; drop function whoami()`,
+      );
+    });
+
+    test("functions that a user puts into the search path are not run by the broker", async () => {
+      const { sql, parent } = target;
+      await sql.unsafe(`create table trapped (who text); grant insert on trapped to public;
+        create function public.hashtextextended(text, int) returns bigint language sql
+          as 'insert into public.trapped values (current_user) returning 1::bigint';
+        grant execute on function public.hashtextextended(text, int) to ${parent}`);
+      await plugin.revoke(await issue());
+      expect(await sql`select who from trapped`).toEqual([] as never);
+      await sql.unsafe("drop function public.hashtextextended(text, int); drop table trapped");
+    });
+
+    test("a role of this name that is somebody else's is neither taken nor dropped", async () => {
+      const lease = factsFor(target);
+      await target.sql.unsafe(`create role ${lease.name}`);
+      expect(await messageOf(plugin.issue(lease))).toContain("already has a role of this name");
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(true);
+      await target.sql.unsafe(`drop role ${lease.name}`);
+    });
+
+    test("a role of another installation is neither listed, renewed nor dropped", async () => {
+      const theirs = await issue();
+      const role = { ...theirs.role, installation: "0dd0dd0dd0dd" };
+      expect(await plugin.list!({ ...theirs, role })).toEqual([]);
+      for (const method of [plugin.revoke, plugin.renew!])
+        expect(await messageOf(method({ ...theirs, role }))).toContain(
+          "belongs to another installation of svc",
+        );
+      expect(await exists(theirs.name)).toBe(true);
+      await plugin.revoke(theirs);
+    });
+
+    test("a revocation waits for the role that is still being created", async () => {
+      const lease = factsFor(target);
+      const [holding, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      // The transaction of an issue that has not committed yet.
+      const creating = target.sql.begin(async (tx) => {
+        await tx`select pg_advisory_xact_lock(hashtextextended(${`svc ${lease.name}`}, 0))`;
+        await tx.unsafe(
+          `create role ${lease.name}; comment on role ${lease.name} is 'svc ${installation}: lease 1'`,
+        );
+        await tx.unsafe(`grant ${lease.name} to ${target.broker} with admin option`);
+        holding.resolve();
+        await release.promise;
+      });
+      await holding.promise;
+      const revoking = plugin.revoke(lease);
+      await until("the revocation to wait", async () => {
+        const rows = await target.sql`select 1 from pg_locks where locktype = 'advisory' and not granted`;
+        return rows.length > 0;
+      });
+      release.resolve();
+      await Promise.all([creating, revoking]);
+      expect(await exists(lease.name)).toBe(false);
+    });
+
+    test("an issue that was aborted creates nothing", async () => {
+      const lease = factsFor(target);
+      const controller = new AbortController();
+      const stopped = target.sql.begin(async (tx) => {
+        await tx`select pg_advisory_xact_lock(hashtextextended(${`svc ${lease.name}`}, 0))`;
+        const issuing = messageOf(plugin.issue({ ...lease, signal: controller.signal }));
+        await until("the issue to wait", async () => {
+          const rows = await tx`select 1 from pg_locks where locktype = 'advisory' and not granted`;
+          return rows.length > 0;
+        });
+        controller.abort();
+        expect(await within("the issue to end", issuing, 3)).not.toBe("no error");
+      });
+      await stopped;
+      await plugin.revoke(lease);
+      expect(await exists(lease.name)).toBe(false);
+    });
+
+    test("a target that is read-only, out of connections or lacks a parent says so", async () => {
+      const { sql, broker } = target;
+      const failing = async (settings: object = {}) => await messageOf(issue(settings));
+      await sql.unsafe(`alter role ${broker} set default_transaction_read_only = on`);
+      expect(await failing()).toEndWith("is read-only");
+      expect((await plugin.check(factsFor(target)))[0]?.problem).toContain("read-only");
+      await sql.unsafe(
+        `alter role ${broker} reset default_transaction_read_only; alter role ${broker} connection limit 0`,
+      );
+      expect(await failing()).toEndWith("has no free connections");
+      await sql.unsafe(`alter role ${broker} connection limit -1`);
+      expect(await failing({ parents: "nobody's; drop role x" })).toEndWith(
+        "lacks a parent role: svc access check names it",
+      );
+      expect(await failing({ password: "wrong" })).toEndWith("rejects the broker's password");
+      expect(await failing({ database: 'no "such"' })).toEndWith("has no such database");
+    });
+  });
+
+test("a target that refuses connections says so", async () => {
+  const closed = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const { port } = closed;
+  closed.stop(true);
+  const target = { settings: { ...unreachable, port } } as never as AccessTarget;
+  expect(await messageOf(plugin.revoke(factsFor(target)))).toBe(
+    `PostgreSQL at 127.0.0.1:${port}/shop refuses connections`,
+  );
+});
+
+test("a target that accepts connections and never answers fails the attempt", async () => {
+  const silent = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
+  const target = { settings: { ...unreachable, port: silent.port } } as never as AccessTarget;
+  const attempt = messageOf(plugin.revoke(factsFor(target)));
+  expect(await within("the attempt to fail", attempt, 8)).toEndWith("does not answer");
+  silent.stop(true);
+});
+
+const unreachable = {
+  ...{ host: "127.0.0.1", database: "shop", user: "broker", password: "secret" },
+  ...{ sslMode: "disable", parents: "reader", connectionLimit: 5 },
+};
+
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
