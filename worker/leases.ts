@@ -1,6 +1,8 @@
 import { and, eq } from "drizzle-orm";
-import { attemptRevocation, endLeases, type LeaseClaim, revocations } from "../core/access/lease.ts";
-import { expireRequests } from "../core/access/request.ts";
+import { expireRequests } from "../core/access/decide.ts";
+import { endLeases } from "../core/access/end.ts";
+import { type LeaseClaim, revocations } from "../core/access/lease.ts";
+import { attemptRevocation } from "../core/access/revoke.ts";
 import { claimWork, isDue } from "../core/outbox/work.ts";
 import { accessLease } from "../drizzle/schema/index.ts";
 import type { WorkerDeps } from "./deps.ts";

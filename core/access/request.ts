@@ -1,4 +1,4 @@
-import { and, arrayContains, eq, gt, inArray, isNull, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, arrayContains, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../drizzle/client.ts";
 import { accessRequest, accessRole, individual, token } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
@@ -12,14 +12,14 @@ import { commands, type IncidentOfAccess, incidentOfAccess } from "./incident.ts
 import { inWords, recordAccess } from "./record.ts";
 import { type RoleRow, requestableRole } from "./role.ts";
 
-// A request asks for a role. Who may decide on it: an admin, or for `commander` also who commands its incident; never
-// the one who asks. Each decision is one conditional UPDATE, so of two at once one is too late.
+// A request asks for a role. Admins decide on it, and for `commander` also the incident's commander, but never the user who
+// made it (decide.ts). Break-glass access is approved at once, and reviewed afterwards.
 
 export const longestReason = 1000;
 const pendingSeconds = 4 * 3600;
-/** Of one user at a time. */
+/** Pending requests that one user may have. */
 const mostPending = 20;
-/** Who has signed in as an admin within so many days is told of a broken glass. */
+/** Break-glass access notifies admins who signed in within so many days. */
 const adminDays = 30;
 const mostApprovers = 100;
 
@@ -30,7 +30,7 @@ export type AccessRequest = RequestRow & { role: string };
 
 export interface NewRequest {
   role: string;
-  /** Its name, `INC-7`. */
+  /** Its name, as in `INC-7`. */
   incident?: string;
   reason: string;
   /** Seconds; the role's default unless given. */
@@ -38,26 +38,26 @@ export interface NewRequest {
   breakGlass: boolean;
 }
 
-const shown = { request: accessRequest, role: accessRole.slug };
-const viewOf = ({ request, role }: { request: RequestRow; role: string }): AccessRequest => ({
+export const shown = { request: accessRequest, role: accessRole.slug };
+export const viewOf = ({ request, role }: { request: RequestRow; role: string }): AccessRequest => ({
   ...request,
   role,
 });
 
-/** The database's time: what expires is compared with nothing else. */
+/** The database's time, by which all access expires. */
 export async function databaseNow(db: Database | Transaction): Promise<Date> {
   const [row] = await db.execute<{ at: string }>(sql`select clock_timestamp() as at`);
   return new Date(row!.at);
 }
 
 /**
- * Asks for a role. One that needs no approval is approved at once, and so is one that breaks the glass, of which every
- * approver is told.
+ * Requests a role. The request is approved at once if the role needs no approval, or with break-glass, which notifies every
+ * approver.
  *
  * @throws NotFound for a role that the actor may not request
  * @throws InvalidInput
  * @throws Conflict
- * @throws Forbidden when its glass cannot be broken
+ * @throws Forbidden when the role has no break-glass access
  */
 export async function requestAccess(
   context: PluginContext,
@@ -73,7 +73,7 @@ export async function requestAccess(
       throw new Forbidden(`${role.slug} has no break-glass access: ask for approval`);
     const incident = await incidentFor(tx, actor, role, wanted.incident);
     if (breakGlass && incident.incidentId === null)
-      throw new InvalidInput("incident", "Break-glass access is for an incident: name it");
+      throw new InvalidInput("incident", "Break-glass access requires an incident");
     const at = await databaseNow(tx);
     const pending = and(eq(accessRequest.userName, actor.user), eq(accessRequest.state, "Pending"));
     if ((await tx.$count(accessRequest, pending)) >= mostPending)
@@ -97,17 +97,18 @@ export async function requestAccess(
       description: `${actor.user} ${how} ${role.slug} for ${inWords(duration)}: ${firstLine(reason)}`,
       data: { request_id: request.id, role: role.slug, break_glass: breakGlass },
     });
-    if (breakGlass) await tellApprovers(tx, context, request);
+    if (breakGlass) await notifyApprovers(tx, context, request);
     return request;
   });
 }
 
-const changeOf = (request: AccessRequest, actor: string, at: Date) => ({
+/** The part of a log entry that all changes of a request share. */
+export const changeOf = (request: AccessRequest, actor: string, at: Date) => ({
   ...{ at, actor, incidentId: request.incidentId, subject: `request/${request.id}` },
   data: { request_id: request.id, role: request.role },
 });
 
-/** For a line of the timeline. */
+/** Shortens a reason for the timeline. */
 function firstLine(text: string): string {
   const [line = ""] = text.trim().split(/\s*[\n\r\u2028\u2029]/);
   return line.length > 200 ? `${line.slice(0, 200)}…` : line;
@@ -118,12 +119,12 @@ export function durationOf(role: RoleRow, seconds = role.defaultDuration): numbe
   if (!Number.isInteger(seconds) || seconds < 60 || seconds > role.maxDuration)
     throw new InvalidInput(
       "duration",
-      `The duration of ${role.slug} is from 60 to ${role.maxDuration} seconds (${inWords(role.maxDuration)})`,
+      `The duration of ${role.slug} must be from 60 to ${role.maxDuration} seconds (${inWords(role.maxDuration)})`,
     );
   return seconds;
 }
 
-/** @throws InvalidInput when the role wants one and none is named */
+/** @throws InvalidInput when the role requires an incident and none is named */
 export async function incidentFor(
   tx: Transaction,
   actor: Actor,
@@ -132,12 +133,12 @@ export async function incidentFor(
 ): Promise<IncidentOfAccess> {
   if (name !== undefined) return incidentOfAccess(tx, actor, name);
   if (role.incidentRequired)
-    throw new InvalidInput("incident", `${role.slug} is for an incident: name it, as in INC-7`);
+    throw new InvalidInput("incident", `${role.slug} requires an incident, such as INC-7`);
   return { incidentId: null, incidentName: null, asParticipant: false };
 }
 
-/** Who may decide on a request, were it not their own. */
-function mayDecide(actor: Actor): SQL {
+/** Whether the actor may decide on a request, ignoring that nobody decides on their own. */
+export function mayDecide(actor: Actor): SQL {
   if (actor.admin) return sql`true`;
   const byCommander = sql`(select approval from ${accessRole} where id = ${accessRequest.roleId}) = 'commander'`;
   return and(byCommander, commands(sql`${actor.user}`, sql`${accessRequest.incidentId}`))!;
@@ -152,7 +153,7 @@ const requests: List<"created_at"> = {
   defaultSort: "-created_at",
 };
 
-/** One page of the actor's requests and of those that they may decide on, the newest first. @throws InvalidInput */
+/** One page of the actor's requests and of those they may decide on, newest first. @throws InvalidInput */
 export async function listRequests(
   { db }: Pick<Context, "db">,
   actor: Actor,
@@ -173,7 +174,7 @@ export async function listRequests(
   return page.finish(rows.map(({ key, ...row }) => ({ item: viewOf(row), key })));
 }
 
-/** @throws NotFound also for one that the actor may not see */
+/** @throws NotFound also for a request that the actor may not see */
 export async function getRequest(
   { db }: Pick<Context, "db">,
   actor: Actor,
@@ -188,189 +189,12 @@ export async function getRequest(
   return viewOf(found);
 }
 
-/**
- * Approves or denies a request. Approved, it can be used from now on for as long as was asked for.
- *
- * @throws NotFound also for one that the actor may not see
- * @throws Forbidden for one's own
- * @throws Conflict when it is decided already, has expired, or rests on something that is gone
- */
-export async function decideRequest(
-  { db }: Context,
-  actor: Actor,
-  { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
-): Promise<AccessRequest> {
-  const said = note === undefined ? null : parseText("note", note, longestReason);
-  return db.transaction(async (tx) => {
-    const at = await databaseNow(tx);
-    const [decided] = await tx
-      .update(accessRequest)
-      .set({
-        ...{ state: decision, decidedAt: at, decidedBy: actor.user, note: said },
-        ...(decision === "Approved"
-          ? {
-              expiresAt: sql`${at.toISOString()}::timestamptz + make_interval(secs => ${accessRequest.duration})`,
-            }
-          : {}),
-      })
-      .where(
-        and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.state, "Pending"), gt(accessRequest.expiresAt, at)],
-          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
-          decision === "Approved" ? sql`${endedBasis(accessRequest)} is null` : undefined,
-        ),
-      )
-      .returning({ id: accessRequest.id });
-    const request = await getRequest({ db: tx }, actor, id);
-    if (!decided) throw whyNot(request, actor, await basisOf(tx, id), at);
-    const verb = decision.toLowerCase();
-    await recordAccess(tx, {
-      ...changeOf(request, actor.user, at),
-      action: decision === "Approved" ? "access.approved" : "access.denied",
-      description: `${actor.user} ${verb} ${request.role} for ${request.userName}`,
-    });
-    return request;
-  });
-}
-
-function whyNot(request: AccessRequest, actor: Actor, ended: string | null, at: Date): Error {
-  const { state, decidedBy, userName, expiresAt } = request;
-  if (state !== "Pending")
-    return new Conflict(`It is ${state} already${decidedBy ? `, by ${decidedBy}` : ""}`);
-  if (userName === actor.user) return new Forbidden("Nobody decides on their own request: ask somebody else");
-  if (expiresAt <= at) return new Conflict("It has expired: they have to ask again");
-  return new Conflict(`It cannot be approved any more: ${endReasons[ended as EndReason] ?? "try again"}`);
-}
-
-/** Takes one's own request back. @throws NotFound @throws Conflict when it is decided already */
-export async function cancelRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
-  return db.transaction(async (tx) => {
-    const at = await databaseNow(tx);
-    const [cancelled] = await tx
-      .update(accessRequest)
-      .set({ state: "Cancelled", decidedAt: at, decidedBy: actor.user })
-      .where(
-        and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.userName, actor.user)],
-          eq(accessRequest.state, "Pending"),
-        ),
-      )
-      .returning({ id: accessRequest.id });
-    const request = await getRequest({ db: tx }, actor, id);
-    if (!cancelled)
-      throw request.userName === actor.user
-        ? new Conflict(`It is ${request.state} already`)
-        : new Forbidden("Only who has asked cancels a request: deny it");
-    await recordAccess(tx, {
-      ...changeOf(request, actor.user, at),
-      action: "access.cancelled",
-      description: `${actor.user} cancelled the request for ${request.role}`,
-    });
-    return request;
-  });
-}
-
-/** Says that broken glass was looked at. @throws NotFound @throws Forbidden @throws Conflict */
-export async function reviewRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
-  return db.transaction(async (tx) => {
-    const at = await databaseNow(tx);
-    const [reviewed] = await tx
-      .update(accessRequest)
-      .set({ reviewedAt: at, reviewedBy: actor.user })
-      .where(
-        and(
-          ...[eq(accessRequest.id, id), eq(accessRequest.breakGlass, true), isNull(accessRequest.reviewedAt)],
-          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
-        ),
-      )
-      .returning({ id: accessRequest.id });
-    const request = await getRequest({ db: tx }, actor, id);
-    if (!reviewed) {
-      if (request.userName === actor.user) throw new Forbidden("Nobody reviews their own access");
-      throw new Conflict(
-        request.breakGlass ? `${request.reviewedBy} has reviewed it already` : "It broke no glass",
-      );
-    }
-    await recordAccess(tx, {
-      ...changeOf(request, actor.user, at),
-      action: "access.reviewed",
-      description: `${actor.user} reviewed the break-glass access of ${request.userName} to ${request.role}`,
-    });
-    return request;
-  });
-}
-
-/** Ends requests on which nobody has decided in time. @returns how many */
-export async function expireRequests({ db }: Pick<Context, "db">): Promise<number> {
-  return db.transaction(async (tx) => {
-    const at = await databaseNow(tx);
-    const expired = await tx
-      .update(accessRequest)
-      .set({ state: "Expired", decidedAt: at, decidedBy: "system" })
-      .from(accessRole)
-      .where(
-        and(
-          eq(accessRole.id, accessRequest.roleId),
-          ...[eq(accessRequest.state, "Pending"), lte(accessRequest.expiresAt, at)],
-        ),
-      )
-      .returning(shown);
-    for (const row of expired) {
-      const request = viewOf(row);
-      await recordAccess(tx, {
-        ...changeOf(request, "system", at),
-        action: "access.expired",
-        description: `Nobody decided on the request of ${request.userName} for ${request.role}`,
-      });
-    }
-    return expired.length;
-  });
-}
-
-/** Why access ends before its time, with what people are told of it. */
-export const endReasons = {
-  role_disabled: "the role is disabled",
-  signed_out: "its user signed out",
-  group_lost: "its user is no longer in a group that may have it",
-  incident_deleted: "its incident was deleted",
-  incident_closed: "its incident is closed",
-  left_incident: "its user takes no part in its incident any more",
-} as const;
-export type EndReason = keyof typeof endReasons;
-
-/**
- * What is gone of all that access rests on, as the first of `endReasons`; null while everything is there. The one place
- * where that is said: for a request that is approved, a lease that is issued or renewed, and those that have to end.
- */
-export function endedBasis(
-  of: Record<"roleId" | "userName" | "incidentId" | "incidentName", SQL | unknown>,
-): SQL<string | null> {
-  const { roleId, userName, incidentId, incidentName, asParticipant } = of as Record<string, SQL>;
-  const newest = sql`(select ${token.groups} from ${token} where ${token.userName} = ${userName}
-    order by ${token.issuedAt} desc limit 1)`;
-  return sql<string | null>`(select case
-    when role.disabled_at is not null then 'role_disabled'
-    when not ('*' = any(role.groups)) and not coalesce(role.groups && ${newest}, true) then 'group_lost'
-    when ${incidentName} is not null and ${incidentId} is null then 'incident_deleted'
-    when ${incidentId} is not null and
-      (select status from incident where id = ${incidentId}) = 'Closed' then 'incident_closed'
-    when ${asParticipant} and not exists (
-      select from participant join individual on individual.id = participant.individual_id
-      where participant.incident_id = ${incidentId} and participant.left_at is null
-        and individual.email = ${userName}) then 'left_incident'
-    end from access_role role where role.id = ${roleId})`;
-}
-
-async function basisOf(tx: Transaction, id: number): Promise<string | null> {
-  const [row] = await tx
-    .select({ ended: endedBasis(accessRequest) })
-    .from(accessRequest)
-    .where(eq(accessRequest.id, id));
-  return row?.ended ?? null;
-}
-
-/** Those who could have decided: who commands the incident, and admins who have signed in lately. */
-async function tellApprovers(tx: Transaction, context: PluginContext, request: AccessRequest): Promise<void> {
+/** Notifies everybody who could have decided: the incident's commander, and admins who signed in recently. */
+async function notifyApprovers(
+  tx: Transaction,
+  context: PluginContext,
+  request: AccessRequest,
+): Promise<void> {
   const { config, clock } = context;
   const incidentId = request.incidentId!;
   const admins = tx

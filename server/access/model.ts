@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { type Static, t } from "elysia";
-import type { Credential, Lease } from "../../core/access/lease.ts";
+import type { Credential } from "../../core/access/issue.ts";
+import type { Lease } from "../../core/access/lease.ts";
 import { type AccessRequest, longestReason } from "../../core/access/request.ts";
 import {
   longestSeconds,

@@ -1,22 +1,11 @@
 import { Elysia, status, t } from "elysia";
 import { checkRole } from "../../core/access/check.ts";
-import {
-  getLease,
-  issueLease,
-  listLeases,
-  renewLease,
-  revokeLease,
-  revokeLeases,
-} from "../../core/access/lease.ts";
-import {
-  type AccessRequest,
-  cancelRequest,
-  decideRequest,
-  getRequest,
-  listRequests,
-  requestAccess,
-  reviewRequest,
-} from "../../core/access/request.ts";
+import { cancelRequest, decideRequest, reviewRequest } from "../../core/access/decide.ts";
+import { revokeLease, revokeLeases } from "../../core/access/end.ts";
+import { issueLease } from "../../core/access/issue.ts";
+import { getLease, listLeases } from "../../core/access/lease.ts";
+import { renewLease } from "../../core/access/renew.ts";
+import { type AccessRequest, getRequest, listRequests, requestAccess } from "../../core/access/request.ts";
 import { createRole, getRole, listRoles, removeRole, updateRole } from "../../core/access/role.ts";
 import { parseUserName } from "../../core/auth/user/field.ts";
 import type { Actor, Context } from "../../core/context.ts";

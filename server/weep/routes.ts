@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { type AwsRole, listAwsRoles, matchAwsRole } from "../../core/access/aws_role.ts";
-import { issueLease, revokeLease } from "../../core/access/lease.ts";
+import { revokeLease } from "../../core/access/end.ts";
+import { issueLease } from "../../core/access/issue.ts";
 import type { Actor } from "../../core/context.ts";
 import { SvcError } from "../../platform/errors.ts";
 import { actorMacro } from "../auth/actor.ts";

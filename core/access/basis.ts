@@ -1,0 +1,62 @@
+import { eq, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { accessLease, accessRequest, token } from "../../drizzle/schema/index.ts";
+
+// The basis of access is everything that must remain true while somebody has it: the role is enabled, the user is in one of
+// its groups, the incident is open and the user takes part in it, the token is not revoked.
+
+/** Why access ends early, with the words used in descriptions and errors. */
+export const endReasons = {
+  role_disabled: "the role is disabled",
+  signed_out: "the user signed out",
+  group_lost: "the user is no longer in a group that may have it",
+  incident_deleted: "the incident was deleted",
+  incident_closed: "the incident is closed",
+  left_incident: "the user no longer takes part in the incident",
+} as const;
+export type EndReason = keyof typeof endReasons;
+
+/**
+ * The first of `endReasons` that applies, or null. Requests that are approved, leases that are issued or renewed, and
+ * leases that have to end are all decided by this expression.
+ */
+export function endedBasis(
+  of: Record<"roleId" | "userName" | "incidentId" | "incidentName", SQL | unknown>,
+): SQL<string | null> {
+  const { roleId, userName, incidentId, incidentName, asParticipant } = of as Record<string, SQL>;
+  const newest = sql`(select ${token.groups} from ${token} where ${token.userName} = ${userName}
+    order by ${token.issuedAt} desc limit 1)`;
+  return sql<string | null>`(select case
+    when role.disabled_at is not null then 'role_disabled'
+    when not ('*' = any(role.groups)) and not coalesce(role.groups && ${newest}, true) then 'group_lost'
+    when ${incidentName} is not null and ${incidentId} is null then 'incident_deleted'
+    when ${incidentId} is not null and
+      (select status from incident where id = ${incidentId}) = 'Closed' then 'incident_closed'
+    when ${asParticipant} and not exists (
+      select from participant join individual on individual.id = participant.individual_id
+      where participant.incident_id = ${incidentId} and participant.left_at is null
+        and individual.email = ${userName}) then 'left_incident'
+    end from access_role role where role.id = ${roleId})`;
+}
+
+/** The same for leases, which also end with the token that requested them. */
+export const endedLease = sql<EndReason | null>`coalesce(${endedBasis(accessLease)}, (
+  select 'signed_out' from token where jti = ${accessLease.tokenId} and revoked_at is not null))`;
+
+/** Why a request can no longer be approved, or null. */
+export async function endReasonOfRequest(tx: Transaction, id: number): Promise<string | null> {
+  const [row] = await tx
+    .select({ ended: endedBasis(accessRequest) })
+    .from(accessRequest)
+    .where(eq(accessRequest.id, id));
+  return row?.ended ?? null;
+}
+
+/** Why a lease must end now, or null. */
+export async function endReasonOfLease(tx: Transaction, id: number): Promise<EndReason | null> {
+  // Not by the query builder: it omits table names, which the subqueries need.
+  const rows = await tx.execute<{ ended: EndReason | null }>(
+    sql`select ${endedLease} as ended from ${accessLease} where ${accessLease.id} = ${id}`,
+  );
+  return rows[0]?.ended ?? null;
+}

@@ -1,0 +1,160 @@
+import { and, eq, gt, isNull, lte, ne, sql } from "drizzle-orm";
+import { accessRequest, accessRole } from "../../drizzle/schema/index.ts";
+import { Conflict, Forbidden } from "../../platform/errors.ts";
+import { parseText } from "../../platform/text.ts";
+import type { Actor, Context } from "../context.ts";
+import { type EndReason, endedBasis, endReasonOfRequest, endReasons } from "./basis.ts";
+import { recordAccess } from "./record.ts";
+import {
+  type AccessRequest,
+  changeOf,
+  databaseNow,
+  getRequest,
+  longestReason,
+  mayDecide,
+  shown,
+  viewOf,
+} from "./request.ts";
+
+// Each decision is one conditional UPDATE, so one of two concurrent decisions fails.
+
+/**
+ * Approves or denies a request. The requested duration begins with the approval.
+ *
+ * @throws NotFound also for a request that the actor may not see
+ * @throws Forbidden for the actor's own request
+ * @throws Conflict when it is already decided, has expired, or has lost its basis
+ */
+export async function decideRequest(
+  { db }: Context,
+  actor: Actor,
+  { id, decision, note }: { id: number; decision: "Approved" | "Denied"; note?: string },
+): Promise<AccessRequest> {
+  const said = note === undefined ? null : parseText("note", note, longestReason);
+  return db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    const [decided] = await tx
+      .update(accessRequest)
+      .set({
+        ...{ state: decision, decidedAt: at, decidedBy: actor.user, note: said },
+        ...(decision === "Approved"
+          ? {
+              expiresAt: sql`${at.toISOString()}::timestamptz + make_interval(secs => ${accessRequest.duration})`,
+            }
+          : {}),
+      })
+      .where(
+        and(
+          ...[eq(accessRequest.id, id), eq(accessRequest.state, "Pending"), gt(accessRequest.expiresAt, at)],
+          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
+          decision === "Approved" ? sql`${endedBasis(accessRequest)} is null` : undefined,
+        ),
+      )
+      .returning({ id: accessRequest.id });
+    const request = await getRequest({ db: tx }, actor, id);
+    if (!decided) throw undecidable(request, actor, await endReasonOfRequest(tx, id), at);
+    const verb = decision.toLowerCase();
+    await recordAccess(tx, {
+      ...changeOf(request, actor.user, at),
+      action: decision === "Approved" ? "access.approved" : "access.denied",
+      description: `${actor.user} ${verb} ${request.role} for ${request.userName}`,
+    });
+    return request;
+  });
+}
+
+function undecidable(request: AccessRequest, actor: Actor, ended: string | null, at: Date): Error {
+  const { state, decidedBy, userName, expiresAt } = request;
+  if (state !== "Pending")
+    return new Conflict(`The request is already ${state}${decidedBy ? `, by ${decidedBy}` : ""}`);
+  if (userName === actor.user) return new Forbidden("You cannot decide on your own request");
+  if (expiresAt <= at) return new Conflict("The request has expired");
+  return new Conflict(
+    `The request can no longer be approved: ${endReasons[ended as EndReason] ?? "try again"}`,
+  );
+}
+
+/** Cancels the actor's own request. @throws NotFound @throws Forbidden @throws Conflict when it is already decided */
+export async function cancelRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
+  return db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    const [cancelled] = await tx
+      .update(accessRequest)
+      .set({ state: "Cancelled", decidedAt: at, decidedBy: actor.user })
+      .where(
+        and(
+          ...[eq(accessRequest.id, id), eq(accessRequest.userName, actor.user)],
+          eq(accessRequest.state, "Pending"),
+        ),
+      )
+      .returning({ id: accessRequest.id });
+    const request = await getRequest({ db: tx }, actor, id);
+    if (!cancelled)
+      throw request.userName === actor.user
+        ? new Conflict(`The request is already ${request.state}`)
+        : new Forbidden("Only the user who made a request can cancel it: deny it instead");
+    await recordAccess(tx, {
+      ...changeOf(request, actor.user, at),
+      action: "access.cancelled",
+      description: `${actor.user} cancelled the request for ${request.role}`,
+    });
+    return request;
+  });
+}
+
+/** Records that break-glass access was reviewed. @throws NotFound @throws Forbidden @throws Conflict */
+export async function reviewRequest({ db }: Context, actor: Actor, id: number): Promise<AccessRequest> {
+  return db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    const [reviewed] = await tx
+      .update(accessRequest)
+      .set({ reviewedAt: at, reviewedBy: actor.user })
+      .where(
+        and(
+          ...[eq(accessRequest.id, id), eq(accessRequest.breakGlass, true), isNull(accessRequest.reviewedAt)],
+          ...[ne(accessRequest.userName, actor.user), mayDecide(actor)],
+        ),
+      )
+      .returning({ id: accessRequest.id });
+    const request = await getRequest({ db: tx }, actor, id);
+    if (!reviewed) {
+      if (request.userName === actor.user) throw new Forbidden("You cannot review your own access");
+      throw new Conflict(
+        request.breakGlass ? `${request.reviewedBy} already reviewed it` : "It is not break-glass access",
+      );
+    }
+    await recordAccess(tx, {
+      ...changeOf(request, actor.user, at),
+      action: "access.reviewed",
+      description: `${actor.user} reviewed the break-glass access of ${request.userName} to ${request.role}`,
+    });
+    return request;
+  });
+}
+
+/** Expires requests that nobody decided on in time. @returns how many */
+export async function expireRequests({ db }: Pick<Context, "db">): Promise<number> {
+  return db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    const expired = await tx
+      .update(accessRequest)
+      .set({ state: "Expired", decidedAt: at, decidedBy: "system" })
+      .from(accessRole)
+      .where(
+        and(
+          eq(accessRole.id, accessRequest.roleId),
+          ...[eq(accessRequest.state, "Pending"), lte(accessRequest.expiresAt, at)],
+        ),
+      )
+      .returning(shown);
+    for (const row of expired) {
+      const request = viewOf(row);
+      await recordAccess(tx, {
+        ...changeOf(request, "system", at),
+        action: "access.expired",
+        description: `Nobody decided on the request of ${request.userName} for ${request.role}`,
+      });
+    }
+    return expired.length;
+  });
+}

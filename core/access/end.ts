@@ -1,0 +1,103 @@
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
+import { Forbidden, InvalidInput } from "../../platform/errors.ts";
+import type { Actor, Context } from "../context.ts";
+import { type EndReason, endedLease, endReasons } from "./basis.ts";
+import { changeOf, getLease, type Lease, type LeaseFilters, matching, maySee } from "./lease.ts";
+import { recordAccess } from "./record.ts";
+import { databaseNow } from "./request.ts";
+
+// Ending a lease only marks it as Revoking; a worker then revokes it at the target (revoke.ts).
+
+const batch = 200;
+
+/**
+ * Marks leases as Revoking that have expired, lost their basis, or were left Issuing.
+ *
+ * @returns how many; call it again until it is 0
+ */
+export async function endLeases({ db }: Pick<Context, "db">): Promise<number> {
+  return db.transaction(async (tx) => {
+    const why = sql`case when ${accessLease.dueAt} <= clock_timestamp() then
+      case ${accessLease.state} when 'Active' then 'expired' else 'interrupted' end else ${endedLease} end`;
+    return await markEnding(tx, "system", why, undefined);
+  });
+}
+
+/** Marks those leases as Revoking for which `reason` is not null, up to a batch. @returns how many */
+export async function markEnding(
+  tx: Transaction,
+  actor: string,
+  reason: string | SQL,
+  among: SQL | undefined,
+): Promise<number> {
+  const at = await databaseNow(tx);
+  const alive = inArray(accessLease.state, ["Issuing", "Active"]);
+  const found = await tx.execute<{ id: string; reason: string }>(sql`
+    select id, reason from (
+      select ${accessLease.id} as id, ${typeof reason === "string" ? sql`${reason}::text` : reason} as reason
+      from ${accessLease} where ${and(alive, among)}) as ending
+    where reason is not null order by id limit ${batch}`);
+  const reasons = new Map([...found].map((row) => [Number(row.id), row.reason]));
+  if (reasons.size === 0) return 0;
+  const rows = await tx
+    .update(accessLease)
+    .set({
+      ...{ state: "Revoking", dueAt: at },
+      endReason: sql`(${JSON.stringify(Object.fromEntries(reasons))}::jsonb) ->> ${accessLease.id}::text`,
+    })
+    .from(accessRole)
+    .where(and(eq(accessRole.id, accessLease.roleId), inArray(accessLease.id, [...reasons.keys()]), alive))
+    .returning({ lease: accessLease, role: accessRole.slug });
+  for (const { lease, role } of rows) {
+    const { endReason, userName } = lease;
+    const because = endReasons[endReason as EndReason];
+    await recordAccess(tx, {
+      ...changeOf({ ...lease, role }, actor, at),
+      action: "access.ending",
+      description: `The access of ${userName} to ${role} ends${because ? `: ${because}` : ""}`,
+    });
+  }
+  return rows.length;
+}
+
+/** Has a lease revoked whose issue failed, even if it is Revoked already: the credential may have appeared since. */
+export async function revokeUnissued(
+  { db }: Pick<Context, "db">,
+  id: number,
+  { endReason, error }: { endReason: string; error: string },
+): Promise<void> {
+  await db
+    .update(accessLease)
+    .set({ state: "Revoking", dueAt: sql`clock_timestamp()`, finishedAt: null, endReason, error })
+    .where(eq(accessLease.id, id));
+}
+/**
+ * Ends a lease. One that is ending or has ended does not change.
+ *
+ * @throws NotFound also for another user's lease, except for admins
+ */
+export async function revokeLease({ db }: Context, actor: Actor, id: number): Promise<Lease> {
+  return db.transaction(async (tx) => {
+    await getLease({ db: tx }, actor, id);
+    await markEnding(tx, actor.user, "revoked", eq(accessLease.id, id));
+    return await getLease({ db: tx }, actor, id);
+  });
+}
+
+/** Ends all matching leases. @returns how many @throws Forbidden for those of another user, except for admins */
+export async function revokeLeases({ db }: Context, actor: Actor, filters: LeaseFilters): Promise<number> {
+  if (Object.values(filters).every((value) => value === undefined))
+    throw new InvalidInput("query", "Name a user, a role or an incident");
+  if (filters.user !== undefined && filters.user !== actor.user && !actor.admin)
+    throw new Forbidden("Only an admin ends the access of others");
+  let total = 0;
+  for (;;) {
+    const ended = await db.transaction((tx) =>
+      markEnding(tx, actor.user, "revoked", and(maySee(actor), matching(filters))),
+    );
+    total += ended;
+    if (ended < batch) return total;
+  }
+}

@@ -1,0 +1,168 @@
+import { and, eq, isNull } from "drizzle-orm";
+import type { Transaction } from "../../drizzle/client.ts";
+import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
+import { newSecret } from "../../platform/secret.ts";
+import type { Actor, Context } from "../context.ts";
+import { callPlugin } from "../plugin/call.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import type { MethodAnswer } from "../plugin/methods.ts";
+import { endReasonOfLease, endReasons } from "./basis.ts";
+import { markEnding, revokeUnissued } from "./end.ts";
+import { changeOf, type Lease, type LeaseRow, marginSeconds } from "./lease.ts";
+import { inWords, recordAccess } from "./record.ts";
+import { databaseNow, durationOf, incidentFor } from "./request.ts";
+import { factsOf, pluginOf, type RoleRow, requestableRole } from "./role.ts";
+
+/** Leases that one user may have at a time. */
+const mostLeases = 100;
+
+export type Credential = Pick<MethodAnswer<"credential", "issue">, "kind" | "fields">;
+
+export interface NewLease {
+  role: string;
+  /** An approved request of the actor's, unless the role needs no approval. */
+  requestId?: number;
+  incident?: string;
+  duration?: number;
+  /** The client's, for kinds that certify one. */
+  publicKey?: string;
+  idempotencyKey?: string;
+}
+
+/**
+ * Issues a credential. The secret is not stored: a client that did not receive the response repeats the request with the
+ * same idempotency key, which ends the first lease.
+ *
+ * @throws NotFound for a role that the actor may not request
+ * @throws InvalidInput also when the plugin rejects the public key or the duration
+ * @throws Conflict when approval is missing, or was for access that has ended
+ * @throws Unavailable when the plugin fails
+ */
+export async function issueLease(
+  context: PluginContext,
+  actor: Actor,
+  wanted: NewLease,
+): Promise<{ lease: Lease; credential: Credential }> {
+  const { lease, role } = await context.db.transaction((tx) => beginLease(tx, context, actor, wanted));
+  const plugin = pluginOf(context, role.pluginSlug);
+  const { facts, secrets } = factsOf(context, role);
+  const { id: leaseId, name, expiresAt, createdAt } = lease;
+  const seconds = Math.round((expiresAt.getTime() - createdAt.getTime()) / 1000);
+  const outcome = await callPlugin(
+    { ...plugin, secrets: [...plugin.secrets, ...secrets] },
+    "issue",
+    {
+      ...{ leaseId, name, role: facts, user: actor.user, expiresAt: expiresAt.toISOString(), seconds },
+      ...(wanted.publicKey === undefined ? {} : { publicKey: wanted.publicKey }),
+      ...(lease.incidentName === null ? {} : { incident: lease.incidentName }),
+    },
+    { key: name },
+  );
+  if (!outcome.ok) {
+    const { reason, detail, frames } = outcome;
+    context.log.warn({ plugin: plugin.slug, lease: leaseId, reason, frames }, `plugin failed: ${detail}`);
+    // After a timeout the plugin may still be creating the credential.
+    const endReason = reason === "timeout" || reason === "aborted" ? "interrupted" : "not_issued";
+    await revokeUnissued(context, leaseId, { endReason, error: detail });
+    const { field } = outcome;
+    if (field === "public_key" || field === "duration") throw new InvalidInput(field, detail);
+    throw new Unavailable(`${role.slug}: ${detail}`);
+  }
+  const { kind, fields, handle, expiresAt: ends } = outcome.value;
+  const end = ends !== undefined && new Date(ends) < expiresAt ? new Date(ends) : expiresAt;
+  const active = await context.db.transaction(async (tx) => {
+    const issuedAt = await databaseNow(tx);
+    const [row] = await tx
+      .update(accessLease)
+      .set({ ...{ state: "Active", issuedAt, handle: handle ?? null, expiresAt: end, dueAt: end } })
+      .where(and(eq(accessLease.id, leaseId), eq(accessLease.state, "Issuing")))
+      .returning();
+    if (!row) return undefined;
+    await recordAccess(tx, {
+      ...changeOf({ ...row, role: role.slug }, actor.user, issuedAt),
+      action: "access.issued",
+      description: `${actor.user} has ${role.slug} for ${inWords(seconds)}`,
+    });
+    return { ...row, role: role.slug };
+  });
+  if (!active) {
+    // A revocation began meanwhile, perhaps before the credential existed.
+    await revokeUnissued(context, leaseId, {
+      endReason: "interrupted",
+      error: "The plugin answered after the lease had ended",
+    });
+    throw new Conflict("The access ended while it was being issued: try again");
+  }
+  return { lease: active, credential: { kind, fields } };
+}
+
+async function beginLease(
+  tx: Transaction,
+  { config }: Pick<Context, "config">,
+  actor: Actor,
+  wanted: NewLease,
+): Promise<{ lease: LeaseRow; role: RoleRow }> {
+  const role = await requestableRole(tx, actor, wanted.role);
+  const at = await databaseNow(tx);
+  const request =
+    wanted.requestId === undefined ? undefined : await approvedRequest(tx, actor, role, wanted.requestId, at);
+  if (!request && role.approval !== "none")
+    throw new Conflict(`${role.slug} needs approval: svc access request ${role.slug} --reason ...`);
+  const name = request ? (request.incidentName ?? undefined) : wanted.incident;
+  const incident = await incidentFor(tx, actor, role, name);
+  const seconds = durationOf(role, wanted.duration ?? request?.duration);
+  const maxExpiresAt = request?.expiresAt ?? after(at, role.maxDuration);
+  const asked = after(at, seconds);
+  const { idempotencyKey = null } = wanted;
+  if (idempotencyKey !== null)
+    await markEnding(
+      tx,
+      actor.user,
+      "asked_again",
+      and(eq(accessLease.userName, actor.user), eq(accessLease.idempotencyKey, idempotencyKey)),
+    );
+  const theirs = and(eq(accessLease.userName, actor.user), isNull(accessLease.finishedAt));
+  if ((await tx.$count(accessLease, theirs)) >= mostLeases)
+    throw new Conflict(`You have ${mostLeases} leases: revoke some with svc access revoke`);
+  const [lease] = await tx
+    .insert(accessLease)
+    .values({
+      ...{ roleId: role.id, requestId: request?.id ?? null, userName: actor.user, tokenId: actor.tokenId },
+      ...{ ...incident, idempotencyKey, name: nameFor(actor.user) },
+      ...{ createdAt: at, maxExpiresAt },
+      expiresAt: asked < maxExpiresAt ? asked : maxExpiresAt,
+      dueAt: after(at, config.pluginTimeout + marginSeconds),
+    })
+    .returning();
+  const ended = await endReasonOfLease(tx, lease!.id);
+  if (ended) throw new Conflict(`${role.slug} cannot be used: ${endReasons[ended]}`);
+  return { lease: lease!, role };
+}
+
+/** The name of a credential at its target: readable, and unique. */
+function nameFor(user: string): string {
+  const who = user
+    .split("@", 1)[0]!
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "_")
+    .slice(0, 24);
+  return `svc_${who}_${newSecret()
+    .toLowerCase()
+    .replace(/[^a-z0-9]/g, "")
+    .slice(0, 16)}`;
+}
+
+/** @throws NotFound @throws Conflict */
+async function approvedRequest(tx: Transaction, actor: Actor, role: RoleRow, id: number, at: Date) {
+  const [request] = await tx
+    .select()
+    .from(accessRequest)
+    .where(and(eq(accessRequest.id, id), eq(accessRequest.userName, actor.user)));
+  if (!request || request.roleId !== role.id)
+    throw new NotFound(`You have no request ${id} for ${role.slug}`);
+  if (request.state !== "Approved") throw new Conflict(`Your request is ${request.state}`);
+  if (request.expiresAt <= at) throw new Conflict("The approved access has expired: request it again");
+  return request;
+}

@@ -1,0 +1,93 @@
+import { and, eq, gt, isNull, lte, or } from "drizzle-orm";
+import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { Conflict, Unavailable } from "../../platform/errors.ts";
+import type { Actor } from "../context.ts";
+import { callPlugin } from "../plugin/call.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import { endReasonOfLease, endReasons } from "./basis.ts";
+import { changeOf, getLease, type Lease, marginSeconds } from "./lease.ts";
+import { inWords, recordAccess } from "./record.ts";
+import { databaseNow, durationOf } from "./request.ts";
+import { factsOf, pluginOf } from "./role.ts";
+
+/**
+ * Extends a lease, up to the limit of its role and its request.
+ *
+ * @throws NotFound also for another user's lease
+ * @throws Conflict when it is not Active, is being renewed, or cannot be renewed
+ * @throws Unavailable when the plugin fails
+ */
+export async function renewLease(
+  context: PluginContext,
+  actor: Actor,
+  { id, duration }: { id: number; duration?: number },
+): Promise<Lease> {
+  const { db, config } = context;
+  const own = and(eq(accessLease.id, id), eq(accessLease.userName, actor.user));
+  const claimed = await db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    const lease = await getLease({ db: tx }, { ...actor, admin: false }, id);
+    const [role] = await tx.select().from(accessRole).where(eq(accessRole.id, lease.roleId));
+    const plugin = pluginOf(context, role!.pluginSlug);
+    if (plugin.methods.renew === undefined) throw new Conflict(`Leases of ${role!.slug} cannot be renewed`);
+    const asked = after(at, durationOf(role!, duration));
+    const expiresAt = asked < lease.maxExpiresAt ? asked : lease.maxExpiresAt;
+    if (expiresAt <= lease.expiresAt)
+      throw new Conflict(
+        `The lease ends at ${lease.expiresAt.toISOString()} and cannot be extended: request new access`,
+      );
+    const ended = await endReasonOfLease(tx, id);
+    if (ended) throw new Conflict(`${role!.slug} can no longer be used: ${endReasons[ended]}`);
+    // A revocation waits until this claim ends, so it comes after whatever the plugin does now.
+    const leaseUntil = after(at, config.pluginTimeout + marginSeconds);
+    const [ours] = await tx
+      .update(accessLease)
+      .set({ leaseUntil })
+      .where(
+        and(
+          ...[own, eq(accessLease.state, "Active"), gt(accessLease.expiresAt, at)],
+          or(isNull(accessLease.leaseUntil), lte(accessLease.leaseUntil, at)),
+        ),
+      )
+      .returning();
+    if (!ours)
+      throw new Conflict(
+        lease.state === "Active" ? "The lease is being renewed" : `The lease is ${lease.state}`,
+      );
+    return { lease: ours, role: role!, plugin, at, expiresAt };
+  });
+  const { lease, role, plugin, at, expiresAt } = claimed;
+  const { facts, secrets } = factsOf(context, role);
+  const seconds = Math.round((expiresAt.getTime() - at.getTime()) / 1000);
+  const { name, handle } = lease;
+  const outcome = await callPlugin({ ...plugin, secrets: [...plugin.secrets, ...secrets] }, "renew", {
+    ...{ leaseId: id, name, role: facts, expiresAt: expiresAt.toISOString(), seconds },
+    ...(handle === null ? {} : { handle }),
+  });
+  const still = and(own, eq(accessLease.leaseUntil, lease.leaseUntil!));
+  return db
+    .transaction(async (tx) => {
+      const ends = outcome.ok && outcome.value.expiresAt ? new Date(outcome.value.expiresAt) : expiresAt;
+      const [renewed] = outcome.ok
+        ? await tx
+            .update(accessLease)
+            .set({ expiresAt: ends, dueAt: ends, leaseUntil: null })
+            .where(and(still, eq(accessLease.state, "Active")))
+            .returning()
+        : [];
+      if (!renewed) await tx.update(accessLease).set({ leaseUntil: null }).where(still);
+      else
+        await recordAccess(tx, {
+          ...changeOf({ ...renewed, role: role.slug }, actor.user, at),
+          action: "access.renewed",
+          description: `${actor.user} renewed ${role.slug} for ${inWords(seconds)}`,
+        });
+      return renewed;
+    })
+    .then((renewed) => {
+      if (!outcome.ok) throw new Unavailable(`${role.slug}: ${outcome.detail}`);
+      if (!renewed) throw new Conflict("The lease ended while it was being renewed");
+      return { ...renewed, role: role.slug };
+    });
+}

@@ -1,0 +1,91 @@
+import { eq } from "drizzle-orm";
+import { accessRole } from "../../drizzle/schema/index.ts";
+import { after } from "../../platform/clock.ts";
+import { Refused, Unavailable } from "../../platform/errors.ts";
+import { attemptWork, failWork, finishWork, giveBackWork, LeaseLost } from "../outbox/work.ts";
+import { callPlugin } from "../plugin/call.ts";
+import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocations } from "./lease.ts";
+import { recordAccess } from "./record.ts";
+import { factsOf, type RoleRow } from "./role.ts";
+
+/**
+ * Revokes a claimed lease at its target and records the outcome.
+ *
+ * @returns `waiting` when the credential does not exist but a call that timed out may still create it
+ */
+export async function attemptRevocation(
+  context: LeaseContext,
+  claim: LeaseClaim,
+  signal?: AbortSignal,
+): Promise<"done" | "waiting" | "again" | "given back" | "stale"> {
+  const { db, clock, log, config } = context;
+  const [role] = await db.select().from(accessRole).where(eq(accessRole.id, claim.roleId));
+  return await attemptWork<void, "done" | "waiting" | "again" | "given back">(
+    claim,
+    signal,
+    () => revokeAtTarget(context, claim, role!, signal),
+    {
+      finish: async () => {
+        const at = clock.now();
+        // The call that issues it may still be running: revoke once more when it no longer can be.
+        const quiet = after(claim.createdAt, 2 * (config.pluginTimeout + marginSeconds));
+        if (claim.endReason === "interrupted" && at < quiet) {
+          const seconds = (quiet.getTime() - at.getTime()) / 1000;
+          await giveBackWork(db, revocations, claim, at, seconds);
+          return "waiting";
+        }
+        await db.transaction(async (tx) => {
+          const failed = claim.issuedAt === null;
+          await finishWork(tx, revocations, claim, at, failed ? "Failed" : "Revoked");
+          const lease = { ...claim, role: role!.slug };
+          await recordAccess(tx, {
+            ...changeOf(lease, "system", at),
+            action: failed ? "access.failed" : "access.revoked",
+            description: failed
+              ? `${claim.userName} did not get ${role!.slug}`
+              : `${claim.userName} no longer has ${role!.slug}`,
+          });
+        });
+        return "done";
+      },
+      fail: async (failure) => {
+        await failWork(db, revocations, claim, clock.now(), { ...failure, permanent: false });
+        const facts = { lease: claim.id, role: role!.slug, attempts: claim.attempts };
+        if (claim.attempts > 1) log.error(facts, `cannot revoke a lease: ${failure.reason}`);
+        return "again";
+      },
+      giveBack: async (seconds) => {
+        await giveBackWork(db, revocations, claim, clock.now(), seconds);
+        return "given back";
+      },
+      onFault: (err) => log.error({ err, lease: claim.id }, "revocation failed: internal error"),
+      endless: true,
+    },
+  ).catch((error: unknown) => {
+    if (error instanceof LeaseLost) return "stale";
+    throw error;
+  });
+}
+
+/** @throws Unavailable */
+async function revokeAtTarget(
+  context: LeaseContext,
+  { id: leaseId, name, handle }: LeaseClaim,
+  role: RoleRow,
+  signal?: AbortSignal,
+): Promise<void> {
+  const plugin = context.plugins.find("credential", role.pluginSlug);
+  if (!plugin) throw new Unavailable(`The plugin ${role.pluginSlug} is not enabled (SVC_PLUGIN_CREDENTIAL)`);
+  const { facts, secrets } = factsOf(context, role);
+  const outcome = await callPlugin(
+    { ...plugin, secrets: [...plugin.secrets, ...secrets] },
+    "revoke",
+    { leaseId, name, role: facts, ...(handle === null ? {} : { handle }) },
+    { signal, key: name },
+  );
+  if (outcome.ok) return;
+  const { detail, frames, reason } = outcome;
+  if (reason !== "aborted")
+    context.log.warn({ plugin: plugin.slug, lease: leaseId, reason, frames }, `plugin failed: ${detail}`);
+  throw outcome.permanent ? new Refused(detail) : new Unavailable(detail);
+}
