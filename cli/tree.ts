@@ -27,6 +27,7 @@ const access: Group = {
     renew: () => import("./commands/access/renew.ts"),
     revoke: () => import("./commands/access/revoke.ts"),
     check: () => import("./commands/access/check.ts"),
+    reconcile: () => import("./commands/access/reconcile.ts"),
     apply: () => import("./commands/access/apply.ts"),
     delete: () => import("./commands/access/delete.ts"),
     authority: {

@@ -35,6 +35,7 @@ export type AuditAction =
   | "access_role.created"
   | "access_role.updated"
   | "access_role.deleted"
+  | "access_role.reconciled"
   | "access.requested"
   | "access.approved"
   | "access.denied"

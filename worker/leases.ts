@@ -9,14 +9,14 @@ import type { WorkerDeps } from "./deps.ts";
 import { type LaneTimes, workInLanes } from "./lanes.ts";
 import { Outage } from "./outage.ts";
 
-type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "outage">;
+type LeaseDeps = Pick<WorkerDeps, "db" | "time" | "config" | "log" | "plugins" | "observed" | "outage">;
 
-/** Of one role: its target is somebody's database, which has other things to do. */
+/** Revocations of one role at a time, so that they do not overload its target. */
 const atOnce = 8;
 
-/** Ends access that is over, and revokes it at its targets, until `stop` aborts. Any number of workers may share it. */
+/** Ends leases and revokes them at their targets until `stop` aborts. Any number of workers may share the work. */
 export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: LaneTimes = {}): Promise<void> {
-  const { log, outage = new Outage(log) } = deps;
+  const { log, outage = new Outage(log), observed } = deps;
   const context = () => {
     const { db, time: clock, config, plugins } = deps;
     return { db: db(), clock, config, log, plugins };
@@ -30,10 +30,11 @@ export async function revokeLeases(deps: LeaseDeps, stop: AbortSignal, times: La
   };
   const attempt = async (claim: LeaseClaim, over: AbortSignal) => {
     try {
-      await attemptRevocation(context(), claim, over);
+      const work = () => attemptRevocation(context(), claim, over);
+      await (observed ? observed.revocation(work) : work());
     } catch (err) {
-      // Its lease ends by itself, and somebody takes it over.
-      log.warn({ err, lease: claim.id }, "it could not be noted what came of a revocation");
+      // The claim times out, and a worker tries again.
+      log.warn({ err, lease: claim.id }, "cannot record the outcome of a revocation");
     }
   };
   const claim = async ({ roleId }: { roleId: number }, limit: number) => {

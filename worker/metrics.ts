@@ -1,8 +1,10 @@
 import { countLeases } from "../core/access/count.ts";
+import type { LeaseAttempt } from "../core/access/revoke.ts";
 import type { Attempt } from "../core/incident/delivery/attempt.ts";
 import { countDeliveries } from "../core/outbox/list.ts";
 import type { Claim } from "../core/schedule/claims.ts";
 import { scheduleStatus } from "../core/schedule/status.ts";
+import { leaseBuckets } from "../platform/telemetry/leases.ts";
 import type { Telemetry } from "../platform/telemetry/telemetry.ts";
 import type { WorkerDeps } from "./deps.ts";
 import type { Outcome } from "./run.ts";
@@ -18,6 +20,7 @@ export class ObservedSchedule {
   readonly #duration;
   readonly #items;
   readonly #attempts;
+  readonly #revocations;
 
   constructor(
     private readonly telemetry: Telemetry,
@@ -37,6 +40,11 @@ export class ObservedSchedule {
     });
     this.#attempts = meter?.createCounter("svc_delivery_attempts_total", {
       description: "Delivery attempts of this worker, by outcome",
+    });
+    this.#revocations = meter?.createHistogram("svc_lease_revoke_duration_seconds", {
+      description: "Attempts of this worker to revoke a lease at its target, by outcome",
+      unit: "s",
+      advice: { explicitBucketBoundaries: leaseBuckets },
     });
     if (meter) observeDatabase(meter, deps);
   }
@@ -60,6 +68,14 @@ export class ObservedSchedule {
   async delivery(attempt: () => Promise<Attempt>): Promise<Attempt> {
     const outcome = await this.#traced("delivery", {}, attempt, (came) => came === "dead");
     this.#attempts?.add(1, { outcome });
+    return outcome;
+  }
+
+  async revocation(attempt: () => Promise<LeaseAttempt>): Promise<LeaseAttempt> {
+    const began = performance.now();
+    const outcome = await attempt();
+    const seconds = (performance.now() - began) / 1000;
+    this.#revocations?.record(seconds, { outcome: outcome.replace(" ", "_") });
     return outcome;
   }
 

@@ -4,6 +4,7 @@ import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
 import { newSecret } from "../../platform/secret.ts";
+import { recordLeaseIssue } from "../../platform/telemetry/leases.ts";
 import type { Actor, Context } from "../context.ts";
 import { callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
@@ -41,6 +42,24 @@ export interface NewLease {
  * @throws Unavailable when the plugin fails
  */
 export async function issueLease(
+  context: PluginContext,
+  actor: Actor,
+  wanted: NewLease,
+): Promise<{ lease: Lease; credential: Credential }> {
+  const began = performance.now();
+  const record = (outcome: "issued" | "failed") =>
+    recordLeaseIssue(context.telemetry?.meter, (performance.now() - began) / 1000, outcome);
+  try {
+    const issued = await issueAtTarget(context, actor, wanted);
+    record("issued");
+    return issued;
+  } catch (error) {
+    if (error instanceof Unavailable) record("failed");
+    throw error;
+  }
+}
+
+async function issueAtTarget(
   context: PluginContext,
   actor: Actor,
   wanted: NewLease,

@@ -8,6 +8,8 @@ import { changeOf, type LeaseClaim, type LeaseContext, marginSeconds, revocation
 import { recordAccess } from "./record.ts";
 import { factsOf, type RoleRow } from "./role.ts";
 
+export type LeaseAttempt = "done" | "waiting" | "again" | "given back" | "stale";
+
 /**
  * Revokes a claimed lease at its target and records the outcome.
  *
@@ -17,7 +19,7 @@ export async function attemptRevocation(
   context: LeaseContext,
   claim: LeaseClaim,
   signal?: AbortSignal,
-): Promise<"done" | "waiting" | "again" | "given back" | "stale"> {
+): Promise<LeaseAttempt> {
   const { db, clock, log, config } = context;
   const [role] = await db.select().from(accessRole).where(eq(accessRole.id, claim.roleId));
   return await attemptWork<void, "done" | "waiting" | "again" | "given back">(

@@ -107,6 +107,19 @@ export const checkView = t.Object(
   closed,
 );
 
+const names = t.Array(t.String({ maxLength: 200 }), { maxItems: 100_000 });
+export const differencesView = t.Object(
+  {
+    orphans: Type.Array(t.String(), { description: "Exist at the target, and no lease is to revoke them" }),
+    missing: Type.Array(t.String(), {
+      description: "Of leases that are Active and do not exist at the target",
+    }),
+  },
+  closed,
+);
+export const chosenDifferences = t.Object({ names }, closed);
+export const revokingView = t.Object({ revoking: Type.Array(t.String()) }, closed);
+
 export const requestView = t.Object(
   {
     ...{ id, role: slug, user: t.String(), incident: nullable(t.String()), reason: t.String() },

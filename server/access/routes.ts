@@ -4,6 +4,7 @@ import { cancelRequest, decideRequest, reviewRequest } from "../../core/access/d
 import { revokeLease, revokeLeases } from "../../core/access/end.ts";
 import { issueLease } from "../../core/access/issue.ts";
 import { getLease, listLeases } from "../../core/access/lease.ts";
+import { reconcileRole, revokeDifferences } from "../../core/access/reconcile.ts";
 import { renewLease } from "../../core/access/renew.ts";
 import { type AccessRequest, getRequest, listRequests, requestAccess } from "../../core/access/request.ts";
 import { createRole, getRole, listRoles, removeRole, updateRole } from "../../core/access/role.ts";
@@ -21,7 +22,9 @@ import {
   accessRoleView,
   changedRole,
   checkView,
+  chosenDifferences,
   decision,
+  differencesView,
   issuedView,
   issuedViewOf,
   leasePage,
@@ -40,6 +43,7 @@ import {
   requestViewOf,
   revokedQuery,
   revokedView,
+  revokingView,
   roleFieldsOf,
   rolePage,
   roleParams,
@@ -115,6 +119,22 @@ const roleRoutes = (deps: Deps) =>
         return status(204, undefined);
       },
       { actor: true, params: roleParams, response: { 204: t.Void(), ...refusalsOfOne, ...conflicts } },
+    )
+    .get("/:role/reconcile", async ({ actor, params }) => reconcileRole(deps, actor, params.role), {
+      actor: true,
+      detail: { summary: "Compare the leases of an access role with its target" },
+      params: roleParams,
+      response: { 200: differencesView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+    })
+    .post(
+      "/:role/reconcile",
+      async ({ actor, params, body }) =>
+        revokeDifferences(deps, actor, { slug: params.role, names: body.names }),
+      {
+        ...{ actor: true, params: roleParams, body: chosenDifferences },
+        detail: { summary: "Revoke orphans and missing leases of an access role" },
+        response: { 200: revokingView, ...refusalsOfOne, ...conflicts, 503: problemSchema },
+      },
     )
     .get("/:role/check", async ({ actor, params }) => checkRole(deps, actor, params.role), {
       actor: true,

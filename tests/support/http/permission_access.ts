@@ -132,6 +132,11 @@ export const accessRequestsOf: Readonly<Record<string, Prepare>> = {
   },
   "DELETE /access/roles/{role}": ofRole(),
   "GET /access/roles/{role}/check": ofRole("/check"),
+  "GET /access/roles/{role}/reconcile": ofRole("/reconcile"),
+  "POST /access/roles/{role}/reconcile": async (world) => ({
+    path: `/access/roles/${(await makeRole(world)).slug}/reconcile`,
+    body: { names: [] },
+  }),
   "GET /access/requests/ of others": async (world) => {
     await insertRequest(world, elsewhere);
     return { path: "/access/requests/", shows: elsewhere };

@@ -1,0 +1,46 @@
+import { clientArgs } from "../../client/args.ts";
+import { defineCommand } from "../../command.ts";
+import { ExitCode } from "../../errors.ts";
+
+export default defineCommand({
+  summary: "Compare the leases of an access role with its target, as after restoring a backup",
+  args: {
+    role: { type: "positional", metavar: "ROLE", description: "The access role" },
+    revoke: { type: "boolean", description: "Revoke everything that differs" },
+    ...clientArgs,
+  },
+  examples: ["svc access reconcile orders-db", "svc access reconcile orders-db --revoke"],
+  notes: [
+    "For admins. Orphan: exists at the target, and no lease is to revoke it. Missing: the lease is Active, and its credential does not exist. The exit code is 1 when something differs and --revoke is not given. Only what this installation issued is compared.",
+  ],
+  async run({ role, revoke, server, json }, io) {
+    const [{ AccessClient }, { table }, { printable }] = await Promise.all([
+      import("../../client/access.ts"),
+      import("../../table.ts"),
+      import("../../text.ts"),
+    ]);
+    type Differences = { orphans: string[]; missing: string[] };
+    const { differences, revoking } = await AccessClient.within(io, server, async (client) => {
+      const { slug } = await client.role(role);
+      const path = `/access/roles/${slug}/reconcile`;
+      const differences = await client.call<Differences>("GET", path, undefined, 45);
+      const names = [...differences.orphans, ...differences.missing];
+      if (!revoke || names.length === 0) return { differences, revoking: [] };
+      return { differences, ...(await client.call<{ revoking: string[] }>("POST", path, { names }, 45)) };
+    });
+    const { orphans, missing } = differences;
+    const total = orphans.length + missing.length;
+    if (json) io.stdout.write(`${JSON.stringify({ ...differences, revoking })}\n`);
+    else if (total === 0) io.stdout.write("Nothing differs\n");
+    else {
+      const rows = [
+        ...orphans.map((name) => ["Orphan", printable(name)]),
+        ...missing.map((name) => ["Missing", printable(name)]),
+      ];
+      io.stdout.write(table(["Difference", "Name"], rows));
+      if (revoke) io.stdout.write(`Revoking ${revoking.length}: svc access leases --role ${role}\n`);
+      else io.stdout.write(`To revoke them: svc access reconcile ${role} --revoke\n`);
+    }
+    if (total > 0 && !revoke) throw new ExitCode(1);
+  },
+});

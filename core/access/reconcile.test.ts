@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { accessLease } from "../../drizzle/schema/index.ts";
+import { fakeCredential } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
+import { until } from "../../tests/support/process/until.ts";
+
+let world: AccessWorld;
+beforeAll(async () => {
+  world = await startAccessWorld();
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const reconcile = (role: string, names?: string[]) =>
+  names
+    ? world.admin.call("POST", `/access/roles/${role}/reconcile`, { names })
+    : world.admin.call("GET", `/access/roles/${role}/reconcile`);
+
+test("after a backup is restored, orphans and missing leases are listed, and revoked when a person says so", async () => {
+  const { alice, target, server, issue, leaseRow } = world;
+  const role = await world.makeRole();
+  const [kept, forgotten, ended] = [
+    (await issue(alice, role)).body,
+    (await issue(alice, role)).body,
+    (await issue(alice, role)).body,
+  ];
+  expect((await reconcile(role)).body).toEqual({ orphans: [], missing: [] });
+
+  // The backup is older than one lease, and the other one was revoked after it was made.
+  await server.db.delete(accessLease).where(eq(accessLease.id, forgotten.id));
+  await target.sql.unsafe(`drop role ${ended.name}`);
+  // Another installation, and somebody who has nothing to do with svc.
+  await target.sql
+    .unsafe(`create role svc_theirs_1; comment on role svc_theirs_1 is 'svc 0dd0dd0dd0dd: lease ${kept.id}';
+    create role svc_by_hand in role ${target.parent}`);
+  const differences = { orphans: [forgotten.name], missing: [ended.name] };
+  expect((await reconcile(role)).body).toEqual(differences);
+
+  await using _worker = world.startWorker();
+  const chosen = await reconcile(role, [
+    ...differences.orphans,
+    ...differences.missing,
+    kept.name,
+    "svc_theirs_1",
+  ]);
+  expect(chosen.body).toEqual({ revoking: [forgotten.name, ended.name] });
+  await until("the orphan to be gone", async () => !(await target.leases()).includes(forgotten.name));
+  await until("both to be recorded", async () => {
+    const rows = await server.db.select().from(accessLease).where(eq(accessLease.state, "Revoked"));
+    return rows.length === 2;
+  });
+  expect((await leaseRow(ended.id)).endReason).toBe("missing");
+  expect((await leaseRow(kept.id)).state).toBe("Active");
+  expect((await target.leases()).sort()).toEqual([kept.name, "svc_by_hand"].sort());
+  expect(await target.sql`select 1 from pg_roles where rolname = 'svc_theirs_1'`).toHaveLength(1);
+  expect((await reconcile(role)).body).toEqual({ orphans: [], missing: [] });
+  await target.sql.unsafe("drop role svc_theirs_1; drop role svc_by_hand");
+});
+
+test("a lease that was revoked although its role still exists is an orphan, and is revoked again", async () => {
+  const { alice, target, server, issue } = world;
+  const role = await world.makeRole();
+  const { body: lease } = await issue(alice, role);
+  await server.db
+    .update(accessLease)
+    .set({ state: "Revoked", finishedAt: new Date() })
+    .where(eq(accessLease.id, lease.id));
+  expect((await reconcile(role)).body.orphans).toContain(lease.name);
+  expect((await reconcile(role, [lease.name])).body).toEqual({ revoking: [lease.name] });
+  await using _worker = world.startWorker();
+  await until("it to be gone", async () => !(await target.leases()).includes(lease.name));
+});
+
+test("a lease that is issued while the target is listed is no orphan", async () => {
+  const credential = fakeCredential({ check: () => [] });
+  await using other = await startAccessWorld(pluginsOf(credential));
+  const { server } = other;
+  const role = await other.makeRole({ plugin: "fake-credential", settings: {} });
+  const { id } = (await other.admin.call("GET", `/access/roles/${role}`)).body;
+  const at = new Date();
+  credential.answer({
+    list: async () => {
+      await server.db.insert(accessLease).values({
+        ...{ roleId: id, userName: "alice@example.com", tokenId: crypto.randomUUID(), name: "svc_just_now" },
+        ...{ createdAt: at, expiresAt: at, maxExpiresAt: at, dueAt: new Date(Date.now() + 60_000) },
+      });
+      return ["svc_just_now"];
+    },
+  });
+  expect((await other.admin.call("GET", `/access/roles/${role}/reconcile`)).body).toEqual({
+    ...{ orphans: [], missing: [] },
+  });
+});

@@ -1,0 +1,133 @@
+import { and, eq, inArray, isNull, sql } from "drizzle-orm";
+import type { Database, Transaction } from "../../drizzle/client.ts";
+import { accessLease, accessRole } from "../../drizzle/schema/index.ts";
+import { Conflict, Forbidden, Unavailable } from "../../platform/errors.ts";
+import { audit } from "../audit.ts";
+import type { Actor } from "../context.ts";
+import { callPlugin } from "../plugin/call.ts";
+import type { PluginContext } from "../plugin/context.ts";
+import { markEnding } from "./end.ts";
+import type { LeaseRow } from "./lease.ts";
+import { databaseNow } from "./request.ts";
+import { factsOf, noSuchRole, pluginOf, type RoleRow } from "./role.ts";
+
+// After a backup is restored, the database and the targets disagree. Orphans exist at a target, and our database has no
+// lease for them that is still to be revoked; missing leases are Active in our database and do not exist at the target.
+// Only what this installation issued is compared: the plugin lists nothing else.
+
+/** Orphans have no user that we know of, and no token. */
+const orphanUser = "system";
+const noToken = "00000000-0000-0000-0000-000000000000";
+
+export interface Differences {
+  /** Names at the target. */
+  orphans: string[];
+  /** Names of leases. */
+  missing: string[];
+}
+
+/**
+ * Compares the leases of a role with what exists at its target. Only admins do.
+ *
+ * @throws Forbidden
+ * @throws NotFound
+ * @throws Conflict when the plugin is not enabled, or cannot list
+ * @throws Unavailable when the plugin fails
+ */
+export async function reconcileRole(
+  context: PluginContext,
+  actor: Actor,
+  slug: string,
+): Promise<Differences> {
+  return (await compare(context, actor, slug)).differences;
+}
+
+/**
+ * Revokes those of the given names that are still orphans or missing: orphans through new leases that are Revoking, so that
+ * workers retry them like any other. Other names are ignored.
+ *
+ * @returns the names that are being revoked
+ * @throws as `reconcileRole`
+ */
+export async function revokeDifferences(
+  context: PluginContext,
+  actor: Actor,
+  { slug, names }: { slug: string; names: readonly string[] },
+): Promise<{ revoking: string[] }> {
+  const { role, differences } = await compare(context, actor, slug);
+  const chosen = (among: readonly string[]) => among.filter((name) => names.includes(name));
+  const [orphans, missing] = [chosen(differences.orphans), chosen(differences.missing)];
+  await context.db.transaction(async (tx) => {
+    const at = await databaseNow(tx);
+    await adoptOrphans(tx, role, orphans, at);
+    const ofRole = and(eq(accessLease.roleId, role.id), inArray(accessLease.name, missing));
+    if (missing.length > 0) while ((await markEnding(tx, actor.user, "missing", ofRole)) > 0);
+    const data = { orphans, missing };
+    await audit(tx, { at, actor: actor.user, action: "access_role.reconciled", subject: slug, data });
+  });
+  return { revoking: [...orphans, ...missing] };
+}
+
+async function compare(
+  context: PluginContext,
+  actor: Actor,
+  slug: string,
+): Promise<{ role: RoleRow; differences: Differences }> {
+  if (!actor.admin) throw new Forbidden("Only an admin can reconcile access roles");
+  const { db } = context;
+  const [role] = await db.select().from(accessRole).where(eq(accessRole.slug, slug));
+  if (!role) throw noSuchRole();
+  const plugin = pluginOf(context, role.pluginSlug);
+  if (plugin.methods.list === undefined)
+    throw new Conflict(`The plugin ${plugin.slug} cannot list what it issued`);
+  const { facts, secrets } = factsOf(context, role);
+  // Leases are read before and after: one that is issued or revoked meanwhile is not a difference.
+  const before = await unfinishedLeases(db);
+  const redacting = { ...plugin, secrets: [...plugin.secrets, ...secrets] };
+  const outcome = await callPlugin(redacting, "list", { role: facts });
+  if (!outcome.ok) throw new Unavailable(`${slug}: ${outcome.detail}`);
+  const outside = new Set(outcome.value);
+  const after = await unfinishedLeases(db);
+  const isActive = ({ state, roleId }: Unfinished) => state === "Active" && roleId === role.id;
+  const active = [...before.values()].filter(isActive).map(({ name }) => name);
+  return {
+    role,
+    differences: {
+      orphans: [...outside].filter((name) => !before.has(name) && !after.has(name)).sort(),
+      missing: active.filter((name) => !outside.has(name) && after.get(name)?.state === "Active").sort(),
+    },
+  };
+}
+
+type Unfinished = Pick<LeaseRow, "name" | "state" | "roleId">;
+
+/** By name, those of all roles: several may share a target. */
+async function unfinishedLeases(db: Database | Transaction): Promise<Map<string, Unfinished>> {
+  const rows = await db
+    .select({ name: accessLease.name, state: accessLease.state, roleId: accessLease.roleId })
+    .from(accessLease)
+    .where(isNull(accessLease.finishedAt));
+  return new Map(rows.map((row) => [row.name, row]));
+}
+
+/** Inserts leases that are Revoking, or sets those back to it that are known as Revoked. */
+async function adoptOrphans(
+  tx: Transaction,
+  role: RoleRow,
+  names: readonly string[],
+  at: Date,
+): Promise<void> {
+  if (names.length === 0) return;
+  const rows = names.map((name) => ({
+    ...{ name, roleId: role.id, userName: orphanUser, tokenId: noToken, state: "Revoking" as const },
+    ...{ createdAt: at, issuedAt: at, expiresAt: at, maxExpiresAt: at, dueAt: at, endReason: "orphaned" },
+  }));
+  await tx
+    .insert(accessLease)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: accessLease.name,
+      set: { state: "Revoking", dueAt: at, finishedAt: null, attempts: 0, endReason: "orphaned" },
+      setWhere: sql`${accessLease.finishedAt} is not null`,
+    });
+}

@@ -1,0 +1,97 @@
+import { eq, sql } from "drizzle-orm";
+import type { Plugins } from "../../../core/plugin/choose.ts";
+import { openPlugins } from "../../../core/plugin/open.ts";
+import { accessLease, incident } from "../../../drizzle/schema/index.ts";
+import { createLog } from "../../../platform/log.ts";
+import type { Telemetry } from "../../../platform/telemetry/telemetry.ts";
+import { builtinPlugins } from "../../../plugins/builtin.ts";
+import { revokeLeases } from "../../../worker/leases.ts";
+import { DatabaseTime } from "../../../worker/time.ts";
+import { type Person, personOf } from "../http/people.ts";
+import { startTestServer, type TestServer } from "../http/server.ts";
+import { type AccessTarget, startAccessTarget } from "./access_target.ts";
+import { type IncidentIds, insertIncident } from "./incident.ts";
+
+/** A server with people and an incident, and a PostgreSQL target for which it issues leases. */
+export interface AccessWorld extends AsyncDisposable {
+  server: TestServer;
+  target: AccessTarget;
+  plugins: Plugins;
+  admin: Person;
+  alice: Person;
+  /** She commands the incident. */
+  bob: Person;
+  ids: IncidentIds;
+  /** The name of the incident. */
+  incident: string;
+  /** Creates an access role as an admin does, for the target unless `more` says otherwise. @returns its slug */
+  makeRole(more?: Record<string, unknown>): Promise<string>;
+  issue(who: Person, role: string, more?: object): ReturnType<Person["call"]>;
+  leaseRow(id: number): Promise<typeof accessLease.$inferSelect>;
+  /** What a worker does for leases, until it is disposed. */
+  startWorker(): AsyncDisposable;
+}
+
+/** @param plugins instead of `postgresql-role` */
+export async function startAccessWorld(plugins?: Plugins, telemetry?: Telemetry): Promise<AccessWorld> {
+  const [server, target] = await Promise.all([
+    startTestServer(plugins ? {} : { pluginCredential: "postgresql-role" }, plugins, telemetry),
+    startAccessTarget(),
+  ]);
+  const { db, config, clock } = server;
+  const ids = await insertIncident(db, clock.now());
+  const [row] = await db.select().from(incident).where(eq(incident.id, ids.incidentId));
+  const log = createLog("silent");
+  const opened =
+    plugins ??
+    (
+      await openPlugins({
+        ...{ config, environment: {}, builtin: builtinPlugins, directory: process.cwd() },
+        deps: { fetch, clock, log, context: { db, config, clock, log } } as never,
+      })
+    ).plugins;
+  const admin = await personOf(server, "root@example.com", ["admin"]);
+  let made = 0;
+  return {
+    ...{ server, target, plugins: opened, admin, ids, incident: row!.name },
+    alice: await personOf(server, "alice@example.com", ["oncall"]),
+    bob: await personOf(server, "bob@example.com", ["oncall"]),
+    makeRole: async (more = {}) => {
+      const slug = `shop-${++made}`;
+      const { http, body } = await admin.call("POST", "/access/roles/", {
+        ...{ slug, description: "The shop", plugin: "postgresql-role", settings: target.settings },
+        ...{ groups: ["oncall"], default_duration: 3600, max_duration: 7200, approval: "none" },
+        ...{ incident_required: false, break_glass: false, disabled: false, ...more },
+      });
+      if (http !== 201) throw new Error(`POST /access/roles/: ${http} ${JSON.stringify(body)}`);
+      return slug;
+    },
+    issue: (who, role, more = {}) => who.call("POST", "/access/leases/", { role, ...more }),
+    leaseRow: async (id) => (await db.select().from(accessLease).where(eq(accessLease.id, id)))[0]!,
+    startWorker: () => {
+      const time = new DatabaseTime();
+      time.observe(new Date(), performance.now(), performance.now());
+      const stop = new AbortController();
+      const deps = { db: () => db, time, config, log, plugins: opened };
+      const working = revokeLeases(deps, stop.signal, { poll: 0.1, grace: 1000 });
+      return {
+        [Symbol.asyncDispose]: async () => {
+          stop.abort();
+          await working;
+        },
+      };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await target[Symbol.asyncDispose]();
+      await server[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** As if the lease expired now. */
+export async function expire({ server }: AccessWorld, id: number): Promise<void> {
+  await server.db
+    .update(accessLease)
+    .set({ dueAt: sql`now()` })
+    .where(eq(accessLease.id, id));
+}
