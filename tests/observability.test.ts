@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { observePlugins } from "../core/plugin/observe.ts";
 import { watchPools } from "../drizzle/connection/telemetry.ts";
+import { recordLeaseIssue } from "../platform/telemetry/leases.ts";
 import { pluginsOf } from "../plugins/fake/plugins.ts";
 import { ObservedRequests } from "../server/http/metrics.ts";
 import { joinMetrics } from "../server/metrics/join.ts";
@@ -37,6 +38,7 @@ test("docs/observability.md lists all metrics, and no others", async () => {
   watchPools(telemetry);
   observePlugins(pluginsOf(), telemetry);
   new ObservedRequests(telemetry);
+  recordLeaseIssue(noting, 1, "issued");
   new ObservedSchedule(telemetry, {
     schedule: () => {
       throw new Error("nobody asks");

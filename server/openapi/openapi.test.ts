@@ -105,8 +105,10 @@ test("every idempotent POST documents the Idempotency-Key header", () => {
     ({ operation }) => !operation.parameters!.some(({ name }) => name === "Idempotency-Key"),
   );
   expect(posts.length).toBeGreaterThan(15);
-  // A repeated request issues a new credential, since its secret is not stored; renewing again is harmless.
+  // A credential is issued anew with each repetition, since its secret is kept nowhere; renewing and
+  // reconciling again does no harm.
   expect(without.map(({ path }) => path)).toEqual([
+    "/access/roles/{role}/reconcile",
     "/access/leases",
     "/access/leases/{lease_id}/renew",
     "/api/v1/get_credentials",
