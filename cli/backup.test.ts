@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { backupText, progressLine, progressText, sizeText } from "./backup.ts";
 import { fakeTerminal, testIo } from "./testing/io.ts";
 
-test("sizes in three digits", () => {
+test("formats sizes with three digits", () => {
   const sizes = [0, 999, 1000, 12_345, 99_949, 99_950, 999_499, 999_500, 12_345_678, 5e12, 7e15];
   expect(sizes.map(sizeText)).toEqual([
     "0 bytes",
@@ -29,7 +29,7 @@ test("describes the backup in one line", () => {
   );
 });
 
-test("how far it is", () => {
+test("formats the progress", () => {
   expect(progressText({ doing: "checking" })).toBe("Checking");
   expect(progressText({ doing: "dumping", table: "incident", bytes: 1_500_000 })).toBe(
     "Dumping incident: 1.5 MB",

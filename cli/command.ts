@@ -2,9 +2,9 @@ import type { Args, ArgValues } from "gunshi/bone";
 import type { Io } from "./io.ts";
 
 /**
- * One command: its help, its arguments, and what it does with them.
+ * One command: its help, its arguments, and its implementation.
  *
- * Import what is heavy (the server, the database, a browser opener) inside `run`: `svc --help` loads the files, too.
+ * Import heavy modules (the server, the database, a browser opener) inside `run`: `svc --help` also loads this file.
  */
 export interface CommandDefinition<A extends Args = Args> {
   /** One line in the imperative, without a full stop: the help of the group shows it, too. */
@@ -16,7 +16,7 @@ export interface CommandDefinition<A extends Args = Args> {
   args: A;
   /** The placeholder of a command line that follows `--`, which `run` gets as `rest`. */
   rest?: string;
-  /** For options that people know from other programs, as they are typed: the command line to type instead. */
+  /** For options known from other programs, as typed: the command line to use instead. */
   instead?: Readonly<Record<string, string>>;
   /** Whole command lines, shown at the end of the help. */
   examples?: readonly string[];

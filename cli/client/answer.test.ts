@@ -15,7 +15,7 @@ const good = {
 };
 
 describe("a challenge", () => {
-  test("of a server that binds", () => {
+  test("of a server that binds the verifier", () => {
     expect(readChallenge(good, server)).toEqual({
       challengeUrl: good.challenge_url,
       pollingUrl: good.polling_url,
@@ -26,7 +26,7 @@ describe("a challenge", () => {
     });
   });
 
-  test("of an old server: two minutes, every two seconds, no code", () => {
+  test("of an old server lasts two minutes, with polls every two seconds and no code", () => {
     const { challenge_url, polling_url, user_code } = good;
     expect(readChallenge({ challenge_url, polling_url, user_code }, server)).toMatchObject({
       lifetime: 120,
@@ -36,7 +36,7 @@ describe("a challenge", () => {
     });
   });
 
-  test("times beyond reason are cut", () => {
+  test("unreasonable times are limited", () => {
     expect(readChallenge({ ...good, expires_in: 1e9, interval: 1e9 }, server)).toMatchObject({
       lifetime: 3600,
       interval: 30,
@@ -102,7 +102,7 @@ describe("a challenge", () => {
     });
   }
 
-  test("control characters in an address are gone before it is shown or opened", () => {
+  test("control characters are removed from an address before it is shown or opened", () => {
     const { challengeUrl } = readChallenge(
       { ...good, challenge_url: "https://svc.example/a\x1b]0;x\x07\n b" },
       server,
@@ -110,7 +110,7 @@ describe("a challenge", () => {
     expect(challengeUrl).toBe("https://svc.example/a%1B]0;x%07%20b");
   });
 
-  test("localhost and 127.0.0.1 of one server: says which name to use", () => {
+  test("for localhost and 127.0.0.1 of one server, it says which name to use", () => {
     const local = { base: "http://localhost:8000", origin: "http://localhost:8000" };
     expect(() => readChallenge({ ...good, challenge_url: "http://127.0.0.1:8000/c/T0" }, local)).toThrow(
       new Unavailable(
@@ -156,7 +156,7 @@ describe("a decision", () => {
   });
 });
 
-test("a user name that cannot be shown is none", () => {
+test("a user name that cannot be shown is invalid", () => {
   expect(readUser("alice@example.com")).toBe("alice@example.com");
   expect(readUser("Ådne@example.com")).toBe("Ådne@example.com");
   for (const user of ["", "a\x1b[2J", "a\u202eb", "x".repeat(400), 7, undefined])

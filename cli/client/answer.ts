@@ -3,9 +3,9 @@ import { printable } from "../text.ts";
 import { isLoopback, type Server } from "./server.ts";
 import { type AccessToken, readToken } from "./token.ts";
 
-/** What the server's answers mean. Whatever it sends is a stranger's text: it is checked here before it is used. */
+/** Parses the server's answers. They are untrusted, so they are checked here before use. */
 
-/** A sign-in that waits for its approval. Times in seconds. */
+/** A sign-in that waits for approval. Times are in seconds. */
 export interface Challenge {
   challengeUrl: string;
   pollingUrl: string;
@@ -34,7 +34,7 @@ export class UnusableToken extends Unavailable {
 const LONGEST_URL = 2048;
 const LONGEST_LIFETIME = 3600;
 
-/** @throws Unavailable when the answer is no challenge, or leads away from the server that was asked. */
+/** @throws Unavailable if the answer is not a challenge, or has an address of another server. */
 export function readChallenge(body: Record<string, unknown>, server: Server): Challenge {
   const lifetime = body.expires_in ?? 120;
   if (typeof lifetime !== "number" || !Number.isFinite(lifetime))
@@ -62,7 +62,7 @@ export function readChallenge(body: Record<string, unknown>, server: Server): Ch
   };
 }
 
-/** @throws Unavailable when the answer has no status that the protocol knows, or a token that cannot be one. */
+/** @throws Unavailable if the answer has an unknown status, or an invalid token. */
 export function readDecision(body: Record<string, unknown>, now: Date, server: Server): Decision {
   const { status } = body;
   switch (status) {
@@ -85,14 +85,14 @@ export function readDecision(body: Record<string, unknown>, now: Date, server: S
   }
 }
 
-/** A user name that can be shown and stored as it is. */
+/** A user name that can be shown and stored unchanged. */
 export function readUser(user: unknown): string | undefined {
   if (typeof user !== "string" || user === "" || user.length > 320 || printable(user) !== user)
     return undefined;
   return user;
 }
 
-/** A URL that the server sent, if it leads to that same server and to nobody else. */
+/** A URL from the server, if it is on that same server. */
 function ownUrl(text: unknown, field: string, server: Server): string {
   const url = typeof text === "string" && text.length <= LONGEST_URL ? URL.parse(text) : null;
   if (url === null) throw nonsense(server, `an invalid ${field}`);
@@ -111,7 +111,7 @@ function ownUrl(text: unknown, field: string, server: Server): string {
   return url.href;
 }
 
-/** Only the name differs, and both names mean this machine: an honest misunderstanding. */
+/** Only the name differs, and both names mean this machine, so this is not an attack. */
 function isSameMachine(url: URL, server: Server): boolean {
   const own = new URL(server.base);
   return (

@@ -16,7 +16,7 @@ const alice = {
 };
 const ask = (fetch: Fetch) => whoami(testIo({ fetch }), server, token, new AbortController().signal);
 
-test("asks the server with the token, below its path", async () => {
+test("calls the server with the token, below its path", async () => {
   const requests: unknown[] = [];
   const fetch: Fetch = async (url, { method, headers }) => {
     requests.push([method, url, (headers as Record<string, string>).authorization]);
@@ -30,7 +30,7 @@ test("asks the server with the token, below its path", async () => {
   ]);
 });
 
-describe("an answer that is no user is refused", () => {
+describe("an answer that is not a user is refused", () => {
   test.each([
     ["no user", { user: undefined }],
     ["a user that cannot be shown", { user: "\x1b[2J" }],
@@ -45,7 +45,7 @@ describe("an answer that is no user is refused", () => {
   });
 });
 
-test("problems and faults keep their own sentences", async () => {
+test("problems and network errors keep their messages", async () => {
   const problem = (status: number, code: string) => Response.json({ code, detail: "Why" }, { status });
   await expect(ask(script(problem(401, "unauthenticated")))).rejects.toBeInstanceOf(Unauthenticated);
   await expect(ask(script(problem(403, "forbidden")))).rejects.toEqual(new Forbidden("Why"));

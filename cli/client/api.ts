@@ -15,7 +15,7 @@ export interface Whoami {
   expires_at: string;
 }
 
-/** @throws Unauthenticated when the server does not accept the token */
+/** @throws Unauthenticated if the server does not accept the token */
 export async function whoami(
   io: Io,
   server: Server,
@@ -35,13 +35,13 @@ export async function revoke(io: Io, server: Server, token: AccessToken, signal:
   settle(await client.tokens.current.delete());
 }
 
-/** What eden makes of an answer. */
+/** An answer as eden returns it. */
 interface Outcome<T> {
   data: T | null;
   error: { value: unknown } | null;
 }
 
-/** A typed client whose every request goes through `request`, and so keeps its rules. */
+/** A typed client that sends every request through `request`, so that its rules apply. */
 function connect(io: Io, server: Server, token: AccessToken, signal: AbortSignal) {
   let answer: Answer | undefined;
   const fetcher = async (url: string, { method }: RequestInit) => {

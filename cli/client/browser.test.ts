@@ -23,7 +23,7 @@ describe("whether to open a browser", () => {
   });
 });
 
-describe("the command that BROWSER means", () => {
+describe("the command in BROWSER", () => {
   const url = "https://svc.example/c/T0?a=1&b=$(x)";
   const noFile = () => false;
   test.each([
@@ -48,7 +48,7 @@ describe("the command that BROWSER means", () => {
 describe("a browser", () => {
   const url = "https://svc.example/c/T0?a=1&b=$(touch x);`y`";
 
-  test("gets the address as one argument, through no shell", async () => {
+  test("gets the address as one argument, without a shell", async () => {
     const file = join(mkdtempSync(join(tmpdir(), "svc-browser-")), "arguments");
     const { promise: written, resolve } = Promise.withResolvers<string>();
     const server = Bun.serve({

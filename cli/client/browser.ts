@@ -3,10 +3,10 @@ import { accessSync, constants } from "node:fs";
 import type { Environment } from "../../platform/variable.ts";
 
 /**
- * Why no browser should be opened; undefined when one should. `asked` is what `--browser` or `--no-browser` says.
+ * The reason not to open a browser, or undefined to open one. `asked` is the value of `--browser` or `--no-browser`.
  *
- * Over SSH it would open on the wrong machine, so there only `--browser` opens one, BROWSER or not. Without a display
- * BROWSER may still name something that works (a script, a text browser).
+ * Over SSH, it would open on the wrong machine, so only `--browser` opens one there, even if BROWSER is set. Without a
+ * display, BROWSER may still name a program that works (a script, a text browser).
  */
 export function reasonNotToOpen(
   asked: boolean | undefined,
@@ -21,9 +21,9 @@ export function reasonNotToOpen(
 }
 
 /**
- * Starts a browser. Never through a shell: the address is one argument of its own.
- * @returns the reason, as soon as it is known, if none was started; it stays pending while all seems well, because an
- * opener may fail long after it was started.
+ * Starts a browser without a shell: the address is a single argument.
+ * @returns the reason if no browser was started, as soon as it is known. It stays pending otherwise, because an opener may
+ * fail long after it was started.
  */
 export async function openBrowser(url: string, env: Environment): Promise<string> {
   try {
@@ -36,8 +36,8 @@ export async function openBrowser(url: string, env: Environment): Promise<string
 }
 
 /**
- * The command that BROWSER means: words, in which `%s` stands for the address, which otherwise comes last. Of several
- * (separated by colons, as xdg-open and Python have it) it is the first. A path with a space in it is one word.
+ * Parses BROWSER into words. `%s` stands for the address, which otherwise comes last. Of several commands (separated by
+ * colons, as in xdg-open and Python), the first is used. A path that contains a space is one word.
  */
 export function browserCommand(browser: string, url: string, isFile = isExecutable): string[] {
   if (isFile(browser)) return [browser, url];
@@ -57,7 +57,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Detached, and with nothing of our terminal: it must outlive us, and must not answer to our Ctrl-C. */
+/** Detached from our terminal, because it must outlive us and ignore our Ctrl-C. */
 function start([command = "", ...args]: string[]) {
   const child = spawn(command, args, { stdio: "ignore", detached: true, shell: false });
   child.unref();

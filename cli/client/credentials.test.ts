@@ -44,7 +44,7 @@ describe("corrupt", () => {
   });
 });
 
-test("a sign-in replaces the entry of its server and no other", () => {
+test("a sign-in replaces only the entry of its server", () => {
   const changed = withEntry(credentials, "http://c.example", { user: "carol@example.com" });
   expect(changed).toEqual({
     last: "http://c.example",

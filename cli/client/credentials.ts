@@ -1,9 +1,9 @@
 import { readUser } from "./answer.ts";
 
-/** What is remembered of one server. After `svc logout` only the user is. Names are those of the file. */
+/** The stored data of one server; after `svc logout`, only the user. The names are those in the file. */
 export interface Entry {
   user: string;
-  /** Where the token is; absent when there is none. */
+  /** Where the token is stored; absent without a token. */
   storage?: "file" | "keychain";
   /** Only with `storage: "file"`. */
   token?: string;
@@ -11,7 +11,7 @@ export interface Entry {
   expires_at?: string;
 }
 
-/** The credentials file: one entry a server, keyed by its base address. */
+/** The credentials file: one entry per server, keyed by its base address. */
 export interface Credentials {
   /** The server last signed in to. */
   last?: string;
@@ -20,7 +20,7 @@ export interface Credentials {
 
 export const NO_CREDENTIALS: Credentials = { servers: {} };
 
-/** Reads the file's text; undefined when it is not what `formatCredentials` writes. */
+/** Parses the file's text; undefined if it is not in the format of `formatCredentials`. */
 export function parseCredentials(text: string): Credentials | undefined {
   let value: unknown;
   try {
@@ -39,12 +39,12 @@ export function formatCredentials({ last, servers }: Credentials): string {
   return `${JSON.stringify({ version: 1, last, servers }, undefined, 2)}\n`;
 }
 
-/** After a sign-in: this server is the last one, and its entry the new one. */
+/** After a sign-in: replaces the server's entry, and makes it the last server. */
 export function withEntry(credentials: Credentials, base: string, entry: Entry): Credentials {
   return { last: base, servers: { ...credentials.servers, [base]: entry } };
 }
 
-/** After a sign-out: who it was may be remembered for the next `svc login`, nothing else. */
+/** After a sign-out: keeps only the user, for the next `svc login`. */
 export function withoutToken(credentials: Credentials, base: string): Credentials {
   const entry = credentials.servers[base];
   if (entry === undefined) return credentials;

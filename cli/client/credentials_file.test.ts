@@ -20,7 +20,7 @@ const store = (base = "http://a.example", user = "alice@example.com") =>
   updateCredentials(env, (all) => withEntry(all, base, { user }));
 const mode = (file: string) => (fs.statSync(file).mode & 0o777).toString(8);
 
-test("where the file is", () => {
+test("the path of the file", () => {
   expect(credentialsPath({ XDG_CONFIG_HOME: "/x", HOME: "/h" })).toBe("/x/svc/credentials.json");
   expect(credentialsPath({ XDG_CONFIG_HOME: "relative", HOME: "/h" })).toBe(
     "/h/.config/svc/credentials.json",
@@ -28,12 +28,12 @@ test("where the file is", () => {
   expect(credentialsPath({ HOME: "/h" })).toBe("/h/.config/svc/credentials.json");
 });
 
-test("no file: no credentials, and nothing is created", () => {
+test("without a file, there are no credentials, and nothing is created", () => {
   expect(readCredentials(env)).toEqual({ servers: {} });
   expect(fs.existsSync(directory)).toBeFalse();
 });
 
-test("a file that only its owner can read, in such a directory, and nothing left beside it", () => {
+test("the file and its directory are readable only by the owner, without leftovers", () => {
   const umask = process.umask(0);
   store();
   process.umask(umask);
@@ -45,7 +45,7 @@ test("a file that only its owner can read, in such a directory, and nothing left
   expect(fs.readdirSync(directory).sort()).toEqual(["credentials.json", "credentials.lock"]);
 });
 
-test("the file is replaced and never written in place", () => {
+test("the file is replaced, never written in place", () => {
   store();
   const before = fs.openSync(path, "r");
   const inode = fs.statSync(path).ino;
@@ -55,14 +55,14 @@ test("the file is replaced and never written in place", () => {
   fs.closeSync(before);
 });
 
-test("removes temporary files of a writer that was killed", () => {
+test("removes temporary files of a killed writer", () => {
   store();
   fs.writeFileSync(join(directory, ".credentials.json.dead.tmp"), "token");
   store();
   expect(fs.readdirSync(directory).sort()).toEqual(["credentials.json", "credentials.lock"]);
 });
 
-test("a change that fails leaves the file as it was", () => {
+test("a failed change leaves the file unchanged", () => {
   store();
   const before = fs.readFileSync(path, "utf8");
   const fail = () => {
@@ -74,9 +74,9 @@ test("a change that fails leaves the file as it was", () => {
   store("http://b.example");
 });
 
-test("a file that cannot be replaced: nothing of the new one is left", () => {
+test("if the file cannot be replaced, no part of the new one is left", () => {
   const change = () => {
-    // Comes between the check and the rename, which then fails.
+    // Created between the check and the rename, which then fails.
     fs.mkdirSync(path);
     return withEntry({ servers: {} }, "http://a.example", { user: "alice@example.com" });
   };
@@ -84,7 +84,7 @@ test("a file that cannot be replaced: nothing of the new one is left", () => {
   expect(fs.readdirSync(directory).sort()).toEqual(["credentials.json", "credentials.lock"]);
 });
 
-describe("refused, with the fix, and left as it is", () => {
+describe("refuses with the fix, and leaves unchanged,", () => {
   const refused = (message: string, file = path) => {
     const state = () =>
       fs.statSync(file).isFile() ? [mode(file), fs.readFileSync(file, "utf8")] : mode(file);
@@ -135,7 +135,7 @@ describe("refused, with the fix, and left as it is", () => {
   });
 
   test("a file or directory of another user", () => {
-    // Only root can give a file away; anybody else meets one of root's.
+    // Only root can change the owner of a file; other users test with a file of root.
     if (process.getuid?.() === 0) {
       store();
       fs.chownSync(path, 1234, 1234);
@@ -170,7 +170,7 @@ describe("refused, with the fix, and left as it is", () => {
   });
 });
 
-test("a symbolic link stays, and its target is replaced", () => {
+test("keeps a symbolic link, and replaces its target", () => {
   const dotfiles = join(env.XDG_CONFIG_HOME, "dotfiles");
   fs.mkdirSync(dotfiles, { mode: 0o700 });
   const target = join(dotfiles, "svc.json");
@@ -183,7 +183,7 @@ test("a symbolic link stays, and its target is replaced", () => {
   expect(mode(target)).toBe("600");
 });
 
-test("eight processes that sign in at once lose nothing", async () => {
+test("eight concurrent sign-ins lose nothing", async () => {
   const script = join(env.XDG_CONFIG_HOME, "store.ts");
   const [file, entry] = ["credentials_file.ts", "credentials.ts"].map((name) => join(import.meta.dir, name));
   await Bun.write(

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import type { Environment } from "../../platform/variable.ts";
 import { type Credentials, formatCredentials, NO_CREDENTIALS, parseCredentials } from "./credentials.ts";
 
-/** How long a process waits for others that write the file: each of them needs a few milliseconds. */
+/** The time to wait for other writers of the file, which need a few milliseconds each. */
 const LOCK_TIMEOUT_MS = 10_000;
 
 /** `$XDG_CONFIG_HOME/svc/credentials.json`. A relative XDG_CONFIG_HOME counts as not set (XDG base directories). */
@@ -17,9 +17,9 @@ export function credentialsPath(env: Environment): string {
 }
 
 /**
- * Reads the credentials; none when there is no file yet.
- * @throws ConfigurationError, naming the fix, when the file is corrupt or others can read or replace it. The file is
- * left as it is: it may be the only copy of something that the person wants back.
+ * Reads the credentials, which are empty if there is no file yet.
+ * @throws ConfigurationError, which names the fix, if the file is corrupt or others can read or replace it. The file is
+ * left unchanged, because it may be the only copy of something that the user needs.
  */
 export function readCredentials(env: Environment): Credentials {
   const path = credentialsPath(env);
@@ -29,8 +29,8 @@ export function readCredentials(env: Environment): Credentials {
 }
 
 /**
- * Changes the credentials: reads, changes and replaces the file under a lock, so that two sign-ins at once lose
- * nothing. A reader sees the old file or the new one; so does the next start after a power cut.
+ * Changes the credentials: reads, changes and replaces the file under a lock, so that concurrent sign-ins lose nothing.
+ * A reader sees the old file or the new one, even after a power failure.
  */
 export function updateCredentials(env: Environment, change: (credentials: Credentials) => Credentials): void {
   const path = credentialsPath(env);
@@ -41,14 +41,14 @@ export function updateCredentials(env: Environment, change: (credentials: Creden
   });
 }
 
-/** Characters of the largest token, with room to spare for its entry. */
+/** Characters of the largest token, with a margin for its entry. */
 const LARGEST_ENTRY = 32_768;
 
 /**
  * Checks that `updateCredentials` would work, by writing and removing a file of that size: the directory is writable,
- * and the disk has room. The credentials themselves are not touched.
+ * and the disk has space. The credentials themselves are not changed.
  *
- * @throws ConfigurationError, naming what cannot be done
+ * @throws ConfigurationError, which names the failed operation
  */
 export function assertStorable(env: Environment): void {
   const path = credentialsPath(env);
@@ -67,8 +67,8 @@ function inLockedDirectory(path: string, work: () => void): void {
 }
 
 /**
- * The kernel's own lock, by way of SQLite, which has one on every platform: unlike a lock file it ends with the process
- * that holds it, however that ends. `work` must be synchronous.
+ * A lock of the kernel, through SQLite, which supports every platform. Unlike a lock file, it ends with the process that
+ * holds it. `work` must be synchronous.
  */
 function locked(directory: string, work: () => void): void {
   const database = guard(`lock ${directory}`, () => {
@@ -99,7 +99,7 @@ function replaceFile(file: string, text: string): void {
 function writeTemporary(file: string, text: string): string {
   const directory = dirname(file);
   const prefix = `.${basename(file)}.`;
-  // We hold the lock, so these are of writers that died; a token must not lie about.
+  // We hold the lock, so these are leftovers of dead writers; they contain tokens.
   for (const name of fs.readdirSync(directory)) {
     if (name.startsWith(prefix) && name.endsWith(".tmp")) fs.rmSync(join(directory, name), { force: true });
   }
@@ -119,7 +119,7 @@ function writeTemporary(file: string, text: string): string {
   return temporary;
 }
 
-/** Makes the rename itself durable, where directories can be synchronised (not on Windows). */
+/** Makes the rename durable, if directories can be synchronised (not on Windows). */
 function syncDirectory(directory: string): void {
   try {
     const descriptor = fs.openSync(directory, "r");
@@ -128,7 +128,7 @@ function syncDirectory(directory: string): void {
   } catch {}
 }
 
-/** The file itself; behind a symbolic link (dotfiles) its target, so that the link survives. Undefined: no file yet. */
+/** The file, or the target of a symbolic link (dotfiles), so that the link is kept; undefined if there is no file yet. */
 function resolveFile(path: string): string | undefined {
   const stat = guard(`read ${path}`, () => fs.lstatSync(path, { throwIfNoEntry: false }));
   if (stat === undefined || !stat.isSymbolicLink()) return stat === undefined ? undefined : path;
@@ -144,7 +144,7 @@ function readChecked(file: string): Credentials {
   if (process.platform !== "win32") {
     if (stat.uid !== process.getuid?.()) throw refusal(`${file} belongs to another user`, "move it away");
     if (stat.mode & 0o077) throw refusal(`${file} can be read or written by others`, `chmod 600 ${file}`);
-    // By its mode and not by trying, so that root is told the same.
+    // Checks the mode instead of trying to read, so that root gets the same error.
     if (!(stat.mode & 0o400)) throw refusal(`${file} cannot be read`, `chmod 600 ${file}`);
   }
   const credentials = parseCredentials(guard(`read ${file}`, () => fs.readFileSync(file, "utf8")));
@@ -153,7 +153,7 @@ function readChecked(file: string): Credentials {
   return credentials;
 }
 
-/** Who may write the directory may replace the file in it. */
+/** Users who can write to the directory can replace the file in it. */
 function checkDirectory(directory: string): void {
   const stat = guard(`read ${directory}`, () => fs.statSync(directory, { throwIfNoEntry: false }));
   if (stat === undefined) return;

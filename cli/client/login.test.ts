@@ -16,7 +16,7 @@ beforeEach(() => {
   server.decide("success");
   io = testIo({
     env: { DISPLAY: ":0" },
-    // The real clock: the fake server's tokens are made by it.
+    // The real clock, because the fake server's tokens use it.
     clock: { now: () => new Date() },
     fetch: (url, init) => fetch(url, init),
   });
@@ -28,7 +28,7 @@ const signIn = (options: Parameters<typeof login>[0] = {}) =>
 const stored = () => readCredentials(io.env).servers[server.url];
 const generated = () => server.requests.filter(({ path }) => path.includes("challenge_generator"));
 
-test("asks, shows the address and the code, opens the browser, waits and stores", async () => {
+test("requests a challenge, shows address and code, opens the browser, waits, and stores the token", async () => {
   const expiresAt = new Date(server.expiresAt);
   expect(await signIn()).toEqual({
     server: server.url,
@@ -64,7 +64,7 @@ Waiting for your approval in the browser, 2:00 left.
   expect(readCredentials(io.env).last).toBe(server.url);
 });
 
-test("the verifier is shown to the poller alone, and its hash to the generator", async () => {
+test("sends the verifier only to the poller, and its hash to the generator", async () => {
   await signIn();
   const [generator, poller] = server.requests;
   const [, verifier] = /^Challenge ([\w-]{43})$/.exec(poller!.headers.get("authorization")!)!;
@@ -73,7 +73,7 @@ test("the verifier is shown to the poller alone, and its hash to the generator",
   expect(io.out.stderr).not.toContain(verifier!);
 });
 
-test("an old server: no code, no verifier", async () => {
+test("shows no code and sends no verifier to an old server", async () => {
   server.generator = () => {
     const { challenge_url, polling_url } = server.challenge();
     return Response.json({ challenge_url, polling_url });
@@ -89,12 +89,12 @@ describe("the user", () => {
     await login({ user, server: server.url, force: true }, io);
     return decodeURIComponent(new URL(generated().at(-1)!.path, server.url).pathname.split("/").at(-1)!);
   };
-  test("the argument, else the last user there, else the name on this machine", async () => {
+  test("is the argument, else the last user of the server, else the name on this machine", async () => {
     expect(await name()).toBe("ada");
     expect(await name("bob")).toBe("bob");
     expect(await name()).toBe("alice@example.com");
   });
-  test("names that look like a path stay one segment", async () => {
+  test("a name that looks like a path stays one segment", async () => {
     expect(await name("../../whoami")).toBe("../../whoami");
     expect(await name("%2f")).toBe("%2f");
     expect(await name("Ådne?x#y")).toBe("Ådne?x#y");
@@ -108,10 +108,10 @@ describe("the user", () => {
   );
 });
 
-describe("a token that is still good", () => {
+describe("a valid token", () => {
   beforeEach(() => signIn());
 
-  test("is used again, when the server takes it", async () => {
+  test("is reused if the server accepts it", async () => {
     expect(await signIn()).toMatchObject({ reused: true, user: "alice@example.com" });
     expect(await signIn({ user: undefined })).toMatchObject({ reused: true });
     expect(await signIn({ user: "ALICE@example.com" })).toMatchObject({ reused: true });
@@ -125,11 +125,11 @@ describe("a token that is still good", () => {
     expect(await signIn({ user: "bob" })).toMatchObject({ reused: false });
     expect(await signIn({ user: "alic" })).toMatchObject({ reused: false });
   });
-  test("is not used when the server has revoked it", async () => {
+  test("is not used if the server has revoked it", async () => {
     server.whoami = () => Response.json({ code: "unauthenticated" }, { status: 401 });
     expect(await signIn()).toMatchObject({ reused: false });
   });
-  test("is not used when it has expired", async () => {
+  test("is not used after it has expired", async () => {
     io.clock = { now: () => new Date(Date.now() + 3_600_000) };
     await expect(signIn()).rejects.toThrow("an expired token");
     expect(generated()).toHaveLength(2);
@@ -170,7 +170,7 @@ describe("the browser", () => {
 });
 
 describe("the keychain", () => {
-  test("holds the token, and the file says so", async () => {
+  test("stores the token, and the file refers to it", async () => {
     io.secrets = new Map();
     expect(await signIn({ keychain: true })).toMatchObject({ storage: "keychain" });
     expect([...io.secrets]).toEqual([[server.url, server.token]]);
@@ -181,12 +181,12 @@ describe("the keychain", () => {
     expect(stored()).toMatchObject({ storage: "file", token: server.token });
   });
 
-  test("that is not there is found out before anybody signs in", async () => {
+  test("that is missing is detected before the sign-in", async () => {
     await expect(signIn({ keychain: true })).rejects.toThrow("this machine has no keychain");
     expect(server.requests).toEqual([]);
   });
 
-  test("a good token in the file does not do", async () => {
+  test("does not reuse a valid token in the file", async () => {
     await signIn();
     io.secrets = new Map();
     expect(await signIn({ keychain: true })).toMatchObject({ reused: false, storage: "keychain" });
@@ -200,10 +200,10 @@ const revoked = () =>
     .map(({ headers }) => headers.get("authorization"));
 
 describe("a directory that cannot be written", () => {
-  // By what stands in its place: root may write everywhere.
+  // A file in place of the directory, because root can write everywhere.
   const inTheWay = (name: string) => fs.mkdirSync(join(credentialsPath(io.env), "..", name));
 
-  test("is found before anybody is asked to approve", async () => {
+  test("is detected before the approval", async () => {
     const blocked = join(configHome(), "file");
     fs.writeFileSync(blocked, "");
     io.env = { ...io.env, XDG_CONFIG_HOME: blocked };
@@ -222,13 +222,13 @@ describe("a directory that cannot be written", () => {
     expect(server.requests).toHaveLength(before);
   });
 
-  test("a keychain that can be read but not written is found as early", async () => {
+  test("a keychain that can be read but not written is detected as early", async () => {
     io.keychain = { ...io.keychain, get: async () => null, set: () => Promise.reject(new Error("locked")) };
     await expect(signIn({ keychain: true })).rejects.toThrow("this machine has no keychain");
     expect(server.requests).toEqual([]);
   });
 
-  test("only by the time of the approval: the token is revoked, and the error says so", async () => {
+  test("if it becomes unwritable before the approval, the token is revoked, and the error says so", async () => {
     server.poller = () => {
       inTheWay("credentials.json");
       return Response.json({ status: "success", encoded_jwt: server.token });
@@ -237,7 +237,7 @@ describe("a directory that cannot be written", () => {
     expect(revoked()).toEqual([`Bearer ${server.token}`]);
   });
 
-  test("and the server cannot be reached either: the error says how long the token is valid", async () => {
+  test("if the server is then unreachable too, the error says how long the token is valid", async () => {
     server.poller = () => {
       inTheWay("credentials.json");
       return Response.json({ status: "success", encoded_jwt: server.token });
@@ -249,7 +249,7 @@ describe("a directory that cannot be written", () => {
   });
 });
 
-test("a token that has expired by this machine's clock is revoked", async () => {
+test("a token that is expired by this machine's clock is revoked", async () => {
   io.clock = { now: () => new Date(Date.now() + 3_600_000) };
   await expect(signIn()).rejects.toThrow(/an expired token .*; the token was revoked$/);
   expect(revoked()).toEqual([`Bearer ${server.token}`]);
@@ -287,7 +287,7 @@ describe("the token that is replaced is revoked", () => {
     expect(stored()).toMatchObject({ storage: "file", token: tokens[3] });
   });
 
-  test("a server that cannot revoke it now: a warning, and signed in all the same", async () => {
+  test("if the server cannot revoke it, prints a warning and still signs in", async () => {
     next();
     await signIn();
     const second = next();

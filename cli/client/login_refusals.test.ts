@@ -40,7 +40,7 @@ describe("answers of a hostile server are neither opened nor stored", () => {
     server.generator = () => new Response("<html>", { headers: { "content-type": "text/html" } });
     await refused("an HTML page (HTTP 200)");
   });
-  test("a redirect, not even to itself", async () => {
+  test("a redirect, even to itself", async () => {
     server.generator = () => Response.redirect(`${server.url}/elsewhere`);
     await refused(`redirects to ${server.url}/elsewhere, which svc does not follow`);
     expect(server.requests).toHaveLength(1);
@@ -80,14 +80,14 @@ test.each([
   expect(stored()).toBeUndefined();
 });
 
-test("a user name of the server's that cannot be shown is not stored", async () => {
+test("a user name that cannot be shown is not stored", async () => {
   const encoded_jwt = fakeToken({ user: "a\x1b[2J" });
   server.poller = () => Response.json({ status: "success", encoded_jwt, user: "b\x1b[2J" });
   await signIn();
   expect(stored()).toMatchObject({ user: "alice" });
 });
 
-test("localhost for 127.0.0.1: says which --server to use", async () => {
+test("for localhost instead of 127.0.0.1, it says which --server to use", async () => {
   const port = new URL(server.url).port;
   // Only the name in the URL differs; the request must reach the server, whatever localhost resolves to.
   io.fetch = (url, init) => fetch(url.replace("localhost", "127.0.0.1"), init);

@@ -36,7 +36,7 @@ test("revokes and deletes the token, but keeps the user", async () => {
   expect(await logout({}, io)).toEqual([]);
 });
 
-test("a token that is not good any more is forgotten without a fuss", async () => {
+test("deletes an invalid token without an error", async () => {
   server.revoke = () => Response.json({ code: "unauthenticated" }, { status: 401 });
   store(server.url);
   expect(await logout({}, io)).toMatchObject([{ revoked: false }]);
@@ -56,7 +56,7 @@ test("deletes the token and reports it if the server cannot be reached", async (
   expect(entries()[server.url]).not.toHaveProperty("token");
 });
 
-test("signs out of the chosen server; with --all of every server, and forgets the users", async () => {
+test("signs out of the chosen server; with --all, of every server, and forgets the users", async () => {
   const other = new FakeServer();
   store(other.url, { token: other.token });
   store(server.url);
@@ -78,7 +78,7 @@ test("with --all, one unreachable server does not stop the others", async () => 
   expect(readCredentials(io.env)).toEqual({ servers: {} });
 });
 
-test("the keychain forgets too", async () => {
+test("deletes the token from the keychain", async () => {
   io.secrets = new Map([[server.url, server.token]]);
   store(server.url, { storage: "keychain", token: undefined });
   expect(await logout({}, io)).toMatchObject([{ revoked: true }]);

@@ -10,14 +10,14 @@ import { fromKeychain, isExpired, openServer, storedToken } from "./session.ts";
 export interface SignedOut {
   server: string;
   user: string;
-  /** False when the token was not good any more, so that there was nothing to revoke. */
+  /** False if the token was no longer valid, so that there was nothing to revoke. */
   revoked: boolean;
 }
 
 /**
- * Revokes the stored token at the server and forgets it and what was issued by it; with `all`, those of every server.
+ * Revokes the stored token at the server, and deletes it and everything issued by it; with `all`, for every server.
  * @returns the servers signed out of
- * @throws Unavailable when a server could not be told. Its token is forgotten here all the same.
+ * @throws Unavailable if a server could not be reached. Its token is still deleted here.
  */
 export async function logout(options: { server?: string; all?: boolean }, io: Io): Promise<SignedOut[]> {
   const { server, credentials } = openServer(io, options.server);
@@ -45,7 +45,7 @@ export async function logout(options: { server?: string; all?: boolean }, io: Io
   return done;
 }
 
-/** Tells the server, unless the token is no longer good anyway. */
+/** Revokes the token at the server, unless it is already invalid. */
 async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boolean> {
   const token = await storedToken(io, server, entry);
   if (token === undefined || isExpired(token, io)) return false;
@@ -58,7 +58,7 @@ async function revokeStored(io: Io, server: Server, entry: Entry): Promise<boole
   }
 }
 
-/** What another process signed in to meanwhile is left alone. */
+/** Keeps the tokens of concurrent sign-ins. */
 function forgetUsers(all: Credentials): Credentials {
   const servers = Object.fromEntries(
     Object.entries(all.servers).filter(([, { storage }]) => storage !== undefined),

@@ -37,7 +37,7 @@ test("polls at the interval until it is approved", async () => {
   expect(io.slept).toEqual([2000, 2000]);
 });
 
-test("a bound poll shows the verifier and may be held; an old server sees neither", async () => {
+test("a bound poll sends the verifier and may be held; a poll of an old server does neither", async () => {
   for (const bound of [true, false]) {
     const seen: unknown[] = [];
     const fetch: Fetch = async (url, { headers }) => {
@@ -51,7 +51,7 @@ test("a bound poll shows the verifier and may be held; an old server sees neithe
   }
 });
 
-test("a poll that was held longer than the interval is followed at once", async () => {
+test("a poll that was held longer than the interval is followed immediately", async () => {
   const { io, result } = poll(
     script(() => {
       io.clock.now = () => new Date(NOW.getTime() + 25_000);
@@ -62,7 +62,7 @@ test("a poll that was held longer than the interval is followed at once", async 
   expect(io.slept).toEqual([0]);
 });
 
-describe("ends, each with its own sentence", () => {
+describe("fails with a specific message for", () => {
   const codeAndSentence = async (fetch: Fetch, change?: Partial<Challenge>) => {
     const { io, result } = poll(fetch, change);
     const error = await result.then(
@@ -82,13 +82,13 @@ describe("ends, each with its own sentence", () => {
     expect(await codeAndSentence(script(answer))).toEqual({ code, detail, slept: [] } as never);
   });
 
-  test("a server that never decides: at the end of the lifetime", async () => {
+  test("a server that never decides, at the end of the lifetime", async () => {
     const { detail, slept } = await codeAndSentence(script(pending), { lifetime: 10 });
     expect(detail).toBe("the sign-in was not approved in time; run svc login again");
     expect(slept.reduce((a, b) => a + b)).toBe(12_000);
   });
 
-  test("a network that does not come back: at the end of the lifetime", async () => {
+  test("a network that does not recover, at the end of the lifetime", async () => {
     const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
     const { detail, slept } = await codeAndSentence(script(reset), { lifetime: 30 });
     expect(detail).toBe("the sign-in was not approved in time; run svc login again");
@@ -116,7 +116,7 @@ test("a network error is retried with backoff, and reported once", async () => {
   expect(notes).toEqual(["cannot reach https://svc.example (ECONNRESET); trying again"]);
 });
 
-test("an answer in between makes the next fault a first one again", async () => {
+test("an answer resets the backoff", async () => {
   const reset = Object.assign(new TypeError("x"), { code: "ECONNRESET" });
   const { io, notes, result } = poll(script(reset, reset, pending, reset, success));
   await result;
@@ -124,7 +124,7 @@ test("an answer in between makes the next fault a first one again", async () => 
   expect(notes).toHaveLength(2);
 });
 
-test("an error of the server is tried again", async () => {
+test("a server error is retried", async () => {
   const { io, result } = poll(
     script(Response.json({ code: "internal", detail: "Oops" }, { status: 500 }), success),
   );
@@ -132,7 +132,7 @@ test("an error of the server is tried again", async () => {
   expect(io.slept).toEqual([500]);
 });
 
-test("polled too fast: Retry-After is obeyed, but never less than the interval", async () => {
+test("obeys Retry-After, but never polls faster than the interval", async () => {
   const slow = (seconds: string) =>
     Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": seconds } });
   const { io, result } = poll(script(slow("7"), slow("1"), slow("soon"), success));
@@ -140,14 +140,14 @@ test("polled too fast: Retry-After is obeyed, but never less than the interval",
   expect(io.slept).toEqual([7000, 2000, 2000]);
 });
 
-test("a Retry-After beyond the lifetime ends with it", async () => {
+test("limits Retry-After to the lifetime", async () => {
   const slow = Response.json({ status: "pending" }, { status: 429, headers: { "retry-after": "9999" } });
   const { io, result } = poll(script(slow));
   await expect(result).rejects.toThrow("not approved in time");
   expect(io.slept).toEqual([122_000]);
 });
 
-test("Ctrl-C during the pause ends it", async () => {
+test("Ctrl-C during the pause stops polling", async () => {
   const { controller, result } = poll(
     script(() => {
       controller.abort(new Error("stop"));

@@ -6,16 +6,16 @@ import type { Server } from "./server.ts";
 
 type Success = Extract<Decision, { status: "success" }>;
 
-/** Seconds that we ask the server to hold a poll (`Prefer: wait`, RFC 7240 4.3). */
+/** Seconds for which the server is asked to hold a poll (`Prefer: wait`, RFC 7240 4.3). */
 const HOLD = 25;
-/** Seconds beyond the lifetime in which the server may still tell us its own decision. */
+/** Seconds after the lifetime in which the server may still report the outcome. */
 const GRACE = 2;
 
 /**
- * Polls until the sign-in is decided. A fault on the way is tried again, ever more slowly, as long as the sign-in
- * lives; `note` hears of the first one.
+ * Polls until the sign-in is decided. Network errors are retried with backoff during the lifetime of the sign-in; `note`
+ * is called for the first one.
  *
- * @throws SvcError with a sentence of its own for denied, expired and unknown.
+ * @throws SvcError with a specific message for denied, expired and unknown.
  */
 export async function awaitDecision(
   io: Io,
@@ -51,14 +51,14 @@ export async function awaitDecision(
       if (faults++ === 0) note(`${error.detail}; trying again`);
       pause = backoff(faults);
     }
-    // The interval is counted from the start of a poll: one that was held for longer is followed at once.
+    // The interval counts from the start of a poll, so one that was held longer is followed immediately.
     const next = started + pause * 1000;
     const now = io.clock.now().getTime();
     await io.sleep(Math.max(0, Math.min(next, deadline) - now), signal);
   }
 }
 
-/** Seconds before the next try after so many faults in a row: 0.5, 1, 2, 4, 8, 8, ... */
+/** Seconds before the next attempt after this many consecutive errors: 0.5, 1, 2, 4, 8, 8, ... */
 export function backoff(faults: number): number {
   return Math.min(0.5 * 2 ** (faults - 1), 8);
 }

@@ -12,7 +12,7 @@ test("a spinner needs a terminal that has a width and can move its cursor", () =
   expect(canSpin({ write: () => {} }, {})).toBeFalse();
 });
 
-test("elsewhere it is a plain line, on stderr", async () => {
+test("prints a plain line on stderr without a suitable terminal", async () => {
   const io = testIo();
   const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));
   progress.note("A \x1b[1mnote");
@@ -20,7 +20,7 @@ test("elsewhere it is a plain line, on stderr", async () => {
   expect(io.out).toEqual({ stdout: "", stderr: "Waiting, 1:30 left.\nA \uFFFD[1mnote\n" });
 });
 
-test("on a terminal it is a spinner, whose line and hidden cursor do not outlive it", async () => {
+test("shows a spinner on a terminal, then clears its line and restores the cursor", async () => {
   const terminal = fakeTerminal();
   const io = testIo({ stderr: terminal, env: { TERM: "xterm" } });
   const progress = await startProgress(io, "Waiting", new Date(NOW.getTime() + 90_000));
@@ -43,7 +43,7 @@ test("clears all rows after the terminal became narrower", async () => {
   expect(terminal.shown).toEqual([up + up, "<start of line>", "<clear line>", "<show cursor>"]);
 });
 
-test("the time left", () => {
+test("formats the remaining time", () => {
   expect([120_000, 119_001, 61_000, 9500, 1, 0, -5000].map(timeLeft)).toEqual([
     "2:00",
     "2:00",

@@ -3,16 +3,16 @@ import type { Environment } from "../../platform/variable.ts";
 import type { Io, Output } from "../io.ts";
 import { printable } from "../text.ts";
 
-/** What the person sees while they are waited for. */
+/** The display while svc waits for the user. */
 export interface Progress {
-  /** Says something in between, without tearing the spinner. */
+  /** Prints a line without breaking the spinner. */
   note(line: string): void;
   stop(): void;
 }
 
 /**
- * A spinner with the time left, on a terminal; a plain line elsewhere.
- * @param deadline when the waiting ends at the latest
+ * A spinner with the remaining time on a terminal; otherwise a plain line.
+ * @param deadline the latest end of the wait
  */
 export async function startProgress(io: Io, text: string, deadline: Date): Promise<Progress> {
   const note = (line: string) => void io.stderr.write(`${printable(line)}\n`);
@@ -23,19 +23,19 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
   }
   const { default: ora } = await import("ora");
   const stream = io.stderr as WriteStream;
-  // As it is now: ora takes what is written by its own `write` for somebody else's line.
+  // The current `write`, because ora treats output through its own `write` as another program's line.
   const write = stream.write.bind(stream);
   const spinner = ora({
     text: label(),
     stream,
-    // It would put the terminal into raw mode, where Ctrl-C is a character and no signal.
+    // It would set the terminal to raw mode, in which Ctrl-C is a character instead of a signal.
     discardStdin: false,
     isEnabled: true,
     color: io.env.NO_COLOR ? false : "cyan",
   });
   const clear = spinner.clear.bind(spinner);
   let columns = stream.columns;
-  // ora clears as many rows as its line had when it was written; in a narrower terminal it has more.
+  // ora clears as many rows as its line had when it was written; in a narrower terminal, the line has more.
   spinner.clear = () => {
     const width = spinner.frame().replace(/\x1b\[[0-9;]*m/g, "").length;
     const more = Math.ceil(width / stream.columns) - Math.ceil(width / columns);
@@ -56,7 +56,7 @@ export async function startProgress(io: Io, text: string, deadline: Date): Promi
   };
 }
 
-/** On a terminal of no width ora never stops writing (it divides by the width to count its lines). */
+/** On a terminal without a width, ora never stops writing, because it divides by the width to count lines. */
 export function canSpin(output: Output, env: Environment): boolean {
   return output.isTTY === true && (output.columns ?? 0) > 0 && env.TERM !== "dumb";
 }

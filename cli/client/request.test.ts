@@ -9,7 +9,7 @@ const url = "https://svc.example/whoami";
 const ask = (...answers: Parameters<typeof script>) =>
   request(testIo({ fetch: script(...answers) }), server, url);
 
-test("a JSON object, whatever the status", async () => {
+test("returns a JSON object with any status", async () => {
   expect(await ask(Response.json({ a: 1 }))).toMatchObject({ status: 200, body: { a: 1 } });
   expect(await ask(Response.json({ code: "x" }, { status: 403 }))).toMatchObject({
     status: 403,
@@ -97,7 +97,7 @@ describe("permanent failures", () => {
   });
 });
 
-test("a body without an end is not read to its end", async () => {
+test("an endless body is not read completely", async () => {
   let sent = 0;
   let cancelled = false;
   const endless = new ReadableStream({
@@ -115,7 +115,7 @@ test("a body without an end is not read to its end", async () => {
   expect(sent).toBeLessThan(200_000);
 });
 
-describe("may work the next time", () => {
+describe("transient failures", () => {
   const failure = (code: string) => Object.assign(new TypeError("x"), { code });
   test.each([
     ["ECONNREFUSED", failure("ECONNREFUSED"), "cannot reach https://svc.example: connection refused"],
@@ -157,7 +157,7 @@ describe("a problem", () => {
   const answer = (status: number, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
     problem({ status, body, headers: new Headers(headers) }, server);
 
-  test("says its detail and the request's id, in printable characters", () => {
+  test("shows its detail and the request's id, in printable characters", () => {
     const { message } = answer(400, { code: "invalid_input", detail: "No \x1b[1mname", request_id: "r\n1" });
     expect(message).toBe("No \uFFFD[1mname (request r\uFFFD1)");
   });

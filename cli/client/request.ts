@@ -17,7 +17,7 @@ export interface Request {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
-  /** Seconds; 10 unless told. */
+  /** Seconds; 10 by default. */
   timeout?: number;
 }
 
@@ -28,20 +28,20 @@ export interface Answer {
   body: Record<string, unknown>;
 }
 
-/** The request or its answer was lost on the way: the same request may work the next time. */
+/** The request or its answer was lost: the same request may succeed when it is repeated. */
 export class NetworkFault extends Unavailable {}
 
-/** The approve page shows it: which program, of which version, on what kind of machine. */
+/** Shown on the approve page: program, version and platform. */
 const userAgent = `svc/${version} (${process.platform}; ${process.arch})`;
 
 const LARGEST_BODY = 65_536;
 
 /**
- * Asks the server, and nobody else: a redirect is an error, and so is an answer that is not a small JSON object.
- * Proxies and certificate authorities come from the usual variables, which Bun's fetch reads itself; it would
- * send loopback through a proxy too, so that is switched off here.
+ * Sends a request to the server and nowhere else: a redirect is an error, and so is an answer that is not a small JSON
+ * object. Bun's fetch reads proxies and certificate authorities from the usual variables. It would also use a proxy for
+ * loopback, which is prevented here.
  *
- * @throws NetworkFault when trying again may help, Unavailable when it will not, Interrupted at Ctrl-C.
+ * @throws NetworkFault if a retry may succeed, Unavailable if not, Interrupted on Ctrl-C.
  */
 export async function request(io: Io, server: Server, url: string, options: Request = {}): Promise<Answer> {
   const { method = "GET", headers = {}, body, signal, timeout = 10 } = options;
@@ -96,7 +96,7 @@ function readObject(text: string, status: number, server: Server): Record<string
     if (typeof value === "object" && value !== null && !Array.isArray(value))
       return value as Record<string, unknown>;
   } catch {}
-  // A gateway before a server that restarts answers with a page of its own.
+  // A gateway in front of a restarting server answers with its own page.
   if (status >= 502 && status <= 504)
     throw new NetworkFault(`${server.base} is not available (HTTP ${status})`);
   const what = /^\s*</.test(text) ? "an HTML page" : "something that is not JSON";
@@ -136,7 +136,7 @@ function fault(error: unknown, server: Server, timeout: number): Unavailable {
   );
 }
 
-/** The error that an answer tells of (RFC 9457 problem JSON, or nothing we know). */
+/** The error in an answer (RFC 9457 problem JSON, or an unknown format). */
 export function problem({ status, headers, body }: Answer, server: Server): SvcError {
   if (status === 401) return new Unauthenticated(`${server.base} does not accept this token; run svc login`);
   if (status === 429) return new TooManyRequests(retryAfter(headers) ?? 60);
@@ -146,7 +146,7 @@ export function problem({ status, headers, body }: Answer, server: Server): SvcE
   return status === 403 ? new Forbidden(detail + id) : new Unavailable(detail + id);
 }
 
-/** Whole seconds that `Retry-After` asks for (RFC 9110 10.2.3); dates are not worth their clock here. */
+/** The seconds in `Retry-After` (RFC 9110 10.2.3); dates are not supported. */
 export function retryAfter(headers: Headers): number | undefined {
   const value = headers.get("retry-after")?.trim() ?? "";
   return /^\d{1,6}$/.test(value) ? Number(value) : undefined;

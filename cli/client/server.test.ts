@@ -14,7 +14,7 @@ test("--server takes precedence over SVC_SERVER, the last server and this machin
   expect(chooseServer(undefined, undefined, none).base).toBe("http://127.0.0.1:8000");
 });
 
-test("the credentials file is not read when it does not decide", () => {
+test("the credentials file is read only if it decides", () => {
   const last = () => {
     throw new Error("read");
   };
@@ -82,7 +82,7 @@ test("loopback", () => {
   }
 });
 
-test("plain http is warned of, except on this machine", () => {
+test("warns about plain http, except on this machine", () => {
   expect(plainHttpWarning(parse("http://svc.example.com"))).toBe(
     "warning: http://svc.example.com uses plain http, so others on the network can read the token; use https",
   );

@@ -2,7 +2,7 @@ import { ConfigurationError } from "../../platform/errors.ts";
 import { UsageError } from "../errors.ts";
 import { printable } from "../text.ts";
 
-/** A server that the person chose. Nothing is ever sent anywhere else. */
+/** A server that the user chose. Nothing is sent anywhere else. */
 export interface Server {
   /** Origin and path without a trailing slash; credentials are kept under this key. */
   readonly base: string;
@@ -12,8 +12,8 @@ export interface Server {
 const DEFAULT_SERVER = "http://127.0.0.1:8000";
 
 /**
- * The server to talk to: `--server`, else SVC_SERVER, else the one last signed in to, else this machine's own.
- * `last` is a function because the credentials file need not be readable when one of the first two decides.
+ * The server to use: `--server`, else SVC_SERVER, else the one last signed in to, else this machine.
+ * `last` is a function because the credentials file need not be readable if one of the first two is set.
  */
 export function chooseServer(
   option: string | undefined,
@@ -32,7 +32,7 @@ export function chooseServer(
   );
 }
 
-/** Reads the address of a server, or throws what `error` makes of the fault. */
+/** Parses the address of a server, or throws the error that `error` creates. */
 export function parseServer(text: string, error: (fault: string) => Error): Server {
   const shown = printable(text, 100);
   const url = URL.parse(text);
@@ -55,7 +55,7 @@ export function isLoopback(url: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
-/** A warning for a connection on which others can read the token; none when there is nothing to warn of. */
+/** A warning if others can read the token on the connection, else undefined. */
 export function plainHttpWarning(server: Server): string | undefined {
   if (!server.base.startsWith("http:") || isLoopback(server.base)) return undefined;
   return `warning: ${server.base} uses plain http, so others on the network can read the token; use https`;

@@ -43,7 +43,7 @@ describe("not signed in", () => {
     refused(testIo(), undefined, "not signed in to http://127.0.0.1:8000; run svc login"));
   test("to that server", () =>
     refused(stored(60), "https://other.example", "not signed in to https://other.example; run svc login"));
-  test("any more, from the very second on", () =>
+  test("any more, from the second of its expiry on", () =>
     refused(stored(0), undefined, "the sign-in to https://svc.example has expired; run svc login"));
   test("with SVC_TOKEN, any more", () =>
     refused(
@@ -53,7 +53,7 @@ describe("not signed in", () => {
     ));
 });
 
-test("SVC_TOKEN stands in for a stored token, even where there is no credentials file to read", async () => {
+test("SVC_TOKEN replaces a stored token, even without a readable credentials file", async () => {
   const SVC_TOKEN = tokenFor(99);
   expect(await currentSession(stored(60, { SVC_TOKEN }), undefined)).toMatchObject({
     server: { base },
@@ -64,14 +64,14 @@ test("SVC_TOKEN stands in for a stored token, even where there is no credentials
   expect(await currentSession(io, undefined)).toMatchObject({ server: { base }, source: "SVC_TOKEN" });
 });
 
-test("an SVC_TOKEN that is no token is named, not shown and not sent", async () => {
+test("an invalid SVC_TOKEN is reported, but neither shown nor sent", async () => {
   const io = testIo({ env: { SVC_TOKEN: "hunter2\r\nx: y" } });
   await expect(currentSession(io, undefined)).rejects.toEqual(
     new ConfigurationError(["SVC_TOKEN is not an access token (a JWT that expires)"]),
   );
 });
 
-test("plain http is warned of", async () => {
+test("warns about plain http", async () => {
   const io = testIo({ env: { SVC_TOKEN: tokenFor(60) } });
   await currentSession(io, "http://svc.example");
   expect(io.out.stderr).toStartWith("svc: warning: http://svc.example uses plain http");

@@ -5,7 +5,7 @@ import { readCredentials } from "./credentials_file.ts";
 import { chooseServer, plainHttpWarning, type Server } from "./server.ts";
 import { type AccessToken, readToken } from "./token.ts";
 
-/** A server with what is known of it, and its token. */
+/** A server with its stored entry and token. */
 export interface Session {
   server: Server;
   token: AccessToken;
@@ -13,7 +13,7 @@ export interface Session {
   source: "SVC_TOKEN" | "file" | "keychain";
 }
 
-/** The server to talk to; warns when others can listen. The file is read only if it is needed. */
+/** The server to use; warns if others can listen. The file is read only if it is needed. */
 export function openServer(
   io: Io,
   option: string | undefined,
@@ -31,7 +31,7 @@ export function openServer(
 
 /**
  * The token for the chosen server: SVC_TOKEN, else the stored one.
- * @throws Unauthenticated when there is none, or it has expired
+ * @throws Unauthenticated if there is none, or it has expired
  */
 export async function currentSession(io: Io, option: string | undefined): Promise<Session> {
   const { server, credentials } = openServer(io, option);
@@ -53,7 +53,7 @@ export async function currentSession(io: Io, option: string | undefined): Promis
   return { server, token, user: entry.user, source: entry.storage ?? "file" };
 }
 
-/** The token of an entry, from where it is kept. */
+/** The token of an entry, from where it is stored. */
 export async function storedToken(io: Io, server: Server, entry: Entry): Promise<AccessToken | undefined> {
   if (entry.storage === "keychain") return readToken(await fromKeychain(() => io.keychain.get(server.base)));
   return readToken(entry.token);
@@ -63,7 +63,7 @@ export function isExpired(token: AccessToken, io: Io): boolean {
   return token.expiresAt <= io.clock.now();
 }
 
-/** Runs `work` on the keychain; a machine without one (a server, a container) is told apart from other trouble. */
+/** Runs `work` on the keychain; a machine without one (a server, a container) gets a specific error. */
 export async function fromKeychain<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

@@ -1,4 +1,4 @@
-/** An access token as far as its holder can judge it: the signature is for the server to verify. */
+/** The claims of an access token. Only the server verifies its signature. */
 export interface AccessToken {
   token: string;
   expiresAt: Date;
@@ -7,14 +7,14 @@ export interface AccessToken {
 
 const LONGEST = 16_384;
 
-/** Reads a JWT (RFC 7519) that says when it expires; undefined when the text is no such thing. */
+/** Parses a JWT (RFC 7519) with an expiry; undefined if the text is not one. */
 export function readToken(text: unknown): AccessToken | undefined {
   if (typeof text !== "string" || text.length > LONGEST) return undefined;
   const match = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/.exec(text);
   if (match === null) return undefined;
   const [header, payload] = [decode(match[1]!), decode(match[2]!)];
   if (typeof header?.alg !== "string" || header.alg.toLowerCase() === "none") return undefined;
-  // The largest Date is 8.64e15 ms; beyond it there is no such day.
+  // The largest Date is 8.64e15 ms.
   if (typeof payload?.exp !== "number" || !(payload.exp > 0 && payload.exp <= 8.64e12)) return undefined;
   const subject = typeof payload.sub === "string" ? payload.sub : undefined;
   return { token: text, expiresAt: new Date(payload.exp * 1000), subject };

@@ -12,7 +12,7 @@ let debian: DebianServer;
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 const at = (name: string) => join(directory.path, name);
 
-/** A certificate that proves itself, and so is its own authority; its name is that of the user, and of no host. */
+/** A self-signed certificate, with the name of the user instead of a host. */
 async function certificate(name: string): Promise<void> {
   const { success, stderr } = Bun.spawnSync(
     [
@@ -27,7 +27,7 @@ async function certificate(name: string): Promise<void> {
   if (owner) await chown(at(`${name}.key`), owner.uid, owner.gid);
 }
 
-/** Has the server read its settings again, until a new connection meets them. */
+/** Reloads the server's settings, and waits until new connections use them. */
 async function settle(sql: Sql, setting: string, value: string): Promise<void> {
   await sql`select pg_reload_conf()`;
   for (;;) {
@@ -63,7 +63,7 @@ async function reaches(parameters: Record<string, string>): Promise<boolean> {
 
 beforeAll(async () => {
   [debian, directory] = await Promise.all([startDebianPostgres(), temporaryDirectory()]);
-  // The server has to reach its own files.
+  // The server must be able to read its files.
   await chmod(directory.path, 0o755);
   expect((await run({}, "upgrade")).code).toBe(0);
 });
@@ -72,7 +72,7 @@ afterAll(async () => {
   await directory[Symbol.asyncDispose]();
 });
 
-test("TLS as the parameters of libpq say it", async () => {
+test("TLS follows the parameters of libpq", async () => {
   expect(await run({ sslmode: "require" })).toEqual(
     failed("PostgreSQL does not offer TLS, but sslmode in SVC_DATABASE_URL requires it"),
   );
@@ -119,7 +119,7 @@ test("TLS as the parameters of libpq say it", async () => {
   expect((await run(trusted)).code).toBe(0);
   expect(await reaches(trusted)).toBe(true);
   expect(await reaches({ ...trusted, sslrootcert: at("other.crt") })).toBe(false);
-  // The name of the host is none of the certificate's.
+  // The certificate does not contain the host's name.
   expect(await run({ ...trusted, sslmode: "verify-full" })).toEqual(untrusted);
   expect((await run(trusted, "dump")).stdout).toStartWith("Wrote svc-backup.dump (custom format");
 });

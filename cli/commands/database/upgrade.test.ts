@@ -14,7 +14,7 @@ test("applies pending revisions once", async () => {
   expect(await svc(["database", "upgrade"], env)).toEqual({ code: 0, stdout, stderr: "" });
 });
 
-test("without an address, or with a bad one: says which variable", async () => {
+test("names the variable if the address is missing or invalid", async () => {
   const stderr =
     "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n";
   expect(await svc(["database", "upgrade"])).toEqual({ code: 1, stdout: "", stderr });
@@ -24,7 +24,7 @@ test("without an address, or with a bad one: says which variable", async () => {
   expect(bad.stderr).not.toContain("hunter2");
 });
 
-test("a database that does not answer is one line, without the password", async () => {
+test("reports an unreachable database in one line, without the password", async () => {
   const { code, stdout, stderr } = await svc(["database", "upgrade"], {
     SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc",
   });

@@ -25,7 +25,7 @@ function install(name: string, index: string, manifest: object | string = { expo
   writeFileSync(join(folder, "index.js"), index);
 }
 
-/** The plugin that the page shows, and the package.json that it names. */
+/** The plugin in docs/plugins.md, and its package.json. */
 function example(): { index: string; manifest: string } {
   const page = readFileSync(join(import.meta.dir, "../../../docs/plugins.md"), "utf8");
   const blocks = [...page.matchAll(/^```js\n(.*?)^```$/gms)].map(([, block]) => block!);
@@ -59,7 +59,7 @@ SSH certificates         ssh-ca              1.0.0    credential         svc    
 X.509 certificates       x509-ca             1.0.0    credential         svc          Signs X.509 client certificates for users' keys, for servers that trust the authority
 `;
 
-test("without a package: those that come with svc, under both names", async () => {
+test("lists the included plugins under both command names", async () => {
   const stdout = builtin
     .split("\n")
     .filter((line) => !line.includes("glossary"))
@@ -70,7 +70,7 @@ test("without a package: those that come with svc, under both names", async () =
   expect(await svc(["plugins", "list"], {}, directory)).toEqual({ code: 0, stdout, stderr: "" });
 });
 
-test("the plugin that docs/plugins.md shows is listed, also as JSON", async () => {
+test("lists the plugin of docs/plugins.md, also as JSON", async () => {
   const { index, manifest } = example();
   install("svc-plugin-glossary", index, manifest);
   const env = { SVC_PLUGIN_PACKAGES: "svc-plugin-glossary" };
@@ -88,7 +88,7 @@ test("the plugin that docs/plugins.md shows is listed, also as JSON", async () =
   });
 });
 
-test("and it works: chosen, configured, called", async () => {
+test("the plugin of docs/plugins.md works", async () => {
   const { index, manifest } = example();
   install("svc-plugin-glossary", index, manifest);
   await using server = Bun.serve({
@@ -128,12 +128,12 @@ test("and it works: chosen, configured, called", async () => {
   expect(await call("wrong")).toMatchObject({ detail: "glossary failed: the glossary answers 401" });
 });
 
-describe("a package that cannot be", () => {
+describe("an invalid package", () => {
   const plugin = (slug: string) =>
     `({ title: "T", slug: "${slug}", version: "1.0", type: "term", author: "A", description: "D",
         configSchema: { type: "object" }, create: () => ({ list: () => [] }) })`;
 
-  test("is named with what is wrong, all of them at once, on stderr", async () => {
+  test("is reported on stderr with the reason, together with all others", async () => {
     install("throws", '\nthrow new Error("hunter2");');
     install("syntax", "export default {");
     install("empty", "");
@@ -162,7 +162,7 @@ describe("a package that cannot be", () => {
     ]);
   });
 
-  test("holds no plugin, or takes the slug of another", async () => {
+  test("has no plugin, or uses the slug of another", async () => {
     install("empty", "export const nothing = 1;");
     install("@team/webhook", `export default [${plugin("webhook")}, ${plugin("fine")}];`);
     const { code, stderr } = await list({ SVC_PLUGIN_PACKAGES: "empty,@team/webhook" });
@@ -174,7 +174,7 @@ describe("a package that cannot be", () => {
     });
   });
 
-  test("never ends to load: it waits, or it loops", async () => {
+  test("never finishes loading, because it waits or loops", async () => {
     install("hangs", "await new Promise(() => setInterval(() => {}, 1000)); export default 1;");
     install("loops", "for (;;);");
     const { loadPackages } = await import("../../../core/plugin/load.ts");
@@ -196,7 +196,7 @@ describe("a package that cannot be", () => {
     expect(JSON.parse(stdout)).toHaveLength(builtin.trim().split("\n").length - 1);
   });
 
-  test("is looked for in the folders above, too, and in CommonJS", async () => {
+  test("is also found in parent folders, and may be CommonJS", async () => {
     install("cjs", `module.exports = ${plugin("cjs")};`, {
       type: "commonjs",
       main: "index.js",
@@ -206,7 +206,7 @@ describe("a package that cannot be", () => {
     mkdirSync(below, { recursive: true });
     const { stdout } = await svc(["plugin", "list"], { SVC_PLUGIN_PACKAGES: "cjs" }, below);
     expect(stdout).toContain("\nT                        cjs ");
-    // And named in .env, as any variable.
+    // The variable is in .env.
     writeFileSync(join(below, ".env"), "SVC_PLUGIN_PACKAGES=cjs\n");
     expect((await svc(["plugin", "list"], {}, below)).stdout).toBe(stdout);
     expect(dirname(below)).toBe(join(directory, "a"));

@@ -44,7 +44,7 @@ t/w/c/channel  Queued  0         2026-12-01T12:00:00Z  2026-12-01T12:00:30Z
   });
 });
 
-test("of one state, and as JSON", async () => {
+test("filters by state, and prints JSON", async () => {
   const { stdout, stderr } = await deliveries("--state", "Done", "--json");
   expect(stderr).toBe("");
   expect(JSON.parse(stdout)).toEqual({

@@ -66,7 +66,7 @@ describe("an unknown task is refused with the list of tasks", () => {
 });
 
 describe("start", () => {
-  test("--eager runs a task now, and says what became of it", async () => {
+  test("--eager runs a task now, and prints the outcome", async () => {
     const { code, stdout } = await scheduler("start", "calculate-incident-cost", "--eager");
     expect({ code, stdout }).toEqual({
       code: 0,
@@ -77,7 +77,7 @@ describe("start", () => {
     expect(await sql`select from worker`).toHaveLength(0);
   });
 
-  test("--eager exits with 1 and the reason when the run has failed", async () => {
+  test("--eager exits with 1 and the reason if the run fails", async () => {
     await sql`delete from cost_formula`;
     const { code, stdout, stderr } = await scheduler("start", "calculate-incident-cost", "--eager");
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
@@ -89,7 +89,7 @@ describe("start", () => {
     await close();
   });
 
-  test("all faults of the configuration are reported together, before the database is asked", async () => {
+  test("all configuration errors are reported together, before the database is used", async () => {
     const { code, stderr } = await svc(["scheduler", "start"], {
       SVC_DATABASE_URL: "postgres://127.0.0.1:1/",
       ...{ SVC_TIMEZONE: "Mars/Olympus", SVC_PLUGIN_TERM: "glossaryy", SVC_DATABASE_POOL_SIZE: "many" },
@@ -107,7 +107,7 @@ describe("start", () => {
     expect(await scheduler("start", "--keep")).toMatchObject({ code: 2 });
   });
 
-  test("--keep goes on with the schedule until SIGTERM", async () => {
+  test("--keep continues with the schedule until SIGTERM", async () => {
     const worker = spawnSvc(["scheduler", "start", "calculate-incident-cost", "--eager", "--keep"], {
       SVC_DATABASE_URL: database.url,
     });
@@ -119,7 +119,7 @@ describe("start", () => {
     });
   });
 
-  test("SIGINT again ends it at once, whatever is under way", async () => {
+  test("a second SIGINT exits immediately, even during a run", async () => {
     const worker = spawnSvc(["scheduler", "start", "calculate-incident-cost", "--eager"], {
       SVC_DATABASE_URL: database.url,
     });
@@ -129,7 +129,7 @@ describe("start", () => {
         select from pg_locks join pg_database on pg_database.oid = database
         where datname = current_database() and not granted`;
       await until("the task to wait for us", async () => (await waiting()).length > 0);
-      // Half a second is for the echo of the first.
+      // A signal within half a second may be an echo of the first.
       await until("its end", () => {
         worker.child.kill("SIGINT");
         return worker.child.exitCode !== null || worker.child.signalCode !== null;
@@ -139,7 +139,7 @@ describe("start", () => {
     expect(killedBy).toBe("SIGINT");
   });
 
-  test("refuses a schema that it was not made for, and names the command that mends it", async () => {
+  test("refuses an unsuitable schema, and names the command that fixes it", async () => {
     await using empty = await createEmptyTestDatabase();
     for (const args of [[], ["calculate-incident-cost", "--eager"]]) {
       const { code, stderr } = await svc(["scheduler", "start", ...args], { SVC_DATABASE_URL: empty.url });
@@ -149,7 +149,7 @@ describe("start", () => {
     }
   });
 
-  test("refuses a time zone that is none, and a plugin that there is not", async () => {
+  test("refuses an invalid time zone and an unknown plugin", async () => {
     const env = { SVC_DATABASE_URL: database.url, SVC_TIMEZONE: "Europe/Nowhere" };
     for (const command of ["start", "status"])
       expect(await svc(["scheduler", command], env)).toEqual({
@@ -161,7 +161,7 @@ describe("start", () => {
     expect((await svc(["scheduler", "start"], plugin)).stderr).toContain('there is no plugin "nowhere"');
   });
 
-  test("says that it may not write, when a task is to run now", async () => {
+  test("reports a read-only database if a task is to run now", async () => {
     await using replica = await createTestDatabase();
     const own = openSql(replica.url, { max: 1 });
     const { pathname } = new URL(replica.url);
@@ -174,7 +174,7 @@ describe("start", () => {
     });
   });
 
-  test("needs a database, and does not wait for one when a task is to run now", async () => {
+  test("does not wait for a database if a task is to run now", async () => {
     expect((await svc(["scheduler", "start"])).stderr).toContain("SVC_DATABASE_URL is not set");
     const nobody = { SVC_DATABASE_URL: "postgres://svc:hunter2@127.0.0.1:1/svc" };
     const eager = await svc(["scheduler", "start", "calculate-incident-cost", "--eager"], nobody);
@@ -186,7 +186,7 @@ describe("start", () => {
   });
 });
 
-test("status, with a worker and without: --check tells by its exit code", async () => {
+test("status --check reports by its exit code whether a worker is running", async () => {
   const alone = await scheduler("status", "--check");
   expect(alone.code).toBe(1);
   expect(alone.stdout).toContain("Task Name                        State");
@@ -205,7 +205,7 @@ test("status, with a worker and without: --check tells by its exit code", async 
   expect((await worker.finished).code).toBe(0);
 });
 
-test("status says since when a task fails, and --check fails for one that keeps failing", async () => {
+test("status shows since when a task fails, and --check fails if it keeps failing", async () => {
   await using own = await createTestDatabase();
   const rows = openSql(own.url, { max: 1 });
   await rows`insert into worker (id, host, pid, started_at, seen_at) values (gen_random_uuid(), 'here', 1, now(), now())`;
@@ -237,7 +237,7 @@ test("pause, explain, resume", async () => {
   expect(await answers("explain")).toContain("no slot is claimed until svc scheduler resume");
   expect(await answers("resume")).toBe(`Resumed ${task}\n`);
   expect(await answers("resume")).toBe(`${task} is not paused\n`);
-  // Else a slot may come just now.
+  // Otherwise, a slot may become due now.
   await sql`update scheduled_task set since = now() + interval '1 hour'`;
   const lines = (await answers("explain")).split("\n");
   expect(lines[1]).toBe("Every 0:05:00 since the epoch; of missed slots, only the latest runs");
@@ -255,7 +255,7 @@ describe("rewind", () => {
     expect(stdout).toStartWith("Nothing to do: no run is ahead of the database's time, 20");
   });
 
-  test("says what it would delete, and deletes it with --yes", async () => {
+  test("lists what it would delete, and deletes it with --yes", async () => {
     await sql`
       insert into run (task, slot, state, trigger, owner, started_at, finished_at)
       values ('term-sync', '2999-01-01', 'Done', 'schedule', 'a', now(), now())`;

@@ -32,7 +32,7 @@ async function addressOf(worker: Worker): Promise<string> {
   return worker.said().match(/health at ([^"\s]+)/)![1]!;
 }
 
-/** As the container asks. @returns the exit code, and what it says */
+/** Runs the container's health check. @returns the exit code and the output */
 async function probe(address: string): Promise<[number | null, string]> {
   const program = join(import.meta.dir, "../../../deploy/containers/healthcheck.ts");
   const child = Bun.spawn([process.execPath, program, address], { stdout: "pipe", stderr: "ignore" });
@@ -56,7 +56,7 @@ test("with one of two workers frozen, its own probe fails and the other's passes
 
 test("a worker whose event loop is frozen fails its probe and ends itself, with a line that says so", async () => {
   const preload = join(directory, "freeze.ts");
-  // To the event loop the same as for (;;), and others get the processor.
+  // Blocks the event loop like for (;;), but without using the processor.
   const freeze = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
   await Bun.write(preload, `process.on("SIGUSR1", () => ${freeze});`);
   const worker = start(preload);
@@ -64,7 +64,7 @@ test("a worker whose event loop is frozen fails its probe and ends itself, with 
   await until("it to be healthy", async () => healthy(address));
   worker.child.kill("SIGUSR1");
   expect((await probe(address))[0]).toBe(1);
-  // As `docker stop` does, which would otherwise have to wait for its SIGKILL.
+  // As in `docker stop`, which would otherwise have to wait for its SIGKILL.
   worker.child.kill("SIGTERM");
   const { code, stderr } = await worker.finished;
   expect(code).toBe(1);
@@ -76,7 +76,7 @@ test("a worker whose event loop is frozen fails its probe and ends itself, with 
   });
 }, 90_000);
 
-test("a worker that waits for its database is alive, and not ready", async () => {
+test("a worker that waits for its database is alive but not ready", async () => {
   const port = await chooseFreePort("127.0.0.1");
   const worker = spawnSvc(["scheduler", "start", "--health-port", String(port)], {
     SVC_DATABASE_URL: "postgres://svc@127.0.0.1:1/svc",

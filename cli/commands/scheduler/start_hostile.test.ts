@@ -13,7 +13,7 @@ import { spawnSvc, svc } from "../../testing/process.ts";
 let database: TestDatabase;
 let directory: string;
 
-/** Terms, and on the way to them what the configuration says. */
+/** Lists terms, and misbehaves as configured on the way. */
 const plugin = `export default {
   title: "Grim", slug: "grim", version: "1.0.0", type: "term", author: "nobody", description: "Does harm",
   configSchema: { type: "object", properties: { mode: { type: "string" } }, required: ["mode"] },
@@ -35,7 +35,7 @@ async function list(mode) {
     Promise.reject(Object.assign(new Error("hunter2"), { code: "E_GRIM" }));
   }
   if (mode === "loops") for (;;);
-  // To who waits for it the same, and others get the processor.
+  // Equivalent for the caller, but without using the processor.
   if (mode === "is frozen") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   if (mode === "throws on and on") {
     for (let nth = 0; nth < 500; nth += 1) setTimeout(() => { throw { code: "E" + (nth % 200) }; });
@@ -70,7 +70,7 @@ const environment = (mode: string) => ({
 const run = (task: string, mode: string) =>
   svc(["scheduler", "start", task, "--eager"], environment(mode), directory);
 
-test("what a plugin throws where nothing awaits it is logged without its message, and the run goes on", async () => {
+test("an unhandled exception of a plugin is logged without its message, and the run continues", async () => {
   const { code, stdout, stderr } = await run("term-sync", "throws");
   expect({ code, stdout }).toEqual({ code: 0, stdout: "term-sync: 1 done, 0 skipped, 0 failed\n" });
   expect(stderr).toContain('"msg":"unhandled exception: Error"');
@@ -80,7 +80,7 @@ test("what a plugin throws where nothing awaits it is logged without its message
   expect(stderr).not.toContain("hunter2");
 });
 
-test("so is what it throws while it is set up", async () => {
+test("an unhandled exception during create is logged without its message", async () => {
   const { code, stderr } = await run("term-sync", "throws at once");
   expect({ code, stderr }).toEqual({
     code: 0,
@@ -88,7 +88,7 @@ test("so is what it throws while it is set up", async () => {
   });
 });
 
-test("what throws on and on is counted, in a few lines", async () => {
+test("repeated exceptions are counted in a few lines", async () => {
   const { code, stderr } = await run("term-sync", "throws on and on");
   expect(code).toBe(0);
   const lines = stderr.split("\n").filter((line) => line.includes("unhandled exception"));
@@ -97,13 +97,13 @@ test("what throws on and on is counted, in a few lines", async () => {
   expect(lines.length).toBeLessThan(100);
 });
 
-test("a plugin that exits fails its call, and the run says so", async () => {
+test("a plugin that exits fails its call, and the run reports it", async () => {
   const { code, stderr } = await run("term-sync", "exits");
   expect(code).toBe(1);
   expect(stderr).toContain("svc: term-sync: grim failed: its process exited with code 0\n");
 });
 
-test("a plugin that exits or loops while it is set up stops the start", async () => {
+test("a plugin that exits or loops during create prevents the start", async () => {
   const env = { ...environment("exits at once"), SVC_PLUGIN_TIMEOUT: "1" };
   const start = (mode: string) =>
     svc(["scheduler", "start"], { ...env, SVC_PLUGIN_GRIM_MODE: mode }, directory);
@@ -117,7 +117,7 @@ test("a plugin that exits or loops while it is set up stops the start", async ()
 });
 
 test.each(["SIGTERM", "SIGKILL"] as const)(
-  "a plugin that loops ends with its worker, by %s",
+  "the process of a looping plugin ends with its worker after %s",
   async (signal) => {
     const args = ["scheduler", "start", "term-sync", "--eager"];
     const worker = spawnSvc(args, environment("loops"), undefined, directory);
@@ -130,16 +130,16 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     worker.child.kill(signal);
     await worker.finished;
     await untilGone(processes);
-    // The run of one that was killed waits for its lease.
+    // The run of a killed worker waits for its lease.
     await sql`delete from run where state = 'Running'`;
     await sql.end();
     if (signal === "SIGTERM") expect(worker.said()).toContain("svc: term-sync: stopped\n");
   },
 );
 
-test("while a plugin is frozen, the other tasks run, the worker is healthy, and SIGTERM ends it in order", async () => {
+test("while a plugin hangs, other tasks run, the worker is healthy, and SIGTERM shuts it down", async () => {
   const sql = openSql(database.url, { max: 1 });
-  // All but the daily tasks are due.
+  // All tasks except the daily ones are due.
   await sql`delete from run`;
   await sql`delete from scheduled_task`;
   for (const { name } of scheduledTasks)
@@ -163,7 +163,7 @@ test("while a plugin is frozen, the other tasks run, the worker is healthy, and 
   await sql.end();
 }, 60_000);
 
-test("that nobody reads the outcome any more is no failure", async () => {
+test("succeeds even if nobody reads the result", async () => {
   const main = join(import.meta.dir, "..", "..", "main.ts");
   const command = [process.execPath, "--no-env-file", main, "scheduler", "start", "calculate-incident-cost"];
   const child = Bun.spawn(

@@ -20,7 +20,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 const task = "calculate-incident-cost";
 
-test("the worker serves its own metrics, those of a run and of the outbox among them", async () => {
+test("the worker serves its metrics, including those of runs and the outbox", async () => {
   const port = await chooseFreePort("127.0.0.1");
   const env = {
     SVC_DATABASE_URL: database.url,
@@ -38,7 +38,7 @@ test("the worker serves its own metrics, those of a run and of the outbox among 
   expect(valuesOf(families, "svc_deliveries")).toEqual([0, 0, 0]);
   expect(valuesOf(families, "db_client_connection_max")).toEqual([3, 10]);
 
-  // Another one beside it, that only runs a task, needs no port.
+  // A concurrent process that only runs a task needs no port.
   const eager = ["scheduler", "start", "term-sync", "--eager"];
   expect((await svc(eager, env)).stderr).not.toContain("Port");
   const taken = await svc(["scheduler", "start"], env);
@@ -64,7 +64,7 @@ test("a run is a span with its statements as children, and the rest is sent at e
   expect(collector.received[0]?.text).toContain('"stringValue":"svc-scheduler"');
 });
 
-test("SIGUSR2 has a worker log at debug, and again as it is configured", async () => {
+test("SIGUSR2 switches a worker's log to debug, and back", async () => {
   const worker = spawnSvc(["scheduler", "start", "--log-level", "warn"], { SVC_DATABASE_URL: database.url });
   await worker.says('"msg":"worker for ');
   for (const level of ["debug", "warn"]) {

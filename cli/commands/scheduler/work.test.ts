@@ -27,7 +27,7 @@ beforeAll(async () => {
   const ended = { dueAt: null, finishedAt: at };
   await set("dead", { ...ended, state: "Dead", attempts: 10, error: "channel failed: \u001b[31mError" });
   await set("done", { ...ended, state: "Done", attempts: 1 });
-  // Those that its incident was inserted with are none of these.
+  // Excludes the steps that the incident was inserted with.
   await outbox.db.delete(flowStep);
   await outbox.db.insert(flowStep).values([
     { incidentId, step: "reported:documents", state: "Failed", attempts: 10, error: "no template" },
@@ -50,7 +50,7 @@ delivery  t/w/waits/channel            Queued  0         2026-12-01T12:00:00Z
 `);
 });
 
-test("of one kind, of the dead alone, and as JSON", async () => {
+test("filters by kind and by dead, and prints JSON", async () => {
   expect(JSON.parse((await work("--kind", "step", "--dead", "--json")).stdout)).toEqual([
     {
       ...{ kind: "step", key: "INC-1/reported:documents", state: "Failed", attempts: 10 },
@@ -61,7 +61,7 @@ test("of one kind, of the dead alone, and as JSON", async () => {
   expect(keys.map(({ key }) => key)).toEqual(["t/w/dead/channel", "t/w/waits/channel"]);
 });
 
-test("tries again what is dead, of either kind, with a line in the audit log", async () => {
+test("retries dead work of either kind, with an entry in the audit log", async () => {
   expect((await work("--retry", "INC-1/reported:documents")).stdout).toBe(
     "Due now: INC-1/reported:documents\n",
   );
@@ -79,7 +79,7 @@ test("tries again what is dead, of either kind, with a line in the audit log", a
   ]);
 });
 
-test("refuses what is done, what there is not, and options that do not go together", async () => {
+test("refuses finished or unknown work, and conflicting options", async () => {
   expect(await work("--retry", "INC-1/reported:commander")).toMatchObject({
     code: 1,
     stderr: "svc: Only a failed step can be retried: this step is Done\n",

@@ -24,7 +24,7 @@ const rowOf = (text: string, key: string) =>
     ?.split(/ {2,}/)
     .slice(1);
 
-test("Key and Value of every variable, those of plugins too", async () => {
+test("shows key and value of every variable, including those of plugins", async () => {
   const { code, stdout, stderr } = await config();
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const [header, ...rows] = stdout.trimEnd().split("\n");
@@ -54,7 +54,7 @@ test("--verbose shows the source of each value; the environment overrides .env",
   expect(stdout).toMatch(/^SVC_OIDC_ISSUER$/m);
 });
 
-test("no secret is shown, whether it is valid or not, also as JSON", async () => {
+test("shows no secret, valid or not, also as JSON", async () => {
   const env = {
     SVC_DATABASE_URL: "mysql://svc:hunter2@db/svc",
     SVC_PLUGIN_WEBHOOK_SECRET: "hunter2",
@@ -68,7 +68,7 @@ test("no secret is shown, whether it is valid or not, also as JSON", async () =>
   }
 });
 
-test("nor the password in an address that should have none, whatever the variable is for", async () => {
+test("masks a password in the address of any variable", async () => {
   const env = {
     SVC_OIDC_ISSUER: "https://svc:hunter2@issuer.example/a",
     STATIC_DIR: "x://:hunter2@hunter2@/",
@@ -81,7 +81,7 @@ test("nor the password in an address that should have none, whatever the variabl
   }
 });
 
-test("a value leaves the terminal and the table alone", async () => {
+test("a value cannot control the terminal or break the table", async () => {
   const hostile = {
     SVC_DOMAIN: "a\nSVC_SSO  proxy",
     STATIC_DIR: "\x1b[31mred\u202e",
@@ -98,7 +98,7 @@ test("--json prints the rows of the table as a list", async () => {
   expect(JSON.parse(stdout)).toContainEqual({ key: "SVC_DOMAIN", value: "file.example", source: ".env" });
 });
 
-test("all faults at once, after the table", async () => {
+test("reports all errors together, after the table", async () => {
   const { code, stdout, stderr } = await config({ SVC_SSO: "saml", SVC_RATE_POLL: "many" });
   expect(code).toBe(1);
   expect(stderr).toBe(
@@ -107,9 +107,9 @@ test("all faults at once, after the table", async () => {
   expect(rowOf(stdout, "SVC_SSO")).toEqual(["saml"]);
 });
 
-test("a reader that takes its time gets all of it", () => {
+test("a slow reader gets the complete output", () => {
   const scope = "x".repeat(100_000);
-  // It is read when the program has said what comes behind the table, and had time to end if it does not wait for us.
+  // Read only after the output that follows the table, when the program would have exited if it did not wait.
   const script = `mkfifo said
 "$0" --no-env-file "$1" server config --json 2> said | {
   read -r fault < said; echo "$fault" >&2

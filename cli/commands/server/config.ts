@@ -43,7 +43,7 @@ export default defineCommand({
       io.stdout.write(`${JSON.stringify(rows)}\n`);
     } else {
       const header = verbose ? ["Key", "Value", "Source"] : ["Key", "Value"];
-      // Somebody else may have written `.env`.
+      // `.env` may be written by somebody else.
       const cells = rows.map(({ key, value, source }) => [
         key,
         printable(value),

@@ -10,7 +10,7 @@ import { until } from "../../../tests/support/process/until.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 
 const root = join(import.meta.dir, "../../..");
-/** A source tree that may be edited. */
+/** A source tree that tests can edit. */
 const tree = mkdtempSync(join(tmpdir(), "svc-develop-"));
 const main = join(tree, "server/main.ts");
 let database: TestDatabase;
@@ -86,7 +86,7 @@ async function develop(args: readonly string[] = [], variables: Record<string, s
   };
 }
 
-test("edit after edit: each is served, the port never closes, and nothing piles up", async () => {
+test("serves every edit, never closes the port, and leaks nothing", async () => {
   writeFileSync(main, source("0"));
   await using server = await develop(["--log-level", "debug"]);
   await server.answers("0");
@@ -139,7 +139,7 @@ test("a compile error is shown on the port and in the log until it is fixed; eve
   }
 }, 60_000);
 
-test("a new process that hangs is given up, and the next change starts another", async () => {
+test("a new process that hangs is stopped, and the next change starts another", async () => {
   writeFileSync(main, source("good"));
   await using server = await develop(["--timeout-start", "10"]);
   await server.answers("good");
@@ -160,7 +160,7 @@ test("names the commands that serve /metrics", async () => {
   );
 }, 60_000);
 
-test("a configuration that is not valid is shown, too, at the first start", async () => {
+test("shows an invalid configuration, also at the first start", async () => {
   writeFileSync(main, source("configured"));
   writeFileSync(join(tree, ".env"), "SVC_SSO=saml\n");
   await using server = await develop();

@@ -2,13 +2,13 @@ import { expect, test } from "bun:test";
 import { startTestServer } from "../../../tests/support/http/server.ts";
 import { svc } from "../../testing/process.ts";
 
-test("a table of Path, Authenticated, Methods, without any configuration or database", async () => {
+test("prints a table of Path, Authenticated, Methods, without configuration or database", async () => {
   const { code, stdout, stderr } = await svc(["server", "routes"], {}, import.meta.dir);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const lines = stdout.trimEnd().split("\n");
   expect(lines[0]).toMatch(/^Path +Authenticated +Methods$/);
   const rows = lines.map((line) => line.split(/ +/).join(" "));
-  // As they are printed in the reference.
+  // As in the reference.
   expect(rows).toContain("/healthcheck False GET");
   expect(rows).toContain("/documents/ True GET");
   expect(rows).toContain("/documents/ True POST");
@@ -17,13 +17,13 @@ test("a table of Path, Authenticated, Methods, without any configuration or data
   expect(rows).toContain("/documents/{document_id} True DELETE");
 });
 
-test("each row is a route of the application that serves, and tells the truth about it", async () => {
+test("each row is a route of the application, with the correct authentication", async () => {
   const { stdout } = await svc(["server", "routes", "--json"]);
   const rows = JSON.parse(stdout) as { path: string; authenticated: boolean; method: string }[];
   await using server = await startTestServer();
   const spelt = server.app.routes.flatMap(({ method, path }) => {
     const named = `${method} ${path.replaceAll(/\/:(\w+)/g, "/{$1}")}`;
-    // Only the validator has a colon within a name, which some spell `_`.
+    // Only the validator has a colon within a name, which may also be written as `_`.
     return named.includes(":") ? [named, named.replace(":", "_")] : [named];
   });
   expect(rows.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(spelt.sort());

@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 const evaluate = (code: string, more: Record<string, string> = {}, ...args: string[]) =>
-  // The scripts import files of ours.
+  // The scripts import files of svc.
   svc(["server", "shell", "--eval", code, ...args], { ...env, ...more }, join(import.meta.dir, "../../.."));
 
 test.each([
@@ -31,7 +31,7 @@ test.each([
   expect(await evaluate(code)).toEqual({ code: 0, stdout: `${value}\n`, stderr: "" });
 });
 
-test("app answers at the public address, also at one of https", async () => {
+test("app answers at the public address, also with https", async () => {
   const code = "(await app.handle(new Request(config.publicUrl + '/healthcheck'))).status";
   const { stdout } = await evaluate(code, { SVC_PUBLIC_URL: "https://svc.example.com" });
   expect(stdout).toBe("200\n");
@@ -81,7 +81,7 @@ test("without a database, it names the missing variable", async () => {
   expect(stderr).toContain("SVC_DATABASE_URL is not set");
 });
 
-test("on a terminal: a banner, await, lines that go on, errors that do not end it, a history", async () => {
+test("on a terminal, it has a banner, await, multi-line input and a history, and survives errors", async () => {
   const terminal = svcOnTerminal(["server", "shell"], env);
   await terminal.shows(/svc shell\.[\s\S]*config[\s\S]*services[\s\S]*svc> /);
   const type = async (line: string, answer: RegExp) => {
@@ -95,7 +95,7 @@ test("on a terminal: a banner, await, lines that go on, errors that do not end i
   await type("three() * 3", /\n9\r?\n/);
   await type("nope.nope", /ReferenceError: nope is not defined/);
   await type("three() * 4", /\n12\r?\n/);
-  // Each of them goes on; a text in quotes never does.
+  // Each of these lines continues; an unclosed quote never does.
   for (const [line, next, answer] of [
     ["class Four {", "four = 4 }", /\[class Four\]/],
     ["`one", "two`", /'one\\ntwo'/],

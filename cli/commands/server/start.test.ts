@@ -16,7 +16,7 @@ const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
 const start = (args: readonly string[] = [], options = {}) => startServing(folder.path, args, options);
 
-test("--root-path: a WebSocket of the application is opened below it", async () => {
+test("--root-path: a WebSocket of the application opens below it", async () => {
   await using server = await start(["--root-path", "/svc"], { app: "mine:elysia" });
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/svc/echo`);
   const heard = await new Promise((resolve) => {
@@ -29,7 +29,7 @@ test("--root-path: a WebSocket of the application is opened below it", async () 
 });
 
 describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
-  test("--root-path: it is taken away, and the client is still known", async () => {
+  test("--root-path: the prefix is stripped, and the client's address is kept", async () => {
     await using server = await start(["--root-path", "/svc/"], { app });
     const paths = ["/svc/a/b", "/svc", "/a", "/svcx"];
     const seen = await Promise.all(paths.map((path) => server.ask(path)));
@@ -37,7 +37,7 @@ describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
     expect(seen[0]!.address).toBe("127.0.0.1");
   });
 
-  test("--header: on every answer, also on a redirection; one that is given twice is there twice", async () => {
+  test("--header: is added to every answer, including redirects, and can be repeated", async () => {
     const given = ["x-a: 1", "x-b:two words", "link: </a>", "link: </b>"].flatMap((one) => ["--header", one]);
     await using server = await start(given, { app });
     for (const path of ["/", "/elsewhere"]) {
@@ -51,7 +51,7 @@ describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
     expect((await server.fetch("/elsewhere")).headers.get("location")).toBe("http://127.0.0.1/other");
   });
 
-  test("--limit-concurrency: one too many is answered 503, and only that one", async () => {
+  test("--limit-concurrency: answers 503 only to requests beyond the limit", async () => {
     await using server = await start(["--limit-concurrency", "2"], { app });
     const slow = ["/slow?ms=3000", "/slow?ms=3001"].map((path) => server.fetch(path));
     await Promise.all([server.says("slow for 3000"), server.says("slow for 3001")]);
@@ -61,13 +61,13 @@ describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
     expect((await server.fetch("/")).status).toBe(200);
   });
 
-  test("--limit-max-requests: it ends by itself after the last one, with 0", async () => {
+  test("--limit-max-requests: exits with 0 after the last request", async () => {
     await using server = await start(["--limit-max-requests", "3"], { app });
     for (let i = 0; i < 3; i++) expect((await server.fetch("/")).status).toBe(200);
     expect((await server.end("SIGCONT")).code).toBe(0);
   });
 
-  test("--uds: a socket of its mode, whose client is this machine; a second server is refused", async () => {
+  test("--uds: creates a socket with the mode, for clients of this machine; refuses a second server", async () => {
     const path = join(folder.path, "svc.sock");
     await using server = await start(["--uds", path, "--uds-mode", "600"], { app, port: false });
     expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
@@ -84,7 +84,7 @@ describe.each(["mine:plain", "mine:elysia"])("%s with", (app) => {
     expect(existsSync(path)).toBe(false);
   });
 
-  test("--fd: the descriptor's port, and the client's own address", async () => {
+  test("--fd: uses the descriptor's port, and the client's address", async () => {
     await using server = await startOnDescriptor(folder.path, ["--fd", "3"], { app });
     expect(messagesIn(server.said)).toEqual(["listening on descriptor 3"]);
     const ask = (init: RequestInit) => fetch(`http://127.0.0.1:${server.port}/a`, init);
@@ -107,20 +107,20 @@ test("LISTEN_FDS: the socket of systemd is served", async () => {
 test.each([
   ["LISTEN_FDS=2 LISTEN_PID=$$", "", "svc: LISTEN_FDS is 2: exactly one socket is supported"],
   ["LISTEN_FDS=1 LISTEN_PID=$$", "--port", "listening on http://127.0.0.1:"],
-  // None was handed to us, as sd_listen_fds(3) has it.
+  // No socket was passed, according to sd_listen_fds(3).
   ["LISTEN_FDS=0 LISTEN_PID=$$", "", 'svc: Module mine has no "missing"'],
   ["LISTEN_PID=$$", "", 'svc: Module mine has no "missing"'],
-  // Meant for the one that has started us.
+  // Meant for our parent process.
   ["LISTEN_FDS=2 LISTEN_PID=$PPID", "", 'svc: Module mine has no "missing"'],
 ])("%s with %p: %s", async (variables, option, words) => {
   const port = String(await chooseFreePort("127.0.0.1"));
-  // Where no port is given, it does not come to listen on one.
+  // Without a port, it must not start to listen on one.
   const [args, app] = option ? [[option, port], "mine:plain"] : [[], "mine:missing"];
   await using server = await startOnDescriptor(folder.path, args, { app, variables });
   expect(messagesIn(server.said)[0]).toStartWith(words);
 });
 
-test("--ssl-*: HTTPS, and only for clients that the authorities vouch for", async () => {
+test("--ssl-*: serves HTTPS, only to clients with a certificate of the authorities", async () => {
   const inFolder = (name: string) => join(folder.path, name);
   const openssl = (...args: string[]) => expect(spawnSync("openssl", args).status).toBe(0);
   const [key, cert] = [inFolder("key.pem"), inFolder("cert.pem")];
@@ -147,7 +147,7 @@ test("--env-file overrides .env, and the environment overrides both", async () =
   expect([await variable("A"), await variable("B")]).toEqual(["file", "environment"]);
 });
 
-test("options that the application reads are variables to it", async () => {
+test("options are passed to the application as variables", async () => {
   const args = [
     "--proxy-headers",
     "--forwarded-allow-ips",
@@ -165,7 +165,7 @@ test("options that the application reads are variables to it", async () => {
   ]);
 });
 
-test("--timeout-keep-alive: a connection on which nothing happens is closed", async () => {
+test("--timeout-keep-alive: closes idle connections", async () => {
   await using server = await start(["--timeout-keep-alive", "1"]);
   const closed = Promise.withResolvers<void>();
   const socket = await Bun.connect({
@@ -203,7 +203,7 @@ test("warns about an unknown variable when our own application starts", async ()
   );
 });
 
-test("and so is one that stands in an --env-file", async () => {
+test("warns about an unknown variable in an --env-file", async () => {
   writeFileSync(join(folder.path, "odd.env"), "SVC_DOMAINE=example.com\nSVC_DOMAIN=example.com\n");
   const args = ["server", "start", "server/main:app", "--env-file", "odd.env"];
   const { stderr } = await svc(args, {}, folder.path);
@@ -235,7 +235,7 @@ test("a certificate error is reported once with any number of workers; an expire
   ]);
 });
 
-test("a port of 0 is a free one", async () => {
+test("port 0 chooses a free port", async () => {
   const { child, says, finished } = spawnSvc(
     ["server", "start", "mine:plain", "--port", "0"],
     {},

@@ -209,7 +209,7 @@ export default defineCommand({
       for (const sentence of unknownVariables(environment, names)) io.stderr.write(`svc: ${sentence}\n`);
     }
     const hasPort = given.fd === undefined && given.uds === undefined;
-    // Chosen before the application is loaded: its public address holds the port.
+    // Chosen before the application is loaded, because its public address contains the port.
     const port = (given.port ?? defaultPort) || (hasPort ? await chooseFreePort(host) : 0);
     const hidden = { supervised, takesOver, whenReady, watchdog };
     const options = { ...given, app, host, port, proxyHeaders, header, ...hidden };

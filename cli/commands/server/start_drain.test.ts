@@ -3,13 +3,13 @@ import { type Started, startServing, useOwnServer } from "../../../tests/support
 import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 
-/** `--timeout-drain`: what balancers and clients see of a server that is about to stop. */
+/** `--timeout-drain`: what balancers and clients see of a stopping server. */
 
 const own = useOwnServer();
 
 const start = (...args: string[]) => own.start(["--timeout-drain", "3", ...args]);
 
-/** What it answers on a connection of its own; undefined when it takes none. */
+/** The answer on a new connection; undefined if it is refused. */
 async function ask({ port }: Started, path: string) {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, { keepalive: false }).catch(
     () => undefined,
