@@ -35,7 +35,7 @@ export const flowRoutes = (deps: Deps) =>
     },
     {
       actor: true,
-      detail: { summary: "Retry an incident's follow-up steps" },
+      detail: { summary: "Retry the follow-up steps of an incident" },
       params: incidentParams,
       body: retried,
       response: {
