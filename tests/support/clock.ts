@@ -1,6 +1,6 @@
 import type { Clock } from "../../platform/clock.ts";
 
-/** A clock that stands still until it is moved. */
+/** A clock that advances only when it is moved. */
 export class TestClock implements Clock {
   constructor(private time = new Date("2026-11-20T12:00:00Z")) {}
 

@@ -26,7 +26,7 @@ export interface Collector extends Disposable {
   metrics(): Set<string>;
 }
 
-/** What receives by OTLP over HTTP. `answer` decides what it says: nothing for ever, perhaps. */
+/** A collector for OTLP over HTTP. `answer` decides its answers, and may never answer. */
 export function startCollector(
   answer: () => Response | Promise<Response> = () => Response.json({}),
 ): Collector {

@@ -15,10 +15,10 @@ export interface TestMailServer {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What becomes of a mail that was sent to its end: it is taken, refused with this error, or nobody answers any more. */
+/** The outcome of a completely sent mail: accepted, refused with this error, or no answer. */
 type Reception = "taken" | "cut" | (Error & { responseCode: number });
 
-/** A mail server on this machine that keeps what it takes. */
+/** A local mail server that stores accepted mails. */
 export async function startMailServer(
   options: SMTPServerOptions = {},
   receive: (mail: TestMail) => Reception | Promise<Reception> = () => "taken",

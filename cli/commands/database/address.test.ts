@@ -54,7 +54,7 @@ test("an unsupported parameter is one line that names only the parameter", async
   }
 });
 
-test("a limit of time that the address sets cuts no schema change short", async () => {
+test("a timeout in the address does not interrupt a schema change", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(`${database.url}?options=-c%20statement_timeout%3D30`);
   expect(await run("init")).toMatchObject({ code: 0, stderr: "" });

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => debian.stop());
 
-/** On Debian's server, at head, with so many rows of noise. */
+/** A database on Debian's server, at head, with this many rows of random data. */
 async function debianDatabase(rows = 3) {
   const database = await createDatabaseOn(debian.url);
   await upgrade({ url: database.url });
@@ -42,7 +42,7 @@ async function fill(url: string, rows: number): Promise<void> {
   );
 }
 
-/** What `svc` is told, with the tools of Debian's server and no others. */
+/** The environment of `svc`, with only the tools of Debian's server. */
 const env = (url: string, path = debian.tools) => ({ SVC_DATABASE_URL: url, PATH: path });
 const failed = (line: string) => ({ code: 1, stdout: "", stderr: `svc: ${line}\n` });
 const summary = (format: string, rows: number) =>
@@ -50,11 +50,11 @@ const summary = (format: string, rows: number) =>
     `^(Wrote|Restored) ${file} \\(${format} format, [\\d.]+ kB, \\d+ tables, ${rows} row${rows === 1 ? "" : "s"}, revision ${head}\\)\\n$`,
   );
 const revisions = (await readRevisions()).length;
-/** A row each. */
+/** Inserts a row into each table. */
 const ownRows = revisions;
 
 describe.each(["custom", "portable"] as const)("%s", (format) => {
-  test("a file in the working directory, and back; without a terminal not over data unless --yes", async () => {
+  test("dumps and restores a file; without a terminal, replacing data needs --yes", async () => {
     await using directory = await temporaryDirectory();
     await using database = await debianDatabase();
     const run = (...args: string[]) => svc(["database", ...args], env(database.url), directory.path);
@@ -114,7 +114,7 @@ describe.each(["custom", "portable"] as const)("%s", (format) => {
 });
 
 describe("which format", () => {
-  test("without any pg_dump, auto takes the portable one", async () => {
+  test("auto uses the portable format without pg_dump", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createTestDatabase();
     const settings = env(database.url, directory.path);
@@ -128,7 +128,7 @@ describe("which format", () => {
     );
   });
 
-  test("a server newer than the tools: says what to install, and keeps the old file", async () => {
+  test("for a server newer than the tools, it says what to install and keeps the old file", async () => {
     await using directory = await temporaryDirectory();
     await using database = await createTestDatabase();
     await Bun.write(join(directory.path, file), "old");
@@ -167,7 +167,7 @@ describe("one clear line, exit 1", () => {
     await using(debian.url, (sql) => sql`drop database if exists nowhere`);
   });
 
-  test("a read-only database can be dumped and not be replaced", async () => {
+  test("a read-only database can be dumped, but not replaced", async () => {
     await using directory = await temporaryDirectory();
     await using database = await debianDatabase();
     await using(database.url, (sql) =>
@@ -206,7 +206,7 @@ describe("one clear line, exit 1", () => {
   });
 });
 
-describe("a disk that is full", () => {
+describe("a full disk", () => {
   test.each(["custom", "portable"] as const)(
     "%s: the old file is whole, and nothing else is there",
     async (format) => {
@@ -227,8 +227,8 @@ describe("a disk that is full", () => {
   );
 });
 
-describe("a pg_dump that is watched", () => {
-  /** Stands in for pg_dump: notes what it was given, then does as told. */
+describe("the process of pg_dump", () => {
+  /** Replaces pg_dump: records its input, then does as scripted. */
   async function fakeTool(directory: string, script: string): Promise<string> {
     const bin = join(directory, "bin");
     await Bun.write(
@@ -242,7 +242,7 @@ describe("a pg_dump that is watched", () => {
     return `${bin}:${debian.tools}:/usr/bin:/bin`;
   }
 
-  test("has the password from a file that only we can read and that does not outlive it, and from nowhere else", async () => {
+  test("gets the password only from a temporary file that only the user can read", async () => {
     await using directory = await temporaryDirectory();
     await using work = await temporaryDirectory();
     await using database = await debianDatabase();
@@ -270,7 +270,7 @@ describe("a pg_dump that is watched", () => {
     await using directory = await temporaryDirectory();
     await using work = await temporaryDirectory();
     await using database = await debianDatabase();
-    // It takes its time to end, and is waited for: what it writes to goes behind it.
+    // It is slow to exit, and svc waits for it before it removes its files.
     const slowly = "trap 'kill $!; sleep 0.5; exit 1' TERM; sleep 600 & wait";
     const path = await fakeTool(directory.path, `echo "pg_dump: working" >&2; ${slowly}`);
     await Bun.write(join(work.path, file), "old");
@@ -291,7 +291,7 @@ describe("a pg_dump that is watched", () => {
   });
 });
 
-describe("a restore that is stopped in the middle", () => {
+describe("an interrupted restore", () => {
   test.each(["SIGINT", "SIGKILL"] as const)("%s: the database is as it was", async (signal) => {
     await using directory = await temporaryDirectory();
     await using work = await temporaryDirectory();
@@ -301,7 +301,7 @@ describe("a restore that is stopped in the middle", () => {
     const before = await contentOf(database.url);
     const tool = join(directory.path, "pg_restore");
     const marker = join(directory.path, "reached");
-    // All of it but the end.
+    // Everything except the end.
     await Bun.write(
       tool,
       `#!/bin/sh
@@ -316,7 +316,7 @@ describe("a restore that is stopped in the middle", () => {
     child.kill(signal);
     const { code } = await finished;
     expect(code).toBe(signal === "SIGINT" ? 130 : null);
-    // What a killed process started is nobody's any more.
+    // The child of a killed process has no parent any more.
     for (const { pid } of signal === "SIGKILL" ? processes : []) process.kill(pid);
     await untilGone(processes);
     expect(await contentOf(database.url)).toEqual(before);

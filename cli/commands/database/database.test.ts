@@ -60,7 +60,7 @@ test("a database's name, user and password may hold any character", async () => 
   }
 });
 
-test("the triggers of a newer release are left to that release", async () => {
+test("keeps the triggers of a newer release", async () => {
   await using database = await createTestDatabase();
   const sql = openSql(database.url, { max: 1 });
   const manifest = JSON.stringify({ parents: [head], compatible: true });
@@ -73,7 +73,7 @@ test("the triggers of a newer release are left to that release", async () => {
   await sql.end();
 });
 
-test("stamp notes and runs nothing; repair and check --drift find it out", async () => {
+test("stamp records a revision without running it; repair and check --drift detect this", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   expect(await run("stamp", "head")).toEqual(ok(`Stamped: the schema is at ${head}\n`));

@@ -5,7 +5,7 @@ import { head, on } from "../../testing/database.ts";
 import { svcOnTerminal } from "../../testing/process.ts";
 
 describe("drop", () => {
-  test("refuses without a terminal, and does it with --yes", async () => {
+  test("refuses without a terminal, unless --yes is given", async () => {
     await using database = await createTestDatabase();
     const run = on(database.url);
     const refused = await run("drop");
@@ -23,7 +23,7 @@ describe("drop", () => {
     await sql.end();
   });
 
-  test("asks for views and types too, and takes nothing of another schema along", async () => {
+  test("also asks for views and types, and drops nothing of other schemas", async () => {
     await using database = await createEmptyTestDatabase();
     const sql = openSql(database.url, { max: 1 });
     await sql.unsafe(`create type mood as enum ('a'); create materialized view m as select 1 as one; create view v as select * from m;

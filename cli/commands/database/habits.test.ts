@@ -5,7 +5,7 @@ import { failed, ok } from "../../testing/database.ts";
 import { head, ids, on, svc } from "../../testing/next_revision.ts";
 import { svc as svcOfSource } from "../../testing/process.ts";
 
-// What people type who come from Alembic: it works, or the error says what to type.
+// Alembic's command lines: they work, or the error says what to use instead.
 
 const [first, second] = ids as [string, string];
 const before = ids.at(-2)!;
@@ -97,7 +97,7 @@ test("heads --verbose, history --indicate-current, current --check-heads", async
   expect((await run("current", "--check-heads", "--json")).code).toBe(1);
 }, 60_000);
 
-test("options that are called otherwise here", async () => {
+test("options with a different name in svc", async () => {
   for (const [command, option, instead] of [
     ["stamp", "--sql", "svc database stamp REV"],
     ["revision", "--splice", "svc database revision -m TEXT"],
@@ -134,7 +134,7 @@ test("repair lists pending revisions", async () => {
   expect(await run("repair")).toEqual(failed("1 revision needs attention", `${head} ${text}\n`));
 }, 60_000);
 
-test("merge heads, and commands that are called otherwise here", async () => {
+test("merge heads, and commands with a different name in svc", async () => {
   const nowhere = {};
   expect(await svcOfSource(["database", "merge", "heads"], nowhere)).toEqual(
     ok("Nothing to do: there is one head\n"),

@@ -8,7 +8,7 @@ import { head, ids, on, svc } from "../../testing/next_revision.ts";
 
 const before = ids.at(-2)!;
 
-test("a release forward and back, step by step", async () => {
+test("upgrades and downgrades a release step by step", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   const behind = (head: string) => `Behind this release, which has ${head}: run svc database upgrade\n`;
@@ -47,7 +47,7 @@ test("a release forward and back, step by step", async () => {
   );
 });
 
-test("--sql between two revisions leaves a database that can be written, with the triggers that belong there", async () => {
+test("--sql between two revisions leaves a writable database with the right triggers", async () => {
   await using database = await createEmptyTestDatabase();
   const run = on(database.url);
   await run("upgrade");

@@ -4,7 +4,7 @@ import { createEmptyTestDatabase } from "../../../tests/support/database/databas
 import { failed, head, ok, on } from "../../testing/database.ts";
 
 describe("init", () => {
-  test("creates the database, its schema and the defaults; again there is nothing to do", async () => {
+  test("creates the database, its schema and the defaults; a second run changes nothing", async () => {
     await using database = await createEmptyTestDatabase();
     const url = new URL(database.url);
     const name = `${url.pathname.slice(1)}_new`;
@@ -24,7 +24,7 @@ describe("init", () => {
     }
   });
 
-  test("three at once: each ends well", async () => {
+  test("three concurrent runs all succeed", async () => {
     await using database = await createEmptyTestDatabase();
     const url = new URL(database.url);
     const name = `${url.pathname.slice(1)}_three`;
@@ -45,7 +45,7 @@ describe("init", () => {
   });
 });
 
-test("init without a database's name, or the right to create one, says so", async () => {
+test("init reports a missing database name, or a missing right to create one", async () => {
   await using database = await createEmptyTestDatabase();
   const url = new URL(database.url);
   url.pathname = "/";

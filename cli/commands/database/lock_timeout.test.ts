@@ -5,7 +5,7 @@ import { createTestDatabase } from "../../../tests/support/database/database.ts"
 import { ids } from "../../testing/database.ts";
 import { svc } from "../../testing/process.ts";
 
-test("--lock-timeout 0 names the holder of the lock at once", async () => {
+test("--lock-timeout 0 names the holder of the lock immediately", async () => {
   await using database = await createTestDatabase();
   await using directory = await temporaryDirectory();
   const run = (...args: string[]) =>

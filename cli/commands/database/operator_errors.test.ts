@@ -39,7 +39,7 @@ describe("errors that an operator can cause are one line, without the password",
     }
   });
 
-  test("no rights, and a database that may only be read", async () => {
+  test("missing rights, and a read-only database", async () => {
     await using database = await createTestDatabase();
     const url = new URL(database.url);
     const sql = openSql(database.url, { max: 1 });

@@ -3,7 +3,7 @@ import { openSql } from "../../../drizzle/client.ts";
 import { createEmptyTestDatabase, createTestDatabase } from "../../../tests/support/database/database.ts";
 import { svc } from "../../testing/process.ts";
 
-test("a line for each thing that it writes, once", async () => {
+test("prints a line for each new record, once", async () => {
   await using database = await createTestDatabase();
   const env = { SVC_DATABASE_URL: database.url };
   const stdout = `Created incident type Availability
@@ -30,7 +30,7 @@ Created cost formula 1
   await sql.end();
 });
 
-test("without the tables: one line that says how to get them", async () => {
+test("without the tables, one line says how to create them", async () => {
   await using database = await createEmptyTestDatabase();
   expect(await svc(["database", "populate"], { SVC_DATABASE_URL: database.url })).toEqual({
     code: 1,
@@ -39,7 +39,7 @@ test("without the tables: one line that says how to get them", async () => {
   });
 });
 
-test("without an address, or with one that does not answer: one line, without the password", async () => {
+test("reports a missing or unreachable database in one line, without the password", async () => {
   const stderr =
     "svc: SVC_DATABASE_URL is not set: set it to postgres://user:password@host:5432/name, or start a trial with an embedded database: npm start\n";
   expect(await svc(["database", "populate"])).toEqual({ code: 1, stdout: "", stderr });

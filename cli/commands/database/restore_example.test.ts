@@ -9,7 +9,7 @@ import { svc, svcOnTerminal } from "../../testing/process.ts";
 const { incident, document, individual } = rowsAt(await readExample(), new Date());
 const loaded = `Loaded the example: ${incident.length} incidents, ${document.length} documents, ${individual.length} people (revision ${head})\n`;
 
-/** With no tools of PostgreSQL on the path. */
+/** Without PostgreSQL's tools on the PATH. */
 async function inDirectory(url: string) {
   const directory = await temporaryDirectory();
   const env = { SVC_DATABASE_URL: url, PATH: directory.path };
@@ -21,7 +21,7 @@ async function inDirectory(url: string) {
 }
 
 describe("svc database restore --example", () => {
-  test("into an empty database: schema, defaults, triggers and the example, which ends now", async () => {
+  test("creates schema, defaults, triggers and the example in an empty database", async () => {
     await using database = await createEmptyTestDatabase();
     await using at = await inDirectory(database.url);
     expect(await at.run("restore", "--example")).toEqual(ok(loaded));
@@ -35,7 +35,7 @@ describe("svc database restore --example", () => {
     expect(await at.run("populate")).toEqual(ok("Nothing to do: all defaults exist\n"));
   });
 
-  test("over data: asks for the name, or wants --yes; then it is the example's alone", async () => {
+  test("replaces existing data after confirmation or with --yes", async () => {
     await using database = await createTestDatabase();
     await using at = await inDirectory(database.url);
     await using(
@@ -56,7 +56,7 @@ describe("svc database restore --example", () => {
       expect(await sql`select from audit_log`).toHaveLength(0);
       expect(await sql`select from incident`).toHaveLength(incident.length);
     });
-    // Once more, over itself.
+    // Once more, over the example.
     expect(await at.run("restore", "--example", "--yes")).toEqual(ok(loaded));
   });
 
@@ -73,7 +73,7 @@ describe("svc database restore --example", () => {
     expect(await contentOf(database.url)).toEqual(before);
   });
 
-  test("a dump of it, restored after a drop, is the same", async () => {
+  test("a dump of the example, restored after a drop, is identical", async () => {
     await using database = await createEmptyTestDatabase();
     await using at = await inDirectory(database.url);
     await at.run("restore", "--example");

@@ -46,7 +46,7 @@ async function presetDatabase(preset: string, objects: string) {
 }
 
 describe.each(Object.entries(presets))("with %s in the database's settings", (_what, [preset, objects]) => {
-  test("the schema is made, inspected and dropped", async () => {
+  test("the schema is created, inspected and dropped", async () => {
     await using database = await presetDatabase(preset, objects);
     const { run } = database;
     await run("init");
@@ -58,7 +58,7 @@ describe.each(Object.entries(presets))("with %s in the database's settings", (_w
     await run("drop", "--yes");
   });
 
-  test("a backup is made and restored", async () => {
+  test("a backup is created and restored", async () => {
     await using database = await presetDatabase(preset, objects);
     const { run, url } = database;
     await upgrade({ url });

@@ -1,4 +1,4 @@
-/** A browser as far as HTTP goes: it keeps cookies by host and port, and follows redirects one at a time. */
+/** The HTTP part of a browser: it keeps cookies by host and port, and follows redirects one at a time. */
 export class TestBrowser {
   readonly cookies = new Map<string, Map<string, string>>();
 
@@ -17,7 +17,7 @@ export class TestBrowser {
     return response;
   }
 
-  /** Opens an address and goes wherever it leads. `url` of the result is where that ended. */
+  /** Opens an address and follows redirects. `url` of the result is the final address. */
   async open(url: string): Promise<{ url: string; status: number; text: string; headers: Headers }> {
     let address = url;
     for (let hop = 0; hop < 10; hop += 1) {

@@ -20,7 +20,7 @@ const flags = [
 const artefacts = join(import.meta.dir, "../../../artefacts");
 
 const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } };
-/** Sizes and colours that a page is looked at in; two of them go through every rule, so that each is among these once. */
+/** Sizes and colour schemes in which pages are checked; two of them, covering each value once, run every rule. */
 const looks = [
   { size: "desktop", scheme: "light", rules: true },
   { size: "desktop", scheme: "dark", rules: false },
@@ -28,7 +28,7 @@ const looks = [
   { size: "phone", scheme: "dark", rules: true },
 ] as const;
 
-/** What WCAG 2 calls level A and AA, in all its versions, and what axe holds to be good practice. */
+/** WCAG 2 levels A and AA, in all versions, and the best practices of axe. */
 const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
 /** @throws Error with the command that installs one */
@@ -39,9 +39,9 @@ function chromium(): string {
   return path;
 }
 
-/** A tab of a real Chromium that has never been anywhere. All tabs of a process share one browser, and its cookies. */
+/** A new tab of a real Chromium. All tabs of a process share one browser and its cookies. */
 export class Tab {
-  /** What the browser refused to load, run or send because a page forbids it, after the address of the page. */
+  /** The page's address, and everything that the browser blocked because of the page's policy. */
   readonly refusals: string[] = [];
 
   private constructor(private readonly view: Bun.WebView) {}
@@ -71,7 +71,7 @@ export class Tab {
     await this.view.navigate(url);
   }
 
-  /** Waits for a page with this heading, loaded to the end. */
+  /** Waits until a page with this heading has loaded. */
   async shows(heading: string): Promise<void> {
     let seen = "nothing";
     await until("the page", async () => {
@@ -116,7 +116,7 @@ export class Tab {
     return this.ask<number>("performance.getEntriesByType('navigation')[0].responseStatus");
   }
 
-  /** With the mouse, in the middle of it. By coordinates: WebView's own way needs scripts in the page. */
+  /** Clicks the middle of it with the mouse, by coordinates, because WebView's click needs scripts in the page. */
   async click(selector: string, clickCount: 1 | 3 = 1): Promise<void> {
     const [x, y] = await until(`${selector} on the page`, () =>
       this.ask<[number, number] | null>(`(() => {
@@ -142,13 +142,13 @@ export class Tab {
     await this.view.press(key, { modifiers });
   }
 
-  /** Types into a field instead of what stands there. */
+  /** Replaces the content of a field by typing. */
   async fill(selector: string, text: string): Promise<void> {
     await this.click(selector, 3);
     await this.type(text);
   }
 
-  /** The words on what has the focus. */
+  /** The label of the focused element. */
   focused(): Promise<string> {
     return this.ask<string>(
       "document.activeElement === document.body ? '' : document.activeElement.labels?.[0]?.textContent ?? document.activeElement.textContent",
@@ -170,8 +170,8 @@ export class Tab {
   }
 
   /**
-   * Looks at the page as people do: on a desk and on a phone, light and dark. Each look is kept as a picture,
-   * `artefacts/<name>-<size>-<scheme>.png`; the findings are what nobody should meet.
+   * Checks the page on a desktop and a phone, light and dark. Saves a screenshot of each as
+   * `artefacts/<name>-<size>-<scheme>.png`, and returns the problems.
    */
   async inspect(name: string): Promise<string[]> {
     const findings: string[] = [];
@@ -194,7 +194,7 @@ export class Tab {
     return findings;
   }
 
-  /** Keeps a picture of what is to be seen, under artefacts/. */
+  /** Saves a screenshot under artefacts/. */
   async picture(name: string): Promise<void> {
     await Bun.write(join(artefacts, `${name}.png`), await this.view.screenshot({ encoding: "buffer" }));
   }
@@ -207,7 +207,7 @@ export class Tab {
     this.close();
   }
 
-  /** Asks the whole browser to end. */
+  /** Asks the whole browser to exit. */
   async quit(): Promise<void> {
     await this.view.cdp("Browser.close").catch(() => {});
   }
@@ -231,10 +231,10 @@ function chromiumProcesses(): Process[] {
   return descendants(process.pid).filter(({ command }) => profile !== undefined && command.includes("chrom"));
 }
 
-/** Ends Chromium and waits until nothing is left of it. To be called after the last test of a file. */
+/** Stops Chromium and waits until all its processes are gone. Call it after the last test of a file. */
 export async function closeChromium(): Promise<void> {
   const processes = chromiumProcesses();
-  // First by asking: killed, it would leave files in the directory for temporary ones.
+  // Asked first, because a killed Chromium leaves temporary files.
   if (processes.length > 0) {
     const tab = await Tab.open();
     await tab.quit();

@@ -8,7 +8,7 @@ export const secret = "the secret of another folder";
 const script = `document.querySelector("#app").innerHTML = "<h1>" + location.pathname + "</h1>";\n${"// filler\n".repeat(300)}`;
 const style = `h1 { color: rgb(0, 128, 0); }\n${"/* filler */\n".repeat(300)}`;
 
-/** A small front end as a bundler builds it, with a file beside its folder that is nobody's business. */
+/** A small front end as a bundler builds it, with a private file outside of its folder. */
 export function frontEnd() {
   const parent = mkdtempSync(join(tmpdir(), "svc-front-end-"));
   const path = join(parent, "dist");

@@ -14,33 +14,33 @@ import {
 import { until } from "../process/until.ts";
 import type { Load } from "./load.ts";
 
-/** A message whose worker has died is tried again within a few minutes. */
+/** A message of a dead worker is retried within a few minutes. */
 const patienceSeconds = 420;
 
-/** What became of all that was acknowledged, and of the schedule meanwhile; `[]` where nothing is amiss. */
+/** The state of everything that was acknowledged, and of the schedule; `[]` means no problem. */
 export interface Account {
-  /** Incidents, notes and messages that are not there exactly once, with how often they are. */
+  /** Incidents, notes and messages that do not exist exactly once, with their counts. */
   notOnce: string[];
-  /** What follows from an incident and was not done; messages that were not delivered. */
+  /** Steps of incidents that did not run, and messages that were not delivered. */
   undone: string[];
-  /** How often the messages came to the outside: the least, and the most. */
+  /** How often messages were received: minimum and maximum. */
   received: [number, number];
-  /** Tasks with slots that neither ran nor are accounted for by the run of a later one. */
+  /** Tasks with slots that neither ran nor are covered by a later run. */
   slots: string[];
   /** Runs that failed, with the reason. */
   failed: string[];
-  /** Slots for which a later run stands: nobody was there to run them. */
+  /** Slots that a later run covers, because no worker was available. */
   passedOver: number;
 }
 
-/** Looks, once all that was begun has come to its end. `log` is what the receiver has logged. */
+/** Checks once all work has finished. `log` is the receiver's log. */
 export async function accountOf(
   { databaseUrl, acknowledged }: Load,
   log: () => Promise<string>,
 ): Promise<Account> {
   const { db, close } = openDatabase(databaseUrl, 2);
   const undone = () => undoneIn(db).catch((error: Error) => [error.message]);
-  // What is still not done is told by the account itself.
+  // Unfinished work is part of the result.
   await until("an end", async () => (await undone()).length === 0, patienceSeconds).catch(() => {});
   const reported = await db.select({ text: incident.title }).from(incident);
   const noted = await db.select({ text: event.description }).from(event).where(eq(event.kind, "note"));

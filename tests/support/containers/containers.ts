@@ -9,10 +9,10 @@ import { publishedPort } from "./network.ts";
 
 const root = join(import.meta.dir, "../../..");
 
-/** In the name of all that these tests have in an engine: others may be at it, or have left something there. */
+/** Part of the name of every object of these tests in an engine, which others may also use. */
 export const runName = process.env.SVC_TEST_RUN ?? nameOfRun();
 
-/** The one that is built first, and that the others stand on. */
+/** The image that is built first, and that the others are based on. */
 export const testImage = runName;
 
 export interface Said {
@@ -21,7 +21,7 @@ export interface Said {
   stderr: string;
 }
 
-/** Runs a program to its end. */
+/** Runs a program until it exits. */
 export async function say(
   command: string[],
   options: { cwd?: string; env?: Record<string, string | undefined> } = {},
@@ -38,7 +38,7 @@ export async function say(
   return { code: await child.exited, stdout: stdout!, stderr: stderr! };
 }
 
-/** The same, for what has to work. @returns its standard output @throws Error with what it said */
+/** The same, for commands that must succeed. @returns its standard output @throws Error with its output */
 export async function done(command: string[], options: Parameters<typeof say>[1] = {}): Promise<string> {
   const { code, stdout, stderr } = await say(command, options);
   if (code === 0) return stdout;
@@ -47,20 +47,20 @@ export async function done(command: string[], options: Parameters<typeof say>[1]
 
 export const docker = (...args: string[]) => done(["docker", ...args]);
 
-/** What a container has said since then, on both streams. */
+/** A container's output since then, on both streams. */
 export async function saidBy(container: string, since: Date): Promise<string> {
   const { stdout, stderr } = await say(["docker", "logs", "--since", since.toISOString(), container]);
   return stdout + stderr;
 }
 
-/** As when the machine kills it; `docker kill` would be an order to stay down. */
+/** Like a kill by the kernel; after `docker kill`, the container would not be restarted. */
 export async function killHard(container: string): Promise<void> {
   const pid = (await docker("inspect", "-f", "{{.State.Pid}}", container)).trim();
   const aside = ["--rm", "--pid", "host", "--user", "0", "--cap-drop", "ALL", "--cap-add", "KILL"];
   await docker("run", ...aside, testImage, "sh", "-c", `kill -9 ${pid}`);
 }
 
-/** What a clone would hold if all were committed, beside things that lie about in one and belong in no image. */
+/** The files of a clone with everything committed, plus files that must not be in an image. */
 export async function makeClone(): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), "svc-clone-"));
   const list = await done(["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
@@ -88,7 +88,7 @@ export async function buildImage(): Promise<{ directory: string } & Disposable> 
   return { directory, [Symbol.dispose]: () => rmSync(directory, { recursive: true, force: true }) };
 }
 
-/** A project of `docker compose` with ports and volumes of its own; gone at the end, with its data. */
+/** A project of `docker compose` with separate ports and volumes; removed at the end, with its data. */
 export class Compose implements AsyncDisposable {
   readonly #project = `${runName}-${crypto.randomUUID().slice(0, 8)}`;
   readonly #program = composeProgram();
@@ -120,8 +120,8 @@ export class Compose implements AsyncDisposable {
   }
 
   /**
-   * Types these commands, as somebody who stands in the clone and has named the project and its files.
-   * @returns what they have written to standard output and standard error @throws Error with it when one of them fails
+   * Runs shell commands in the clone, with the project and its files in the environment.
+   * @returns their standard output and standard error @throws Error with the output if one of them fails
    */
   async type(commands: string): Promise<string> {
     const env = {
@@ -135,7 +135,7 @@ export class Compose implements AsyncDisposable {
     throw new Error(`${commands}ended with ${code}:\n${stdout}${stderr}\n${await this.logs()}`);
   }
 
-  /** Where there is only the program from before `docker compose`, a `docker` that knows the word. */
+  /** If only the old docker-compose exists, a `docker` program that supports `compose`. */
   #shim(): string[] {
     const [first, second] = this.#program;
     if (second === "compose") return [];
@@ -157,7 +157,7 @@ exec ${Bun.which("docker")} "$@"
     );
   }
 
-  /** In one of its containers; the old docker-compose would know the first alone, which may have been replaced. */
+  /** Runs in one of its containers; the old docker-compose supports only the first, which may have been replaced. */
   async exec(service: string, ...command: string[]): Promise<string> {
     const [container] = await this.containers(service);
     return docker("exec", container!, ...command);
@@ -167,12 +167,12 @@ exec ${Bun.which("docker")} "$@"
     return (await this.say(["logs", "--no-color", ...services])).stdout;
   }
 
-  /** The containers of a service, those that have ended too. */
+  /** The containers of a service, including stopped ones. */
   async containers(service: string): Promise<string[]> {
     return (await this.done("ps", "--all", "--quiet", service)).split("\n").filter(Boolean);
   }
 
-  /** Waits until the health checks of every container of these services are content. */
+  /** Waits until every container of these services is healthy. */
   async healthy(services: string[], seconds = 300): Promise<void> {
     for (const service of services) {
       for (const container of await this.containers(service)) {
@@ -189,7 +189,7 @@ exec ${Bun.which("docker")} "$@"
     }
   }
 
-  /** When the latest slot of the schedule was, in milliseconds; 0 where the database does not say. */
+  /** The time of the latest slot of the schedule, in milliseconds; 0 if it is unknown. */
   async latestSlot(): Promise<number> {
     const [container] = await this.containers("db");
     const query = "select extract(epoch from max(slot)) from run";
@@ -198,7 +198,7 @@ exec ${Bun.which("docker")} "$@"
     return Number(stdout) * 1000;
   }
 
-  /** Waits until so many slots have come and gone; there is one every 30 s. */
+  /** Waits for this many slots; there is one every 30 s. */
   async slotsLater(count: number): Promise<void> {
     for (let n = 0; n < count; n++) {
       const before = await until("the latest slot", () => this.latestSlot(), 180);
@@ -206,7 +206,7 @@ exec ${Bun.which("docker")} "$@"
     }
   }
 
-  /** Of the network that its services share, unless they say otherwise. */
+  /** The address range of the network that its services share by default. */
   get network(): string {
     return `${this.#project}_default`;
   }

@@ -5,9 +5,9 @@ import { fakeConversation } from "../../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../../plugins/fake/plugins.ts";
 import { conversations } from "./load.ts";
 
-// Enqueues a message, a few times a second, and prints its text when the database has it. One that could not be enqueued
-// is tried again under the same key, as a task that runs again does. A process of its own: what a connection that is cut
-// does to the program that has it is none of the tests'.
+// Enqueues a few messages a second, and prints the text of each once it is in the database. A message that could not be
+// enqueued is retried under the same key, as in a task that runs again. It is a separate process, so that cut connections
+// do not affect the test's process.
 
 const [incidentId = "", name = "", first = ""] = process.argv.slice(2);
 const pauseMilliseconds = 250;

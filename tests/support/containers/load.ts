@@ -4,17 +4,17 @@ import { openDatabase } from "../../../drizzle/client.ts";
 import { conversation } from "../../../drizzle/schema/index.ts";
 import { until } from "../process/until.ts";
 
-/** The conversations of each incident, as compose.load.yaml chooses them: one within svc, and one to the outside. */
+/** The conversations of each incident, as set in compose.load.yaml: one within svc, and one outside. */
 export const conversations = ["channel", "webhook"];
 
-/** Of whom the first one reports, which sets off much more than a note does. */
+/** The number of clients. The first one reports incidents, which causes much more work than a note. */
 const clients = 13;
 const reportMilliseconds = 700;
-/** Short, so that at any moment a connection is in use or about to be used again. */
+/** Short, so that connections are almost always in use. */
 const noteMilliseconds = 20;
 const againMilliseconds = 150;
 const deliverProgram = join(import.meta.dir, "deliver_program.ts");
-/** How long a client waits for an answer, and how long one that does not give up tries the same request. */
+/** The time that a client waits for an answer, and the time that a retrying client repeats a request. */
 const patienceSeconds = 120;
 
 export interface Target {
@@ -22,23 +22,23 @@ export interface Target {
   url: string;
   databaseUrl: string;
   token: string;
-  /** Whether a client tries again, under the same Idempotency-Key, what was not answered well. */
+  /** Whether a client retries failed requests with the same Idempotency-Key. */
   insistent?: boolean;
 }
 
 /**
- * People at work: clients that report incidents, note things on timelines and read them again, half of them on
- * connections that they keep; and messages to be delivered, a few a second. It remembers what was acknowledged.
+ * Simulated load: clients that report incidents, add notes to timelines and read them again, half of them on persistent
+ * connections; and a few messages a second. It records what was acknowledged.
  */
 export class Load implements AsyncDisposable {
-  /** Requests that were not answered as they should be. */
+  /** Requests with a wrong answer. */
   readonly failures: string[] = [];
   readonly acknowledged = { incidents: [] as string[], notes: [] as string[], deliveries: [] as string[] };
   /** Answers of any kind. */
   answered = 0;
   readonly #stopped = new AbortController();
   readonly #work: Promise<void>[] = [];
-  /** So that what several write in one database is told apart. */
+  /** Distinguishes the records of several loads in one database. */
   readonly #name = `load ${crypto.randomUUID().slice(0, 8)}`;
   private constructor(
     private readonly target: Target,
@@ -50,7 +50,7 @@ export class Load implements AsyncDisposable {
     return this.target.databaseUrl;
   }
 
-  /** Begins, once there is an incident whose conversations are open. */
+  /** Starts after creating an incident and waiting until its conversations are open. */
   static async start(target: Target): Promise<Load> {
     const idIn = async (path: string, options?: AskOptions) => {
       const answer = await ask(target, path, options);
@@ -82,7 +82,7 @@ export class Load implements AsyncDisposable {
     await Promise.all(this.#work);
   }
 
-  /** Waits until so many more requests were answered. */
+  /** Waits until this many more requests were answered. */
   async more(answers: number): Promise<void> {
     const before = this.answered;
     await until(`${answers} more answers`, () => this.answered >= before + answers, 2 * patienceSeconds);

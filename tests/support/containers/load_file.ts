@@ -3,13 +3,13 @@ import { join } from "node:path";
 import { conversations } from "./load.ts";
 import { publishedPort } from "./network.ts";
 
-/** Answers everything, and logs the ids of what it was sent. */
+/** A receiver that accepts everything, and logs the ids of its messages. */
 const receiver = `Bun.serve({
   ...{ port: 9000, hostname: "0.0.0.0" },
   fetch: (request) => { console.log(request.headers.get("webhook-id")); return new Response(); },
 });`;
 
-/** Chooses the conversations for a server or worker. */
+/** Sets the conversation plugins of a server or worker. */
 export const pluginVariables = {
   SVC_PLUGIN_CONVERSATION: conversations.join(","),
   SVC_PLUGIN_WEBHOOK_URL: "http://receiver:9000/",
@@ -17,8 +17,8 @@ export const pluginVariables = {
 };
 
 /**
- * Writes compose.load.yaml into a clone: the database on a port of loopback, and somebody outside who is sent what is
- * said, run by `image`.
+ * Writes compose.load.yaml into a clone: the database on a loopback port, and a receiver of messages that runs in
+ * `image`.
  */
 export async function writeLoadFile(
   directory: string,

@@ -1,11 +1,11 @@
 import { createServer } from "node:net";
 
-/** Below the ports that Linux takes for what connects to somewhere: they are free again whenever a container starts anew. */
+/** Below Linux's ephemeral ports, so that they are free whenever a container restarts. */
 const [firstPort, portCount] = [20_000, 12_000];
-/** RFC 2544: for tests of networks, so it is nobody's. */
+/** RFC 2544: reserved for network tests. */
 const testNetworks = 2 ** 13;
 
-/** For a container to be published on, some time later. */
+/** A port for a container to publish later. */
 export async function publishedPort(): Promise<number> {
   for (;;) {
     const port = firstPort + Math.floor(Math.random() * portCount);
@@ -16,7 +16,7 @@ export async function publishedPort(): Promise<number> {
   }
 }
 
-/** Sixteen addresses that hardly another project on this machine has. */
+/** Sixteen addresses that other projects on this machine are unlikely to use. */
 export function frontSubnet(): string {
   const first = Math.floor(Math.random() * testNetworks) * 16;
   return `198.${18 + (first >> 16)}.${(first >> 8) & 255}.${first & 255}/28`;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Compose, say, testImage } from "./containers.ts";
 import { frontSubnet, publishedPort } from "./network.ts";
 
-/** compose.production.yaml as it stands, but for its name: this machine, whose certificate Caddy signs by itself. */
+/** compose.production.yaml unchanged except for the host name: this machine, with a certificate signed by Caddy. */
 
 const password = randomBytes(24).toString("hex");
 export const secrets: Record<string, string> = {
@@ -14,7 +14,7 @@ export const secrets: Record<string, string> = {
   oidc_client_secret: randomBytes(24).toString("hex"),
 };
 
-/** Writes the secrets of a clone, and names what it needs beside them. */
+/** Writes the secrets of a clone, and returns its other settings. */
 export async function productionIn(
   directory: string,
   { files = [], env = {} }: { files?: string[]; env?: Record<string, string | undefined> } = {},
@@ -37,8 +37,8 @@ export async function productionIn(
 }
 
 /**
- * Where no image can be pulled: Debian's Caddy, and the password in the environment, since the stand-in for PostgreSQL's
- * image reads no file.
+ * For machines that cannot pull images: Debian's Caddy, and the password in the environment, because the stand-in for
+ * PostgreSQL's image does not read files.
  */
 async function standIns(directory: string): Promise<string[]> {
   if ((await say(["docker", "pull", "--quiet", "caddy:2"])).code === 0) return [];

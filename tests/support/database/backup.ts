@@ -7,7 +7,7 @@ import { canonicalSchema } from "../../../drizzle/revision/canonical.ts";
 import type { TestDatabase } from "./database.ts";
 import { testRevision } from "./revision.ts";
 
-/** A directory of its own, gone at the end. */
+/** A temporary directory, removed at the end. */
 export async function temporaryDirectory(): Promise<{
   path: string;
   [Symbol.asyncDispose](): Promise<void>;
@@ -34,7 +34,7 @@ export async function createDatabaseOn(
   };
 }
 
-/** One connection, for as long as `use` needs it. */
+/** One connection for the duration of `use`. */
 export async function using<T>(url: string, use: (sql: Sql) => PromiseLike<T>): Promise<T> {
   const sql = openSql(url, { max: 1 });
   try {
@@ -44,7 +44,7 @@ export async function using<T>(url: string, use: (sql: Sql) => PromiseLike<T>): 
   }
 }
 
-/** All that a backup must bring back, in a form that can be compared: every row, every sequence, the schema. */
+/** Everything that a backup must restore, in a comparable form: every row, every sequence, the schema. */
 export async function contentOf(url: string): Promise<Record<string, unknown>> {
   return using(url, async (sql) => {
     const content: Record<string, unknown> = { schema: await canonicalSchema(sql) };
@@ -62,8 +62,8 @@ export async function contentOf(url: string): Promise<Record<string, unknown>> {
 }
 
 /**
- * Three revisions with what is hard to carry: odd names, generated and identity columns, circles of foreign keys, rows
- * and triggers that a revision makes, an index that is made concurrently, a view that rests on a primary key.
+ * Three revisions that are hard to back up: odd names, generated and identity columns, circular foreign keys, rows and
+ * triggers created by a revision, a concurrently created index, a view that depends on a primary key.
  */
 export const hostileRevisions = [
   testRevision(
@@ -110,7 +110,7 @@ export const hostileRevisions = [
   ),
 ];
 
-/** Rows for them. More in `many` than from where on indexes are made anew. */
+/** Rows for them. `many` has enough rows that its indexes are recreated. */
 export async function insertHostileRows(url: string): Promise<void> {
   await using(url, async (sql) => {
     await sql.unsafe("set timezone = 'Asia/Kathmandu'; set datestyle = 'german'");

@@ -2,14 +2,14 @@ import { sql } from "drizzle-orm";
 import type { Database, Transaction } from "../../../drizzle/client.ts";
 import { until } from "../process/until.ts";
 
-/** Comes back when somebody, or so many, wait for a lock in this database. @throws Error when they never do */
+/** Resolves when one or more sessions wait for a lock in this database. @throws Error if that never happens */
 export async function somebodyWaits(db: Database, atLeast = 1): Promise<void> {
   await until(`${atLeast} to wait for a lock`, async () => (await waiting(db)) >= atLeast);
 }
 
 /**
- * Makes the calls one after the other while `hold` stands in their way: each begins when those before it wait for a lock,
- * or have ended without one. Then `hold` commits. Says how each of them has ended.
+ * Makes the calls one after the other while `hold` blocks them: each starts when the previous ones wait for a lock or
+ * have ended. Then `hold` commits. Returns the result of each call.
  */
 export async function inTheWay<T>(
   db: Database,
@@ -35,7 +35,7 @@ export async function inTheWay<T>(
   return Promise.all(begun);
 }
 
-/** Asked on a connection of its own: within a transaction, a view of statistics does not change. */
+/** Uses a separate connection, because statistics views do not change within a transaction. */
 async function waiting(db: Database): Promise<number> {
   const locked = sql`select from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'`;

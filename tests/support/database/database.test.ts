@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { openSql } from "../../../drizzle/client.ts";
 import { createTestDatabase } from "./database.ts";
 
-test("two test databases are at head and know nothing of each other", async () => {
+test("two test databases are at head and independent", async () => {
   await using one = await createTestDatabase();
   await using two = await createTestDatabase();
   const [first, second] = [openSql(one.url), openSql(two.url)];

@@ -9,12 +9,12 @@ import { readRevisions } from "../../../drizzle/revision/history.ts";
 import { upgrade } from "../../../drizzle/revision/upgrade.ts";
 
 export interface TestDatabase {
-  /** Superuser's address; the schema is at head and empty. */
+  /** The superuser's address; the schema is at head and empty. */
   url: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A fresh database at head, a copy of a template that is made once per server. */
+/** A fresh database at head, copied from a template that is created once per server. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   template ??= prepareTemplate();
   const { url: serverUrl, name: templateName } = await template;
@@ -92,7 +92,7 @@ async function prepareTemplate(): Promise<{ url: string; name: string }> {
   const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify(revisions)).digest("hex").slice(0, 16);
   const name = `svc_template_${digest}`;
   await withSql(url, async (sql) => {
-    // Test processes that run side by side make it once.
+    // Concurrent test processes create it once.
     await sql`select pg_advisory_lock(420)`;
     if ((await sql`select from pg_database where datname = ${name}`).length > 0) return;
     const unfinished = `${name}_unfinished`;

@@ -11,7 +11,7 @@ export interface SmallDatabase extends AsyncDisposable {
   url: string;
   /** Writes until PostgreSQL says 53100. */
   fill(): Promise<void>;
-  /** Makes room again. */
+  /** Frees the space again. */
   empty(): Promise<void>;
 }
 

@@ -5,7 +5,7 @@ const head = "# HELP a_total what it is\n# TYPE a_total counter\n";
 const histogram = (inf: number) =>
   `# HELP h what it is\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} ${inf}\nh_sum 1.5\nh_count 3\n`;
 
-test("what is well-formed is read", () => {
+test("parses well-formed text", () => {
   const families = parseExposition(`${head}a_total{x="q\\"\\\\\\n",y=""} 1e+3\na_total 2\n${histogram(3)}`);
   expect(families.get("a_total")?.samples[0]?.labels).toEqual({ x: 'q"\\\n', y: "" });
   expect(valuesOf(families, "a_total")).toEqual([1000, 2]);

@@ -16,8 +16,8 @@ export type Misbehaviour =
   | "down";
 
 /**
- * An OpenID Connect issuer that can lie. Whoever comes is signed in at once as `user`; a call that nobody expected
- * fails loudly.
+ * An OpenID Connect issuer that can misbehave. It signs everyone in immediately as `user`; an unexpected call fails
+ * loudly.
  */
 export async function startTestIssuer() {
   const { privateKey, publicKey } = await generateKeyPair("RS256");

@@ -15,7 +15,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
 
   describe("the list", () => {
     test.each(resource.sorts.flatMap((sort) => [sort, `-${sort}`]))(
-      "sorted by %s shows each once and in order, while others are inserted",
+      "sorted by %s, shows each record once and in order during inserts",
       async (sort) => {
         const { create } = context();
         const ids: unknown[] = [];
@@ -52,7 +52,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       expect(await order(`-${sort}`)).toEqual(["cc", "bb", "aa"].map((letters) => `${letters} ${n}`));
     });
 
-    test("begins with the newest, and shows what a GET shows", async () => {
+    test("starts with the newest, with the same fields as a GET", async () => {
       const { create } = context();
       const made = await create();
       const { items, next_cursor } = await page({ limit: "1" });
@@ -110,7 +110,7 @@ export function listSuite(resource: ResourceCase, context: () => SuiteContext): 
       expect(await get({ [field]: value })).toMatchObject({ http: 400, body: { field } });
     });
 
-    test("refuses a parameter that nobody knows", async () => {
+    test("refuses an unknown parameter", async () => {
       expect(await get({ unheard: "1" })).toMatchObject({ http: 400, body: { field: "unheard" } });
     });
   });

@@ -49,7 +49,7 @@ export interface SuiteContext {
   create(values?: object): Promise<{ id: number } & Record<string, unknown>>;
 }
 
-/** What holds for every resource of the API: call it at the top of a test file. */
+/** The tests that apply to every resource of the API. Call it at the top of a test file. */
 export function resourceSuite(cases: readonly ResourceCase[]): void {
   let server: TestServer;
   let admin: Person;
@@ -77,7 +77,7 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
       },
     });
 
-    test("is closed to who is not signed in", async () => {
+    test("requires a valid token", async () => {
       const { create } = context();
       const { id } = await create();
       for (const [method, to] of [
@@ -93,7 +93,7 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
     });
 
     if (resource.writers === "admins") {
-      test("is written by admins alone, whether it exists or not", async () => {
+      test("only admins may write it, whether it exists or not", async () => {
         const { create, next } = context();
         const before = await create();
         const posted = await member.call("POST", path, fields(next()));
@@ -107,7 +107,7 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
       });
     }
 
-    test("with an Idempotency-Key, a POST is done once", async () => {
+    test("a POST with an Idempotency-Key has an effect once", async () => {
       const { writer, next } = context();
       const headers = { "idempotency-key": `key-${next()}` };
       const whole = fields(next());
@@ -120,7 +120,7 @@ export function resourceSuite(cases: readonly ResourceCase[]): void {
     });
 
     test.each(["GET", "PUT", "DELETE"])(
-      "%s with an id that is none is 400, one that is free 404",
+      "%s answers 400 to an invalid id, and 404 to an unknown one",
       async (method) => {
         const body = method === "PUT" ? { ...fields(0), version: 1 } : undefined;
         for (const id of ["-1", "0", "1.5", "0x1", "1e3", "%20", "abc", "9".repeat(400), "1;drop", "%00"]) {

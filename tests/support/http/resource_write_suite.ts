@@ -4,7 +4,7 @@ import type { ResourceCase, SuiteContext } from "./resource_suite.ts";
 /** The part of `resourceSuite` that is about POST and PUT. */
 export function writeSuite(resource: ResourceCase, context: () => SuiteContext): void {
   const { path, fields } = resource;
-  test("POST answers 201 with the record, where it is and its version", async () => {
+  test("POST answers 201 with the record, its location and its version", async () => {
     const { server, at, writer, next } = context();
     const whole = fields(next());
     const now = server.clock.now().toISOString();
@@ -22,7 +22,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await writer.call("GET", `${at(body.id)}/`)).body).toEqual(body);
   });
 
-  test("POST may leave out what has a usual value, and nothing else", async () => {
+  test("POST may omit only fields with a default", async () => {
     const { writer, next } = context();
     const names = Object.keys(fields(0));
     const few = names.filter((name) => !resource.optional.includes(name));
@@ -67,7 +67,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await admin.call("GET", at(id))).body.version).toBe(1);
   });
 
-  test("PUT takes a record as GET shows it, and passes over what only GET shows", async () => {
+  test("PUT accepts the record of a GET, and ignores read-only fields", async () => {
     const { at, writer, create } = context();
     const { id } = await create();
     const shown = (await writer.call("GET", at(id))).body;
@@ -77,7 +77,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await writer.call("PUT", at(id), { ...body, id: "x" })).body.field).toBe("id");
   });
 
-  test("PUT replaces what its version says, and counts it up", async () => {
+  test("PUT replaces the given version, and increments it", async () => {
     const { server, at, writer, create, next } = context();
     const { id } = await create();
     const change = fields(next());
@@ -89,7 +89,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await writer.call("GET", at(id))).body).toEqual(body);
   });
 
-  test("PUT takes all fields: what is left out would be lost", async () => {
+  test("PUT requires all fields", async () => {
     const { at, writer, create, next } = context();
     const { id } = await create();
     for (const field of [...Object.keys(fields(0)), "version"]) {
@@ -101,7 +101,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     }
   });
 
-  test("PUT of another version is 409 and changes nothing", async () => {
+  test("PUT of another version answers 409 and changes nothing", async () => {
     const { at, writer, create, next } = context();
     const before = await create();
     for (const version of [2, 99, 2_147_483_646]) {
@@ -114,7 +114,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
     expect((await writer.call("GET", at(before.id))).body).toEqual(before);
   });
 
-  test("twenty PUTs at once: one is first, the others are told", async () => {
+  test("of twenty concurrent PUTs, one succeeds and the others get 409", async () => {
     const { at, writer, create, next } = context();
     const { id } = await create();
     const answers = await Promise.all(
@@ -128,7 +128,7 @@ export function writeSuite(resource: ResourceCase, context: () => SuiteContext):
 
   const { taken } = resource;
   if (taken) {
-    test("no two have in common what tells them apart, also when made at once", async () => {
+    test("unique fields are unique, also for concurrent requests", async () => {
       const { at, writer, create, next } = context();
       const whole = fields(next());
       const same = Object.fromEntries(taken.fields.map((field) => [field, whole[field]]));

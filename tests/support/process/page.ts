@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Pages whose commands a test types as they stand there.
+// Pages whose commands are run by a test.
 
 const root = join(import.meta.dir, "../../..");
 
@@ -14,7 +14,7 @@ export function shellBlocks(page: string): { section: string; lines: string }[] 
   });
 }
 
-/** Types lines into a shell in the root of the repository. It stops at the first command that fails. */
+/** Runs lines in a shell in the root of the repository. It stops at the first command that fails. */
 export async function typeLines(lines: string, environment: Readonly<Record<string, string>>) {
   const shell = Bun.spawn({
     cmd: ["sh", "-eu", "-c", lines],

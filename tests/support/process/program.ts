@@ -1,24 +1,24 @@
 import { testProgram } from "../../../cli/testing/process.ts";
 import { until, within } from "./until.ts";
 
-/** More than any command has to say; what writes without end is stopped here. */
+/** More than any command prints; endless output is cut off here. */
 const floodCharacters = 1_000_000;
 /** KiB that a process may have as data: a command that loops must not take the machine with it. */
 const dataLimit = 4_000_000;
 
 export interface ProgramOptions {
-  /** The whole environment: what a developer has set in the shell must not decide about a test. */
+  /** The whole environment, so that the developer's shell does not influence a test. */
   env: Record<string, string | undefined>;
   cwd: string;
-  /** On a pseudo-terminal of so many columns; otherwise stdout and stderr are pipes. */
+  /** On a pseudo-terminal with this many columns; otherwise stdout and stderr are pipes. */
   columns?: number;
 }
 
-/** `svc` as a process of its own, and everything that it has written. */
+/** `svc` as a separate process, and its output. */
 export class Program {
   stdout = "";
   stderr = "";
-  /** What a terminal got; both streams in one. */
+  /** The output on a terminal, both streams in one. */
   screen = "";
   readonly #name: string;
   readonly #child: Bun.Subprocess;
@@ -45,12 +45,12 @@ export class Program {
     return this.#child.pid;
   }
 
-  /** Everything that it has written so far, wherever. */
+  /** All output so far, on any stream. */
   get output(): string {
     return this.stdout + this.stderr + this.screen;
   }
 
-  /** Waits until it has written this. @throws when it ends without, or takes too long */
+  /** Waits for this output. @throws if the process ends without it or takes too long */
   async says(pattern: RegExp, seconds?: number): Promise<RegExpMatchArray> {
     const look = () => {
       const found = this.output.match(pattern);
@@ -76,7 +76,7 @@ export class Program {
     this.#child.kill(signal);
   }
 
-  /** Ends it; by force if it does not listen. */
+  /** Stops it, by force if necessary. */
   async stop(): Promise<void> {
     this.#child.kill("SIGTERM");
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), 8000);

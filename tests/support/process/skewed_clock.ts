@@ -1,4 +1,4 @@
-/** This process's time of day is wrong by so many seconds from now on. What goes by the database's time shall not care. */
+/** Shifts this process's clock by this many seconds. Code that uses the database's time must not be affected. */
 export function skewClock(seconds: number): void {
   const RealDate = Date;
   const skew = seconds * 1000;

@@ -1,9 +1,9 @@
-/** Less than a test may take, so that it says what it has waited for; enough for a machine with much else to do. */
+/** Less than a test's timeout, so that the error names the condition; enough for a busy machine. */
 const patienceSeconds = 40;
 
 /**
- * Asks again until the answer is there: anything but undefined, null and false.
- * @throws Error that names `what` when it is not there after `seconds`
+ * Repeats the call until it returns anything but undefined, null and false.
+ * @throws Error that names `what` after `seconds`
  */
 export async function until<T>(
   what: string,
@@ -20,7 +20,7 @@ export async function until<T>(
   }
 }
 
-/** The value of a promise that has to settle in time. */
+/** The value of a promise, which must settle in time. */
 export async function within<T>(what: string, promise: Promise<T>, seconds = patienceSeconds): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`waited ${seconds} s for ${what}`)), seconds * 1000);
