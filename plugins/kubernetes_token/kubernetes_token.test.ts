@@ -11,6 +11,13 @@ import { type KubernetesApi, startKubernetesApi } from "../../tests/support/doma
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
+ensurePrograms(
+  "The tests of Kubernetes tokens need kubectl and openssl",
+  "kubernetes-client openssl",
+  "kubectl",
+  "openssl",
+);
+
 let server: TestServer;
 let cluster: KubernetesApi;
 let admin: Person;
@@ -19,12 +26,6 @@ let home: string;
 let env: Record<string, string>;
 
 beforeAll(async () => {
-  ensurePrograms(
-    "The tests of Kubernetes tokens need kubectl and openssl",
-    "kubernetes-client openssl",
-    "kubectl",
-    "openssl",
-  );
   home = await mkdtemp(join(tmpdir(), "svc-home-"));
   cluster = await startKubernetesApi();
   server = await startTestServer({ pluginCredential: "kubernetes-token", pluginTimeout: 5 });

@@ -9,10 +9,12 @@ import { parseSshPublicKey, sshEd25519Blob } from "../../core/authority/ssh/publ
 import { auditLog, authorityKey } from "../../drizzle/schema/index.ts";
 import { ensurePrograms } from "../../scripts/ensure.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { ensureSshServer, type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
+
+ensureSshServer();
 
 let server: TestServer;
 let sshd: SshServer;

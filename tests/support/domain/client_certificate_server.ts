@@ -25,11 +25,8 @@ export interface ClientCertificateServer extends AsyncDisposable {
   authorityFile: string;
 }
 
-/** A TLS server in Node.js that accepts client certificates of these authorities, but for those on the lists (PEM). */
-export async function startClientCertificateServer(trusted: {
-  ca: string;
-  crl?: string;
-}): Promise<ClientCertificateServer> {
+/** Installs what the server and its clients need, if it is missing. @throws Error with the command */
+export function ensureTlsTools(): void {
   ensurePrograms(
     "The tests of client certificates need openssl, curl and node",
     "openssl curl",
@@ -37,6 +34,13 @@ export async function startClientCertificateServer(trusted: {
     "curl",
     "node",
   );
+}
+
+/** A TLS server in Node.js that accepts client certificates of these authorities, but for those on the lists (PEM). */
+export async function startClientCertificateServer(trusted: {
+  ca: string;
+  crl?: string;
+}): Promise<ClientCertificateServer> {
   const directory = await mkdtemp(join(tmpdir(), "svc-tls-"));
   const at = (name: string) => join(directory, name);
   const made = Bun.spawnSync([

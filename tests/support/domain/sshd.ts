@@ -26,19 +26,29 @@ export interface SshServer extends AsyncDisposable {
   options: string[];
 }
 
-/** Starts sshd on a free port of 127.0.0.1. Certificates with one of `principals` can log in. */
-export async function startSshServer(principals: readonly string[]): Promise<SshServer> {
+const mask = "/etc/systemd/system/ssh.service";
+// The unit is masked meanwhile: the package would start a server on port 22.
+const install = [
+  `mkdir -p /etc/systemd/system && ln -sf /dev/null ${mask}`,
+  `{ ${aptInstall("openssh-server openssh-client")}; code=$?; rm -f ${mask}; ! command -v systemctl || systemctl disable ssh.service; [ $code = 0 ]; }`,
+].join(" && ");
+
+/** Installs OpenSSH if it is missing, which takes longer than a test may. @throws Error with the command */
+export function ensureSshServer(): void {
   ensure({
     why: "The tests of SSH certificates need OpenSSH's server and client",
-    // The service is masked, so that the package does not start a server of its own.
-    install: `ln -sf /dev/null /etc/systemd/system/ssh.service && ${aptInstall("openssh-server openssh-client")}`,
+    install,
     found: () => Bun.which(program) !== null && Bun.which("ssh") !== null,
   });
+}
+
+/** Starts sshd on a free port of 127.0.0.1. Certificates with one of `principals` can log in. */
+export async function startSshServer(principals: readonly string[]): Promise<SshServer> {
   const account = Bun.spawnSync(["id", "-un"]).stdout.toString().trim();
   const directory = await mkdtemp(join(tmpdir(), "svc-sshd-"));
   const at = (name: string) => join(directory, name);
   const port = await freePort();
-  // Where it gives up its rights when it is root's.
+  // As root, sshd needs this directory for privilege separation.
   if (process.getuid?.() === 0) await mkdir("/run/sshd", { recursive: true, mode: 0o755 });
   Bun.spawnSync(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", at("host_key")]);
   await writeFile(at("principals"), principals.map((principal) => `${principal}\n`).join(""));
