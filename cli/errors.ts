@@ -18,7 +18,7 @@ export class Interrupted extends Error {
   }
 }
 
-/** A command that svc ran has ended with this code, and so does svc. Nothing is printed: it has said what there is to say. */
+/** A command that svc ran exited with this code, and so does svc. Nothing is printed, because the command printed its error. */
 export class ExitCode extends Error {
   override name = "ExitCode";
   constructor(readonly code: number) {

@@ -45,7 +45,7 @@ export interface Io {
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** The real world. */
+/** The real implementation. */
 export function systemIo(): Io {
   return {
     env: process.env,

@@ -80,7 +80,7 @@ describe("from signing in to signing out", () => {
   });
 });
 
-describe("an end without a token is exit code 1 and one sentence", () => {
+describe("a sign-in without a token exits with 1 and one sentence", () => {
   test.each([
     ["denied", "the sign-in was denied in the browser"],
     ["expired", "the sign-in was not approved in time; run svc login again"],
@@ -105,13 +105,13 @@ describe("an end without a token is exit code 1 and one sentence", () => {
   });
 });
 
-test("a token that the server does not accept is exit code 4", async () => {
+test("a token that the server does not accept exits with 4", async () => {
   server.whoami = () => Response.json({ code: "unauthenticated", detail: "No" }, { status: 401 });
   const stderr = `svc: ${server.url} does not accept this token; run svc login\n`;
   expect(await svc(["whoami"], { ...env, SVC_TOKEN: server.token })).toEqual({ code: 4, stdout: "", stderr });
 });
 
-test("an expired token is exit code 4, and is not printed", async () => {
+test("an expired token exits with 4, and is not printed", async () => {
   const SVC_TOKEN = fakeToken({ seconds: -1 });
   const stderr = "svc: the token in SVC_TOKEN has expired; set a new one\n";
   expect(await svc(["token"], { ...env, SVC_TOKEN })).toEqual({ code: 4, stdout: "", stderr });

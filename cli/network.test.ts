@@ -69,7 +69,7 @@ async function whoami(url: string, env: Record<string, string>, ...options: stri
 }
 const proxyUrl = () => `http://127.0.0.1:${proxy.port}`;
 
-describe("a certificate of one's own authority", () => {
+describe("a certificate of a private authority", () => {
   test("is refused, with the fix", async () => {
     expect(await whoami(secure.url, { SSL_CERT_DIR: "/nonexistent" })).toEqual({
       code: 1,

@@ -32,7 +32,7 @@ function afterSpinner(output: string): string {
 }
 const CLEARED = /^(\x1b\[\?2026l)?\x1b\[1G\x1b\[0?K/;
 
-test("a spinner with the time left, until it is approved", async () => {
+test("shows a spinner with the remaining time until the approval", async () => {
   const terminal = svcOnTerminal(login, env);
   await terminal.shows(/WXYZ-2345/);
   await terminal.shows(SPINNER);
@@ -46,7 +46,7 @@ test("a spinner with the time left, until it is approved", async () => {
   expect(afterSpinner(terminal.output())).toMatch(CLEARED);
 });
 
-test("a terminal that becomes narrower keeps no old picture of the spinner", async () => {
+test("clears the spinner when the terminal becomes narrower", async () => {
   const terminal = svcOnTerminal(login, env);
   await terminal.shows(SPINNER);
   terminal.child.terminal!.resize(30, 24);
@@ -56,7 +56,7 @@ test("a terminal that becomes narrower keeps no old picture of the spinner", asy
   expect(await terminal.exitCode()).toBe(0);
 });
 
-test("Ctrl-C ends it at once with 130, and the cursor is back", async () => {
+test("Ctrl-C exits immediately with 130, and restores the cursor", async () => {
   const terminal = svcOnTerminal(login, env);
   await terminal.shows(SPINNER);
   await server.polled;
@@ -75,7 +75,7 @@ test("NO_COLOR: the spinner without colour", async () => {
   expect(terminal.output()).not.toMatch(COLOUR);
 });
 
-test("a terminal of no width: a plain line, and no flood", async () => {
+test("prints one plain line on a terminal without a width", async () => {
   const terminal = svcOnTerminal(login, env, 0);
   await terminal.shows(/Waiting for your approval in the browser, 2:00 left\./);
   await server.polled;

@@ -15,7 +15,7 @@ describe("candidates", () => {
     expect(await after("plugins", "")).toEqual(["list"]);
   });
 
-  test("options, but for those that were given and may be given once", async () => {
+  test("options, except given ones that cannot be repeated", async () => {
     expect(await after("--")).toEqual(["--help", "--version"]);
     expect(await after("database", "--")).toEqual(["--help"]);
     const start = ["server", "start", "server/main:app"];
@@ -50,7 +50,7 @@ describe("candidates", () => {
     expect(await after("help", "database", "")).toEqual([]);
   });
 
-  test("files and folders are the shell's", async () => {
+  test("files and folders are completed by the shell", async () => {
     const start = ["server", "start", "a:b"];
     expect(await complete([...start, "--ssl-keyfile", ""], root)).toEqual({
       candidates: [],
@@ -81,7 +81,7 @@ test("the answer to a shell: the kind of path, then one candidate with its descr
   expect(await svc(["__complete"])).toMatchObject({ code: 0, stdout: expect.stringContaining("\nlogin\t") });
 });
 
-test("a shell that there is no script for", async () => {
+test("a shell without a script", async () => {
   const { code, stderr } = await svc(["completion", "tcsh"]);
   expect([code, stderr.split("\n")[0]]).toEqual([2, "svc: SHELL must be one of bash, zsh, fish"]);
 });

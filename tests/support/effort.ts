@@ -4,5 +4,5 @@
 const factor = Number(process.env.SVC_TEST_EFFORT ?? 1);
 if (!(factor > 0)) throw new Error("SVC_TEST_EFFORT: a number above 0");
 
-/** `count` is the number in an ordinary run. */
+/** Scales the number of an ordinary run. */
 export const effort = (usual: number) => Math.ceil(usual * factor);

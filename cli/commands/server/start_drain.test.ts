@@ -37,7 +37,7 @@ test.each([[[]], [["--workers", "2"]]])(
   },
 );
 
-test("answers kept and new connections until it stops listening, and cuts none off", async () => {
+test("answers kept and new connections until it stops listening, and cuts off none", async () => {
   await using server = await startServing(own.path, ["--timeout-drain", "1"]);
   let answered = 0;
   const failures: string[] = [];
@@ -62,7 +62,7 @@ test("answers kept and new connections until it stops listening, and cuts none o
   expect(failures).toEqual([]);
 });
 
-test("a worker that follows one which died while all leave says so, too", async () => {
+test("a worker that replaces a dead one during shutdown also reports that it is stopping", async () => {
   await using server = await startServing(own.path, ["--timeout-drain", "3600", "--workers", "1"], {
     ...{ app: "server/main:app", env: own.env },
   });
@@ -72,19 +72,19 @@ test("a worker that follows one which died while all leave says so, too", async 
   process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
   await server.says("starting another");
   const first = await until("its successor to answer", () => ask(server, "/healthcheck"));
-  // It answers a moment before it is told.
+  // It answers briefly before it receives the signal.
   expect([200, 503]).toContain(first.status);
   await until("the successor to leave", leaving);
 });
 
-test("a worker that has just died holds up nothing", async () => {
+test("a worker that has just died does not delay the shutdown", async () => {
   await using server = await start("--workers", "2");
   process.kill(descendants(server.pid)[0]!.pid, "SIGKILL");
   await server.says("was killed by SIGKILL");
   expect((await server.end("SIGTERM")).code).toBe(0);
 });
 
-test("a second signal, when it is no echo of the first any more, ends it at once", async () => {
+test("a second signal that is not an echo of the first exits immediately", async () => {
   await using server = await startServing(own.path, ["--timeout-drain", "3600"]);
   process.kill(server.pid, "SIGINT");
   await until(

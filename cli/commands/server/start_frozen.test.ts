@@ -27,7 +27,7 @@ test("a blocked event loop ends the server, and --workers replaces it; with --re
   });
   for (let asked = 0; asked < 10; asked++) expect(workersOf(several)).toContain((await several.ask()).pid);
   expect((await several.end()).code).toBe(0);
-  // It was frozen before the others. Nothing but this ends it.
+  // It was frozen before the others, and only SIGKILL ends it.
   const goesOn = workersOf(reloading);
   for (const pid of goesOn) process.kill(pid, "SIGKILL");
   expect(goesOn).toEqual(stepped);

@@ -36,14 +36,14 @@ beforeAll(() => {
   use("one");
 });
 
-/** Puts this certificate in place. */
+/** Installs this certificate. */
 function use(name: (typeof names)[number]) {
   for (const end of ["key", "pem"]) copyFileSync(inFolder(`${name}.${end}`), inFolder(`current.${end}`));
 }
 
 const tls = () => ["--ssl-keyfile", inFolder("current.key"), "--ssl-certfile", inFolder("current.pem")];
 
-/** Whose certificate a new connection gets. */
+/** The name in the certificate of a new connection. */
 async function subjectAt(port: number): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const socket = connect({ host: "127.0.0.1", port, rejectUnauthorized: false }, () =>
@@ -89,7 +89,7 @@ describe.each(["mine:plain", "mine:elysia"])("%s", (app) => {
     expect((await server.end()).code).toBe(0);
   });
 
-  test("files that cannot be used: the old certificate stays, and the log says why", async () => {
+  test("keeps the old certificate if the new files are invalid, and logs the reason", async () => {
     use("one");
     await using server = await startServing(folder.path, tls(), { app });
     copyFileSync(inFolder("other.pem"), inFolder("current.pem"));
@@ -105,7 +105,7 @@ describe.each(["mine:plain", "mine:elysia"])("%s", (app) => {
   });
 });
 
-test("--fd: the certificate is read again", async () => {
+test("--fd: the certificate is reloaded", async () => {
   use("one");
   await using server = await startOnDescriptor(folder.path, ["--fd", "3", ...tls()]);
   expect(await subjectAt(server.port)).toBe("one");
@@ -129,7 +129,7 @@ test("without TLS, it continues and suggests a restart", async () => {
   ]);
 });
 
-test("while the application is loaded it is ignored", async () => {
+test("is ignored while the application is loading", async () => {
   const source = `
     process.kill(process.pid, "SIGHUP");
     await Bun.sleep(100);

@@ -59,7 +59,7 @@ const noise = fc.oneof(
   fc.constantFrom("a".repeat(17_000), "X: a\r\n".repeat(300)),
   fc.uint8Array({ maxLength: 40 }).map((bytes) => String.fromCharCode(...bytes)),
 );
-/** In order as a rule: one part that is not keeps all others from being looked at. */
+/** Usually valid, because one invalid part prevents the others from being checked. */
 const mostly = (inOrder: readonly string[], not: readonly string[]) =>
   fc.oneof(
     { weight: 12, arbitrary: fc.constantFrom(...inOrder) },
@@ -69,7 +69,7 @@ const orderly = fc.constantFrom(
   ...["Connection: close\r\n", "Range: bytes=0-1\r\n", "Accept: text/html\r\n", "Expect: 100-continue\r\n"],
   ...["Content-Length: 5\r\n", "Content-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n"],
 );
-/** A request in which each part may be in order or not. */
+/** A request in which each part may be valid or not. */
 const hostile = fc
   .tuple(
     mostly(["GET", "GET", "POST", "HEAD", "PUT", "OPTIONS"], ["CONNECT", "PRI", "get", ""]),
@@ -84,7 +84,7 @@ const hostile = fc
   )
   .map((parts) => parts.join(""));
 
-describe("a request of which two servers could think differently is refused, and nothing after it is read", () => {
+describe("an ambiguous request is refused, and nothing after it is read", () => {
   test.each<[string, number, string]>([
     ["length and chunks", 400, post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n")],
     ["chunks and length", 400, post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "0\r\n\r\n")],
@@ -141,18 +141,18 @@ describe("a request of which two servers could think differently is refused, and
   });
 });
 
-describe("a request in chunks has one answer, the last of its connection, whatever follows the last chunk", () => {
+describe("a chunked request gets one answer, which closes the connection, whatever follows", () => {
   const head = "Transfer-Encoding: chunked\r\n";
   const trailer = ["0\r\n", "X-Trailer: a\r\n", "\r\n"];
 
-  test("in order: it is answered, and the connection ends", async () => {
+  test("a valid one is answered, and the connection is closed", async () => {
     const answer = await exchange(plain.port, chunked("3;a=b\r\nabc\r\n0\r\n\r\n"));
     expect(statusesOf(answer)).toEqual([200]);
     expect(answer).toContain("Connection: close");
     expect(answer).toContain('"length":3');
   });
 
-  // That of `/elsewhere` is given before any of the body is there, and `/read` wants all of it.
+  // `/elsewhere` is answered before any of the body has arrived, and `/read` needs all of it.
   describe.each(["POST /elsewhere", "POST /read", "GET /elsewhere"])("%s", (line) => {
     const request = `${line} HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
     test.each([
@@ -173,7 +173,7 @@ describe("a request in chunks has one answer, the last of its connection, whatev
     });
   });
 
-  test("of our own: without a token, whose body is not looked at", async () => {
+  test("our own application: without a token, the body is not read", async () => {
     const request = `POST /incidents HTTP/1.1\r\nHost: a\r\n${head}\r\n`;
     for (const pieces of [
       [request, "3\r\nabc\r\n", ...trailer],
@@ -214,7 +214,7 @@ describe("our own application", () => {
   ])("%s: %d", async (_, status, bytes) => {
     const answer = await exchange(own.port, bytes.replace("POST / ", "POST /approve/1 "));
     expect(statusesOf(answer)).toEqual([status]);
-    // Every refusal says why, also of what is too large.
+    // Every refusal gives the reason, including that of a body that is too large.
     if (status >= 413) expect(answer).toMatch(/larger than/);
     expect(answer).not.toContain("X-Secret");
     await healthy();
@@ -275,31 +275,31 @@ describe("our own application", () => {
     }
   });
 
-  test("and a way in", async () => {
+  test("serves a valid path", async () => {
     // Guards the list above: the folder is served.
     expect(await exchange(own.port, get("Connection: close\r\n", "/index.html"))).toContain(
       '<main id="app">',
     );
   });
 
-  test("no bytes bring it down, and none are answered more often than asked", async () => {
+  test("arbitrary bytes neither crash it nor get more answers than requests", async () => {
     const seen = new Set<number>();
     await fc.assert(
       fc.asyncProperty(fc.array(hostile, { minLength: 1, maxLength: 4 }), async (pieces) => {
         const bytes = pieces.join("");
         const statuses = statusesOf(await exchange(own.port, bytes, 50));
         const requests = bytes.match(/HTTP\/1\.[01]/g)?.length ?? 0;
-        // What is no request may be told so, once.
+        // Input that is not a request may get one error.
         expect(statuses.length).toBeLessThanOrEqual(requests + 1);
         expect(statuses.filter((status) => status >= 500 && status !== 505)).toEqual([]);
-        // After what could not be read there is nothing to be read.
+        // Nothing is read after invalid input.
         const broken = statuses.findIndex((status) => [413, 431, 505].includes(status));
         expect(broken === -1 || broken === statuses.length - 1).toBe(true);
         for (const status of statuses) seen.add(status);
       }),
       { numRuns: 400 },
     );
-    // Guards the test itself: what is in order is among them.
+    // Guards the test itself: some of the requests are valid.
     expect([200, 400, 404, 405].filter((status) => !seen.has(status))).toEqual([]);
     await healthy();
     const { code, stderr } = await own.end("SIGTERM");

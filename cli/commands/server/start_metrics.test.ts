@@ -30,7 +30,7 @@ const metricsAt = (port: number, path = "/metrics", method = "GET") =>
 const duration = "http_server_request_duration_seconds_count";
 const route = { http_route: "/noauth/v1/:operation/:argument" };
 
-test("/metrics has its own port, and is nowhere on the public one", async () => {
+test("/metrics is served on a separate port, and not on the public one", async () => {
   await using server = await start();
   await server.says(`metrics at http://127.0.0.1:${server.metricsPort}/metrics`);
   const answer = await metricsAt(server.metricsPort);
@@ -56,7 +56,7 @@ test("the server's metrics: requests, challenges, connections, the process", asy
   await server.fetch("/documents/", { method: "POST", body: "{", headers });
   const generated = await server.fetch("/noauth/v1/challenge_generator/alice@example.com");
   const { polling_url: url } = (await generated.json()) as { polling_url: string };
-  // The second poll is answered from memory, before there is a route.
+  // The second poll is answered from memory, before routing.
   for (const _ of [1, 2]) expect((await server.fetch(new URL(url).pathname)).status).toBe(200);
   const families = await server.scrape();
   const requests = (labels: Record<string, string>) => valuesOf(families, duration, labels);
@@ -68,7 +68,7 @@ test("the server's metrics: requests, challenges, connections, the process", asy
     }),
   ).toEqual([1]);
   expect(requests({ http_route: "/whoami", http_response_status_class: "4xx" })).toEqual([1]);
-  // Refused before there is anything but a route.
+  // Refused right after routing.
   expect(requests({ http_route: "/documents/", http_request_method: "POST" })).toEqual([1]);
   expect(requests({ ...route, http_response_status_class: "2xx" })).toEqual([3]);
   expect(valuesOf(families, "http_server_active_requests")).toEqual([0]);
@@ -115,7 +115,7 @@ test("rejected requests are counted, and a mounted path has its own routes", asy
   expect(counted("none", "5xx")).toBeGreaterThan(0);
 });
 
-test("whatever is asked for, there are no more series than routes", async () => {
+test("clients cannot create more series than there are routes", async () => {
   await using server = await start();
   const random = () => `stray-${crypto.randomUUID()}`;
   const paths = [
@@ -143,17 +143,17 @@ test("whatever is asked for, there are no more series than routes", async () => 
   for (const one of valuesFor("http_route").filter((value) => value !== "none"))
     expect(templates).toContain(one.replace(/(?<=\/):(\w+)/g, "{$1}"));
   expect(valuesFor("http_request_method").sort()).toEqual(["DELETE", "GET", "POST", "_OTHER"]);
-  // Nor is there anything of them anywhere else.
+  // The requests appear nowhere else either.
   expect(JSON.stringify(samples).includes("stray")).toBe(false);
 });
 
-test("with workers, one port has the metrics of all, and shows which is down", async () => {
+test("with workers, one port serves the metrics of all, and shows which is down", async () => {
   await using server = await start("--workers", "2");
   const asked = 40;
   for (let n = 0; n < asked; n += 1) {
     await server.fetch("/healthcheck", { headers: { connection: "close" } });
   }
-  // On a busy machine one of them may come too late at first.
+  // On a busy machine, one of them may be too slow at first.
   const scraped = async (up: number[]) => {
     let families = await server.scrape();
     await until(`${up} to be up`, async () => {
@@ -172,14 +172,14 @@ test("with workers, one port has the metrics of all, and shows which is down", a
   const all = [...families.values()].flatMap(({ samples }) => samples);
   expect(new Set(all.map(({ labels }) => labels.worker))).toEqual(new Set(["0", "1"]));
 
-  // One that hangs is left out, and seen to be.
+  // A worker that hangs is omitted and reported.
   const [first] = descendants(server.pid);
   process.kill(first!.pid, "SIGSTOP");
   const without = await scraped([0, 1]);
   process.kill(first!.pid, "SIGCONT");
   expect(valuesOf(without, "process_cpu_seconds_total")).toHaveLength(1);
 
-  // What takes the place of one that has died has its number.
+  // The successor of a dead worker has the same number.
   process.kill(first!.pid, "SIGKILL");
   await server.says(`worker ${first!.pid} was killed by SIGKILL`);
   await scraped([1, 1]);
@@ -207,7 +207,7 @@ test.each([[[]], [["--workers", "2"]]])("an unknown provider with %p: one clear 
   ]);
 });
 
-test("where nothing is configured no port is open, and nothing is loaded", async () => {
+test("without configuration, no port is open, and nothing is loaded", async () => {
   const preload = join(own.path, "loaded.ts");
   const names = 'Object.keys(require.cache).filter((name) => name.includes("@opentelemetry"))';
   writeFileSync(preload, `process.on("exit", () => console.log("loaded", ${names}.length));`);

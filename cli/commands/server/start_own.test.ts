@@ -18,10 +18,10 @@ test.each([[], ["--workers", "2"], ["--root-path", "/svc", "--header", "x-a: 1"]
     const generated = await server.fetch("/noauth/v1/challenge_generator/alice@example.com");
     const { polling_url: url } = (await generated.json()) as { polling_url: string };
     const poll = server.fetch(new URL(url).pathname, { headers: { prefer: "wait=20" } });
-    // Until the poll is held there is nothing to see.
+    // Wait until the poll is held.
     await Bun.sleep(1000);
     const end = server.end("SIGTERM");
-    // Long before it would end by itself.
+    // Long before it would time out.
     const answer = await within("the poll to be answered", poll, 12);
     expect([answer.status, await answer.json()]).toEqual([200, { status: "pending" }]);
     expect((await end).code).toBe(0);
@@ -48,7 +48,7 @@ test.each([[], ["--workers", "2"]])(
   },
 );
 
-test("NODE_EXTRA_CA_CERTS: an issuer with a certificate of a private authority is believed, and not without it", async () => {
+test("NODE_EXTRA_CA_CERTS: an issuer's certificate of a private authority is trusted only with it", async () => {
   const [key, cert] = ["issuer.key", "issuer.pem"].map((name) => join(own.path, name)) as [string, string];
   const subject = ["-subj", "/CN=issuer", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"];
   const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject];
@@ -92,7 +92,7 @@ test("--no-access-log: requests are not logged, the rest is", async () => {
   const logged = async (...args: string[]) => {
     await using server = await start(...args, "--log-level", "debug");
     expect((await server.fetch("/healthcheck")).status).toBe(200);
-    // The line is written behind the answer; without it there is nothing to wait for but the end.
+    // The line is written after the answer; without it, wait for the exit.
     if (args.length === 0) await server.says('"msg":"request"');
     return (await server.end()).stderr.includes('"msg":"request"');
   };

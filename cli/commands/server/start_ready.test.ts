@@ -12,7 +12,7 @@ import { chooseFreePort } from "../../up/ports.ts";
 const own = useOwnServer();
 const otherSecret = "another-secret-for-tests-of-forty-characters";
 
-/** What a server says that is not able to start. */
+/** The error of a server that cannot start. */
 async function refusal(env: Record<string, string>) {
   const place = ["--port", String(await chooseFreePort("127.0.0.1"))];
   const ended = await svc(["server", "start", "server/main:app", ...place], { ...own.env, ...env }, own.path);
@@ -34,7 +34,7 @@ async function run(url: string, ...statements: string[]) {
 const generate = "/noauth/v1/challenge:generator/alice@example.com";
 
 describe("a server that could not serve does not start", () => {
-  test("with a key_secret that does not open the signing key", async () => {
+  test("with a key secret that does not decrypt the signing key", async () => {
     await using server = await own.start();
     expect(await health(server)).toMatchObject({ code: 200, database: "ok", keys: "ok" });
     const said = await refusal({ SVC_KEY_SECRET: otherSecret });
@@ -42,14 +42,14 @@ describe("a server that could not serve does not start", () => {
     expect(said).not.toContain(otherSecret);
   });
 
-  test("with a key file that is not there", async () => {
+  test("with a missing key file", async () => {
     const file = join(own.path, "missing.pem");
     expect(await refusal({ SVC_TOKEN_KEY_FILES: file })).toStartWith(
       `svc: SVC_TOKEN_KEY_FILES: cannot read ${file}`,
     );
   });
 
-  test("on a read-only database; one that runs says so in its health, until it can write again", async () => {
+  test("on a read-only database; a running server reports it in its health until it can write again", async () => {
     const url = own.env.SVC_DATABASE_URL!;
     const name = new URL(url).pathname.slice(1);
     const cut = `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`;
@@ -74,7 +74,7 @@ describe("a server that could not serve does not start", () => {
     );
     await until("it to recover", async () => (await health(server)).code === 200);
     await server.says('"msg":"ready to serve again"');
-    // A line for each change, however often it was asked.
+    // One line for each change, however often it is checked.
     for (let asked = 0; asked < 5; asked++) await health(server);
     expect(server.said().split('"msg":"ready to serve again"')).toHaveLength(2);
     expect(server.said().split('"database":"read_only"')).toHaveLength(2);
@@ -87,7 +87,7 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
   await using server = await startServing(own.path, [], { app: "server/main:app", env });
   expect(await health(server)).toMatchObject({ code: 200 });
   await small.fill();
-  // There may be room left in a page.
+  // A page may have free space.
   const refused = await until("a refusal", async () => {
     const answer = await server.fetch(generate);
     return answer.ok ? undefined : answer;
@@ -110,7 +110,7 @@ test("a full disk of PostgreSQL: /healthcheck and every refusal name it, and no 
   expect(await health(server)).toMatchObject({ code: 200, database: "ok" });
 });
 
-describe("SIGHUP: the old workers go on as long as the new ones could not serve", () => {
+describe("SIGHUP: the old workers continue while the new ones could not serve", () => {
   test.each([
     ["keys that cannot be opened", `SVC_KEY_SECRET=${otherSecret}`, "the new worker did not start"],
     [

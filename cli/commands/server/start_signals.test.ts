@@ -6,7 +6,7 @@ import { descendants } from "../../../tests/support/process/processes.ts";
 import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc } from "../../testing/process.ts";
 
-/** Signals that reach more processes than the one they are for. */
+/** Signals that reach more processes than intended. */
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -29,7 +29,7 @@ test.each([
   },
 );
 
-test("a signal to the group under load cuts no request off; then connections are refused", async () => {
+test("a signal to the group under load cuts off no request; then connections are refused", async () => {
   await using server = await start("--workers", "3");
   let [asked, answered] = [0, 0];
   const failures: { id: string; code: string; keepalive: boolean }[] = [];
@@ -53,7 +53,7 @@ test("a signal to the group under load cuts no request off; then connections are
   process.kill(-server.pid, "SIGTERM");
   await Promise.all(clients);
   const begun = new Set(readFileSync(join(folder.path, "noted"), "utf8").match(/^\d+/gm));
-  // We may stand still for so long that a kept connection is taken for idle and closed: what comes then, nobody has begun.
+  // This process may pause so long that a kept connection is closed as idle; a later request on it was not started.
   const cut = failures.filter(({ id, keepalive }) => !keepalive || begun.has(id));
   expect(cut).toEqual([]);
 });
@@ -63,13 +63,13 @@ test("a worker leaves signals to its supervisor", async () => {
   const workers = descendants(server.pid).map(({ pid }) => pid);
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR2"] as const)
     for (const pid of workers) process.kill(pid, signal);
-  // Long after they have had their signals.
+  // Long after they have received their signals.
   for (const _ of [1, 2, 3]) expect(workers).toContain((await server.ask("/slow?ms=200")).pid);
   expect(descendants(server.pid).map(({ pid }) => pid)).toEqual(workers);
   expect((await server.end()).code).toBe(0);
 });
 
-test("SIGTERM while the application is loaded, which may take as long as it likes: it ends in order", async () => {
+test("SIGTERM while the application is loading slowly shuts down gracefully", async () => {
   const waits = 'setInterval(() => {}, 1000); console.error("loading"); await new Promise(() => {});';
   writeFileSync(join(folder.path, "waits.ts"), waits);
   const { child, says, finished } = spawnSvc(

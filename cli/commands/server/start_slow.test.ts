@@ -4,7 +4,7 @@ import { connect, type Socket } from "node:net";
 import { appFolder, startOnDescriptor, startServing } from "../../../tests/support/http/serving.ts";
 import { until } from "../../../tests/support/process/until.ts";
 
-// Each waits most of its time for a limit of its own server's, so they run side by side.
+// Each mostly waits for a time limit of a separate server, so they run concurrently.
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -15,9 +15,9 @@ interface Client {
   socket: Socket;
 }
 
-/** A client that begins with `head`, then sends `more` again and again, whatever it is answered. */
+/** A client that sends `head`, then repeats `more`, whatever the answer. */
 function slowClient(port: number, head: string, more: string, reads = true): Client {
-  // It never hangs up by itself, also when the server has.
+  // It never closes the connection, even if the server has.
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   const client = { closed: false, received: 0, socket };
   const timer = setInterval(() => socket.write(more), 1000);
@@ -42,7 +42,7 @@ const heads = [
 
 const large = "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-describe("clients that take their time", () => {
+describe("slow clients", () => {
   test.concurrent(
     "500 of them at once: everybody else is answered all the while, and they are cut",
     async () => {
@@ -76,7 +76,7 @@ describe("clients that take their time", () => {
       const clients = heads.map(([head, more]) => slowClient(server.port, head, more));
       await until("all to be there", () => socketsOf(server.pid) >= before + 2 * clients.length);
       await until("all to be cut", () => clients.every(({ closed }) => closed), 60);
-      // Their own side is open still.
+      // Their side is still open.
       await until("nothing of them to be left", () => socketsOf(server.pid) <= before, 60);
       for (const { socket } of clients) socket.destroy();
     },
@@ -128,7 +128,7 @@ test.concurrent(
   30_000,
 );
 
-/** How many sockets a process holds. */
+/** The number of sockets of a process. */
 function socketsOf(pid: number): number {
   const links = readdirSync(`/proc/${pid}/fd`).map((fd) => {
     try {

@@ -7,7 +7,7 @@ import { until } from "../../../tests/support/process/until.ts";
 import { spawnSvc } from "../../testing/process.ts";
 import { chooseFreePort } from "../../up/ports.ts";
 
-/** Signals to a supervisor at moments when some of its workers are neither up nor gone. */
+/** Signals to a supervisor while some of its workers are starting or stopping. */
 
 const folder = appFolder();
 afterAll(() => folder[Symbol.dispose]());
@@ -15,10 +15,10 @@ const write = (name: string, content: string) => writeFileSync(join(folder.path,
 
 const forever = "new Promise(() => setInterval(() => {}, 1000))";
 const well = `export { plain as app } from "./mine.ts";`;
-/** And hears nothing any more. */
+/** And no longer handles signals. */
 const hangs = `console.error("hangs"); for (;;) Bun.sleepSync(1000);`;
 
-/** A supervisor at whose start each worker runs `content`. */
+/** A supervisor whose workers run `content` at startup. */
 async function starting(name: string, content: string) {
   write(`${name}.ts`, content);
   const port = await chooseFreePort("127.0.0.1");
@@ -77,7 +77,7 @@ test("SIGTERM while a new worker hangs: it gets no more time than current reques
 });
 
 test("a signal that ends a starting worker and then reaches the supervisor stops the server", async () => {
-  // Until its parent knows of it, a process that was killed is there.
+  // A killed process exists until its parent has waited for it.
   const script = `kill -KILL $1; while kill -0 $1 2>/dev/null; do sleep 0.01; done; kill -TERM $2`;
   // Forked once more by setsid: our own children are killed with us.
   const content = `
@@ -106,7 +106,7 @@ test("SIGHUP before the workers are up replaces them when they are", async () =>
   await server.says("loads ");
   const [first] = descendants(server.child.pid);
   server.child.kill("SIGHUP");
-  // Behind what it says of later signals, it has heard that one.
+  // Its message about a later signal shows that it has received this one.
   for (const words of ["workers log at debug", "workers log as configured"]) {
     server.child.kill("SIGUSR2");
     await server.says(words);

@@ -60,7 +60,7 @@ test("workers flush at exit, too, and the supervisor waits for it", async () => 
   expect([...collector.metrics()]).toContain("http_server_request_duration_seconds");
 });
 
-test("a request is a span by its route, whose trace its line in the log names, and statements are its children", async () => {
+test("a request is a span named by its route, with its trace in the log and statements as children", async () => {
   using collector = startCollector();
   await using server = await start(traced(collector));
   const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -93,7 +93,7 @@ test("a request is a span by its route, whose trace its line in the log names, a
   expect(statements.map(({ name }) => name)).toContain("INSERT");
   expect(statements.every(({ kind, traceId }) => kind === 3 && traceId === trace)).toBe(true);
 
-  // The traceparent was none: a trace of its own. A method alone, for the path may be anything.
+  // The traceparent was invalid, so it has a new trace. Only the method is the name, because the path may be anything.
   const stranger = servers.find((span) => attributeOf(span, "http.response.status_code") === 404);
   expect([stranger?.name, stranger?.parentSpanId, stranger?.traceId === trace]).toEqual([
     ...(["GET", undefined, false] as const),
@@ -113,7 +113,7 @@ test("a collector that hangs delays nothing, and is reported once", async () => 
     OTEL_METRIC_EXPORT_INTERVAL: "100",
     OTEL_EXPORTER_OTLP_TIMEOUT: "300",
   });
-  // Far more than may wait for the collector.
+  // Far more than the buffer for the collector holds.
   for (let n = 0; n < 60; n += 1) {
     const some = Array.from({ length: 50 }, () => server.fetch("/healthcheck"));
     expect((await Promise.all(some)).every(({ status }) => status === 200)).toBe(true);
@@ -172,12 +172,12 @@ const levels = (stderr: string) =>
     .filter((line) => line.includes("the log level has changed"))
     .map((line) => JSON.parse(line).log_level);
 
-test("SIGUSR2 has a server log at debug, and again as it is configured", async () => {
+test("SIGUSR2 switches a server's log to debug, and back", async () => {
   await using server = await start({}, "--log-level", "warn");
   const poll = async () =>
     (await server.fetch(`/noauth/v1/challenge_poller/${"a".repeat(43)}`)).headers.get("x-request-id");
   const before = await poll();
-  // A line is written behind the answer, so the signal may well overtake that of the last request.
+  // A line is written after the answer, so the signal may overtake the line of the last request.
   const last = await poll();
   process.kill(server.pid, "SIGUSR2");
   await server.says('"log_level":"debug"');
@@ -193,13 +193,13 @@ test("SIGUSR2 has a server log at debug, and again as it is configured", async (
   expect([before, behind]).not.toContain(during);
 });
 
-test("SIGUSR2 reaches all workers, those too that are started later", async () => {
+test("SIGUSR2 reaches all workers, including those started later", async () => {
   await using server = await start({}, "--workers", "2");
   const said = (text: string, times: number) =>
     until(text, async () => server.said().split(text).length - 1 >= times);
   process.kill(server.pid, "SIGUSR2");
   await said('"log_level":"debug"', 2);
-  // Sent to a worker itself, as to all processes of a terminal, it does nothing.
+  // Sent directly to a worker, as from a terminal, it has no effect.
   const workers = () => descendants(server.pid).map(({ pid }) => pid);
   const before = workers();
   for (const pid of before) process.kill(pid, "SIGUSR2");

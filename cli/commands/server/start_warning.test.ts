@@ -6,7 +6,7 @@ import { useOwnServer } from "../../../tests/support/http/serving.ts";
 const own = useOwnServer({ SVC_PUBLIC_URL: "https://svc.example.com" });
 const warning = "if a proxy ends TLS, every client has its address";
 
-test("https without --proxy-headers is warned of, unless this server ends TLS itself", async () => {
+test("warns about https without --proxy-headers, unless this server terminates TLS", async () => {
   const [key, cert] = [join(own.path, "key.pem"), join(own.path, "cert.pem")];
   const subject = ["-subj", "/CN=svc.example.com", "-days", "2"];
   const made = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert, ...subject];

@@ -18,7 +18,7 @@ const start = (args: readonly string[], options = {}) => startServing(folder.pat
 
 const workersOf = ({ pid }: Pick<Started, "pid">) => descendants(pid).map((worker) => worker.pid);
 
-/** Clients that keep their connections and ask without a pause, as a browser or a proxy does. */
+/** Clients that keep their connections and send requests without a pause, like a browser or a proxy. */
 function load({ port }: Pick<Started, "port">, clients = 20) {
   let stopped = false;
   let answered = 0;
@@ -47,7 +47,7 @@ function load({ port }: Pick<Started, "port">, clients = 20) {
   };
 }
 
-/** The same; each request has a number, which the worker that begins it writes down. */
+/** The same; each request has a number, which the worker that starts it records. */
 function notedLoad({ port }: Pick<Started, "port">, count: number) {
   let stopped = false;
   let answered = 0;
@@ -104,7 +104,7 @@ test("the same under wrk", async () => {
   const results = [wrk(server, 3)];
   await Bun.sleep(500);
   process.kill(server.pid, "SIGHUP");
-  // As long as it takes: a busy machine has other things to do as well.
+  // Without a time limit, because the machine may be busy.
   while (!replaced() || results.length < 2) {
     await results.at(-1);
     results.push(wrk(server, 3));
@@ -115,11 +115,11 @@ test("the same under wrk", async () => {
   }
 }, 60_000);
 
-test("kill -9 of any of 6 workers under load: no request fails but those in flight on it, and another follows", async () => {
+test("kill -9 of any of 6 workers under load fails only its own requests, and it is replaced", async () => {
   await using server = await start(["--workers", "6"]);
   const clients = notedLoad(server, 12);
   const noted = () => readFileSync(join(folder.path, "noted"), "utf8");
-  // A process that has been started and does not listen yet is no worker: without five that do, nobody would answer.
+  // A process that does not listen yet does not count as a worker; five must listen, or nobody would answer.
   const allAnswer = () =>
     until(
       "six workers that answer",
@@ -136,7 +136,7 @@ test("kill -9 of any of 6 workers under load: no request fails but those in flig
     process.kill(victim, "SIGKILL");
     await server.says(`worker ${victim} was killed by SIGKILL; starting another in`);
     await allAnswer();
-    // Each client has one request at a time, and what another worker has begun, it has answered.
+    // Each client has one request at a time, and every request started by another worker was answered.
     expect(clients.failed.length - failedBefore).toBeLessThanOrEqual(clients.count);
     const begun = noted().split("\n");
     const elsewhere = clients.failed.slice(failedBefore).filter((id) => {
@@ -148,7 +148,7 @@ test("kill -9 of any of 6 workers under load: no request fails but those in flig
   await clients.stop();
 }, 240_000);
 
-test("the end of the supervisor, even by force, is the end of the workers", async () => {
+test("the workers exit with the supervisor, even if it is killed", async () => {
   for (const signal of ["SIGTERM", "SIGINT", "SIGKILL"] as const) {
     await using server = await start(["--workers", "2"]);
     const workers = descendants(server.pid);
@@ -158,7 +158,7 @@ test("the end of the supervisor, even by force, is the end of the workers", asyn
   }
 });
 
-test("a worker that cannot start: said once, and nothing is left", async () => {
+test("a worker that cannot start is reported once, and no process is left", async () => {
   const { code, stderr } = await svc(
     ["server", "start", "mine:nothing", "--workers", "4", "--port", "0"],
     { SVC_PUBLIC_URL: "http://a" },
@@ -170,7 +170,7 @@ test("a worker that cannot start: said once, and nothing is left", async () => {
   });
 });
 
-test("new workers that do not come up leave the old ones alone", async () => {
+test("if new workers do not start, the old ones continue", async () => {
   const file = join(folder.path, "changes.ts");
   writeFileSync(file, `export { plain as app } from "./mine.ts";`);
   await using server = await start(["--workers", "2"], { app: "changes:app" });
@@ -185,7 +185,7 @@ test("new workers that do not come up leave the old ones alone", async () => {
   await until("all replaced", () => workersOf(server).every((pid) => !old.includes(pid)));
 });
 
-test("new workers that hang leave the old ones alone, too", async () => {
+test("if new workers hang, the old ones continue", async () => {
   const file = join(folder.path, "hangs.ts");
   writeFileSync(file, `export { plain as app } from "./mine.ts";`);
   // Long enough for the first one on a busy machine.
@@ -199,7 +199,7 @@ test("new workers that hang leave the old ones alone, too", async () => {
   expect((await server.fetch("/")).status).toBe(200);
 });
 
-test("a worker that dies again and again is started later each time", async () => {
+test("a worker that dies repeatedly is restarted with increasing delays", async () => {
   const file = join(folder.path, "dies.ts");
   writeFileSync(
     file,

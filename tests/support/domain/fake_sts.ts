@@ -34,7 +34,7 @@ const shortest = 900;
 const longest = 43_200;
 const known = /^[\w+=,.@-]{2,64}$/;
 
-/** What AWS refuses, as STS says it. */
+/** An error in the format of STS. */
 class Fault extends Error {
   constructor(
     readonly status: number,

@@ -14,7 +14,7 @@ export const stormLeaseSeconds = 2;
 
 const skews = [-300, 0, 300];
 
-/** What blows in a storm: workers that run this program, on a database that is prepared for it. */
+/** The setup of a storm: workers that run this program, on a prepared database. */
 export interface StormOptions {
   /** A file of this folder. */
   program: string;
@@ -37,7 +37,7 @@ export async function noteWriter(
     where task = ${task} and slot = ${slot.toISOString()}::timestamptz`);
 }
 
-/** Who has written in a run of somebody else's: was frozen, cut off or thought dead, and has come back to it. */
+/** Workers that wrote in another worker's run after being frozen, cut off or considered dead. */
 export const strayWriters = (sql: Sql) =>
   sql`select * from written where owner <> held_by or state <> 'Running'`;
 
@@ -54,9 +54,9 @@ interface StormWorker {
   way: SpoiltWay;
 }
 
-/** Three workers, each with a way of its own to a PostgreSQL of their own, and all that can happen to them. */
+/** Three workers, each with a separate proxy to one PostgreSQL, and the failures that can happen to them. */
 export class Storm {
-  /** How often what has happened. */
+  /** The number of failures of each kind. */
   readonly happened: Record<string, number> = {};
   readonly #workers: StormWorker[] = [];
 
@@ -90,7 +90,7 @@ export class Storm {
     }
   }
 
-  /** Does something bad to one of the workers, or to PostgreSQL. */
+  /** Causes a failure of one of the workers, or of PostgreSQL. */
   async strike(): Promise<void> {
     const at = this.below(this.#workers.length);
     const { child, way } = this.#workers[at]!;
@@ -110,7 +110,7 @@ export class Storm {
     await act();
   }
 
-  /** Freezes one of the workers that run something just now: it wakes when its run is another's. */
+  /** Freezes a worker during a run; it resumes when another worker has taken over the run. */
   async freezeRunner(): Promise<void> {
     const running = await this.asking(
       (sql) => sql`select pid from run join worker on worker.id = owner where state = 'Running'`,
@@ -159,7 +159,7 @@ export class Storm {
     this.#workers[at] = await this.#open(skews[this.below(skews.length)]!);
   }
 
-  /** For longer than a lease. */
+  /** Lasts longer than a lease. */
   async #freeze(child: Bun.Subprocess): Promise<void> {
     child.kill("SIGSTOP");
     await Bun.sleep(stormLeaseSeconds * 1000 + this.below(1000));

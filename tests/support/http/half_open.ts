@@ -1,11 +1,11 @@
 import { connect, createServer, type Socket } from "node:net";
 
-/** A way to PostgreSQL that can be spoilt. */
+/** A connection to PostgreSQL that can be broken. */
 export interface SpoiltWay {
   url: string;
-  /** Nothing goes any more through the connections that there are, and none of them is closed. */
+  /** Stops all traffic on existing connections without closing them. */
   silence(): void;
-  /** Closes the connections that there are. */
+  /** Closes existing connections. */
   cut(): void;
   close(): void;
 }

@@ -39,7 +39,7 @@ export async function insertEmptyIncident(
 
 let people = 0;
 
-/** Somebody whom no other test knows. */
+/** A person that no other test uses. */
 export async function insertIndividual(db: Database, at: Date, name = `person${++people}`) {
   const [row] = await db
     .insert(individual)
@@ -48,7 +48,7 @@ export async function insertIndividual(db: Database, at: Date, name = `person${+
   return row!.id;
 }
 
-/** Makes an individual take part, without asking whether anybody may. */
+/** Adds an individual as a participant, without permission checks. */
 export async function letJoin(
   db: Database,
   incidentId: number,

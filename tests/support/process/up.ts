@@ -10,7 +10,7 @@ export const svc = [
   `--config=${join(root, "bunfig.toml")}`,
   join(root, "cli/main.ts"),
 ];
-/** Three ways to say `svc up`: without anything in front of it, as `npx svc` does, as `npm start` does. */
+/** Three ways to run `svc up`: directly, as `npx svc` does, and as `npm start` does. */
 export const directly = [...svc, "up"];
 export const wrapped = ["node", join(root, "bin/svc.mjs"), "up"];
 export const npmStart = ["npm", "--prefix", root, "start", "--"];
