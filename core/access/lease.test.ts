@@ -1,0 +1,205 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { eq, sql } from "drizzle-orm";
+import { accessLease, delivery } from "../../drizzle/schema/index.ts";
+import { fakeCredential } from "../../plugins/fake/fakes.ts";
+import { pluginsOf } from "../../plugins/fake/plugins.ts";
+import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
+import { personOf } from "../../tests/support/http/people.ts";
+import { until } from "../../tests/support/process/until.ts";
+
+const credential = fakeCredential({ check: () => [] }, { timeoutMilliseconds: 300 });
+const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, handle: "handle-1" });
+let world: AccessWorld;
+let worker: AsyncDisposable;
+beforeAll(async () => {
+  world = await startAccessWorld(pluginsOf(credential));
+  worker = world.startWorker();
+});
+afterAll(async () => {
+  await worker[Symbol.asyncDispose]();
+  await world[Symbol.asyncDispose]();
+});
+beforeEach(() => credential.answer({ issue: issued, revoke: () => {}, renew: () => ({}) }));
+
+const makeRole = (more: object = {}) => world.makeRole({ plugin: "fake-credential", settings: {}, ...more });
+const newestLease = async () => {
+  const rows = await world.server.db
+    .select()
+    .from(accessLease)
+    .orderBy(sql`id desc`)
+    .limit(1);
+  return rows[0]!;
+};
+const revokedNames = () => credential.to("revoke").map(({ name }) => name);
+
+describe("a lease that fails to be issued is revoked by its name", () => {
+  const failing = async () => {
+    const { http, body } = await world.issue(world.alice, await makeRole());
+    const lease = await newestLease();
+    await until("its revocation", () => revokedNames().includes(lease.name));
+    return { http, detail: body.detail as string, lease };
+  };
+  const stateOf = (id: number) =>
+    until("its end", async () => {
+      const { state } = await world.leaseRow(id);
+      return state !== "Revoking" && state;
+    });
+
+  test("when the plugin throws after issuing", async () => {
+    credential.answer({
+      issue: () => {
+        throw new Error("the connection was lost after COMMIT");
+      },
+    });
+    const { http, lease } = await failing();
+    expect([http, lease.endReason, await stateOf(lease.id)]).toEqual([503, "not_issued", "Failed"]);
+  });
+
+  test("when the plugin answers with an unknown kind", async () => {
+    credential.answer({ issue: () => ({ ...issued(), kind: "wrong" as never }) });
+    const { http, detail, lease } = await failing();
+    expect(http).toBe(503);
+    expect(detail).not.toContain("s3cret");
+    expect(await stateOf(lease.id)).toBe("Failed");
+  });
+
+  test("when the plugin hangs, and again when its call can no longer be running", async () => {
+    credential.answer({ issue: () => new Promise(() => {}) });
+    const { http, lease } = await failing();
+    expect([http, lease.endReason]).toEqual([503, "interrupted"]);
+    // The first revocation may have come too early: the lease is not over yet.
+    expect((await world.leaseRow(lease.id)).finishedAt).toBeNull();
+  });
+
+  test("when its revocation began while the plugin was still issuing it", async () => {
+    credential.answer({
+      issue: async () => {
+        await world.server.db
+          .update(accessLease)
+          .set({ dueAt: sql`now()` })
+          .where(eq(accessLease.state, "Issuing"));
+        await until("the worker to end it", async () => (await newestLease()).state === "Revoking");
+        return issued();
+      },
+    });
+    const { http, lease } = await failing();
+    expect([http, lease.endReason, lease.issuedAt]).toEqual([409, "interrupted", null]);
+  });
+});
+
+test("a lease that is being revoked cannot be renewed, and a renewal that comes too late does not revive it", async () => {
+  const { body: lease } = await world.issue(world.alice, await makeRole());
+  credential.answer({
+    renew: async () => {
+      await world.alice.call("DELETE", `/access/leases/${lease.id}`);
+      return {};
+    },
+  });
+  const renew = () => world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });
+  const { http, body } = await renew();
+  expect([http, body.detail]).toEqual([409, "The lease ended while it was being renewed"]);
+  expect((await renew()).http).toBe(409);
+  await until("the revocation", async () => (await world.leaseRow(lease.id)).state === "Revoked");
+});
+
+test("a renewal never exceeds the limit of the role", async () => {
+  const { body: lease } = await world.issue(world.alice, await makeRole());
+  const { body } = await world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });
+  expect(body.expires_at).toBe(body.max_expires_at);
+  const again = await world.alice.call("POST", `/access/leases/${lease.id}/renew`, { duration: 7200 });
+  expect([again.http, again.body.detail]).toEqual([409, expect.stringContaining("cannot be extended")]);
+});
+
+test("a tampered handle does not change which credential is revoked", async () => {
+  const { body: lease } = await world.issue(world.alice, await makeRole());
+  await world.server.db
+    .update(accessLease)
+    .set({ handle: "svc_of_somebody_else" })
+    .where(eq(accessLease.id, lease.id));
+  await world.alice.call("DELETE", `/access/leases/${lease.id}`);
+  await until("the revocation", () => revokedNames().includes(lease.name));
+  expect(revokedNames()).not.toContain("svc_of_somebody_else");
+});
+
+test("durations and reasons beyond their limits are refused by name of the field", async () => {
+  const role = await makeRole();
+  for (const duration of [0, -1, 59, 7201, 1e9, 60.5])
+    expect([duration, (await world.issue(world.alice, role, { duration })).http]).toEqual([duration, 400]);
+  const approved = await makeRole({ approval: "admin" });
+  for (const more of [{ reason: "x".repeat(10_000) }, { reason: "" }, { reason: "x", duration: 7201 }]) {
+    const { http } = await world.alice.call("POST", "/access/requests/", { role: approved, ...more });
+    expect([more, http]).toEqual([more, 400]);
+  }
+  expect((await world.issue(world.alice, "x'; drop table access_lease; --")).http).toBe(400);
+});
+
+describe("a request", () => {
+  const ask = async (role: string, more: object = {}) => {
+    const wanted = { role, reason: `$(reboot) '; drop table token; -- "x" \`id\``, ...more };
+    const { http, body } = await world.alice.call("POST", "/access/requests/", wanted);
+    expect([http, body.reason]).toEqual([201, wanted.reason]);
+    return body.id as number;
+  };
+  const decide = (who: AccessWorld["admin"], id: number, verb: string) =>
+    who.call("POST", `/access/requests/${id}/${verb}`);
+
+  test("is decided once, by whichever of two approvals and a cancellation comes first", async () => {
+    const other = await personOf(world.server, "root2@example.com", ["admin"]);
+    for (let round = 0; round < 5; round += 1) {
+      const id = await ask(await makeRole({ approval: "admin" }));
+      const answers = await Promise.all([
+        decide(world.admin, id, "approve"),
+        decide(other, id, "approve"),
+        decide(world.alice, id, "cancel"),
+      ]);
+      expect(answers.map(({ http }) => http).sort()).toEqual([200, 409, 409]);
+      const [log] = await world.server.db.execute<{ n: number }>(
+        sql`select count(*)::int as n from audit_log where subject = ${`request/${id}`} and action <> 'access.requested'`,
+      );
+      expect(log!.n).toBe(1);
+    }
+  });
+
+  test("is not decided by the user who made it, even an admin", async () => {
+    const role = await makeRole({ approval: "admin", groups: ["*"] });
+    const { body } = await world.admin.call("POST", "/access/requests/", { role, reason: "x" });
+    for (const verb of ["approve", "deny"]) expect((await decide(world.admin, body.id, verb)).http).toBe(403);
+    expect((await world.issue(world.admin, role, { request_id: body.id })).http).toBe(409);
+  });
+
+  test("cannot be approved, or used, once its user has lost the group", async () => {
+    const { server } = world;
+    const role = await makeRole({ approval: "admin" });
+    const [pending, approved] = [await ask(role), await ask(role)];
+    expect((await decide(world.admin, approved, "approve")).http).toBe(200);
+    server.clock.advance(1);
+    const without = await personOf(server, "alice@example.com", ["other"]);
+    const { http, body } = await decide(world.admin, pending, "approve");
+    expect([http, body.detail]).toEqual([409, expect.stringContaining("no longer in a group")]);
+    // Also with the token from before.
+    for (const [who, status] of [
+      [world.alice, 409],
+      [without, 404],
+    ] as const)
+      expect((await world.issue(who, role, { request_id: approved })).http).toBe(status);
+    server.clock.advance(1);
+    world.alice = await personOf(server, "alice@example.com", ["oncall"]);
+  });
+
+  test("with break-glass notifies every approver, and is listed until somebody else reviews it", async () => {
+    const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
+    const id = await ask(role, { incident: world.incident, break_glass: true });
+    const { http } = await world.issue(world.alice, role, { request_id: id });
+    expect(http).toBe(201);
+    const told = await world.server.db.select().from(delivery);
+    expect(told.some(({ subject }) => subject === `Break-glass access to ${role}`)).toBe(true);
+    const listed = async () => {
+      const { body } = await world.admin.call("GET", "/access/requests/?unreviewed=true");
+      return body.items.some((one: { id: number }) => one.id === id);
+    };
+    expect((await decide(world.alice, id, "review")).http).toBe(403);
+    expect(await listed()).toBe(true);
+    expect((await decide(world.admin, id, "review")).http).toBe(200);
+    expect(await listed()).toBe(false);
+  });
+});
