@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { eq, sql } from "drizzle-orm";
-import { accessLease, delivery } from "../../drizzle/schema/index.ts";
-import { fakeCredential } from "../../plugins/fake/fakes.ts";
+import { accessLease, delivery, individual } from "../../drizzle/schema/index.ts";
+import { fakeConversation, fakeCredential } from "../../plugins/fake/fakes.ts";
 import { pluginsOf } from "../../plugins/fake/plugins.ts";
 import { type AccessWorld, startAccessWorld } from "../../tests/support/domain/access_world.ts";
 import { personOf } from "../../tests/support/http/people.ts";
@@ -12,7 +12,7 @@ const issued = () => ({ kind: "token" as const, fields: { token: "s3cret" }, han
 let world: AccessWorld;
 let worker: AsyncDisposable;
 beforeAll(async () => {
-  world = await startAccessWorld(pluginsOf(credential));
+  world = await startAccessWorld(pluginsOf(credential, fakeConversation({}, { slug: "channel" })));
   worker = world.startWorker();
 });
 afterAll(async () => {
@@ -188,16 +188,25 @@ describe("a request", () => {
 
   test("with break-glass notifies every approver, and is listed until somebody else reviews it", async () => {
     const role = await makeRole({ approval: "commander", incident_required: true, break_glass: true });
-    const id = await ask(role, { incident: world.incident, break_glass: true });
-    const { http } = await world.issue(world.alice, role, { request_id: id });
+    const wanted = { role, reason: "the site is down", incident: world.incident, break_glass: true };
+    const { body } = await world.bob.call("POST", "/access/requests/", wanted);
+    const id = body.id as number;
+    const { http } = await world.issue(world.bob, role, { request_id: id });
     expect(http).toBe(201);
-    const told = await world.server.db.select().from(delivery);
-    expect(told.some(({ subject }) => subject === `Break-glass access to ${role}`)).toBe(true);
+    // The commander, and admins, who are in no incident; not the user.
+    const told = await world.server.db
+      .select({ email: individual.email })
+      .from(delivery)
+      .innerJoin(individual, eq(individual.id, delivery.individualId))
+      .where(eq(delivery.subject, `Break-glass access to ${role}`));
+    expect(told.map(({ email }) => email).sort()).toEqual([
+      ...["alice@example.com", "root2@example.com", "root@example.com"],
+    ]);
     const listed = async () => {
       const { body } = await world.admin.call("GET", "/access/requests/?unreviewed=true");
       return body.items.some((one: { id: number }) => one.id === id);
     };
-    expect((await decide(world.alice, id, "review")).http).toBe(403);
+    expect((await decide(world.bob, id, "review")).http).toBe(403);
     expect(await listed()).toBe(true);
     expect((await decide(world.admin, id, "review")).http).toBe(200);
     expect(await listed()).toBe(false);

@@ -5,6 +5,7 @@ import { after } from "../../platform/clock.ts";
 import { Conflict, Forbidden, InvalidInput, NotFound } from "../../platform/errors.ts";
 import { parseProse, parseText } from "../../platform/text.ts";
 import type { Actor, Context } from "../context.ts";
+import { individualsOf } from "../incident/task/people.ts";
 import { type List, type ListQuery, startPage } from "../list/page.ts";
 import { deliver } from "../outbox/deliver.ts";
 import type { PluginContext } from "../plugin/context.ts";
@@ -197,25 +198,27 @@ async function notifyApprovers(
 ): Promise<void> {
   const { config, clock } = context;
   const incidentId = request.incidentId!;
-  const admins = tx
-    .select({ user: token.userName })
+  const since = after(clock.now(), -adminDays * 24 * 3600);
+  const admins = await tx
+    .selectDistinct({ user: token.userName })
     .from(token)
-    .where(
-      and(
-        arrayContains(token.groups, [config.adminGroup]),
-        gt(token.issuedAt, after(clock.now(), -adminDays * 24 * 3600)),
-      ),
-    );
+    .where(and(arrayContains(token.groups, [config.adminGroup]), gt(token.issuedAt, since)))
+    .limit(mostApprovers);
+  // An admin who has not done anything in an incident yet has no individual.
+  const emails = admins.map(({ user }) => user);
+  const known = await individualsOf(tx, emails, request.createdAt);
   const people = await tx
     .select({ id: individual.id })
     .from(individual)
     .where(
       and(
         ne(individual.email, request.userName),
-        or(inArray(individual.email, admins), commands(sql`${individual.email}`, sql`${incidentId}`)),
+        or(
+          inArray(individual.id, [...known.values()]),
+          commands(sql`${individual.email}`, sql`${incidentId}`),
+        ),
       ),
-    )
-    .limit(mostApprovers);
+    );
   const text = `${request.userName} took ${request.role} for ${inWords(request.duration)} without approval: ${request.reason}\n\nReview it: svc access review ${request.id}`;
   await deliver(
     tx,

@@ -18,8 +18,8 @@ export interface AccessWorld extends AsyncDisposable {
   target: AccessTarget;
   plugins: Plugins;
   admin: Person;
-  alice: Person;
   /** She commands the incident. */
+  alice: Person;
   bob: Person;
   ids: IncidentIds;
   /** The name of the incident. */
