@@ -12,6 +12,7 @@ import { leftoversOf, nameOfRun } from "./engine_leftovers.ts";
 import { aptInstall, ensure, ensurePrograms } from "./ensure.ts";
 import { type Counts, readReport } from "./junit.ts";
 import { ensurePgbouncer } from "./pgbouncer.ts";
+import { ensureSshServer } from "./ssh_server.ts";
 
 const root = join(import.meta.dir, "..");
 /** Processes that run test files concurrently. With more of them than processors, time limits become unreliable. */
@@ -85,7 +86,13 @@ function ensureWhatIsNeeded(files: string[]): void {
   if (anyNames(files, /support\/http\/wrk/)) ensurePrograms("The tests of reloading need wrk", "wrk", "wrk");
   if (anyNames(files, /support\/http\/sockets/))
     ensurePrograms("The tests of sockets need ss", "iproute2", "ss");
-  if (anyNames(files, /"openssl"/)) ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
+  if (anyNames(files, /support\/domain\/sshd|"ssh-keygen"/)) ensureSshServer();
+  if (anyNames(files, /"kubectl"/))
+    ensurePrograms("The tests of Kubernetes tokens need kubectl", "kubernetes-client", "kubectl");
+  if (anyNames(files, /client_certificate_server|credentials-ssh\.md/))
+    ensurePrograms("The tests of certificates need curl", "curl", "curl");
+  if (anyNames(files, /"openssl"|client_certificate_server|kubernetes_api/))
+    ensurePrograms("The tests of TLS need openssl", "openssl", "openssl");
   if (anyNames(files, /support\/process\/shells/))
     ensurePrograms("The tests of completion need three shells", "bash zsh fish", "bash", "zsh", "fish");
   if (anyNames(files, /"qemu-aarch64"/))

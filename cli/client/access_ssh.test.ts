@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
-import { ensureSshServer, type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
 import { personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
@@ -12,8 +12,6 @@ import { ExitCode } from "../errors.ts";
 import { systemIo } from "../io.ts";
 import { spawnSvc } from "../testing/process.ts";
 import { runWithAccess } from "./access_run.ts";
-
-ensureSshServer();
 
 let server: TestServer;
 let sshd: SshServer;

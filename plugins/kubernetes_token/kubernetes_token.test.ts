@@ -6,17 +6,9 @@ import { dirname, join } from "node:path";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { spawnSvc, testProgram } from "../../cli/testing/process.ts";
-import { ensurePrograms } from "../../scripts/ensure.ts";
 import { type KubernetesApi, startKubernetesApi } from "../../tests/support/domain/kubernetes_api.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
-
-ensurePrograms(
-  "The tests of Kubernetes tokens need kubectl and openssl",
-  "kubernetes-client openssl",
-  "kubectl",
-  "openssl",
-);
 
 let server: TestServer;
 let cluster: KubernetesApi;

@@ -7,14 +7,11 @@ import { sql } from "drizzle-orm";
 import { signSshCertificate } from "../../core/authority/ssh/certificate.ts";
 import { parseSshPublicKey, sshEd25519Blob } from "../../core/authority/ssh/public_key.ts";
 import { auditLog, authorityKey } from "../../drizzle/schema/index.ts";
-import { ensurePrograms } from "../../scripts/ensure.ts";
 import { insertIncident } from "../../tests/support/domain/incident.ts";
-import { ensureSshServer, type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
+import { type SshServer, startSshServer } from "../../tests/support/domain/sshd.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
-
-ensureSshServer();
 
 let server: TestServer;
 let sshd: SshServer;
@@ -215,8 +212,6 @@ describe("a host refuses a certificate", () => {
     expect(listed).not.toContain(`serial: ${kept.id}\n`);
   });
 });
-
-ensurePrograms("The script of docs/credentials-ssh.md needs curl", "curl", "curl");
 
 describe("the script of docs/credentials-ssh.md", () => {
   const page = readFileSync(join(import.meta.dir, "../../docs/credentials-ssh.md"), "utf8");

@@ -7,15 +7,10 @@ import { dirname, join } from "node:path";
 import { sql } from "drizzle-orm";
 import { spawnSvc } from "../../cli/testing/process.ts";
 import { authorityKey } from "../../drizzle/schema/index.ts";
-import {
-  ensureTlsTools,
-  startClientCertificateServer,
-} from "../../tests/support/domain/client_certificate_server.ts";
+import { startClientCertificateServer } from "../../tests/support/domain/client_certificate_server.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { signInToken, startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 import { until } from "../../tests/support/process/until.ts";
-
-ensureTlsTools();
 
 let server: TestServer;
 let admin: Person;

@@ -4,12 +4,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SshReader, sshMpint, sshString } from "../../../platform/ssh/wire.ts";
-import { ensurePrograms } from "../../../scripts/ensure.ts";
 import { type SshCertificateFacts, signSshCertificate } from "./certificate.ts";
 import { encodeKrl } from "./krl.ts";
 import { parseSshPublicKey, sshEd25519Blob, sshFingerprint } from "./public_key.ts";
-
-ensurePrograms("The tests of SSH certificates need ssh-keygen", "openssh-client", "ssh-keygen");
 
 let directory: string;
 beforeAll(async () => {

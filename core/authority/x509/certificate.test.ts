@@ -3,7 +3,6 @@ import { generateKeyPairSync, type KeyObject } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensurePrograms } from "../../../scripts/ensure.ts";
 import {
   createX509Authority,
   parseP256PublicKey,
@@ -13,8 +12,6 @@ import {
   type X509CertificateFacts,
   type X509Signer,
 } from "./certificate.ts";
-
-ensurePrograms("The tests of X.509 certificates need openssl", "openssl", "openssl");
 
 let directory: string;
 let authority: X509Signer;

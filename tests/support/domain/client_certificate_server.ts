@@ -1,7 +1,6 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensurePrograms } from "../../../scripts/ensure.ts";
 
 /** Answers with the names in its client's certificate, or why it refuses that. Prints its port when it listens. */
 const program = `
@@ -23,17 +22,6 @@ export interface ClientCertificateServer extends AsyncDisposable {
   url: string;
   /** Its own certificate, for clients. */
   authorityFile: string;
-}
-
-/** Installs what the server and its clients need, if it is missing. @throws Error with the command */
-export function ensureTlsTools(): void {
-  ensurePrograms(
-    "The tests of client certificates need openssl, curl and node",
-    "openssl curl",
-    "openssl",
-    "curl",
-    "node",
-  );
 }
 
 /** A TLS server in Node.js that accepts client certificates of these authorities, but for those on the lists (PEM). */

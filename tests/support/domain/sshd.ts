@@ -2,10 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { aptInstall, ensure } from "../../../scripts/ensure.ts";
+import { sshServer } from "../../../scripts/ssh_server.ts";
 import { until } from "../process/until.ts";
-
-const program = "/usr/sbin/sshd";
 
 /** Debian's sshd, which accepts only certificates. */
 export interface SshServer extends AsyncDisposable {
@@ -24,22 +22,6 @@ export interface SshServer extends AsyncDisposable {
   directory: string;
   /** Options that make ssh, scp and sftp ignore the files of the account. */
   options: string[];
-}
-
-const mask = "/etc/systemd/system/ssh.service";
-// The unit is masked meanwhile: the package would start a server on port 22.
-const install = [
-  `mkdir -p /etc/systemd/system && ln -sf /dev/null ${mask}`,
-  `{ ${aptInstall("openssh-server openssh-client")}; code=$?; rm -f ${mask}; ! command -v systemctl || systemctl disable ssh.service; [ $code = 0 ]; }`,
-].join(" && ");
-
-/** Installs OpenSSH if it is missing, which takes longer than a test may. @throws Error with the command */
-export function ensureSshServer(): void {
-  ensure({
-    why: "The tests of SSH certificates need OpenSSH's server and client",
-    install,
-    found: () => Bun.which(program) !== null && Bun.which("ssh") !== null,
-  });
 }
 
 /** Starts sshd on a free port of 127.0.0.1. Certificates with one of `principals` can log in. */
@@ -64,7 +46,7 @@ export async function startSshServer(principals: readonly string[]): Promise<Ssh
   await writeFile(at("config"), `${lines.join("\n")}\n`);
   await writeFile(at("empty"), "");
   let log = "";
-  const child = Bun.spawn([program, "-D", "-e", "-f", at("config")], {
+  const child = Bun.spawn([sshServer, "-D", "-e", "-f", at("config")], {
     ...{ stdin: "ignore", stdout: "ignore", stderr: "pipe" },
   });
   const reading = (async () => {
