@@ -104,6 +104,8 @@ async function connected<T>(
   signal.throwIfAborted();
   const sql = postgres({
     ...{ host, port, database, username: user, password, max: 1, prepare: false },
+    // Otherwise each connection begins with a query for types that are not used here.
+    fetch_types: false,
     ssl: sslMode === "disable" ? false : { rejectUnauthorized: sslMode === "verify-full", ca: sslRootCert },
     connect_timeout: secondsToConnect,
     onnotice: () => {},
@@ -199,10 +201,9 @@ async function issue({
       await tx.unsafe(
         `create role ${identifier(name)} login inherit nocreatedb nocreaterole noreplication
            connection limit ${Number(target.connectionLimit)} password ${literal(verifier)}
-           valid until ${until} in role ${parents}`,
+           valid until ${until} in role ${parents};
+         comment on role ${identifier(name)} is ${literal(commentOf(role.installation, leaseId))}`,
       );
-      const comment = commentOf(role.installation, leaseId);
-      await tx.unsafe(`comment on role ${identifier(name)} is ${literal(comment)}`);
       signal.throwIfAborted();
     }),
   );
@@ -259,19 +260,17 @@ async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal
     if (!exists) return;
     await forbidLogin(sql, name, signal);
     await endSessions(sql, name, signal);
-    const version = await versionOf(sql);
+    // This catalog is shared: it lists what the role owns or was granted in every database.
+    const [{ version, databases }] = await sql<[{ version: number; databases: string[] }]>`
+      select current_setting('server_version_num')::int as version, to_json(array(
+        select distinct d.datname::text from pg_shdepend s join pg_roles r on r.oid = s.refobjid
+        join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
+        where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name})) as databases`;
     const options = version >= 160_000 ? " with inherit true, set true" : "";
     await sql.unsafe(`grant ${identifier(name)} to ${identifier(target.user)}${options}`);
-    // This catalog is shared: it lists what the role owns or was granted in every database.
-    const databases = await sql<{ name: string }[]>`
-      select distinct d.datname as name from pg_shdepend s join pg_roles r on r.oid = s.refobjid
-      join pg_database d on d.oid = s.dbid or (s.dbid = 0 and d.datname = current_database())
-      where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name}`;
     const clear = (there: Sql) => giveUpObjects(there, name, target.user, version);
     for (const database of databases)
-      await (database.name === target.database
-        ? clear(sql)
-        : connected(target, signal, clear, database.name));
+      await (database === target.database ? clear(sql) : connected(target, signal, clear, database));
     await endSessions(sql, name, signal);
     await dropRole(sql, name);
     if (await isOurs(sql, role, name)) throw new Unavailable(`The role ${name} still exists after DROP ROLE`);
@@ -310,10 +309,10 @@ async function forbidLogin(sql: Sql, name: string, signal: AbortSignal): Promise
   const deadline = performance.now() + terminateSeconds * 1000;
   for (;;) {
     try {
-      await inTransaction(sql, async (tx) => {
-        await tx.unsafe(`set local lock_timeout = ${ownLockMilliseconds}`);
-        await tx.unsafe(`alter role ${identifier(name)} nologin`);
-      });
+      // Statements sent together are one transaction.
+      await sql.unsafe(
+        `set local lock_timeout = ${ownLockMilliseconds}; alter role ${identifier(name)} nologin`,
+      );
       return;
     } catch (error) {
       // 55P03: lock_not_available. XX000: "tuple concurrently updated".
@@ -349,18 +348,18 @@ async function giveUpObjects(sql: Sql, name: string, broker: string, version: nu
            execute format('alter view %s set (security_invoker = true)', one.view);
          end loop;`
       : "";
-  await inTransaction(sql, async (tx) => {
-    await tx.unsafe(
-      `do ${literal(`declare one record; begin
-         for one in select oid::regprocedure as routine from pg_proc where prosecdef and proowner = ${owner} loop
-           execute format('alter routine %s security invoker', one.routine);
-         end loop;
-         ${views}
-       end`)}`,
-    );
-    await tx.unsafe(`reassign owned by ${identifier(name)} to ${identifier(broker)}`);
-    await tx.unsafe(`drop owned by ${identifier(name)}`);
-  });
+  const useCallersRights = `declare one record; begin
+      for one in select oid::regprocedure as routine from pg_proc where prosecdef and proowner = ${owner} loop
+        execute format('alter routine %s security invoker', one.routine);
+      end loop;
+      ${views}
+    end`;
+  // Sent together, so that they are one transaction.
+  await sql.unsafe(
+    `do ${literal(useCallersRights)};
+     reassign owned by ${identifier(name)} to ${identifier(broker)};
+     drop owned by ${identifier(name)}`,
+  );
 }
 
 /** The lease roles of this installation. */
