@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { eq, sql } from "drizzle-orm";
 import type { Plugins } from "../../../core/plugin/choose.ts";
 import { openPlugins } from "../../../core/plugin/open.ts";
@@ -34,8 +35,14 @@ export interface AccessWorld extends AsyncDisposable {
 
 /** @param plugins instead of `postgresql-role` */
 export async function startAccessWorld(plugins?: Plugins, telemetry?: Telemetry): Promise<AccessWorld> {
+  // An installation of its own: other files have leases in the same PostgreSQL.
+  const keySecret = randomBytes(24).toString("hex");
   const [server, target] = await Promise.all([
-    startTestServer(plugins ? {} : { pluginCredential: "postgresql-role" }, plugins, telemetry),
+    startTestServer(
+      { keySecret, ...(plugins ? {} : { pluginCredential: "postgresql-role" }) },
+      plugins,
+      telemetry,
+    ),
     startAccessTarget(),
   ]);
   const { db, config, clock } = server;
