@@ -58,15 +58,17 @@ const benches: Record<string, { about: string; load: () => Promise<Bench> }> = {
   },
   access: {
     about:
-      "issue and revoke a role: svc, the SQL alone; 1,000 leases that expire at once; SSH certificates: svc, ssh-keygen -s (4 minutes)",
+      "issue and revoke a role: svc, the SQL alone; 1,000 leases that expire at once; SSH certificates: svc, ssh-keygen -s; a cached AWS session (4 minutes)",
     load: async () => {
-      const [{ benchLeases }, { benchSshCertificates }] = await Promise.all([
+      const [{ benchLeases }, { benchSshCertificates }, { benchCachedCredential }] = await Promise.all([
         import("./access/leases.ts"),
         import("./access/ssh.ts"),
+        import("./access/aws.ts"),
       ]);
       return async (parts) => {
         await benchLeases(parts);
         await benchSshCertificates(parts);
+        await benchCachedCredential(parts);
       };
     },
   },

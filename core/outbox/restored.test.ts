@@ -68,7 +68,11 @@ test.each(cases)(
     await restore({ ...common, confirm });
     expect(await all()).toMatchObject([
       { state: "Done", error: null },
-      { state: "Dead", leaseUntil: null, error: expect.stringContaining("It waited in a backup") },
+      {
+        state: "Dead",
+        leaseUntil: null,
+        error: expect.stringContaining("It was pending in a restored backup"),
+      },
     ]);
     await say("a", "b", "c");
     expect((await all()).map(({ state }) => state)).toEqual(["Done", "Dead", "Queued"]);
