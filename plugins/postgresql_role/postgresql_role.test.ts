@@ -142,7 +142,7 @@ for (const [version, start] of [
       await client.end();
     });
 
-    test("what the role owns in any database goes to the broker, and its grants are dropped", async () => {
+    test("what the role owns in any database goes to a role without privileges, and its grants are dropped", async () => {
       const lease = await issue();
       const inFirst = target.open(lease.fields);
       await inFirst.unsafe(`create table "Mine, ""all"" 'of' it" (id int);
@@ -153,13 +153,19 @@ for (const [version, start] of [
       await inSecond`create table there (id int)`;
       await plugin.revoke(lease);
       expect(await exists(lease.name)).toBe(false);
+      const heir = `${target.broker}_leftovers`;
       const owners = [
         await target.sql`select tableowner from pg_tables where tablename like 'Mine%'`,
         await second`select tableowner from pg_tables where tablename = 'there'`,
       ];
-      expect(owners.flat().map(({ tableowner }) => tableowner)).toEqual([target.broker, target.broker]);
+      expect(owners.flat().map(({ tableowner }) => tableowner)).toEqual([heir, heir]);
+      const [rights] = await target.sql`
+        select rolcanlogin or rolsuper or rolcreaterole as high,
+          (select count(*)::int from pg_auth_members where member = oid) as parents
+        from pg_roles where rolname = ${heir}`;
+      expect(rights).toEqual({ high: false, parents: 0 });
       for (const client of [inFirst, inSecond]) await client.end();
-      await target.sql.unsafe(`drop function mine(); drop table "Mine, ""all"" 'of' it"`);
+      await target.sql.unsafe(`drop table "Mine, ""all"" 'of' it"`);
       await second`drop table there`;
     });
 
@@ -176,11 +182,13 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
-    test("functions and views that a lease leaves behind do not run with the broker's rights", async () => {
+    test("functions, views and rules that a lease leaves behind act with nobody's rights", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);
       await client.unsafe(`create function whoami() returns text security definer language sql as 'select current_user::text';
-        create view "every shop" as select * from shop; grant select on "every shop" to public`);
+        create view "every shop" as select * from shop; grant select on "every shop" to public;
+        create table bait (id int); create table loot (n bigint); grant insert on bait to public;
+        create rule steal as on insert to bait do also insert into loot select count(*) from shop`);
       await plugin.revoke(lease);
       await client.end();
       const stranger = `stranger_${lease.name}`;
@@ -188,12 +196,15 @@ for (const [version, start] of [
         await tx.unsafe(
           `create role ${stranger}; grant usage on schema public to ${stranger}; set local role ${stranger}`,
         );
-        expect(await tx`select whoami()`).toMatchObject([{ whoami: stranger }]);
+        const calls = await messageOf(tx.savepoint((inner) => inner`select whoami()`));
+        expect(calls).toContain("function whoami() does not exist");
+        const inserts = await messageOf(tx.savepoint((inner) => inner`insert into bait values (1)`));
+        expect(inserts).toContain("permission denied for table shop");
         const reads = await messageOf(tx.savepoint((inner) => inner`select * from "every shop"`));
         expect(reads).toContain("permission denied for table shop");
       });
       await target.sql.unsafe(
-        `drop owned by ${stranger}; drop role ${stranger}; drop view "every shop"; drop function whoami()`,
+        `drop owned by ${stranger}; drop role ${stranger}; drop view "every shop"; drop table bait; drop table loot`,
       );
     });
 

@@ -9,6 +9,10 @@ import { scramVerifier } from "./scram.ts";
 // parents are roles with the rights that a lease grants; a lease is a login role that is a member of them. It has no grants
 // of its own, because thousands of grants bloat the catalogs of the target.
 //
+// What a lease leaves behind goes to the heir, a role without login and without privileges. Owned by the broker or a parent,
+// a view, a rule, a SECURITY DEFINER function or an index expression that somebody left would act with their privileges
+// when others use the object, and autovacuum alone is enough to run an index expression.
+//
 // A lease role's comment names the installation of svc that created it. Only roles with our comment are ever changed or
 // dropped: a name alone may belong to somebody else, and several installations may share a target.
 
@@ -20,6 +24,8 @@ const terminateSeconds = 5;
 /** How long to wait for a lock that a session of the role may hold, before terminating its sessions again. */
 const ownLockMilliseconds = 250;
 const pollMilliseconds = 20;
+/** Bytes; PostgreSQL truncates longer names. */
+const longestName = 63;
 
 const roleSchema = Type.Object({
   host: Type.String({ minLength: 1, maxLength: 255, description: "the host of the target" }),
@@ -168,6 +174,7 @@ function targetError(error: unknown, place: string): unknown {
   });
 }
 
+const heirComment = "svc: owner of what leases left behind, without privileges";
 const commentOf = (installation: string, leaseId: number) => `svc ${installation}: lease ${leaseId}`;
 const commentPattern = /^svc ([^:]+): lease \d+$/;
 
@@ -268,7 +275,8 @@ async function revoke({ name, role, signal }: LeaseFacts & { signal: AbortSignal
         where s.refclassid = 'pg_authid'::regclass and r.rolname = ${name})) as databases`;
     const options = version >= 160_000 ? " with inherit true, set true" : "";
     await sql.unsafe(`grant ${identifier(name)} to ${identifier(target.user)}${options}`);
-    const clear = (there: Sql) => giveUpObjects(there, name, target.user, version);
+    const heir = databases.length === 0 ? "" : await heirOf(sql, target, version);
+    const clear = (there: Sql) => giveUpObjects(there, name, heir);
     for (const database of databases)
       await (database === target.database ? clear(sql) : connected(target, signal, clear, database));
     await endSessions(sql, name, signal);
@@ -337,29 +345,58 @@ async function endSessions(sql: Sql, name: string, signal: AbortSignal): Promise
 }
 
 /**
- * Gives what the role owns in this database to the broker, and drops its grants. A SECURITY DEFINER function or a view
- * would run with the broker's rights from then on, so both are changed to use those of their caller.
+ * The role that gets what leases own when they end: one for each broker, created when it is first needed.
+ *
+ * @throws Refused when somebody else's role has its name
  */
-async function giveUpObjects(sql: Sql, name: string, broker: string, version: number): Promise<void> {
-  const owner = `(select oid from pg_roles where rolname = ${literal(name)})`;
-  const views =
-    version >= 150_000
-      ? `for one in select oid::regclass as view from pg_class where relkind = 'v' and relowner = ${owner} loop
-           execute format('alter view %s set (security_invoker = true)', one.view);
-         end loop;`
-      : "";
-  const useCallersRights = `declare one record; begin
-      for one in select oid::regprocedure as routine from pg_proc where prosecdef and proowner = ${owner} loop
-        execute format('alter routine %s security invoker', one.routine);
-      end loop;
-      ${views}
-    end`;
+async function heirOf(sql: Sql, { user }: Target, version: number): Promise<string> {
+  const suffix = "_leftovers";
+  const start = Buffer.from(user).subarray(0, longestName - suffix.length);
+  const heir = `${start.toString().replace(/\ufffd$/, "")}${suffix}`;
+  const find = async (there: Sql) => {
+    const [found] = await there<{ comment: string | null }[]>`
+      select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = ${heir}`;
+    if (found && found.comment !== heirComment)
+      throw new Refused(`The target has a role ${heir} that svc did not create: rename it`);
+    return found !== undefined;
+  };
+  if (await find(sql)) return heir;
+  await inTransaction(sql, async (tx) => {
+    await lockName(tx, heir);
+    if (await find(tx)) return;
+    const options = version >= 160_000 ? " with inherit true, set true" : "";
+    await tx.unsafe(
+      `create role ${identifier(heir)} nologin noinherit;
+       comment on role ${identifier(heir)} is ${literal(heirComment)};
+       grant ${identifier(heir)} to ${identifier(user)}${options}`,
+    );
+  });
+  return heir;
+}
+
+/**
+ * Gives what the role owns in this database to the heir, and drops its grants. PostgreSQL refuses a new owner who may not
+ * create in the schema of a routine: routines are then dropped.
+ */
+async function giveUpObjects(sql: Sql, name: string, heir: string): Promise<void> {
   // Sent together, so that they are one transaction.
-  await sql.unsafe(
-    `do ${literal(useCallersRights)};
-     reassign owned by ${identifier(name)} to ${identifier(broker)};
-     drop owned by ${identifier(name)}`,
-  );
+  const giveUp = `reassign owned by ${identifier(name)} to ${identifier(heir)}; drop owned by ${identifier(name)}`;
+  try {
+    await sql.unsafe(giveUp);
+  } catch (error) {
+    if (codeOf(error) !== "42501") throw error;
+    const dropRoutines = `declare one record; begin
+        for one in select oid from pg_proc
+          where proowner = (select oid from pg_roles where rolname = ${literal(name)})
+        loop
+          -- CASCADE may have dropped it already.
+          if exists (select from pg_proc where oid = one.oid) then
+            execute format('drop routine %s cascade', one.oid::regprocedure);
+          end if;
+        end loop;
+      end`;
+    await sql.unsafe(`do ${literal(dropRoutines)}; ${giveUp}`);
+  }
 }
 
 /** The lease roles of this installation. */
