@@ -1,12 +1,12 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../../drizzle/client.ts";
 import { accessLease, accessRequest } from "../../drizzle/schema/index.ts";
 import { after } from "../../platform/clock.ts";
 import { Conflict, InvalidInput, NotFound, Unavailable } from "../../platform/errors.ts";
 import { newSecret } from "../../platform/secret.ts";
 import { recordLeaseIssue } from "../../platform/telemetry/leases.ts";
-import type { Actor, Context } from "../context.ts";
-import { callPlugin } from "../plugin/call.ts";
+import type { Actor } from "../context.ts";
+import { type ActivePlugin, callPlugin } from "../plugin/call.ts";
 import type { PluginContext } from "../plugin/context.ts";
 import type { MethodAnswer } from "../plugin/methods.ts";
 import { endReasonOfLease, endReasons } from "./basis.ts";
@@ -16,8 +16,13 @@ import { inWords, recordAccess } from "./record.ts";
 import { databaseNow, durationOf, incidentFor } from "./request.ts";
 import { factsOf, pluginOf, type RoleRow, requestableRole } from "./role.ts";
 
-/** Leases that one user may have at a time. */
+/** Leases that one user may have at a time by one plugin. */
 const mostLeases = 100;
+/**
+ * The same for credentials that leave nothing behind at their target: Weep and AWS's tools ask for new ones for each
+ * command, and until they expire svc cannot end them.
+ */
+const mostExpiringLeases = 2000;
 
 export type Credential = Pick<MethodAnswer<"credential", "issue">, "kind" | "fields">;
 
@@ -64,8 +69,9 @@ async function issueAtTarget(
   actor: Actor,
   wanted: NewLease,
 ): Promise<{ lease: Lease; credential: Credential }> {
-  const { lease, role } = await context.db.transaction((tx) => beginLease(tx, context, actor, wanted));
-  const plugin = pluginOf(context, role.pluginSlug);
+  const { lease, role, plugin } = await context.db.transaction((tx) =>
+    beginLease(tx, context, actor, wanted),
+  );
   const { facts, secrets } = factsOf(context, role);
   const { id: leaseId, name, expiresAt, createdAt } = lease;
   const seconds = Math.round((expiresAt.getTime() - createdAt.getTime()) / 1000);
@@ -119,11 +125,13 @@ async function issueAtTarget(
 
 async function beginLease(
   tx: Transaction,
-  { config }: Pick<Context, "config">,
+  context: PluginContext,
   actor: Actor,
   wanted: NewLease,
-): Promise<{ lease: LeaseRow; role: RoleRow }> {
+): Promise<{ lease: LeaseRow; role: RoleRow; plugin: ActivePlugin<"credential"> }> {
+  const { config } = context;
   const role = await requestableRole(tx, actor, wanted.role);
+  const plugin = pluginOf(context, role.pluginSlug);
   const at = await databaseNow(tx);
   const request =
     wanted.requestId === undefined ? undefined : await approvedRequest(tx, actor, role, wanted.requestId, at);
@@ -142,9 +150,11 @@ async function beginLease(
       "asked_again",
       and(eq(accessLease.userName, actor.user), eq(accessLease.idempotencyKey, idempotencyKey)),
     );
-  const theirs = and(eq(accessLease.userName, actor.user), isNull(accessLease.finishedAt));
-  if ((await tx.$count(accessLease, theirs)) >= mostLeases)
-    throw new Conflict(`You have ${mostLeases} leases: revoke some with svc access revoke`);
+  const most = plugin.revocable === "expiry" ? mostExpiringLeases : mostLeases;
+  const byPlugin = sql`${accessLease.roleId} in (select id from access_role where plugin_slug = ${plugin.slug})`;
+  const theirs = and(eq(accessLease.userName, actor.user), isNull(accessLease.finishedAt), byPlugin);
+  if ((await tx.$count(accessLease, theirs)) >= most)
+    throw new Conflict(`You have ${most} leases: revoke some with svc access revoke`);
   const [lease] = await tx
     .insert(accessLease)
     .values({
@@ -157,7 +167,7 @@ async function beginLease(
     .returning();
   const ended = await endReasonOfLease(tx, lease!.id);
   if (ended) throw new Conflict(`${role.slug} cannot be used: ${endReasons[ended]}`);
-  return { lease: lease!, role };
+  return { lease: lease!, role, plugin };
 }
 
 /** The name of a credential at its target: readable, and unique. */

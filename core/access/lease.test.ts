@@ -212,3 +212,35 @@ describe("a request", () => {
     expect(await listed()).toBe(false);
   });
 });
+
+test("one user has at most 100 leases by a plugin, and 2,000 of credentials that only expire", async () => {
+  const expiring = fakeCredential(
+    { check: () => [], issue: issued, revoke: () => {} },
+    { slug: "fake-expiring" },
+  );
+  const revocable = {
+    plugin: { ...expiring.plugin, revocable: "expiry" as const },
+    assertExpected: () => {},
+  };
+  await using other = await startAccessWorld(pluginsOf(credential, revocable));
+  const { db } = other.server;
+  const fill = async (plugin: string, count: number) => {
+    const slug = await other.makeRole({ plugin, settings: {} });
+    const { body } = await other.issue(other.alice, slug);
+    const [row] = await db.select().from(accessLease).where(eq(accessLease.id, body.id));
+    const { id: _, ...lease } = row!;
+    const rows = Array.from({ length: count - 1 }, (_, at) => ({ ...lease, name: `${lease.name}_${at}` }));
+    await db.insert(accessLease).values(rows);
+    return slug;
+  };
+  const one = await fill("fake-credential", 99);
+  const two = await fill("fake-expiring", 1999);
+  for (const role of [one, two]) {
+    expect((await other.issue(other.alice, role)).http).toBe(201);
+    expect(await other.issue(other.alice, role)).toMatchObject({
+      http: 409,
+      body: { detail: expect.stringMatching(/^You have (100|2000) leases: /) },
+    });
+    expect((await other.issue(other.bob, role)).http).toBe(201);
+  }
+});
