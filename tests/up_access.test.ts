@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { spawnSvc } from "../cli/testing/process.ts";
+import { signToken } from "../core/auth/token/issue.ts";
+import type { Database } from "../drizzle/client.ts";
+import { token } from "../drizzle/schema/index.ts";
+import { openServerParts } from "../server/open.ts";
+import { using } from "./support/database/backup.ts";
+import { until } from "./support/process/until.ts";
+import { environmentOf, startUp, type Up } from "./support/process/up.ts";
+
+// docs/credentials.md, "Try it": with a trial as `npm start` starts it, and its own worker.
+
+setDefaultTimeout(60_000);
+
+let directory: string;
+let up: Up;
+let environment: Record<string, string>;
+let alice: Record<string, string>;
+let bob: Record<string, string>;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "svc-up-access-"));
+  up = startUp(join(directory, "data"), [], {});
+  const address = await up.ready;
+  environment = environmentOf(up.pid, "server start");
+  const signedIn = async (user: string, groups: string[]) => ({
+    ...{ SVC_SERVER: address, SVC_TOKEN: await tokenOf(user, groups), HOME: directory },
+    PATH: process.env.PATH!,
+  });
+  alice = await signedIn("alice@example.com", ["admin"]);
+  bob = await signedIn("bob@example.com", []);
+});
+afterAll(async () => {
+  await up?.[Symbol.asyncDispose]();
+  await rm(directory, { recursive: true, force: true });
+});
+
+/** An access token as `svc login` gets it. */
+async function tokenOf(userName: string, groups: string[]): Promise<string> {
+  const parts = await openServerParts({ environment });
+  const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
+  const expiresAt = new Date(issuedAt.getTime() + 3_600_000);
+  const jti = crypto.randomUUID();
+  await (parts.db as Database).insert(token).values({ jti, userName, groups, issuedAt, expiresAt });
+  const claims = { jti, user: userName, groups, issuedAt, expiresAt };
+  const signed = await signToken(parts.config, await parts.keys.signing(), claims);
+  await parts.close();
+  return signed;
+}
+
+const states = () =>
+  using(environment.SVC_DATABASE_URL!, async (sql) => {
+    const rows = await sql<{ state: string }[]>`select state from access_lease order by id`;
+    return rows.map(({ state }) => state);
+  });
+
+test("one trial user reads, and changes after another has approved it; then nothing is left", async () => {
+  const statement = "select current_user <> 'trial_broker' and count(*) > 0 from shop_order";
+  const query = ["-c", statement, "--tuples-only", "--no-align"];
+  const { stdout: tables } = await spawnSvc(
+    ["access", "run", "trial-db", "--", "psql", "-c", "\\dt", "-tA"],
+    bob,
+  ).finished;
+  expect(tables).toContain("shop_order");
+  const read = await spawnSvc(["access", "run", "trial-db", "--", "psql", ...query], bob).finished;
+  expect(read).toEqual({ code: 0, stdout: "t\n", stderr: "" });
+  const refused = ["access", "run", "trial-db", "--", "psql", "-c", "delete from shop_order"];
+  expect((await spawnSvc(refused, bob).finished).stderr).toContain("permission denied");
+  const waiting = spawnSvc(
+    [
+      ...["access", "run", "trial-db-admin", "--incident", "INC-43", "--reason", "Find the stuck order"],
+      ...["--", "psql", "-c", "delete from shop_order where false"],
+    ],
+    bob,
+  );
+  let number = "";
+  await until("the request", async () => {
+    const { stdout } = await spawnSvc(["access", "requests"], alice).finished;
+    number = /^(\d+) /m.exec(stdout)?.[1] ?? "";
+    return number !== "";
+  });
+  expect(await spawnSvc(["access", "approve", number], alice).finished).toMatchObject({ code: 0 });
+  expect(await waiting.finished).toMatchObject({ code: 0, stdout: "DELETE 0\n" });
+  await until("all to be revoked", async () => (await states()).every((state) => state === "Revoked"), 30);
+  expect(await states()).toHaveLength(4);
+});
