@@ -95,16 +95,21 @@ export async function startServing(
   args: readonly string[],
   { app = "mine:plain", env = {} as Record<string, string>, port = true, detached = false } = {},
 ): Promise<Started> {
-  const chosen = await chooseFreePort("127.0.0.1");
-  const place = port ? ["--port", String(chosen)] : [];
-  const { child, finished, said, says } = spawnSvc(
-    ["server", "start", app, ...place, ...args],
-    env,
-    undefined,
-    folder,
-    detached,
-  );
-  const early = await Promise.race([says("listening on"), finished]);
+  const start = async () => {
+    const chosen = await chooseFreePort("127.0.0.1");
+    const words = ["server", "start", app, ...(port ? ["--port", String(chosen)] : []), ...args];
+    const program = spawnSvc(words, env, undefined, folder, detached);
+    return {
+      ...program,
+      chosen,
+      early: await Promise.race([program.says("listening on"), program.finished]),
+    };
+  };
+  let started = await start();
+  // Another test may take the port before the server does.
+  if (started.early?.stderr.includes(`Port ${started.chosen} of 127.0.0.1 is in use`))
+    started = await start();
+  const { child, finished, said, says, chosen, early } = started;
   if (early) throw new Error(`svc server start ended: ${early.code} ${early.stderr}`);
   const ask = async (path: string, init: RequestInit = {}) =>
     await fetch(`http://127.0.0.1:${chosen}${path}`, { redirect: "manual", ...init });
