@@ -82,6 +82,14 @@ async function signIn(base = server.url, user = "alice@example.com", stored = to
 const svc = (...args: string[]) => spawnSvc(args, env).finished;
 const get = (role = "aws-deploy", ...more: string[]) =>
   svc("access", "get", role, "--format", "aws", ...more);
+const stranger = 12_345;
+/** By a program that takes itself for another user, with the token in a variable: it could not use the stored one. */
+async function getAsStranger() {
+  const preload = join(home, "stranger.mjs");
+  await writeFile(preload, `process.getuid = () => ${stranger};`);
+  const variables = { ...env, SVC_SERVER: server.url, SVC_TOKEN: token };
+  return spawnSvc(["access", "get", "aws-deploy", "--format", "aws"], variables, preload).finished;
+}
 const directory = () => join(home, ".config/svc/issued");
 const files = () =>
   fs.existsSync(directory()) ? fs.readdirSync(directory()).filter((name) => name.endsWith(".json")) : [];
@@ -269,9 +277,17 @@ describe("a cache file is not used", () => {
   test("that others can read", () =>
     replaced(() => fs.chmodSync(file(), 0o644), "can be read or written by others"));
 
-  test.if(process.getuid?.() === 0)("that belongs to another user", () =>
-    replaced(() => fs.chownSync(file(), 12_345, 12_345), "belongs to another user"),
-  );
+  test("that belongs to another user", async () => {
+    // Only root can give a file away; for other users, the program takes itself for somebody else.
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot)
+      return await replaced(() => fs.chownSync(file(), stranger, stranger), "belongs to another user");
+    env = { ...env, SVC_SERVER: server.url, SVC_TOKEN: token };
+    const first = sessionIn(await get());
+    const { stdout, stderr } = await getAsStranger();
+    expect(stderr).toContain(`svc: warning: ${file()} belongs to another user, and is not used\n`);
+    expect(JSON.parse(stdout).AccessKeyId).not.toBe(first);
+  });
 
   test.each(["", "{", "null", "[]", '{"key":1}', '{"issued":{}}', "\0".repeat(100)])(
     "that holds %p",
@@ -300,7 +316,7 @@ describe("a cache file is not used", () => {
     }));
 });
 
-test("without a place for the cache, it is told that nothing is kept", async () => {
+test("warns when the cache directory cannot be created", async () => {
   await writeFile(directory(), "");
   const { code, stdout, stderr } = await get();
   expect([code, JSON.parse(stdout).Version]).toEqual([0, 1]);
@@ -309,11 +325,10 @@ test("without a place for the cache, it is told that nothing is kept", async () 
   );
 });
 
-test.if(process.getuid?.() === 0)("nothing is kept in a folder of another user", async () => {
+test("nothing is kept in a folder of another user", async () => {
   sessionIn(await get());
-  fs.chownSync(directory(), 12_345, 12_345);
   for (const name of files()) fs.rmSync(join(directory(), name));
-  const { code, stderr } = await get();
+  const { code, stderr } = await getAsStranger();
   expect(code).toBe(0);
   expect(stderr).toBe(
     `svc: warning: ${directory()} belongs to another user, so the credential is not kept\n`,
