@@ -91,7 +91,7 @@ export const leaseStates = ["Issuing", "Active", "Revoking", "Revoked", "Failed"
 /**
  * One credential that was issued, and never the secret in it. It is durable work from the beginning: its revocation,
  * which is due when it expires, when something that it rests on ends, or when nobody has said in time that it was issued.
- * Beware of two meanings: `lease_until` is that of whoever revokes it now (work.ts), `expires_at` that of the user.
+ * Beware of two meanings: `lease_until` is the claim of the worker that revokes it now (work.ts), `expires_at` the end for the user.
  */
 export const accessLease = pgTable(
   "access_lease",
@@ -107,7 +107,7 @@ export const accessLease = pgTable(
     asParticipant: boolean("as_participant").notNull().default(false),
     userName: text("user_name").notNull(),
     tokenId: uuid("token_id").notNull(),
-    /** Of whoever asked for it; a repetition ends the first one, whose secret nobody may have received. */
+    /** The client's key; a repetition ends the first lease, because its secret may have been lost on the way. */
     idempotencyKey: text("idempotency_key"),
     /** What it is called at the target. */
     name: text("name").notNull(),

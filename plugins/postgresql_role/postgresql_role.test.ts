@@ -182,6 +182,29 @@ for (const [version, start] of [
       expect(await exists(lease.name)).toBe(false);
     });
 
+    test("two revocations at once share the role for leftovers, and a stranger's of its name is left alone", async () => {
+      const leases = await Promise.all([issue(), issue()]);
+      for (const [at, lease] of leases.entries()) {
+        const client = target.open(lease.fields);
+        await client.unsafe(`create table both_${at} (id int)`);
+        await client.end();
+      }
+      const heir = `${target.broker}_leftovers`;
+      const owned = await target.sql`select 1 from pg_roles where rolname = ${heir}`;
+      if (owned.length > 0) await target.sql.unsafe(`drop owned by ${heir}; drop role ${heir}`);
+      await target.sql.unsafe(`create role ${heir}`);
+      expect(await messageOf(plugin.revoke(leases[0]!))).toContain(`a role ${heir} that svc did not create`);
+      expect(await exists(leases[0]!.name)).toBe(true);
+      await target.sql.unsafe(`drop role ${heir}`);
+      // Holding the lock of its name, as any user could, delays nobody.
+      await target.sql.begin(async (tx) => {
+        await tx`select pg_advisory_xact_lock(hashtextextended(${`svc ${heir}`}, 0))`;
+        await Promise.all(leases.map((lease) => plugin.revoke(lease)));
+      });
+      for (const lease of leases) expect(await exists(lease.name)).toBe(false);
+      await target.sql.unsafe("drop table both_0; drop table both_1");
+    });
+
     test("functions, views and rules that a lease leaves behind act with nobody's rights", async () => {
       const lease = await issue();
       const client = target.open(lease.fields);

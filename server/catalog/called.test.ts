@@ -5,7 +5,7 @@ import { insertRow } from "../../tests/support/http/catalog.ts";
 import { type Person, personOf } from "../../tests/support/http/people.ts";
 import { startTestServer, type TestServer } from "../../tests/support/http/server.ts";
 
-// Whoever is called into an incident joins it and can read it even if it is Restricted, so members must not be able to
+// A person who is called into an incident joins it and can read it even if it is Restricted, so members must not be able to
 // arrange that.
 
 let server: TestServer;

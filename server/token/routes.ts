@@ -15,7 +15,7 @@ const discovery = t.Object({
 /** Shorter than the day for which a key is public before it signs. */
 const caching = "public, max-age=300";
 
-/** Public keys for whoever verifies our tokens, how they are found, and the end of one's own token. */
+/** Public keys that verify our tokens, discovery of them, and sign-out. */
 export const tokenRoutes = (deps: Deps) =>
   new Elysia({ name: "token" })
     .use(actorMacro(deps))

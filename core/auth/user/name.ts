@@ -13,7 +13,7 @@ const leavesNoMark = /\p{Default_Ignorable_Code_Point}|(?:^|[.@])\p{M}/u;
  * `domain`. Two names are the same user exactly when this returns the same text.
  *
  * Names in any script are allowed, but none that becomes ASCII only by folding (the Kelvin sign is not `k`, a
- * full-width `a` is not `a`): whoever could register such a name at the issuer would become somebody else here.
+ * full-width `a` is not `a`): anyone who registered such a name at the issuer would become somebody else here.
  *
  * @throws InvalidInput for `user`; the message never repeats the name
  */

@@ -170,7 +170,7 @@ export const ofAnIncident: Readonly<Record<string, Requests>> = {
     ["incident", "document", "task"].map((type) => ({ path: `/search?q=${word}&type=${type}`, shows: word })),
 };
 
-/** Takes away what would stand in the way of the request, whoever makes it. */
+/** Removes what would make the request fail for everybody. */
 export async function clearTheWay({ server: { db } }: World, request: string, place: Place): Promise<void> {
   if (request !== "DELETE /incidents/{incident_id}") return;
   await db.delete(schema.task).where(eq(schema.task.id, place.taskId));

@@ -73,7 +73,7 @@ export async function startTestServer(
 
 async function start(overrides: Partial<Config>, shared: Shared): Promise<TestServer> {
   const { clock, issuer, databaseUrl, telemetry } = shared;
-  // Shared with our own until that listens: whoever looks for a free port meanwhile finds another one.
+  // Shared with our own until that listens, so that nobody else gets this port as a free one.
   const kept = Bun.serve({ port: 0, hostname: "127.0.0.1", reusePort: true, fetch: () => new Response() });
   const port = kept.port!;
   const config: Config = {
